@@ -1,0 +1,78 @@
+# The two commands: `make demo` and `make test`. Everything they need is installed by `make setup`, once.
+
+SHELL := /bin/bash
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+MVN := mvn -q -B -ntp
+STAMPS := .lowtide/setup
+
+.PHONY: help setup check-tools demo test unit store-test airflow-test lint bench soak lock clean
+
+help:
+	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
+	@echo "make test    set up, lint, run all tests"
+	@echo "make setup   the set-up alone: $(BIN)/lowtide, the connector, the embedded store"
+	@echo "make bench   the speed ratios (20 million cells; takes a while)"
+	@echo "make lock    resolve requirements.txt into requirements.lock again"
+	@echo "make clean   remove what was built and the demo's data"
+
+setup: check-tools $(STAMPS)/python $(STAMPS)/connector $(STAMPS)/embedded
+
+check-tools:
+	@PYTHON="$(PYTHON)" bash tools/check-tools
+
+$(STAMPS)/python: requirements.lock pyproject.toml
+	@mkdir -p $(STAMPS)
+	@echo "setup: Python packages into $(VENV) (a minute the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv==0.13.8
+	@$(BIN)/uv pip install -q --python $(BIN)/python -r requirements.lock
+	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps -e .
+	@touch $@
+
+$(STAMPS)/connector: $(shell find connector -path '*/target' -prune -o -type f -print 2>/dev/null)
+	@mkdir -p $(STAMPS)
+	@echo "setup: the Spark connector (Maven; a minute or two the first time)"
+	@$(MVN) -f connector/pom.xml -DskipTests package
+	@touch $@
+
+$(STAMPS)/embedded: $(shell find embedded -path '*/target' -prune -o -type f -print 2>/dev/null)
+	@mkdir -p $(STAMPS)
+	@echo "setup: the embedded store (Maven; a minute or two the first time)"
+	@$(MVN) -f embedded/pom.xml -DskipTests package
+	@touch $@
+
+demo: setup
+	@$(BIN)/lowtide demo
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+test: setup lint
+	@$(MVN) -f connector/pom.xml surefire:test
+	@$(BIN)/python -m pytest
+
+unit: setup
+	@$(BIN)/python -m pytest tests/unit
+
+store-test: setup
+	@$(BIN)/python -m pytest tests/store
+
+airflow-test: setup
+	@$(BIN)/python -m pytest tests/airflow
+
+bench: setup
+	@$(BIN)/python -m bench
+
+soak: setup
+	@$(BIN)/python -m pytest tests/soak -p no:cacheprovider
+
+lock:
+	@$(BIN)/uv pip compile requirements.txt -o requirements.lock -q --no-header
+
+clean:
+	@test ! -x $(BIN)/lowtide || $(BIN)/lowtide stack down || true
+	@rm -rf .lowtide connector/target embedded/target

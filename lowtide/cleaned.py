@@ -1,0 +1,152 @@
+"""What has been cleaned where, and the marks that follow from it: region watermarks and the prune bound.
+
+All functions are pure. A *fact* is written by a cleanup run after its actions on a key range were acknowledged; it says that in
+this range, for these transactional families and these start timestamps, every committed cell has a durable shadow
+cell and every orphan found was removed. It does not say that no orphan will ever appear there again: a paused client
+can still land a write that never commits.
+
+Facts speak of key ranges, not of regions: regions split, merge and move. They speak of one *incarnation* of the table: one
+that was dropped and made again starts from nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lowtide.intervals import Intervals
+from lowtide.keyranges import KeyRange
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A region as the master lists it; *created* is its region id, the master's clock in ms at its creation."""
+
+    name: str
+    keys: KeyRange
+    created: int
+    store_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A key range's cleaned intervals (of start timestamps, half-open), for these families of one incarnation."""
+
+    keys: KeyRange
+    intervals: Intervals
+    families: frozenset[str]
+    incarnation: int
+    run: str = ""
+    recorded_at: int = 0
+    #: Wall-clock ms of the last pass over this range that read from 0; 0: never.
+    full_pass_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Incarnation:
+    """A number for one life of a table, and the newest region id seen in it."""
+
+    number: int
+    newest_region: int
+
+    @classmethod
+    def first(cls, regions: Sequence[Region]) -> Incarnation:
+        """The incarnation of a table seen for the first time."""
+        return cls(1, max((r.created for r in regions), default=0))
+
+    def advance(self, regions: Sequence[Region]) -> Incarnation:
+        """The incarnation that *regions*, listed now, belong to.
+
+        A drop, a truncation or a re-creation replaces every region, so that all ids are newer than any seen before. As long
+        as one region is not newer, the table is the same; ids of regions born of splits and merges are then learned. A
+        table whose regions were *all* replaced since the last look counts as a new one, also if by splits alone: it is then
+        cleaned again from 0, which costs time and no data.
+        """
+        created = [r.created for r in regions]
+        if not created:
+            return self
+        if min(created) <= self.newest_region:
+            return Incarnation(self.number, max(self.newest_region, *created))
+        return Incarnation(self.number + 1, max(created))
+
+
+def valid(facts: Iterable[Fact], families: Iterable[str], incarnation: Incarnation) -> list[Fact]:
+    """The facts that still speak of this table: of its incarnation and of all families that are transactional now."""
+    wanted = frozenset(families)
+    return [f for f in facts if f.incarnation == incarnation.number and wanted <= f.families]
+
+
+def cleaned_intervals(keys: KeyRange, facts: Sequence[Fact]) -> Intervals:
+    """The timestamps for which *every* row of *keys* is known to be cleaned.
+
+    The range is cut where facts begin and end; a piece has the union of the facts that contain it, the range the
+    intersection over its pieces. So a daughter of a split has what its parent had, a merged region what both parents had, and a range
+    that no fact covers has nothing.
+    """
+    near = [f for f in facts if f.keys.overlaps(keys)]
+    result: Intervals | None = None
+    for piece in keys.cut(edge for f in near for edge in (f.keys.start, f.keys.stop)):
+        known = Intervals.of(p for f in near if f.keys.contains(piece) for p in f.intervals)
+        result = known if result is None else result & known
+        if not result:
+            return Intervals()
+    return result or Intervals()
+
+
+def last_full_pass(keys: KeyRange, facts: Sequence[Fact]) -> int:
+    """Wall-clock ms of the oldest full pass among the facts that tell of *keys*; 0 where some of it never had one."""
+    near = [f for f in facts if f.keys.overlaps(keys)]
+    pieces = keys.cut(edge for f in near for edge in (f.keys.start, f.keys.stop))
+    return min(max((f.full_pass_at for f in near if f.keys.contains(piece)), default=0) for piece in pieces)
+
+
+def region_watermark(keys: KeyRange, facts: Sequence[Fact]) -> int:
+    """The region watermark, inclusive: every committed cell of *keys* with a start timestamp at or below it is healed.
+
+    It is the end of the gap-free stretch of cleaned timestamps that begins at 0; 0 where nothing is known.
+    """
+    return max(0, cleaned_intervals(keys, facts).prefix_end(0) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RegionMark:
+    """A region's watermark as computed now."""
+
+    table: str
+    region: str
+    keys: KeyRange
+    watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """What keeps the prune bound where it is: a table, perhaps one of its regions, the reason and the remedy."""
+
+    table: str
+    region: str | None
+    keys: str | None
+    watermark: int
+    reason: str
+    remedy: str
+
+
+def prune_bound(
+    marks: Sequence[RegionMark], blocked: Sequence[Blocker], low_watermark: int
+) -> tuple[int, list[Blocker]]:
+    """The prune bound, inclusive, and what holds it.
+
+    The bound is the least of all region watermarks of all transactional tables, of what *blocked* tables (unreadable, or with
+    shadow cells and no mark) allow, and of the low watermark. Without any transactional table it is 0: an empty list is
+    more likely a failure to see than a store without tables.
+    """
+    if not marks and not blocked:
+        reason = "no transactional table was found"
+        return 0, [Blocker("", None, None, 0, reason, "check that the configuration points at the right cluster")]
+    bound = min([m.watermark for m in marks] + [b.watermark for b in blocked] + [low_watermark])
+    blockers = [b for b in blocked if b.watermark <= bound]
+    for mark in marks:
+        if mark.watermark == bound < low_watermark:
+            reason = "never cleaned" if mark.watermark == 0 else "cleaned up to here only"
+            remedy = f"lowtide run orphan_cleanup --table {mark.table} --execute"
+            blockers.append(Blocker(mark.table, mark.region, str(mark.keys), mark.watermark, reason, remedy))
+    return bound, blockers

@@ -1,0 +1,200 @@
+"""The configuration file: one YAML document, validated whole, unknown keys refused.
+
+Found by ``--config``, else by the environment variable ``LOWTIDE_CONFIG``, else ``lowtide.yaml`` in the current folder,
+else the defaults below, which suit the embedded store.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
+
+from lowtide.durations import parse_duration
+from lowtide.errors import UsageError
+from lowtide.inventory import Kind
+
+Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
+
+CONFIG_VARIABLE = "LOWTIDE_CONFIG"
+DEFAULT_FILE = Path("lowtide.yaml")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Thrift(_Section):
+    """The Thrift 1 gateway that happybase speaks to."""
+
+    host: str = "127.0.0.1"
+    port: PositiveInt = 9090
+    transport: Literal["buffered", "framed"] = "buffered"
+    protocol: Literal["binary", "compact"] = "binary"
+    timeout: Duration = timedelta(seconds=30)
+
+
+class HBase(_Section):
+    """How Spark's executors and the gateway's clients reach the store."""
+
+    zookeeper_quorum: str = "127.0.0.1"
+    zookeeper_port: PositiveInt = 2181
+    znode: str = "/hbase"
+    thrift: Thrift = Thrift()
+    #: Further properties for the HBase client, as in hbase-site.xml (Kerberos principals, timeouts, ...).
+    properties: dict[str, str] = {}
+
+    def client_properties(self) -> dict[str, str]:
+        """All properties that an HBase client needs, as the connector's ``hbase.*`` options."""
+        return {
+            "hbase.zookeeper.quorum": self.zookeeper_quorum,
+            "hbase.zookeeper.property.clientPort": str(self.zookeeper_port),
+            "zookeeper.znode.parent": self.znode,
+            **self.properties,
+        }
+
+
+class Omid(_Section):
+    """The status oracle and its commit table."""
+
+    commit_table: str = "OMID_COMMIT_TABLE"
+    commit_family: str = "F"
+    watermark_family: str = "LWF"
+    #: ``auto``: a low watermark of 10^17 or more is a world clock's.
+    clock: Literal["auto", "world", "incremental"] = "auto"
+    #: True where the oracle runs with ``lowLatency``: invalidation marks are then never pruned.
+    low_latency: bool = False
+
+
+class State(_Section):
+    """Lowtide's own tables, and where it puts aside what it removes."""
+
+    table: str = "LOWTIDE_STATE"
+    journal_table: str = "LOWTIDE_JOURNAL"
+    #: A folder or URL that Spark can write to. Sidelined cells are kept for ``sideline_keep``.
+    sideline: str = ".lowtide/sideline"
+    sideline_keep: Duration = timedelta(days=30)
+    #: A journal entry is kept at least this long, and while a snapshot older than its pruning exists.
+    journal_keep: Duration = timedelta(days=30)
+
+
+class Spark(_Section):
+    """How jobs are submitted by ``lowtide run`` and by the DAGs."""
+
+    master: str = "local[2]"
+    driver_memory: str = "1g"
+    conf: dict[str, str] = {}
+    #: Jars of the connector, a folder each or a jar; found beside the package when empty.
+    connector_class_path: list[str] = []
+
+
+class Budget(_Section):
+    """The most that one run may remove from one table before it stops and asks."""
+
+    rows: PositiveInt = 10_000_000
+    #: Share of the cells examined.
+    share: float = Field(0.5, gt=0, le=1)
+    #: Plans of at most this many deletions are never out of proportion.
+    always: NonNegativeInt = 10_000
+
+
+class Mode(StrEnum):
+    """What scheduled and backfilled runs do with a table."""
+
+    DRY_RUN = "dry-run"
+    EXECUTE = "execute"
+
+
+class Read(StrEnum):
+    """How cell versions are read."""
+
+    #: ``snapshot`` for large ranges read from 0, ``rpc`` otherwise.
+    AUTO = "auto"
+    RPC = "rpc"
+    SNAPSHOT = "snapshot"
+
+
+class TableDefaults(_Section):
+    """Settings of a table; ``defaults`` holds those of every table not named under ``tables``."""
+
+    mode: Mode = Mode.DRY_RUN
+    #: ``transactional`` or ``plain`` for tables whose marks do not say; None: as their marks say.
+    kind: Kind | None = None
+    read: Read = Read.AUTO
+    #: ``auto`` reads a snapshot when a full pass must read at least this many bytes.
+    snapshot_from_bytes: NonNegativeInt = 1 << 30
+    full_pass_every: Duration = timedelta(days=7)
+    budget: Budget = Budget()
+
+
+class Config(_Section):
+    """The whole configuration."""
+
+    hbase: HBase = HBase()
+    omid: Omid = Omid()
+    state: State = State()
+    spark: Spark = Spark()
+    #: How long the prune bound must have passed a commit entry before the entry goes.
+    grace: Duration = timedelta(hours=24)
+    defaults: TableDefaults = TableDefaults()
+    #: Settings by table, merged over ``defaults``.
+    tables: dict[str, dict[str, Any]] = {}
+
+    def model_post_init(self, _context: object) -> None:
+        """Check every table's settings at once, so that a bad one is named before anything runs."""
+        for name in self.tables:
+            self.table(name)
+
+    def table(self, name: str) -> TableDefaults:
+        """The settings of table *name*: its own over the defaults."""
+        merged = self.defaults.model_dump() | self.tables.get(name, {})
+        return TableDefaults.model_validate(merged)
+
+
+def load(path: Path | None = None) -> Config:
+    """The configuration of *path*, or the one that is found (see the module's text).
+
+    Raises:
+        UsageError: the file is missing, no YAML, or has unknown keys or bad values; the message names each of them.
+    """
+    source, text = _read(path)
+    try:
+        content = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        msg = f"{source} is not valid YAML: {error}"
+        raise UsageError(msg) from error
+    if not isinstance(content, dict):
+        msg = f"{source} must hold a mapping of sections, found {type(content).__name__}"
+        raise UsageError(msg)
+    try:
+        return Config.model_validate(content)
+    except ValidationError as error:
+        raise UsageError(_explain(source, error)) from error
+
+
+def _read(path: Path | None) -> tuple[str, str]:
+    named = path or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
+    if named is None and not DEFAULT_FILE.exists():
+        return "the default configuration", ""
+    chosen = named or DEFAULT_FILE
+    try:
+        return str(chosen), chosen.read_text()
+    except OSError as error:
+        msg = f"cannot read the configuration {chosen}: {error.strerror}; give --config FILE or set {CONFIG_VARIABLE}"
+        raise UsageError(msg) from error
+
+
+def _explain(source: str, error: ValidationError) -> str:
+    lines = [f"{source} has {error.error_count()} problem(s):"]
+    for problem in error.errors():
+        place = ".".join(str(part) for part in problem["loc"]) or "(whole file)"
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"  {place}: unknown key; see docs/configuration.md for the known ones")
+        else:
+            lines.append(f"  {place}: {problem['msg']} (found {problem['input']!r})")
+    return "\n".join(lines)

@@ -1,0 +1,44 @@
+"""Durations and times as people write them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from lowtide.errors import UsageError
+
+_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
+
+
+def parse_duration(value: object) -> timedelta:
+    """``30s``, ``15m``, ``24h``, ``7d``, ``1w``, or several in a row (``1d12h``); a timedelta as it is.
+
+    Raises:
+        ValueError: anything else, numbers without a unit and negative ones included.
+    """
+    if isinstance(value, timedelta):
+        return value
+    text = str(value).strip()
+    parts = _DURATION.findall(text)
+    if not parts or _DURATION.sub("", text).strip():
+        msg = f"a duration such as 30s, 15m, 24h, 7d or 1d12h is expected, found {text!r}"
+        raise ValueError(msg)
+    return sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
+
+
+def parse_time(text: str, what: str = "time") -> datetime:
+    """An ISO 8601 time with zone, in UTC.
+
+    Raises:
+        UsageError: no ISO 8601 time, or one without zone.
+    """
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        msg = f"{what}: an ISO 8601 time such as 2026-01-31T00:00:00+00:00 is expected, found {text!r}"
+        raise UsageError(msg) from None
+    if time.tzinfo is None:
+        msg = f"{what}: {text!r} has no time zone; add one, as in {text.strip()}+00:00"
+        raise UsageError(msg)
+    return time.astimezone(UTC)

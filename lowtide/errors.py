@@ -1,0 +1,51 @@
+"""What can go wrong, as types.
+
+::
+
+    LowtideError                     exit
+    ├── UsageError                      2   arguments or configuration that cannot be meant
+    └── StoreError                      1   the store as it is forbids going on; nothing was changed
+        ├── GatewayError                    the Thrift gateway, HBase or the oracle cannot be reached
+        ├── TableError                      a table is unknown, disabled or bears no marks of Omid
+        ├── WatermarkError                  the low watermark is missing or has gone back
+        ├── BudgetError                     the plan is out of proportion
+        └── FencedError                     a newer run holds the table's epoch
+
+Every message names the thing, the value and the remedy.
+"""
+
+
+class LowtideError(Exception):
+    """Base of all errors that are meant for people; ``exit_code`` is what a program ends with."""
+
+    exit_code = 1
+
+
+class UsageError(LowtideError):
+    """Bad arguments or configuration."""
+
+    exit_code = 2
+
+
+class StoreError(LowtideError):
+    """The store's state forbids going on."""
+
+
+class GatewayError(StoreError):
+    """A server cannot be reached."""
+
+
+class TableError(StoreError):
+    """A table cannot be worked on."""
+
+
+class WatermarkError(StoreError):
+    """The low watermark is missing, zero where it was not, or below one recorded before."""
+
+
+class BudgetError(StoreError):
+    """A plan would remove more than the budget allows."""
+
+
+class FencedError(StoreError):
+    """A newer run has taken the table over; this one may no longer record anything."""

@@ -1,0 +1,118 @@
+"""The Thrift gateway, through happybase: for small reads and single-row writes with a check.
+
+happybase is imported when a connection is made, not before, so that DAG files and the plugin load without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from lowtide.errors import GatewayError, TableError, WatermarkError
+from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW, decode_long
+
+if TYPE_CHECKING:
+    from lowtide.config import Config, Thrift
+
+
+@contextmanager
+def connect(thrift: Thrift, attempts: int = 4) -> Iterator[Any]:
+    """A happybase connection, closed at the end; the first contact is tried *attempts* times, with growing pauses.
+
+    Raises:
+        GatewayError: nothing answers at the gateway's address.
+    """
+    import happybase
+
+    @retry(
+        retry=retry_if_exception_type(Exception),
+        stop=stop_after_attempt(attempts),
+        wait=wait_exponential(multiplier=0.5, max=8),
+        reraise=True,
+    )
+    def opened() -> Any:
+        connection = happybase.Connection(
+            thrift.host,
+            thrift.port,
+            timeout=int(thrift.timeout.total_seconds() * 1000),
+            transport=thrift.transport,
+            protocol=thrift.protocol,
+        )
+        connection.tables()  # the first real answer: a gateway that lost its HBase accepts connections all the same
+        return connection
+
+    try:
+        connection = opened()
+    except Exception as error:
+        msg = (
+            f"the Thrift gateway at {thrift.host}:{thrift.port} does not answer ({type(error).__name__}: {error}); "
+            "start it, or set hbase.thrift in the configuration"
+        )
+        raise GatewayError(msg) from error
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def check_and_put(
+    connection: Any, table: str, row: bytes, check: tuple[bytes, bytes | None], put: tuple[bytes, bytes]
+) -> bool:
+    """Put one cell if, atomically, another of the same row has the expected value.
+
+    Args:
+        connection: of :func:`connect`.
+        table: name of an HBase table.
+        row: the row of both cells.
+        check: column (``family:qualifier``) and the value it must have; None: it must be absent.
+        put: column and value to write.
+
+    Returns:
+        Whether the check held and the cell was written.
+    """
+    from happybase.util import ensure_bytes
+    from Hbase_thrift import Mutation
+
+    return bool(
+        connection.client.checkAndPut(
+            ensure_bytes(table), row, check[0], check[1], Mutation(isDelete=False, column=put[0], value=put[1]), {}
+        )
+    )
+
+
+def low_watermark(connection: Any, config: Config) -> int:
+    """The low watermark, inclusive, as the oracle stored it in the commit table.
+
+    Raises:
+        TableError: there is no commit table.
+        WatermarkError: the row is missing or no eight-byte number.
+    """
+    name = config.omid.commit_table
+    if name.encode() not in connection.tables():
+        msg = f"there is no commit table {name}; create it with Omid's OmidTableManager, or set omid.commit_table"
+        raise TableError(msg)
+    column = config.omid.watermark_family.encode() + b":" + LOW_WATERMARK_QUALIFIER
+    value = connection.table(name).row(LOW_WATERMARK_ROW, columns=[column]).get(column)
+    return parse_low_watermark(value, name)
+
+
+def parse_low_watermark(value: bytes | None, table: str) -> int:
+    """The low watermark in the cell's *value*.
+
+    Raises:
+        WatermarkError: it is missing or malformed.
+    """
+    if value is None:
+        msg = (
+            f"{table} has no low watermark: the oracle has never started on it, or the row was removed; "
+            "start the oracle (it writes the row) and run again"
+        )
+        raise WatermarkError(msg)
+    try:
+        return decode_long(value)
+    except ValueError as error:
+        msg = f"the low watermark in {table} is malformed: {error}"
+        raise WatermarkError(msg) from error

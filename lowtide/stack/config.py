@@ -1,0 +1,85 @@
+"""What an embedded store is made of: one frozen value."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from lowtide.errors import LowtideError
+
+LOOPBACK = "127.0.0.1"
+
+#: Below the range that Linux and macOS hand out to outgoing connections, so that no other socket takes a port between
+#: the moment it is found free and the moment a server binds it.
+_TEST_PORTS = range(18_000, 32_000)
+
+
+class StackError(LowtideError):
+    """The embedded store cannot be started, stopped or reached; the message names the remedy."""
+
+
+@dataclass(frozen=True)
+class StackConfig:
+    """An embedded store.
+
+    ``home`` holds everything: data, configuration, logs, process ids. ``timestamps`` is the oracle's clock: ``world``
+    counts 1,000,000 a millisecond, ``incremental`` counts from 50 on; it cannot change once the store has data.
+    ``conflict_map_size`` is how many written cells the oracle remembers; a small one makes the low watermark follow
+    the writers closely (the watermark is the largest commit timestamp that fell out). Omid adds room for 32 cells.
+    """
+
+    home: Path
+    zookeeper_port: int = 2181
+    thrift_port: int = 9090
+    tso_port: int = 24758
+    timestamps: Literal["world", "incremental"] = "world"
+    conflict_map_size: int = 1000
+    region_servers: int = 1
+    hbase_heap: str = "1g"
+    thrift_heap: str = "192m"
+    tso_heap: str = "256m"
+    extra_hbase: Mapping[str, str] = field(default_factory=dict)
+    extra_classpath: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "home", Path(self.home).absolute())
+        if self.timestamps not in ("world", "incremental"):
+            raise StackError(f"timestamps is {self.timestamps!r}; use 'world' or 'incremental'")
+        if self.conflict_map_size < 1:
+            raise StackError(f"conflict_map_size is {self.conflict_map_size}; it must be at least 1")
+        if not 1 <= self.region_servers <= 9:
+            raise StackError(f"region_servers is {self.region_servers}; HBase starts 1 to 9 in one process")
+        ports = self.ports
+        if len(set(ports.values())) != len(ports):
+            raise StackError(f"the ports {ports} are not all different; give each part its own")
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """The port each part answers on (ZooKeeper's for HBase; its own servers take whatever is free)."""
+        return {"hbase": self.zookeeper_port, "thrift": self.thrift_port, "tso": self.tso_port}
+
+
+def free_ports_config(home: Path, **options: Any) -> StackConfig:
+    """A configuration on three ports that are free now, for tests and for a second store beside a first."""
+    ports: list[int] = []
+    candidates = random.SystemRandom().sample(_TEST_PORTS, 200)
+    while len(ports) < 3:
+        port = candidates.pop()
+        if port_is_free(port):
+            ports.append(port)
+    return StackConfig(home=home, zookeeper_port=ports[0], thrift_port=ports[1], tso_port=ports[2], **options)
+
+
+def port_is_free(port: int) -> bool:
+    """Whether a server could listen on *port* of the loopback interface now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,231 @@
+"""The embedded store as a whole: start, look, stop."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lowtide.stack import files, machine, probes
+from lowtide.stack.config import StackConfig, StackError
+from lowtide.stack.processes import Process, ProcessFile, spawn
+
+State = Literal["running", "stopped", "killed", "not answering"]
+Progress = Callable[[str], None]
+
+#: In the order they start; they stop in reverse.
+PARTS = ("hbase", "thrift", "tso")
+
+_TITLES = {"hbase": "HBase", "thrift": "the Thrift gateway", "tso": "Omid's oracle"}
+_PROBES = {
+    "hbase": probes.zookeeper_answers,
+    "thrift": probes.thrift_answers,
+    "tso": probes.oracle_answers,
+}
+_BOOT_SECONDS = 180
+#: HBase flushes its regions when it is told to end.
+_END_SECONDS = {"hbase": 60, "thrift": 10, "tso": 10}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A server of the store as it is now.
+
+    ``stopped``: not started, or ended by ``down``. ``killed``: it was started and its process is gone.
+    ``not answering``: its process runs and its probe got no answer within seconds (it may still boot).
+    """
+
+    name: str
+    state: State
+    pid: int | None
+    port: int
+
+
+class Stack:
+    """Control of one embedded store. Any number of objects and programs may control the same ``home``."""
+
+    def __init__(self, config: StackConfig) -> None:
+        self.config = config
+        self._processes = ProcessFile(config.home / "run" / "processes.json")
+
+    def up(self, progress: Progress = lambda _: None) -> None:
+        """Start whatever does not run and wait until every part answers. Harmless when all do.
+
+        A part that runs without answering is ended first. When HBase has to start, the others start anew with it:
+        they would otherwise hang on to servers that are gone. Raises StackError, with what was started left as it is.
+        """
+        with self._exclusively():
+            state = {part.name: part.state for part in self.status()}
+            missing = [name for name in PARTS if state[name] != "running"]
+            if not missing:
+                return
+            if "hbase" in missing:
+                missing = list(PARTS)
+            self._prepare(missing)
+            # The oracle waits for HBase by itself, the gateway needs ZooKeeper at its start.
+            for name in missing:
+                progress(f"starting {_TITLES[name]}")
+                self._start(name)
+                if name == "hbase":
+                    self._await(name)
+            for name in missing:
+                self._await(name)
+                progress(f"{_TITLES[name]} answers on port {self.config.ports[name]}")
+
+    def status(self) -> list[Part]:
+        """The parts as they are now; a part that does not answer takes some seconds."""
+        known = self._processes.read()
+        return [self._part(name, known.get(name)) for name in PARTS]
+
+    def down(self, progress: Progress = lambda _: None) -> None:
+        """End every part; returns when no process is left. Data stay."""
+        if not self.config.home.exists():
+            return
+        with self._exclusively():
+            for name in reversed(PARTS):
+                if name in self._processes.read():
+                    progress(f"stopping {_TITLES[name]}")
+                    self._end(name)
+
+    def restart(self, part: str, progress: Progress = lambda _: None) -> None:
+        """End one part in good order and bring the store up again."""
+        with self._exclusively():
+            self._end(part)
+        self.up(progress)
+
+    def kill(self, part: str) -> None:
+        """End one part without any of its clean-up, as a crash does; ``status`` then says ``killed``."""
+        process = self._processes.read().get(part)
+        if process:
+            process.kill()
+
+    def hbase_properties(self) -> dict[str, str]:
+        """What an HBase client needs to reach the store: ZooKeeper's address and the root folder."""
+        return files.client_properties(self.config)
+
+    def timestamp(self) -> int:
+        """A fresh start timestamp from Omid's oracle: larger than every commit acknowledged before."""
+        try:
+            return probes.timestamp(self.config.tso_port)
+        except OSError as e:
+            raise StackError(
+                f"Omid's oracle on port {self.config.tso_port} gave no timestamp ({e}); run `lowtide stack up`"
+            ) from e
+
+    def java_command(self, main_class: str, *args: str, heap: str = "256m", log: str = "client") -> list[str]:
+        """The command of a Java program on the store's class path and configuration; it logs to ``home/logs``."""
+        classpath = [str(self._folder("conf")), machine.embedded_classpath(), *map(str, self.config.extra_classpath)]
+        return [
+            machine.java(),
+            *machine.JAVA_OPENS,
+            "-XX:+UseSerialGC",
+            f"-Xmx{heap}",
+            "-Djava.net.preferIPv4Stack=true",
+            f"-Dlowtide.log={self.config.home / 'logs' / f'{log}.log'}",
+            "-cp",
+            ":".join(classpath),
+            main_class,
+            *args,
+        ]
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _part(self, name: str, process: Process | None) -> Part:
+        port = self.config.ports[name]
+        if process is None:
+            return Part(name, "stopped", None, port)
+        if not process.alive:
+            return Part(name, "killed", process.pid, port)
+        return Part(name, "running" if _PROBES[name](port) else "not answering", process.pid, port)
+
+    def _prepare(self, parts: list[str]) -> None:
+        machine.check_java()
+        machine.embedded_classpath()
+        machine.check_disk(self.config.home)
+        self._keep_clock()
+        for name in reversed(parts):
+            self._end(name)
+        machine.check_ports(self.config, parts)
+        self._folder("logs")
+        files.write(self.config)
+
+    def _keep_clock(self) -> None:
+        """A store's timestamps are of one kind for good: its cells carry them."""
+        note = self._folder("run") / "timestamps"
+        made = note.read_text("utf-8") if note.exists() else self.config.timestamps
+        if made != self.config.timestamps:
+            raise StackError(
+                f"the store in {self.config.home} was made with {made} timestamps, not {self.config.timestamps}; "
+                f"use --timestamps {made}, or another home"
+            )
+        note.write_text(made, "utf-8")
+
+    def _start(self, name: str) -> None:
+        process = spawn(self._commands()[name], self._output(name), self.config.home)
+        self._processes.record(name, process)
+
+    def _commands(self) -> dict[str, list[str]]:
+        config = self.config
+        return {
+            "hbase": self.java_command(
+                "org.apache.hadoop.hbase.master.HMaster",
+                f"--localRegionServers={config.region_servers}",
+                "start",
+                heap=config.hbase_heap,
+                log="hbase",
+            ),
+            "thrift": self.java_command(
+                "org.apache.hadoop.hbase.thrift.ThriftServer",
+                *("--bind", "127.0.0.1", "--port", str(config.thrift_port), "--infoport", "-1", "start"),
+                heap=config.thrift_heap,
+                log="thrift",
+            ),
+            "tso": self.java_command("lowtide.store.Oracle", heap=config.tso_heap, log="tso"),
+        }
+
+    def _await(self, name: str) -> None:
+        deadline = time.monotonic() + _BOOT_SECONDS
+        while not _PROBES[name](self.config.ports[name]):
+            for part, process in self._processes.read().items():
+                if not process.alive:
+                    raise StackError(f"{_TITLES[part]} ended while it started; it said:\n{self._last_words(part)}")
+            if time.monotonic() > deadline:
+                raise StackError(
+                    f"{_TITLES[name]} did not answer within {_BOOT_SECONDS} s; see {self.config.home / 'logs'}"
+                )
+            time.sleep(0.1)
+
+    def _end(self, name: str) -> None:
+        process = self._processes.read().get(name)
+        if process:
+            process.end(_END_SECONDS[name])
+            self._processes.record(name, None)
+
+    def _output(self, name: str) -> Path:
+        return self._folder("logs") / f"{name}.out"
+
+    def _last_words(self, name: str) -> str:
+        log = self.config.home / "logs" / f"{name}.log"
+        lines = [
+            line
+            for path in (log, self._output(name))
+            if path.exists()
+            for line in path.read_text("utf-8", errors="replace").splitlines()[-15:]
+        ]
+        return "\n".join(lines)
+
+    def _folder(self, name: str) -> Path:
+        folder = self.config.home / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @contextlib.contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        """One program at a time changes a store; a second waits."""
+        with (self._folder("run") / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield

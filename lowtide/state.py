@@ -1,0 +1,335 @@
+"""Lowtide's own table in the store: what was cleaned, the marks, the runs.
+
+One row a table for everything that a run records about it, so that each write can check the table's *epoch* in the same row
+atomically: a late, killed or second run cannot move state. Rows (family ``s``, JSON values, numbers in names zero-padded so that they sort):
+
+``table/NAME``            epoch, incarnation, one ``fact/START-STOP`` (hex) per cleaned key range
+``oracle``                the highest low watermark seen
+``clock/MILLIS``          a sample: the oracle's timestamp at that wall-clock time
+``bound/INVERTED-MILLIS`` the prune bound computed then, newest first
+``inventory``             the transactional tables found last
+``watermarks/NAME``       region watermarks computed last
+``run/INVERTED-MILLIS/JOB/RUN``   a run's summary, newest first
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from lowtide.cleaned import Fact, Incarnation, Region
+from lowtide.clock import EPOCH, millis
+from lowtide.errors import FencedError, WatermarkError
+from lowtide.gateway import check_and_put
+from lowtide.intervals import Intervals
+from lowtide.inventory import Entry, Kind
+from lowtide.keyranges import KeyRange
+
+FAMILY = "s"
+_EPOCH = b"s:epoch"
+_INCARNATION = b"s:incarnation"
+_VALUE = b"s:value"
+_FACT = b"s:fact/"
+_MAX_MILLIS = 10**15
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What is recorded of one table."""
+
+    table: str
+    epoch: int
+    incarnation: Incarnation | None
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A prune bound, inclusive, and when it was computed."""
+
+    at: datetime
+    value: int
+    blockers: tuple[dict[str, Any], ...] = ()
+
+
+class StateStore:
+    """Reads and checked writes of the state table through one happybase connection. Not thread-safe, as happybase is not."""
+
+    def __init__(self, connection: Any, table: str) -> None:
+        self._connection = connection
+        self._name = table
+        self._table = connection.table(table)
+
+    # -- life of the state table
+
+    def exists(self) -> bool:
+        """Whether the state table is there; reads on a store without one give empty answers."""
+        return self._name.encode() in self._connection.tables()
+
+    def create(self) -> None:
+        """Make the state table; nothing happens where it is."""
+        if not self.exists():
+            self._connection.create_table(self._name, {FAMILY: {"max_versions": 1}})
+
+    def reset(self) -> None:
+        """Forget all cleaned ranges, bounds, samples and the low watermark seen; epochs and past runs stay.
+
+        For an oracle that was made anew: after it, everything is cleaned again from 0.
+        """
+        for row, cells in list(self._scan(b"table/")):
+            epoch = int(cells.get(_EPOCH, b"0"))
+            self._table.put(row, {_EPOCH: str(epoch + 1).encode()})  # first, so that a run under way records nothing
+            self._table.delete(row, columns=[c for c in cells if c != _EPOCH])
+        for prefix in (b"oracle", b"clock/", b"bound/", b"watermarks/"):
+            for row, _ in list(self._scan(prefix)):
+                self._table.delete(row)
+
+    # -- the oracle
+
+    def check_low_watermark(self, current: int) -> None:
+        """Refuse a low watermark below the highest one recorded: the oracle lost its timestamps, and every recorded watermark is void.
+
+        Raises:
+            WatermarkError: *current* is below the recorded one.
+        """
+        recorded = self.recorded_low_watermark()
+        if current < recorded:
+            msg = (
+                f"the low watermark has gone back from {recorded} to {current}: the oracle has forgotten its timestamps "
+                "(an in-memory timestamp store does at a restart) or this is another oracle; no recorded watermark can be trusted. "
+                "Configure a persistent timestamp store, make sure that every transaction of before is over, "
+                "then run: lowtide state reset"
+            )
+            raise WatermarkError(msg)
+
+    def record_low_watermark(self, current: int) -> None:
+        """Remember *current* as seen (it never goes down), after :meth:`check_low_watermark`."""
+        while True:
+            known = self._table.row(b"oracle").get(_VALUE)
+            if known is not None and json.loads(known)["low_watermark"] >= current:
+                return
+            value = {"low_watermark": current, "at": _now()}
+            if check_and_put(self._connection, self._name, b"oracle", (_VALUE, known), (_VALUE, _dump(value))):
+                return
+
+    def recorded_low_watermark(self) -> int:
+        """The highest low watermark ever seen; 0 on a new store."""
+        return int(self._json(b"oracle", {}).get("low_watermark", 0))
+
+    def add_sample(self, at: datetime, timestamp: int) -> None:
+        """Remember that at *at* the oracle had given out *timestamp*."""
+        self._table.put(b"clock/%020d" % millis(at), {_VALUE: _dump({"timestamp": timestamp})})
+
+    def samples(self) -> list[tuple[datetime, int]]:
+        """All samples, by time."""
+        return [
+            (EPOCH + timedelta(milliseconds=int(row[6:])), json.loads(cells[_VALUE])["timestamp"])
+            for row, cells in self._scan(b"clock/")
+        ]
+
+    # -- tables
+
+    def read(self, table: str) -> TableState:
+        """What is recorded of *table*; an empty state where nothing is."""
+        cells = self._table.row(_row(table)) if self.exists() else {}
+        raw = cells.get(_INCARNATION)
+        incarnation = Incarnation(**json.loads(raw)) if raw else None
+        facts = tuple(
+            _parse_fact(value) for column, value in sorted(cells.items()) if column.startswith(_FACT) and value
+        )
+        return TableState(table, int(cells.get(_EPOCH, b"0")), incarnation, facts)
+
+    def begin(self, table: str, regions: Sequence[Region]) -> TableWriter:
+        """Take the table's next epoch; whoever held it before can no longer record.
+
+        The incarnation is brought up to date with *regions*, the regions as listed now.
+        """
+        while True:
+            state = self.read(table)
+            known = str(state.epoch).encode() if state.epoch else None
+            new = str(state.epoch + 1).encode()
+            if check_and_put(self._connection, self._name, _row(table), (_EPOCH, known), (_EPOCH, new)):
+                break
+        incarnation = advance(state, regions)
+        writer = TableWriter(self, replace(state, epoch=state.epoch + 1, incarnation=incarnation))
+        if incarnation != state.incarnation:
+            writer.write(
+                _INCARNATION, _dump({"number": incarnation.number, "newest_region": incarnation.newest_region})
+            )
+        return writer
+
+    def write_checked(self, table: str, epoch: int, column: bytes, value: bytes) -> None:
+        """Write one cell of a table's row under *epoch*.
+
+        Raises:
+            FencedError: the epoch has moved on.
+        """
+        expected = str(epoch).encode()
+        if not check_and_put(self._connection, self._name, _row(table), (_EPOCH, expected), (column, value)):
+            msg = (
+                f"another run has taken over table {table} (epoch {epoch} is no longer the newest); "
+                "what this run did is safe, but it records nothing more. Let the newer run finish"
+            )
+            raise FencedError(msg)
+
+    # -- marks
+
+    def add_bound(self, bound: Bound) -> None:
+        """Log a prune bound."""
+        value = {"value": bound.value, "at": millis(bound.at), "blockers": list(bound.blockers)}
+        self._table.put(b"bound/%020d" % (_MAX_MILLIS - millis(bound.at)), {_VALUE: _dump(value)})
+
+    def bounds(self, limit: int | None = None) -> list[Bound]:
+        """Logged prune bounds, newest first."""
+        return [
+            Bound(EPOCH + timedelta(milliseconds=v["at"]), v["value"], tuple(v["blockers"]))
+            for v in self._values(b"bound/", limit)
+        ]
+
+    def put_watermarks(self, table: str, value: dict[str, Any]) -> None:
+        """Publish a table's region watermarks for the page and the command line."""
+        self._table.put(b"watermarks/" + table.encode(), {_VALUE: _dump(value)})
+
+    def watermarks(self) -> dict[str, dict[str, Any]]:
+        """All published region watermarks, by table."""
+        return {row[11:].decode(): json.loads(cells[_VALUE]) for row, cells in self._scan(b"watermarks/")}
+
+    def drop_watermarks(self, keep: Sequence[str]) -> None:
+        """Remove published watermarks of tables that are not in *keep* (dropped or no longer transactional)."""
+        for name in self.watermarks():
+            if name not in keep:
+                self._table.delete(b"watermarks/" + name.encode())
+
+    def put_inventory(self, entries: Sequence[Entry]) -> None:
+        """Publish the inventory."""
+        value = [
+            {
+                "table": e.table,
+                "kind": e.kind.value,
+                "enabled": e.enabled,
+                "families": sorted(e.families),
+                "unmarked": sorted(e.unmarked),
+                "mark": e.mark,
+                "bytes": e.bytes,
+            }
+            for e in entries
+        ]
+        self._table.put(b"inventory", {_VALUE: _dump(value)})
+
+    def inventory(self) -> list[Entry]:
+        """The inventory as published last; empty before the first run."""
+        return [
+            Entry(
+                v["table"],
+                Kind(v["kind"]),
+                v["enabled"],
+                frozenset(v["families"]),
+                frozenset(v["unmarked"]),
+                v["mark"],
+                v["bytes"],
+            )
+            for v in self._json(b"inventory", [])
+        ]
+
+    # -- runs
+
+    def add_run(self, summary: dict[str, Any]) -> None:
+        """Keep a run's summary (it must have ``job``, ``run`` and ``started``, ms)."""
+        row = f"run/{_MAX_MILLIS - summary['started']:020d}/{summary['job']}/{summary['run']}".encode()
+        self._table.put(row, {_VALUE: _dump(summary)})
+
+    def runs(self, limit: int = 50, job: str | None = None) -> list[dict[str, Any]]:
+        """Summaries, newest first, of one job or of all."""
+        found: list[dict[str, Any]] = []
+        for value in self._values(b"run/", None):
+            if job is None or value["job"] == job:
+                found.append(value)
+            if len(found) >= limit:
+                break
+        return found
+
+    # -- helpers
+
+    def _scan(self, prefix: bytes, limit: int | None = None) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+        if not self.exists():
+            return iter(())
+        rows: Iterator[tuple[bytes, dict[bytes, bytes]]] = self._table.scan(row_prefix=prefix, limit=limit)
+        return rows
+
+    def _values(self, prefix: bytes, limit: int | None) -> Iterator[Any]:
+        return (json.loads(cells[_VALUE]) for _, cells in self._scan(prefix, limit))
+
+    def _json(self, row: bytes, default: Any) -> Any:
+        value = self._table.row(row).get(_VALUE) if self.exists() else None
+        return json.loads(value) if value else default
+
+
+class TableWriter:
+    """The right to record about one table, until another run takes it."""
+
+    def __init__(self, store: StateStore, state: TableState) -> None:
+        self._store = store
+        self.state = state
+
+    def write(self, column: bytes, value: bytes) -> None:
+        """Write one cell under this writer's epoch; see :meth:`StateStore.write_checked`."""
+        self._store.write_checked(self.state.table, self.state.epoch, column, value)
+
+    def record(self, fact: Fact) -> None:
+        """Record a cleaned key range, in place of the fact of exactly that range."""
+        self.write(_fact_column(fact.keys), _dump(_fact_value(fact)))
+
+    def forget(self, keys: KeyRange) -> None:
+        """Blank the fact of exactly this key range."""
+        self.write(_fact_column(keys), b"")
+
+
+def advance(state: TableState, regions: Sequence[Region]) -> Incarnation:
+    """The incarnation that *regions* belong to, given what is recorded."""
+    return state.incarnation.advance(regions) if state.incarnation else Incarnation.first(regions)
+
+
+def _row(table: str) -> bytes:
+    return b"table/" + table.encode()
+
+
+def _fact_column(keys: KeyRange) -> bytes:
+    return _FACT + f"{keys.start.hex()}-{keys.stop.hex()}".encode()
+
+
+def _fact_value(fact: Fact) -> dict[str, Any]:
+    return {
+        "start": fact.keys.start.hex(),
+        "stop": fact.keys.stop.hex(),
+        "intervals": [list(p) for p in fact.intervals],
+        "families": sorted(fact.families),
+        "incarnation": fact.incarnation,
+        "run": fact.run,
+        "recorded_at": fact.recorded_at,
+        "full_pass_at": fact.full_pass_at,
+    }
+
+
+def _parse_fact(raw: bytes) -> Fact:
+    value = json.loads(raw)
+    return Fact(
+        KeyRange(bytes.fromhex(value["start"]), bytes.fromhex(value["stop"])),
+        Intervals.of((a, b) for a, b in value["intervals"]),
+        frozenset(value["families"]),
+        value["incarnation"],
+        value["run"],
+        value["recorded_at"],
+        value["full_pass_at"],
+    )
+
+
+def _dump(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,98 @@
+"""What a job reports: one JSON object, the same on disk, in the state table, on the page and in the terminal."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class Counts:
+    """Counters of one table; each is counted where the thing happens, none is inferred from others."""
+
+    candidates: int = 0
+    healed: int = 0
+    deleted: int = 0
+    marked: int = 0
+    unmarked: int = 0
+    pruned: int = 0
+    failed: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    cells_read: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping."""
+        return {**self.__dict__, "skipped": dict(sorted(self.skipped.items()))}
+
+    def __add__(self, other: Counts) -> Counts:
+        """The sum, counter by counter."""
+        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in self.__dict__})
+
+
+@dataclass
+class TableReport:
+    """A run's work on one table. *intervals* are of start timestamps, half-open; *problems* made the run red."""
+
+    table: str
+    counts: Counts = field(default_factory=Counts)
+    intervals: list[tuple[int, int]] = field(default_factory=list)
+    regions: int = 0
+    regions_recorded: int = 0
+    read: str = ""
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping."""
+        return {**self.__dict__, "counts": self.counts.to_json(), "intervals": [list(p) for p in self.intervals]}
+
+
+@dataclass
+class Summary:
+    """A run. Times are wall-clock ms, *low_watermark* and *bound* are inclusive timestamps of the oracle."""
+
+    job: str
+    run: str
+    execute: bool
+    started: int = field(default_factory=lambda: int(time.time() * 1000))
+    seconds: float = 0.0
+    low_watermark: int = 0
+    bound: int | None = None
+    tables: list[TableReport] = field(default_factory=list)
+    blockers: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    #: Seconds by phase: what a run costs before the first cell, and what the cells cost.
+    phases: dict[str, float] = field(default_factory=dict)
+    #: What the run was for: log link, try, and the like, as the caller gave it.
+    context: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything was left undone."""
+        return bool(self.problems) or any(t.problems or t.counts.failed for t in self.tables)
+
+    @property
+    def totals(self) -> Counts:
+        """The sum over the tables."""
+        return sum((t.counts for t in self.tables), Counts())
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; ``state`` is ``done`` or ``failed``."""
+        return {
+            **self.__dict__,
+            "tables": [t.to_json() for t in self.tables],
+            "totals": self.totals.to_json(),
+            "state": "failed" if self.failed else "done",
+        }
+
+    def write(self, path: Path) -> None:
+        """Write the JSON to *path*, whole or not at all."""
+        part = path.with_name(path.name + ".part")
+        part.write_text(json.dumps(self.to_json(), indent=2) + "\n")
+        part.replace(path)

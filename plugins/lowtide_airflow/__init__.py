@@ -1,0 +1,1 @@
+"""Lowtide in Airflow: operator, plugin."""

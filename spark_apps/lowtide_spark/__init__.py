@@ -1,0 +1,1 @@
+"""The Spark side of Lowtide: reading, deciding, acting."""
