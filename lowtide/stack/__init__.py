@@ -11,8 +11,8 @@ Every port is open on the loopback interface only. The parts are processes of th
 started them; data and logs live under ``home`` and survive ``down`` and ``up``.
 """
 
-from lowtide.stack.config import StackConfig, StackError, free_ports_config
+from lowtide.stack.config import StackConfig, StackError, free_ports_config, load
 from lowtide.stack.machine import embedded_classpath
 from lowtide.stack.stack import Part, Stack
 
-__all__ = ["Part", "Stack", "StackConfig", "StackError", "embedded_classpath", "free_ports_config"]
+__all__ = ["Part", "Stack", "StackConfig", "StackError", "embedded_classpath", "free_ports_config", "load"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import random
 import socket
 from collections.abc import Mapping
@@ -47,6 +49,7 @@ class StackConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "home", Path(self.home).absolute())
+        object.__setattr__(self, "extra_hbase", dict(self.extra_hbase))
         if self.timestamps not in ("world", "incremental"):
             raise StackError(f"timestamps is {self.timestamps!r}; use 'world' or 'incremental'")
         if self.conflict_map_size < 1:
@@ -61,6 +64,29 @@ class StackConfig:
     def ports(self) -> dict[str, int]:
         """The port each part answers on (ZooKeeper's for HBase; its own servers take whatever is free)."""
         return {"hbase": self.zookeeper_port, "thrift": self.thrift_port, "tso": self.tso_port}
+
+
+def load(home: Path) -> StackConfig:
+    """The configuration that the store in *home* was last started with; the defaults if it never was."""
+    saved = _saved(home)
+    if not saved.exists():
+        return StackConfig(home=home)
+    values = json.loads(saved.read_text("utf-8"))
+    values["extra_classpath"] = tuple(map(Path, values["extra_classpath"]))
+    return StackConfig(home=home, **values)
+
+
+def save(config: StackConfig) -> None:
+    """Keep *config* in its home, for ``load``."""
+    values = {name: value for name, value in dataclasses.asdict(config).items() if name != "home"}
+    values["extra_classpath"] = [str(path) for path in config.extra_classpath]
+    saved = _saved(config.home)
+    saved.parent.mkdir(parents=True, exist_ok=True)
+    saved.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
+
+
+def _saved(home: Path) -> Path:
+    return Path(home) / "conf" / "stack.json"
 
 
 def free_ports_config(home: Path, **options: Any) -> StackConfig:

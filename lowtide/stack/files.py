@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from lowtide.stack.config import LOOPBACK, StackConfig
+from lowtide.stack.config import LOOPBACK, StackConfig, save
 
 _LOGGING = """\
 status = error
@@ -27,9 +27,10 @@ logger.zookeeper.level = warn
 
 
 def write(config: StackConfig) -> None:
-    """Write ``hbase-site.xml``, the oracle's YAML and the logging set-up. Files that are right already are rewritten."""
+    """Write ``hbase-site.xml``, the oracle's YAML, the logging set-up, and *config* itself for later ``load``s."""
     conf = config.home / "conf"
     conf.mkdir(parents=True, exist_ok=True)
+    save(config)
     (conf / "hbase-site.xml").write_text(_site({**server_properties(config), **config.extra_hbase}), "utf-8")
     (conf / "omid-server-configuration.yml").write_text(_oracle(config), "utf-8")
     (conf / "log4j2.properties").write_text(_LOGGING, "utf-8")
@@ -65,6 +66,8 @@ def server_properties(config: StackConfig) -> dict[str, str]:
         "hbase.regionserver.ipc.address": LOOPBACK,
         "hbase.master.hostname": LOOPBACK,
         "hbase.unsafe.regionserver.hostname": LOOPBACK,
+        # The master and the region servers listen wherever there is room; clients find them through ZooKeeper.
+        "hbase.localcluster.assign.random.ports": "true",
         "hbase.master.info.port": "-1",
         "hbase.regionserver.info.port": "-1",
         "hbase.thrift.info.port": "-1",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from lowtide.stack import files, machine, probes
-from lowtide.stack.config import StackConfig, StackError
+from lowtide.stack.config import StackConfig, StackError, load
 from lowtide.stack.processes import Process, ProcessFile, spawn
 
 State = Literal["running", "stopped", "killed", "not answering"]
@@ -146,23 +146,22 @@ class Stack:
         machine.check_java()
         machine.embedded_classpath()
         machine.check_disk(self.config.home)
-        self._keep_clock()
+        self._check_clock()
         for name in reversed(parts):
             self._end(name)
         machine.check_ports(self.config, parts)
         self._folder("logs")
         files.write(self.config)
 
-    def _keep_clock(self) -> None:
+    def _check_clock(self) -> None:
         """A store's timestamps are of one kind for good: its cells carry them."""
-        note = self._folder("run") / "timestamps"
-        made = note.read_text("utf-8") if note.exists() else self.config.timestamps
-        if made != self.config.timestamps:
+        home, wanted = self.config.home, self.config.timestamps
+        made = load(home).timestamps
+        if (home / "hbase").exists() and made != wanted:
             raise StackError(
-                f"the store in {self.config.home} was made with {made} timestamps, not {self.config.timestamps}; "
+                f"the store in {home} was made with {made} timestamps, not {wanted}; "
                 f"use --timestamps {made}, or another home"
             )
-        note.write_text(made, "utf-8")
 
     def _start(self, name: str) -> None:
         process = spawn(self._commands()[name], self._output(name), self.config.home)
