@@ -50,9 +50,9 @@ class Incarnation:
     newest_region: int
 
     @classmethod
-    def first(cls, regions: Sequence[Region]) -> Incarnation:
-        """The incarnation of a table seen for the first time."""
-        return cls(1, max((r.created for r in regions), default=0))
+    def unseen(cls) -> Incarnation:
+        """Before a table was ever looked at: whatever it is then is a new incarnation."""
+        return cls(0, -1)
 
     def advance(self, regions: Sequence[Region]) -> Incarnation:
         """The incarnation that *regions*, listed now, belong to.

@@ -63,12 +63,15 @@ class Omid(_Section):
     """The status oracle and its commit table."""
 
     commit_table: str = "OMID_COMMIT_TABLE"
+    timestamp_table: str = "OMID_TIMESTAMP_TABLE"
     commit_family: str = "F"
     watermark_family: str = "LWF"
     #: ``auto``: a low watermark of 10^17 or more is a world clock's.
     clock: Literal["auto", "world", "incremental"] = "auto"
     #: True where the oracle runs with ``lowLatency``: invalidation marks are then never pruned.
     low_latency: bool = False
+    #: Addresses of the oracle, host:port; a run that acts is refused while none answers. Empty: not checked.
+    oracle: list[str] = ["127.0.0.1:24758"]
 
 
 class State(_Section):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -43,7 +43,7 @@ class TableState:
 
     table: str
     epoch: int
-    incarnation: Incarnation | None
+    incarnation: Incarnation
     facts: tuple[Fact, ...]
 
 
@@ -68,7 +68,11 @@ class StateStore:
 
     def exists(self) -> bool:
         """Whether the state table is there; reads on a store without one give empty answers."""
-        return self._name.encode() in self._connection.tables()
+        return self.has_table(self._name)
+
+    def has_table(self, name: str) -> bool:
+        """Whether HBase has a table of that name."""
+        return name.encode() in self._connection.tables()
 
     def create(self) -> None:
         """Make the state table; nothing happens where it is."""
@@ -137,13 +141,13 @@ class StateStore:
         """What is recorded of *table*; an empty state where nothing is."""
         cells = self._table.row(_row(table)) if self.exists() else {}
         raw = cells.get(_INCARNATION)
-        incarnation = Incarnation(**json.loads(raw)) if raw else None
+        incarnation = Incarnation(**json.loads(raw)) if raw else Incarnation.unseen()
         facts = tuple(
             _parse_fact(value) for column, value in sorted(cells.items()) if column.startswith(_FACT) and value
         )
         return TableState(table, int(cells.get(_EPOCH, b"0")), incarnation, facts)
 
-    def begin(self, table: str, regions: Sequence[Region]) -> TableWriter:
+    def begin(self, table: str, regions: Sequence[Region]) -> TableState:
         """Take the table's next epoch; whoever held it before can no longer record.
 
         The incarnation is brought up to date with *regions*, the regions as listed now.
@@ -154,24 +158,32 @@ class StateStore:
             new = str(state.epoch + 1).encode()
             if check_and_put(self._connection, self._name, _row(table), (_EPOCH, known), (_EPOCH, new)):
                 break
-        incarnation = advance(state, regions)
-        writer = TableWriter(self, replace(state, epoch=state.epoch + 1, incarnation=incarnation))
-        if incarnation != state.incarnation:
-            writer.write(
-                _INCARNATION, _dump({"number": incarnation.number, "newest_region": incarnation.newest_region})
-            )
-        return writer
+        taken = replace(state, epoch=state.epoch + 1, incarnation=state.incarnation.advance(regions))
+        if taken.incarnation != state.incarnation:
+            self._write_checked(taken, _INCARNATION, _dump(asdict(taken.incarnation)))
+        return taken
 
-    def write_checked(self, table: str, epoch: int, column: bytes, value: bytes) -> None:
-        """Write one cell of a table's row under *epoch*.
+    def record(self, taken: TableState, fact: Fact) -> None:
+        """Record a cleaned key range under the epoch of *taken*, in place of the fact of exactly that range.
 
         Raises:
             FencedError: the epoch has moved on.
         """
-        expected = str(epoch).encode()
-        if not check_and_put(self._connection, self._name, _row(table), (_EPOCH, expected), (column, value)):
+        self._write_checked(taken, _fact_column(fact.keys), _dump(_fact_value(fact)))
+
+    def forget(self, taken: TableState, keys: KeyRange) -> None:
+        """Blank the fact of exactly this key range, under the epoch of *taken*.
+
+        Raises:
+            FencedError: the epoch has moved on.
+        """
+        self._write_checked(taken, _fact_column(keys), b"")
+
+    def _write_checked(self, taken: TableState, column: bytes, value: bytes) -> None:
+        expected = str(taken.epoch).encode()
+        if not check_and_put(self._connection, self._name, _row(taken.table), (_EPOCH, expected), (column, value)):
             msg = (
-                f"another run has taken over table {table} (epoch {epoch} is no longer the newest); "
+                f"another run has taken over table {taken.table} (epoch {taken.epoch} is no longer the newest); "
                 "what this run did is safe, but it records nothing more. Let the newer run finish"
             )
             raise FencedError(msg)
@@ -266,31 +278,6 @@ class StateStore:
     def _json(self, row: bytes, default: Any) -> Any:
         value = self._table.row(row).get(_VALUE) if self.exists() else None
         return json.loads(value) if value else default
-
-
-class TableWriter:
-    """The right to record about one table, until another run takes it."""
-
-    def __init__(self, store: StateStore, state: TableState) -> None:
-        self._store = store
-        self.state = state
-
-    def write(self, column: bytes, value: bytes) -> None:
-        """Write one cell under this writer's epoch; see :meth:`StateStore.write_checked`."""
-        self._store.write_checked(self.state.table, self.state.epoch, column, value)
-
-    def record(self, fact: Fact) -> None:
-        """Record a cleaned key range, in place of the fact of exactly that range."""
-        self.write(_fact_column(fact.keys), _dump(_fact_value(fact)))
-
-    def forget(self, keys: KeyRange) -> None:
-        """Blank the fact of exactly this key range."""
-        self.write(_fact_column(keys), b"")
-
-
-def advance(state: TableState, regions: Sequence[Region]) -> Incarnation:
-    """The incarnation that *regions* belong to, given what is recorded."""
-    return state.incarnation.advance(regions) if state.incarnation else Incarnation.first(regions)
 
 
 def _row(table: str) -> bytes:

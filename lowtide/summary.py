@@ -20,6 +20,7 @@ class Counts:
     marked: int = 0
     unmarked: int = 0
     pruned: int = 0
+    restored: int = 0
     failed: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     cells_read: int = 0

@@ -1,0 +1,111 @@
+"""The commands, one function each; what they print comes from the modules they call."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lowtide import __version__
+from lowtide.cli.tables import print_runs, print_tables
+from lowtide.config import Config, load
+from lowtide.gateway import connect
+from lowtide.stack.cli import app as stack_app
+from lowtide.state import StateStore
+from lowtide.submit import command
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Maintenance for transactional HBase.")
+app.add_typer(stack_app, name="stack")
+state_app = typer.Typer(no_args_is_help=True, help="Lowtide's own records.")
+app.add_typer(state_app, name="state")
+
+console = Console()
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"lowtide {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Maintenance for transactional HBase."""
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def run(
+    context: typer.Context, job: Annotated[str, typer.Argument(help="orphan_cleanup, watermark_collection, ...")]
+) -> None:
+    """Submit a job to Spark; further arguments go to it as they are (see docs/jobs.md). Ends with the job's exit code."""
+    _submit(job, context.args)
+
+
+@app.command()
+def restore(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run whose removed cells are put back.")],
+    config: ConfigFile = None,
+    table: Annotated[list[str] | None, typer.Option(help="Only this table; may be given several times.")] = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
+) -> None:
+    """Put back what an orphan cleanup removed."""
+    arguments = ["--restore", run_id, *(["--execute"] if execute else [])]
+    arguments += [part for name in table or [] for part in ("--table", name)]
+    arguments += ["--config", str(config)] if config else []
+    _submit("sideline_restore", arguments)
+
+
+def _submit(job: str, arguments: list[str]) -> None:
+    named = (
+        arguments[arguments.index("--config") + 1 : arguments.index("--config") + 2] if "--config" in arguments else []
+    )
+    config = load(Path(named[0]) if named else None)
+    raise typer.Exit(subprocess.run(command(config, job, arguments), check=False).returncode)
+
+
+@app.command()
+def tables(config: ConfigFile = None) -> None:
+    """The transactional tables found last, their region watermarks, and what holds the prune bound."""
+    with _state(load(config)) as state:
+        print_tables(console, state)
+
+
+@app.command()
+def runs(
+    config: ConfigFile = None,
+    job: Annotated[str | None, typer.Option(help="Only runs of this job.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many, newest first.")] = 20,
+) -> None:
+    """The last runs and what they did."""
+    with _state(load(config)) as state:
+        print_runs(console, state.runs(limit, job))
+
+
+@state_app.command("reset")
+def state_reset(
+    config: ConfigFile = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Forget all recorded ranges, bounds and time samples, after the oracle was made anew; all is then cleaned again from 0."""
+    loaded = load(config)
+    if not yes:
+        typer.confirm(f"Forget every recorded watermark in {loaded.state.table}?", abort=True)
+    with _state(loaded) as state:
+        state.reset()
+    console.print("Forgotten. The next orphan_cleanup reads from 0.")
+
+
+@contextmanager
+def _state(config: Config) -> Iterator[StateStore]:
+    with connect(config.hbase.thrift) as connection:
+        yield StateStore(connection, config.state.table)

@@ -1,0 +1,65 @@
+"""Terminal tables of what the state table holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from lowtide.clock import EPOCH
+from lowtide.state import StateStore
+
+
+def print_tables(console: Console, state: StateStore) -> None:
+    """Region watermarks by table, the prune bound, its blockers."""
+    watermarks = state.watermarks()
+    if not watermarks:
+        console.print("No region watermark is recorded yet; run: lowtide run watermark_collection --execute")
+        return
+    grid = Table(title="Region watermarks", title_justify="left")
+    for column in ("table", "regions", "never cleaned", "lowest watermark", "behind the low watermark"):
+        grid.add_column(column, justify="left" if column == "table" else "right")
+    for name, value in sorted(watermarks.items()):
+        marks = [r["watermark"] for r in value["regions"]]
+        lowest = min(marks, default=0)
+        grid.add_row(
+            name, str(len(marks)), str(marks.count(0)), str(lowest), str(max(0, value["low_watermark"] - lowest))
+        )
+    console.print(grid)
+    for bound in state.bounds(1):
+        console.print(f"Prune bound: {bound.value}, computed {bound.at:%Y-%m-%d %H:%M} UTC")
+        for blocker in bound.blockers:
+            where = f"{blocker['table']} {blocker['keys'] or ''}".strip()
+            console.print(f"  held by {where}: {blocker['reason']}. Remedy: {blocker['remedy']}")
+
+
+def print_runs(console: Console, runs: Sequence[dict[str, Any]]) -> None:
+    """One line a run."""
+    grid = Table(title="Runs", title_justify="left")
+    for column in ("started (UTC)", "job", "run", "", "seconds", "healed", "deleted", "pruned", "result"):
+        grid.add_column(column, justify="right" if column in {"seconds", "healed", "deleted", "pruned"} else "left")
+    for r in runs:
+        totals = r["totals"]
+        problems = [*r["problems"], *(p for t in r["tables"] for p in t["problems"])]
+        grid.add_row(
+            when(r["started"]).strftime("%Y-%m-%d %H:%M:%S"),
+            r["job"],
+            r["run"],
+            "executed" if r["execute"] else "dry run",
+            f"{r['seconds']:.1f}",
+            str(totals["healed"]),
+            str(totals["deleted"]),
+            str(totals["pruned"]),
+            "[green]done[/]"
+            if r["state"] == "done"
+            else f"[red]{len(problems)} problem(s)[/]: {problems[0] if problems else ''}",
+        )
+    console.print(grid)
+
+
+def when(millis: int) -> datetime:
+    """An aware time from milliseconds since 1970."""
+    return EPOCH + timedelta(milliseconds=millis)

@@ -1,0 +1,96 @@
+"""Which key ranges a run reads, and from when to when. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lowtide.cleaned import Fact, Region, cleaned_intervals, last_full_pass
+from lowtide.clock import Clock, millis
+from lowtide.errors import UsageError
+from lowtide.formats import after
+from lowtide.keyranges import KeyRange
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRange:
+    """A region's rows, to be read for the start timestamps [from_ts, to_ts)."""
+
+    region: str
+    keys: KeyRange
+    from_ts: int
+    to_ts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller asked for. Times are aware; None: not given."""
+
+    run: str
+    now: datetime
+    start: datetime | None = None
+    end: datetime | None = None
+    full: bool = False
+
+    def check(self) -> None:
+        """Refuse an interval that cannot be meant.
+
+        Raises:
+            UsageError: it lies in the future, or ends at or before its start.
+        """
+        for name, time in (("--from", self.start), ("--to", self.end)):
+            if time is not None and time > self.now:
+                msg = f"{name} {time.isoformat()} is in the future (now: {self.now.isoformat(timespec='seconds')})"
+                raise UsageError(msg)
+        if self.start is not None and self.end is not None and self.end <= self.start:
+            msg = f"the interval ends at {self.end.isoformat()}, not after its start {self.start.isoformat()}"
+            raise UsageError(msg)
+
+
+def plan_ranges(
+    request: Request,
+    regions: Sequence[Region],
+    facts: Sequence[Fact],
+    clock: Clock,
+    low_watermark: int,
+    full_pass_every: timedelta,
+) -> list[WorkRange]:
+    """What to read of one table: at most one range a region, none where nothing is left to do.
+
+    The end is the interval's, never beyond the low watermark. The start is the interval's where one was given; else the
+    region's watermark, or 0 where a full pass is asked for or due. What this very run has recorded already is left out, so that a
+    restart repeats only what was not recorded.
+
+    Args:
+        request: already checked.
+        regions: of the table, as listed after the low watermark was read.
+        facts: valid ones only (:func:`lowtide.cleaned.valid`).
+        clock: of the oracle.
+        low_watermark: inclusive.
+        full_pass_every: how old the last pass from 0 may be.
+    """
+    to_ts = after(low_watermark)
+    if request.end is not None:
+        to_ts = min(to_ts, clock.timestamp(request.end))
+    asked_from = None if request.start is None else clock.timestamp(request.start)
+    mine = [f for f in facts if f.run == request.run]
+    ranges = []
+    for region in regions:
+        from_ts = _start(request, region, facts, asked_from, full_pass_every)
+        if from_ts < to_ts and not cleaned_intervals(region.keys, mine):
+            ranges.append(WorkRange(region.name, region.keys, from_ts, to_ts))
+    return ranges
+
+
+def _start(
+    request: Request, region: Region, facts: Sequence[Fact], asked_from: int | None, full_pass_every: timedelta
+) -> int:
+    if request.full:
+        return 0
+    if asked_from is not None:
+        return asked_from
+    since_full = millis(request.now) - last_full_pass(region.keys, facts)
+    if since_full >= full_pass_every / timedelta(milliseconds=1):
+        return 0
+    return cleaned_intervals(region.keys, facts).prefix_end(0)

@@ -1,0 +1,86 @@
+"""How a job is submitted: its program, its class path, its Spark settings. Shared by ``lowtide run`` and the DAGs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lowtide.errors import UsageError
+
+if TYPE_CHECKING:
+    from lowtide.config import Config
+
+JOBS = ("orphan_cleanup", "watermark_collection", "commit_table_pruning", "sideline_restore")
+
+_CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+def application(job: str) -> Path:
+    """The Spark program of *job*.
+
+    Raises:
+        UsageError: there is no such job.
+    """
+    if job not in JOBS:
+        msg = f"unknown job {job!r}; the jobs are {', '.join(JOBS)}"
+        raise UsageError(msg)
+    return _CHECKOUT / "spark_apps" / f"{job}.py"
+
+
+def class_path(config: Config) -> list[str]:
+    """The connector's jar and its dependencies, as entries of a Java class path.
+
+    Raises:
+        UsageError: the connector is neither configured nor built.
+    """
+    if config.spark.connector_class_path:
+        return list(config.spark.connector_class_path)
+    target = _CHECKOUT / "connector" / "target"
+    jar = target / "lowtide-connector.jar"
+    if not jar.exists():
+        msg = f"the connector is not built ({jar} is missing); run make setup, or set spark.connector_class_path"
+        raise UsageError(msg)
+    return [str(jar), str(target / "lib" / "*")]
+
+
+def job_conf(config: Config) -> dict[str, str]:
+    """Spark settings for a job: the class path on driver and executors, then the configuration's own, which win."""
+    entries = os.pathsep.join(class_path(config))
+    return {
+        "spark.driver.extraClassPath": entries,
+        "spark.executor.extraClassPath": entries,
+        # Off: a job's page helps nobody after its half minute, and its port would be one more to open.
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **config.spark.conf,
+    }
+
+
+def command(config: Config, job: str, arguments: Sequence[str]) -> list[str]:
+    """The ``spark-submit`` command line of a run of *job*.
+
+    Raises:
+        UsageError: no such job, no connector, no ``spark-submit``.
+    """
+    beside = Path(sys.executable).parent / "spark-submit"
+    submit = str(beside) if beside.exists() else shutil.which("spark-submit")
+    if submit is None:
+        msg = "spark-submit is not on PATH; install pyspark, or put Spark's bin folder on PATH"
+        raise UsageError(msg)
+    settings = [part for name, value in job_conf(config).items() for part in ("--conf", f"{name}={value}")]
+    return [
+        submit,
+        "--master",
+        config.spark.master,
+        "--driver-memory",
+        config.spark.driver_memory,
+        "--name",
+        f"lowtide {job}",
+        *settings,
+        str(application(job)),
+        *arguments,
+    ]

@@ -1,0 +1,267 @@
+"""What every job has in common: arguments, the run's context, the summary, the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+
+from pyspark.sql import functions as F
+
+from lowtide.clock import Clock, SampledClock, WorldClock, is_world
+from lowtide.config import Budget, Config, Mode, load
+from lowtide.durations import parse_duration, parse_time
+from lowtide.errors import GatewayError, LowtideError, TableError, UsageError
+from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
+from lowtide.gateway import connect, parse_low_watermark
+from lowtide.inventory import Entry, Kind
+from lowtide.planning import Request
+from lowtide.state import StateStore
+from lowtide.summary import Summary
+from lowtide_spark.session import session
+from lowtide_spark.store import Store
+
+
+@dataclass
+class Run:
+    """One run of a job: what was asked, the store, the state, and the summary that grows."""
+
+    options: argparse.Namespace
+    config: Config
+    store: Store
+    request: Request
+    summary: Summary
+    _phase_started: float = field(default_factory=time.monotonic)
+
+    @contextmanager
+    def state(self) -> Iterator[StateStore]:
+        """The state table, over a connection of its own: the gateway closes those that idle while Spark works."""
+        with connect(self.config.hbase.thrift) as connection:
+            yield StateStore(connection, self.config.state.table)
+
+    def phase(self, name: str) -> None:
+        """Book the time since the last call under *name*."""
+        now = time.monotonic()
+        self.summary.phases[name] = round(self.summary.phases.get(name, 0.0) + now - self._phase_started, 2)
+        self._phase_started = now
+        print(f"{self.summary.job}: {name} took {self.summary.phases[name]} s", flush=True)
+
+    def executes(self, table: str) -> bool:
+        """Whether this run acts on *table*, or plans only."""
+        if self.options.as_configured:
+            return self.config.table(table).mode is Mode.EXECUTE
+        return bool(self.options.execute)
+
+    def budget(self, table: str) -> Budget:
+        """The table's budget, with the arguments over the configuration."""
+        changes = {"rows": self.options.budget_rows, "share": self.options.budget_share}
+        given = {name: value for name, value in changes.items() if value is not None}
+        return self.config.table(table).budget.model_copy(update=given)
+
+    def read_low_watermark(self) -> int:
+        """Read the low watermark, refuse it where it is missing or has gone back, remember it where the run may write.
+
+        First of all reads: what is listed and read later can hold no commit at or below it that is not yet in the commit table.
+        """
+        omid = self.config.omid
+        self._check_oracle()
+        cells = self.store.cells(omid.commit_table).where(F.col("row") == bytearray(LOW_WATERMARK_ROW)).collect()
+        wanted = (omid.watermark_family.encode(), LOW_WATERMARK_QUALIFIER)
+        values = [bytes(c.value) for c in cells if (bytes(c.family), bytes(c.qualifier)) == wanted]
+        watermark = parse_low_watermark(values[0] if values else None, omid.commit_table)
+        with self.state() as state:
+            state.check_low_watermark(watermark)
+            if self.options.execute or self.options.as_configured:
+                state.create()
+                state.record_low_watermark(watermark)
+        self.summary.low_watermark = watermark
+        return watermark
+
+    def _check_oracle(self) -> None:
+        addresses = self.config.omid.oracle
+        for address in addresses:
+            host, _, port = address.rpartition(":")
+            try:
+                socket.create_connection((host, int(port)), timeout=5).close()
+            except OSError:
+                continue
+            return
+        if addresses:
+            msg = (
+                f"the oracle does not answer at {', '.join(addresses)}: whether its low watermark still holds cannot be known; "
+                "start it, or set omid.oracle (an empty list leaves the check out)"
+            )
+            raise GatewayError(msg)
+
+    @property
+    def world_clock(self) -> bool:
+        """Whether the oracle counts a world clock's milliseconds (known once the low watermark was read)."""
+        kind = self.config.omid.clock
+        return kind == "world" or (kind == "auto" and is_world(self.summary.low_watermark))
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The oracle's clock."""
+        if self.world_clock:
+            return WorldClock()
+        with self.state() as state:
+            return SampledClock(state.samples())
+
+    def choose(self, inventory: Sequence[Entry]) -> list[Entry]:
+        """The tables to work on, out of the inventory.
+
+        Raises:
+            TableError: one that was asked for by name is unknown, plain, of unknown standing or disabled.
+        """
+        by_name = {e.table: e for e in inventory}
+        names = self.options.table or [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL and e.enabled]
+        chosen = []
+        for name in dict.fromkeys(names):
+            entry = by_name.get(name)
+            if entry is not None and entry.kind is Kind.TRANSACTIONAL and entry.enabled:
+                chosen.append(entry)
+            elif not self.options.discovered:
+                raise TableError(_refusal(name, entry))
+            else:
+                print(f"{self.summary.job}: {name} is passed over: {_refusal(name, entry)}", flush=True)
+        return chosen
+
+
+def _refusal(name: str, entry: Entry | None) -> str:
+    if entry is None:
+        return f"unknown table {name}; it is not in HBase, or is one of Omid's or Lowtide's own"
+    if not entry.enabled:
+        return f"table {name} is disabled; enable it (it keeps the prune bound back until it is cleaned)"
+    if entry.kind is Kind.UNMARKED:
+        return (
+            f"table {name} has shadow cells but no mark of Omid; say in the configuration what it is: "
+            f"tables: {{{name}: {{kind: transactional}}}} or plain"
+        )
+    return f"table {name} bears no marks of Omid and no shadow cells; if it is transactional all the same, say so: tables: {{{name}: {{kind: transactional}}}}"
+
+
+def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The job's arguments; ends the program with exit code 2 where they are wrong."""
+    parser = argparse.ArgumentParser(prog=job, allow_abbrev=False)
+    parser.add_argument("--config", type=Path, metavar="FILE")
+    parser.add_argument("--table", action="append", default=[], metavar="NAME")
+    parser.add_argument("--discovered", action="store_true", help="pass over tables that turn out plain or gone")
+    parser.add_argument("--from", dest="start", metavar="TIME", help="ISO 8601 with zone")
+    parser.add_argument("--to", dest="end", metavar="TIME", help="ISO 8601 with zone")
+    parser.add_argument("--full", action="store_true", help="read from 0")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--execute", action="store_true", help="act; without it the run only plans and counts")
+    how.add_argument("--as-configured", action="store_true", help="act on the tables whose mode is execute")
+    if job == "sideline_restore":
+        parser.add_argument("--restore", metavar="RUN", help="the run whose removed cells are put back")
+    parser.add_argument("--grace", metavar="DURATION")
+    parser.add_argument("--budget-rows", type=_positive(int), metavar="N")
+    parser.add_argument("--budget-share", type=_positive(float), metavar="X")
+    parser.add_argument("--run-id", metavar="ID")
+    parser.add_argument("--context", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--summary", type=Path, metavar="FILE")
+    return parser.parse_args(argv)
+
+
+def _positive(number: Callable[[str], float]) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        value = number(text)
+        if value <= 0:
+            msg = f"a number above 0 is expected, found {text}"
+            raise argparse.ArgumentTypeError(msg)
+        return value
+
+    return parse
+
+
+def run_job(job: str, body: Callable[[Run], None], argv: Sequence[str] | None = None) -> int:
+    """Run *body* and report: summary in the file, the state table and the terminal; returns the exit code."""
+    options = arguments(job, argv)
+    started = time.monotonic()
+    now = datetime.now(UTC)
+    summary = Summary(
+        job, options.run_id or now.strftime("manual-%Y%m%dT%H%M%S.%fZ"), options.execute or options.as_configured
+    )
+    run: Run | None = None
+    code = 0
+    try:
+        run = _prepare(job, options, summary, now)
+        body(run)
+        code = 1 if summary.failed else 0
+    except LowtideError as error:
+        summary.problems.append(str(error))
+        code = error.exit_code
+    finally:
+        summary.seconds = round(time.monotonic() - started, 2)
+    if run is not None:
+        _keep(run)
+    if options.summary:
+        summary.write(options.summary)
+    report(summary)
+    return code
+
+
+def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datetime) -> Run:
+    config = load(options.config)
+    for name in options.table:
+        config.table(name)
+    summary.context = dict(_pair(text) for text in options.context)
+    start = parse_time(options.start, "--from") if options.start else None
+    end = parse_time(options.end, "--to") if options.end else None
+    options.grace = _grace(options.grace, config)
+    request = Request(summary.run, now, start, end, options.full)
+    request.check()
+    with connect(config.hbase.thrift):
+        pass  # say that the gateway is down before Spark starts
+    run = Run(options, config, Store(session(f"lowtide {job}"), config), request, summary)
+    run.phase("start")
+    return run
+
+
+def _grace(text: str | None, config: Config) -> timedelta:
+    try:
+        return parse_duration(text) if text is not None else config.grace
+    except ValueError as error:
+        msg = f"--grace: {error}"
+        raise UsageError(msg) from None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not sign or not key:
+        msg = f"--context: KEY=VALUE is expected, found {text!r}"
+        raise UsageError(msg)
+    return key, value
+
+
+def _keep(run: Run) -> None:
+    """Keep the summary in the state table, where the page finds it; a store that refuses it has said so already."""
+    try:
+        with run.state() as state:
+            if state.exists():
+                state.add_run(run.summary.to_json())
+    except LowtideError as error:
+        run.summary.problems.append(f"the summary is not in the state table: {error}")
+
+
+def report(summary: Summary) -> None:
+    """Print the run for people, problems last."""
+    print(f"{summary.job} {summary.run}: {'executed' if summary.execute else 'dry run'}, {summary.seconds} s")
+    for table in summary.tables:
+        counts = {k: v for k, v in table.counts.to_json().items() if v}
+        print(f"  {table.table}: {counts or 'nothing to do'}")
+        for note in table.notes:
+            print(f"    note: {note}")
+    if summary.bound is not None:
+        print(f"  prune bound {summary.bound}, low watermark {summary.low_watermark}")
+    for blocker in summary.blockers:
+        print(f"  held by {blocker}")
+    for problem in [*(f"{t.table}: {p}" for t in summary.tables for p in t.problems), *summary.problems]:
+        print(f"problem: {problem}", file=sys.stderr, flush=True)

@@ -1,0 +1,129 @@
+"""Omid's commit table, and Lowtide's journal of what was pruned from it, as column expressions.
+
+Rows of the commit table are nine bytes: a bucket (the timestamp's low four bits), then the start timestamp, big-endian.
+``F:C`` holds a varint of commit minus start timestamp, ``F:IT`` an invalidation mark. See Omid's ``HBaseCommitTable``.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.formats import (
+    CHECKPOINTS,
+    COMMIT_QUALIFIER,
+    INVALID_QUALIFIER,
+    INVALID_VALUE,
+    LOW_WATERMARK_ROW,
+    encode_long,
+)
+from lowtide.keyranges import KeyRange
+from lowtide.planning import WorkRange
+from lowtide_spark.store import FOREVER
+
+BUCKETS = 16
+JOURNAL_FAMILY = "j"
+
+
+def commit_ranges(from_ts: int, to_ts: int) -> list[WorkRange]:
+    """The sixteen key ranges of the commit table that hold the start timestamps [from_ts, to_ts)."""
+    return [
+        WorkRange(
+            f"bucket-{bucket}",
+            KeyRange(bytes([bucket]) + encode_long(from_ts), bytes([bucket]) + encode_long(to_ts)),
+            0,
+            FOREVER,
+        )
+        for bucket in range(BUCKETS)
+    ]
+
+
+def commit_key(start_ts: Column) -> Column:
+    """The commit table's row for a start timestamp."""
+    return F.unhex(F.concat(F.lpad(F.hex(start_ts.bitwiseAND(15)), 2, "0"), F.lpad(F.hex(start_ts), 16, "0")))
+
+
+def long_of(data: Column) -> Column:
+    """The non-negative number in eight big-endian bytes."""
+    return F.conv(F.hex(data), 16, 10).cast("bigint")
+
+
+def bytes_of(number: Column) -> Column:
+    """Eight big-endian bytes of a non-negative number."""
+    return F.unhex(F.lpad(F.hex(number), 16, "0"))
+
+
+def _byte(data: Column, index: Column) -> Column:
+    return F.conv(F.hex(F.substring(data, index + 1, F.lit(1))), 16, 10).cast("bigint")
+
+
+def varint_of(data: Column) -> Column:
+    """The number in a varint that fills *data*; null where the bytes are none of at most nine bytes."""
+    length = F.length(data)
+    number = F.aggregate(
+        F.sequence(F.lit(0), length - 1),
+        F.lit(0).cast("bigint"),
+        lambda total, i: total + _byte(data, i).bitwiseAND(127) * F.pow(F.lit(2), 7 * i).cast("bigint"),
+    )
+    ends_once = F.aggregate(
+        F.sequence(F.lit(0), length - 1),
+        F.lit(True),
+        lambda right, i: right & ((_byte(data, i) >= 128) == (i < length - 1)),
+    )
+    return F.when(length.between(1, 9) & ends_once, number)
+
+
+def entries(cells: DataFrame, family: str) -> DataFrame:
+    """Cells of the commit table as one row a transaction.
+
+    Returns:
+        ``start_ts`` (null where the row's key is none of a transaction), ``commit_ts`` (of ``C``, null without), ``invalid``
+        (whether there is a mark), ``fence`` (an entry that commits at its own start: a table fence, no transaction's
+        proof), ``problem`` (text where a value or qualifier is none that Omid writes, else null), ``row``.
+    """
+    row, qualifier, value = F.col("row"), F.col("qualifier"), F.col("value")
+    start = long_of(F.substring(row, 2, 8))
+    is_key = (F.length(row) == 9) & (_byte(row, F.lit(0)) == start.bitwiseAND(15))
+    is_commit = (F.col("family") == family.encode()) & (qualifier == COMMIT_QUALIFIER)
+    is_mark = (F.col("family") == family.encode()) & (qualifier == INVALID_QUALIFIER)
+    delta = F.when(is_commit, varint_of(value))
+    problem = (
+        F.when(~is_key, F.concat(F.lit("row key "), F.hex(row), F.lit(" is no transaction's")))
+        .when(is_commit & delta.isNull(), F.concat(F.lit("commit entry with value "), F.hex(value)))
+        .when(is_mark & (value != INVALID_VALUE), F.concat(F.lit("invalidation mark with value "), F.hex(value)))
+        .when(
+            ~is_commit & ~is_mark,
+            F.concat(F.lit("unknown column "), F.hex(F.col("family")), F.lit(":"), F.hex(qualifier)),
+        )
+    )
+    decoded = cells.where((F.col("kind") == "put") & (row != LOW_WATERMARK_ROW)).select(
+        row,
+        F.when(is_key, start).alias("start_ts"),
+        (start + delta).alias("commit_ts"),
+        is_mark.alias("invalid"),
+        problem.alias("problem"),
+    )
+    return (
+        decoded.groupBy("row", "start_ts")
+        .agg(
+            F.max("commit_ts").alias("commit_ts"), F.max("invalid").alias("invalid"), F.max("problem").alias("problem")
+        )
+        .withColumn("fence", F.coalesce(F.col("commit_ts") == F.col("start_ts"), F.lit(False)))
+        .withColumn("problem", F.coalesce("problem", _odd_start()))
+    )
+
+
+def _odd_start() -> Column:
+    start = F.col("start_ts")
+    return F.when(start % CHECKPOINTS != 0, F.concat(F.lit("start timestamp "), start, F.lit(" is no multiple of 50")))
+
+
+def journal(cells: DataFrame) -> DataFrame:
+    """The journal as one row a pruned transaction: ``start_ts, commit_ts`` (null: only a mark was pruned)."""
+    commit = F.when(F.col("qualifier") == COMMIT_QUALIFIER, long_of(F.col("value")))
+    return (
+        cells.where(F.col("kind") == "put")
+        .select(long_of(F.substring("row", 2, 8)).alias("start_ts"), commit.alias("commit_ts"))
+        .groupBy("start_ts")
+        .agg(F.max("commit_ts").alias("commit_ts"))
+    )

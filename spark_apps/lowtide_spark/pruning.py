@@ -1,0 +1,148 @@
+"""Commit-table pruning: what every region has passed, for longer than the grace, leaves the commit table, by way of the journal."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.cleaned import prune_bound
+from lowtide.clock import millis
+from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE
+from lowtide.state import Bound
+from lowtide.summary import TableReport
+from lowtide_spark import omid
+from lowtide_spark.inventory import take_inventory, transactional
+from lowtide_spark.job import Run
+from lowtide_spark.store import Written
+from lowtide_spark.watermarks import region_marks
+
+
+def prune(run: Run) -> None:
+    """The job ``commit_table_pruning``."""
+    watermark = run.read_low_watermark()
+    inventory = take_inventory(run.store)
+    marks, blocked = region_marks(run, inventory)
+    fresh, blockers = prune_bound(marks, blocked, watermark)
+    with run.state() as state:
+        bounds = state.bounds()
+    bound = min(fresh, _aged(bounds, run, fresh))
+    run.summary.bound = bound
+    run.summary.blockers = [asdict(b) for b in blockers]
+    report = TableReport(run.config.omid.commit_table, intervals=[(0, bound + 1)])
+    run.summary.tables = [t for t in run.summary.tables if t.problems] + [report]
+    if bound < fresh:
+        report.notes.append(f"the bound is {fresh}, but only {bound} has been passed for longer than the grace")
+    run.phase("plan")
+
+    cells = run.store.cells(run.config.omid.commit_table, omid.commit_ranges(0, bound + 1))
+    # Checkpointed, not cached: a lost block must end the run, for read again it could hold rows that are not in the journal.
+    rows = omid.entries(cells, run.config.omid.commit_family).localCheckpoint()
+    doomed = _doomed(rows, run, report)
+    run.phase("find")
+    if run.summary.execute:
+        _journal_and_delete(run, doomed, report)
+        _sweep_journal(run, [e.table for e in transactional(inventory)], report)
+        run.phase("act")
+
+
+def _aged(bounds: list[Bound], run: Run, fresh: int) -> int:
+    """The highest bound that was logged at least the grace ago; without grace, the bound as computed now.
+
+    The grace is wall time since the bound passed, by our own log: commit-table cells carry no wall time.
+    """
+    grace: timedelta = run.options.grace
+    if not grace:
+        return fresh
+    return max((b.value for b in bounds if b.at <= run.request.now - grace), default=0)
+
+
+def _doomed(rows: DataFrame, run: Run, report: TableReport) -> DataFrame:
+    """Rows to prune; those of unknown form are named and stay, and marks of a low-latency oracle stay too."""
+    counts = report.counts
+    for row in rows.where("problem is not null").limit(20).collect():
+        report.problems.append(f"{row.problem} (row {bytes(row.row).hex()}); left alone")
+    keep_marks = F.lit(run.config.omid.low_latency) & F.col("invalid")
+    tally = {
+        (r.unknown, r.kept): r["count"]
+        for r in rows.groupBy(F.col("problem").isNotNull().alias("unknown"), keep_marks.alias("kept")).count().collect()
+    }
+    counts.candidates = sum(tally.values())
+    counts.pruned = tally.get((False, False), 0)
+    for name, number in (
+        ("of an unknown form", tally.get((True, False), 0) + tally.get((True, True), 0)),
+        ("a low-latency oracle's marks", tally.get((False, True), 0)),
+    ):
+        if number:
+            counts.skipped[name] += number
+    return rows.where(F.col("problem").isNull() & ~keep_marks)
+
+
+def _journal_and_delete(run: Run, doomed: DataFrame, report: TableReport) -> None:
+    """The journal first: a snapshot restored later has no other proof. Nothing is deleted that is not in it."""
+    counts = report.counts
+    counts.pruned = 0
+    run.store.create_table(run.config.state.journal_table, omid.JOURNAL_FAMILY)
+    # A mark outranks an entry, so a row with both is journaled as what its readers saw: not committed.
+    committed = ~F.col("invalid")
+    at = int(time.time() * 1000)
+    written = run.store.write(
+        doomed.select(
+            F.lit("put").alias("op"),
+            F.lit("journal").alias("region"),
+            "row",
+            F.lit(omid.JOURNAL_FAMILY.encode()).alias("family"),
+            F.when(committed, F.lit(COMMIT_QUALIFIER)).otherwise(F.lit(INVALID_QUALIFIER)).alias("qualifier"),
+            F.lit(at).alias("timestamp"),
+            F.when(committed, omid.bytes_of(F.col("commit_ts"))).otherwise(F.lit(INVALID_VALUE)).alias("value"),
+        ),
+        run.config.state.journal_table,
+    )
+    if _failed(written, report, "journal entries could not be written; nothing was pruned"):
+        return
+    family = run.config.omid.commit_family.encode()
+    columns = F.explode(F.array(F.lit(COMMIT_QUALIFIER), F.lit(INVALID_QUALIFIER)))
+    written = run.store.write(
+        doomed.select(
+            F.lit("delete_up_to").alias("op"),
+            F.lit("prune").alias("region"),
+            "row",
+            F.lit(family).alias("family"),
+            columns.alias("qualifier"),
+            F.col("start_ts").alias("timestamp"),
+        ),
+        run.config.omid.commit_table,
+    )
+    _failed(written, report, "commit-table rows could not be deleted")
+    counts.bytes_written += sum(w.bytes for w in written)
+    counts.pruned = sum(w.done for w in written) // 2
+
+
+def _failed(written: list[Written], report: TableReport, what: str) -> bool:
+    failed = sum(w.failed for w in written)
+    if failed:
+        report.counts.failed += failed
+        report.problems.append(f"{failed} {what}: {next(w.failure for w in written if w.failed)}")
+    return bool(failed)
+
+
+def _sweep_journal(run: Run, tables: list[str], report: TableReport) -> None:
+    """Drop journal entries that are old enough and that no snapshot of a transactional table predates."""
+    oldest = min((s.created for s in run.store.snapshots() if s.table in tables), default=2**62)
+    limit = min(millis(run.request.now - run.config.state.journal_keep), oldest)
+    old = run.store.cells(run.config.state.journal_table).where(F.col("timestamp") < limit)
+    written = run.store.write(
+        old.select(
+            F.lit("delete_up_to").alias("op"),
+            F.lit("journal").alias("region"),
+            "row",
+            "family",
+            "qualifier",
+            F.col("timestamp"),
+        ),
+        run.config.state.journal_table,
+    )
+    _failed(written, report, "old journal entries could not be removed")

@@ -1,0 +1,142 @@
+"""The rules, as column expressions: what is known of a transaction, and what becomes of a cell. No effects.
+
+They are sections 2.3, 2.5 and 2.6 of Omid's protocol as its reader and compactor apply it (``SnapshotFilterImpl``,
+``CompactorScanner``), with the sibling proof that the compactor leaves out.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.formats import CHECKPOINTS, WORLD_CLOCK_MIN
+
+#: Verdicts on a transaction.
+COMMITTED = "committed"
+ABORTED = "aborted"
+#: Not committed as far as can be seen, and no invalidation mark yet that would make it so.
+ABSENT = "absent"
+UNDECIDED = "undecided"
+
+#: Actions on a cell.
+HEAL = "heal"
+DELETE = "delete"
+SKIP = "skip"
+#: The cell's key range is neither acted on nor recorded.
+STOP = "stop"
+
+CELL_KINDS = ("put", "tombstone", "family_tombstone")
+
+
+def verdicts(
+    starts: DataFrame, entries: DataFrame, journal: DataFrame, siblings: DataFrame, hidden: DataFrame, blind: bool
+) -> DataFrame:
+    """What is known of each transaction, in the order of precedence: shadow cell, journal, mark, entry, nothing.
+
+    Args:
+        starts: ``start_ts`` of the transactions in question.
+        entries: the commit table's rows, see :func:`lowtide_spark.omid.entries`.
+        journal: ``start_ts, commit_ts`` of pruned rows.
+        siblings: shadow cells of these transactions in any table: ``start_ts, timestamp, commit_ts``.
+        hidden: ``start_ts`` of transactions whose commit-table row lies behind a delete marker, so that a mark put there
+            could not be read back.
+        blind: whether some transactional table could not be searched for sibling shadow cells.
+
+    Returns:
+        ``start_ts, verdict, tc`` (commit timestamp, for committed), ``marked`` (an invalidation mark is there), ``why``.
+    """
+    proof = (
+        siblings.where(
+            F.col("commit_ts") > F.col("timestamp")
+        )  # equal: index population, which proves its own cell only
+        .groupBy("start_ts")
+        .agg(F.min("commit_ts").alias("shadow_low"), F.max("commit_ts").alias("shadow_high"))
+    )
+    entry = entries.where(F.col("start_ts").isNotNull()).select(
+        "start_ts", F.col("commit_ts").alias("entry"), "invalid", "fence", F.col("problem").alias("entry_problem")
+    )
+    pruned = journal.select("start_ts", F.col("commit_ts").alias("pruned"), F.lit(True).alias("in_journal"))
+    facts = (
+        starts.select("start_ts")
+        .distinct()
+        .join(entry, "start_ts", "left")
+        .join(pruned, "start_ts", "left")
+        .join(proof, "start_ts", "left")
+        .join(hidden.select("start_ts", F.lit(True).alias("hidden")), "start_ts", "left")
+    )
+    shadow, invalid = F.col("shadow_low"), F.coalesce("invalid", F.lit(False))
+    verdict = (
+        F.when(shadow != F.col("shadow_high"), _of(UNDECIDED, why="its shadow cells name different commit timestamps"))
+        .when(F.col("entry_problem").isNotNull(), _of(UNDECIDED, why="its commit-table row is of an unknown form"))
+        .when(shadow.isNotNull(), _of(COMMITTED, tc=shadow))
+        .when(F.col("pruned").isNotNull(), _of(COMMITTED, tc=F.col("pruned")))
+        .when(F.col("fence"), _of(UNDECIDED, why="its commit-table row is a table fence"))
+        .when(~invalid & F.col("entry").isNotNull(), _of(COMMITTED, tc=F.col("entry")))
+        .when(F.lit(blind), _of(UNDECIDED, why="a transactional table cannot be searched for its shadow cells"))
+        .when(invalid | F.col("in_journal"), _of(ABORTED))
+        .when(F.col("hidden"), _of(UNDECIDED, why="its commit-table row lies behind a delete marker"))
+        .otherwise(_of(ABSENT))
+    )
+    return facts.select("start_ts", verdict.alias("v"), invalid.alias("marked")).select("start_ts", "v.*", "marked")
+
+
+def _of(verdict: str, tc: Column | None = None, why: str | None = None) -> Column:
+    return F.struct(
+        F.lit(verdict).alias("verdict"),
+        (F.lit(None).cast("bigint") if tc is None else tc).alias("tc"),
+        F.lit(why).cast("string").alias("why"),
+    )
+
+
+def cell_actions(suspects: DataFrame, known: DataFrame, world_clock: bool) -> DataFrame:
+    """What becomes of each suspect cell.
+
+    Args:
+        suspects: rows of the connector's view ``versions`` with start timestamps at or below the low watermark.
+        known: :func:`verdicts`; suspects of transactions not in it are those with a shadow cell and no commit entry any more.
+        world_clock: whether the oracle's timestamps are a world clock's.
+
+    Returns:
+        the suspects with ``action``, ``tc`` (for heal), ``why`` (for skip and stop), ``marked``.
+    """
+    foreign = F.col("timestamp") < WORLD_CLOCK_MIN if world_clock else F.lit(False)
+    committed = F.col("verdict") == COMMITTED
+    own = F.col("commit_ts")
+    action = (
+        F.when(F.col("kind") == "unknown", _do(STOP, why=F.concat(F.lit("unknown form: "), F.col("problem"))))
+        .when(F.col("kind") == "shadow", _do(SKIP, why=F.lit("shadow cell without data")))
+        .when(~F.col("kind").isin(*CELL_KINDS), _do(STOP, why=F.concat(F.lit("unknown kind "), F.col("kind"))))
+        # Index population proves a cell with its own timestamp; such a cell needs no healing.
+        .when(own.isNotNull() & (own == F.col("timestamp")), _do(SKIP, why=F.lit("committed")))
+        .when(
+            own.isNotNull() & committed & (own != F.col("v_tc")),
+            _do(STOP, why=F.lit("shadow cell and commit entry differ")),
+        )
+        .when(own.isNotNull() & committed, _do(HEAL, tc=F.col("v_tc")))
+        # Its own shadow cell outranks a mark; rewritten so that no compaction parts the two.
+        .when(own.isNotNull(), _do(HEAL, tc=own))
+        .when(foreign, _do(SKIP, why=F.lit("written by no oracle")))
+        .when(
+            committed & (F.col("v_tc") < F.col("start_ts") + CHECKPOINTS),
+            _do(STOP, why=F.lit("commit before the start")),
+        )
+        .when(committed, _do(HEAL, tc=F.col("v_tc")))
+        .when(F.col("verdict").isin(ABORTED, ABSENT), _do(DELETE))
+        .otherwise(_do(STOP, why=F.coalesce("v_why", F.lit("nothing is known of its transaction"))))
+    )
+    verdict = known.select(
+        "start_ts", "verdict", F.col("tc").alias("v_tc"), F.col("why").alias("v_why"), F.col("marked").alias("v_marked")
+    )
+    return (
+        suspects.join(verdict, "start_ts", "left")
+        .withColumn("a", action)
+        .select(*suspects.columns, "a.*", F.coalesce("v_marked", F.lit(False)).alias("marked"), "verdict")
+    )
+
+
+def _do(action: str, tc: Column | None = None, why: Column | None = None) -> Column:
+    return F.struct(
+        F.lit(action).alias("action"),
+        (F.lit(None).cast("bigint") if tc is None else tc).alias("tc"),
+        (F.lit(None).cast("string") if why is None else why).alias("why"),
+    )

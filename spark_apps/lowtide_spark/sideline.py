@@ -1,0 +1,37 @@
+"""The sideline: Parquet files of what a run is about to remove, one folder a run and table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from lowtide_spark.job import Run
+
+COLUMNS = ("table", "region", "row", "family", "qualifier", "timestamp", "kind", "value")
+
+
+def put_aside(run: Run, table: str, cells: DataFrame) -> str:
+    """Export *cells* (rows of the view ``versions`` with values) and return the folder; when it returns, they are durable."""
+    folder = f"{_folder(run, run.request.run)}/{_safe(table)}"
+    cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.mode("append").parquet(folder)
+    return folder
+
+
+def sidelined(run: Run, name: str) -> DataFrame:
+    """All that run *name* put aside.
+
+    Raises:
+        pyspark.errors.AnalysisException: there is nothing.
+    """
+    return run.store.spark.read.option("recursiveFileLookup", "true").parquet(_folder(run, name))
+
+
+def _folder(run: Run, name: str) -> str:
+    return f"{run.config.state.sideline.rstrip('/')}/{_safe(name)}"
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)

@@ -1,0 +1,214 @@
+"""The store as Spark sees it: DataFrames through the connector, and the few things asked of HBase's master."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lowtide.cleaned import Region
+from lowtide.config import Config
+from lowtide.errors import StoreError, TableError
+from lowtide.inventory import Descriptor
+from lowtide.keyranges import KeyRange
+from lowtide.planning import WorkRange
+
+FORMAT = "lowtide"
+#: Above every timestamp: no upper bound on the time range.
+FOREVER = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of the mutations of one kind in one region: acknowledged, refused by their guard, failed."""
+
+    region: str
+    op: str
+    done: int
+    refused: int
+    failed: int
+    bytes: int
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An HBase snapshot; *created* in ms."""
+
+    name: str
+    table: str
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How a table is read: from the live table, or from a snapshot and its scratch folder."""
+
+    snapshot: str | None = None
+    scratch: str | None = None
+
+    @property
+    def name(self) -> str:
+        """``rpc`` or ``snapshot``, as the connector calls them."""
+        return "snapshot" if self.snapshot else "rpc"
+
+    def options(self) -> dict[str, str]:
+        """The connector's options for it."""
+        if self.snapshot is None or self.scratch is None:
+            return {"read": "rpc"}
+        return {"read": "snapshot", "snapshot": self.snapshot, "restoreDir": self.scratch}
+
+
+LIVE = Source()
+
+
+class Store:
+    """One HBase cluster, through one Spark session."""
+
+    def __init__(self, spark: SparkSession, config: Config) -> None:
+        self.spark = spark
+        self.config = config
+        self._options = config.hbase.client_properties()
+
+    # -- reading
+
+    def versions(
+        self, table: str, ranges: Sequence[WorkRange], families: Sequence[str], source: Source = LIVE
+    ) -> DataFrame:
+        """Cell versions of *ranges*, each with its own time range; one ``end_of_range`` row a partition tells what was read."""
+        frame = self._read("versions", table, ranges=_ranges_json(ranges), endRows="true", **source.options())
+        return frame.where(_is_family(families) | (F.col("kind") == "end_of_range"))
+
+    def proofs(self, table: str, families: Sequence[str], span: tuple[int, int], source: Source = LIVE) -> DataFrame:
+        """Shadow cells in *families* of the whole table with timestamps in [span): ``start_ts, timestamp, commit_ts``."""
+        frame = self._read("versions", table, **source.options())
+        return frame.where(
+            _is_family(families)
+            & F.col("commit_ts").isNotNull()
+            & (F.col("timestamp") >= span[0])
+            & (F.col("timestamp") < span[1])
+        ).select("start_ts", "timestamp", "commit_ts")
+
+    def sample(self, table: str, rows: int) -> DataFrame:
+        """Some cell versions from the beginning of every region."""
+        return self._read("versions", table, rowsPerRange=str(rows))
+
+    def cells(self, table: str, ranges: Sequence[WorkRange] = (), raw: bool = False) -> DataFrame:
+        """Cells of a plain table; raw: all versions and delete markers."""
+        extra = {"ranges": _ranges_json(ranges)} if ranges else {}
+        return self._read("cells", table, raw=str(raw).lower(), **extra)
+
+    def descriptors(self) -> list[Descriptor]:
+        """All tables but HBase's own."""
+        tables: dict[str, Descriptor] = {}
+        for r in self._read("tables").collect():
+            known = tables.setdefault(r.table, Descriptor(r.table, r.enabled, r.attributes, tuple(r.coprocessors), {}))
+            known.families[r.family] = dict(r.family_attributes)  # type: ignore[index]
+        return list(tables.values())
+
+    def regions(self, table: str) -> list[Region]:
+        """The regions of *table* now, in key order."""
+        rows = self._read("regions", table).collect()
+        return sorted(
+            (Region(r.region, KeyRange(bytes(r.start), bytes(r.stop)), r.created, r.store_bytes) for r in rows),
+            key=lambda r: r.keys.start,
+        )
+
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots of the cluster."""
+        return [Snapshot(r.snapshot, r.table, r.created) for r in self._read("snapshots").collect()]
+
+    def _read(self, view: str, table: str | None = None, **options: str) -> DataFrame:
+        reader = self.spark.read.format(FORMAT).options(**self._options).options(view=view, **options)
+        try:
+            return (reader.option("table", table) if table else reader).load()
+        except (AnalysisException, Exception) as error:
+            raise _explained(error, table) from error
+
+    # -- writing
+
+    def write(self, mutations: DataFrame, table: str) -> list[Written]:
+        """Apply mutation rows (see the connector's page) and count what became of them.
+
+        Returns when all are acknowledged, refused or failed. A failed mutation does not raise: it is counted, with its text.
+        """
+        name = uuid.uuid4().hex
+        mutations.write.format(FORMAT).options(**self._options).option("table", table).option("writeId", name).mode(
+            "append"
+        ).save()
+        return [Written(**r) for r in json.loads(self._admin().takeReport(name))]
+
+    # -- what HBase's master is asked for
+
+    @contextmanager
+    def snapshot(self, table: str, run: str) -> Iterator[Source]:
+        """A snapshot of *table*, memstore included, dropped at the end whatever happens.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        prefix = f"lowtide-{re.sub(r'[^A-Za-z0-9]', '-', table)}-"
+        for left in self.snapshots():  # of a run that was killed: only one run works on a table at a time
+            if left.name.startswith(prefix) and left.table == table:
+                self._admin().dropSnapshot(self._options, left.name)
+        name = prefix + uuid.uuid4().hex[:12]
+        try:
+            self._admin().createSnapshot(self._options, table, name)
+            scratch = self._admin().scratchDir(self._options, name)
+        except Exception as error:
+            msg = (
+                f"cannot make a snapshot of {table} for run {run}: {_cause(error)}; "
+                "allow snapshots (hbase.snapshot.enabled, ADMIN permission), or set read: rpc for this table"
+            )
+            raise StoreError(msg) from error
+        try:
+            yield Source(name, scratch)
+        finally:
+            self._admin().dropScratchDir(self._options, scratch)
+            self._admin().dropSnapshot(self._options, name)
+
+    def create_table(self, table: str, family: str) -> None:
+        """Make a table of one family with one version; nothing happens where it is."""
+        self._admin().createTable(self._options, table, family, 1)
+
+    def major_compact(self, table: str, family: str, timeout_seconds: int) -> None:
+        """Major-compact one family of *table* and wait for the end."""
+        self._admin().majorCompact(self._options, table, family, timeout_seconds * 1000)
+
+    def _admin(self) -> Any:
+        return self.spark._jvm.lowtide.connector.Admin  # type: ignore[union-attr]
+
+
+def _is_family(families: Sequence[str]) -> Any:
+    return F.col("family").isin([bytearray(f.encode()) for f in families])
+
+
+def _ranges_json(ranges: Sequence[WorkRange]) -> str:
+    return json.dumps(
+        [
+            {"id": r.region, "start": r.keys.start.hex(), "stop": r.keys.stop.hex(), "from": r.from_ts, "to": r.to_ts}
+            for r in ranges
+        ]
+    )
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost message of an error that came through py4j, in one line."""
+    text = str(getattr(error, "java_exception", None) or error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if "Exception" in line), lines[0] if lines else type(error).__name__)
+
+
+def _explained(error: Exception, table: str | None) -> StoreError:
+    cause = _cause(error)
+    if table is not None and "nknown table" in cause:
+        return TableError(f"unknown table {table}; `lowtide tables` lists those there are")
+    return StoreError(f"cannot read {table or 'the store'}: {cause}")

@@ -1,0 +1,114 @@
+"""Watermark collection: region watermarks, the prune bound, and what holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from lowtide.cleaned import Blocker, RegionMark, prune_bound, region_watermark, valid
+from lowtide.errors import StoreError
+from lowtide.inventory import Entry, Kind
+from lowtide.state import Bound
+from lowtide.summary import TableReport
+from lowtide_spark.inventory import take_inventory, transactional
+from lowtide_spark.job import Run
+
+
+def collect(run: Run) -> None:
+    """The job ``watermark_collection``. Reads no data; with ``--execute`` it publishes what it found and logs the bound."""
+    watermark = run.read_low_watermark()
+    inventory = take_inventory(run.store)
+    marks, blocked = region_marks(run, inventory)
+    bound, blockers = prune_bound(marks, blocked, watermark)
+    run.summary.bound = bound
+    run.summary.blockers = [asdict(b) for b in blockers]
+    run.phase("collect")
+    if run.summary.execute:
+        _publish(run, inventory, marks, bound)
+        run.phase("record")
+
+
+def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark], list[Blocker]]:
+    """The watermark of every region of every transactional table as listed now, and the tables that block as a whole.
+
+    Disabled tables block at what is recorded of them: their cells cannot be looked at, and they may come back.
+    """
+    marks: list[RegionMark] = []
+    blocked: list[Blocker] = []
+    for entry in transactional(inventory):
+        report = TableReport(entry.table)
+        run.summary.tables.append(report)
+        if entry.kind is Kind.UNMARKED or entry.unmarked:
+            blocked.append(_unmarked(entry))
+        try:
+            found = _table_marks(run, entry)
+        except StoreError as error:
+            report.problems.append(str(error))
+            blocked.append(
+                Blocker(
+                    entry.table,
+                    None,
+                    None,
+                    0,
+                    f"its regions cannot be listed: {error}",
+                    "make the table readable again",
+                )
+            )
+            continue
+        report.regions = len(found)
+        if entry.kind is Kind.TRANSACTIONAL:
+            marks.extend(found)
+        if not entry.enabled:
+            lowest = min((m.watermark for m in found), default=0)
+            blocked.append(
+                Blocker(entry.table, None, None, lowest, "the table is disabled", f"enable {entry.table}, or drop it")
+            )
+    return marks, blocked
+
+
+def _unmarked(entry: Entry) -> Blocker:
+    families = f" in families {', '.join(sorted(entry.unmarked))}" if entry.unmarked else ""
+    return Blocker(
+        entry.table,
+        None,
+        None,
+        0,
+        f"it has shadow cells{families} but no mark of Omid",
+        f"say in the configuration what it is: tables: {{{entry.table}: {{kind: transactional}}}} or plain",
+    )
+
+
+def _table_marks(run: Run, entry: Entry) -> list[RegionMark]:
+    regions = run.store.regions(entry.table)
+    with run.state() as store:
+        state = store.read(entry.table)
+    facts = valid(state.facts, entry.families, state.incarnation.advance(regions))
+    return [RegionMark(entry.table, r.name, r.keys, region_watermark(r.keys, facts)) for r in regions]
+
+
+def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], bound: int) -> None:
+    tables = [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL]
+    with run.state() as state:
+        # The low watermark was given out before now: what started later has a greater timestamp.
+        state.add_sample(run.request.now, run.summary.low_watermark)
+        state.add_bound(Bound(run.request.now, bound, tuple(run.summary.blockers)))
+        state.put_inventory(inventory)
+        for table in tables:
+            state.put_watermarks(
+                table,
+                {
+                    "at": run.summary.started,
+                    "low_watermark": run.summary.low_watermark,
+                    "regions": [
+                        {
+                            "region": m.region,
+                            "start": m.keys.start.hex(),
+                            "stop": m.keys.stop.hex(),
+                            "watermark": m.watermark,
+                        }
+                        for m in marks
+                        if m.table == table
+                    ],
+                },
+            )
+        state.drop_watermarks(tables)
