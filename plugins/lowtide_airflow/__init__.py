@@ -1,1 +1,4 @@
-"""Lowtide in Airflow: operator, plugin."""
+"""Lowtide in Airflow: the operator that submits the jobs, what the DAGs share, the plugin.
+
+``arguments``, ``batches`` and ``report`` are pure and import no Airflow.
+"""

@@ -1,0 +1,104 @@
+"""# Orphan cleanup
+
+Finds the cells that crashed or aborted transactions left in transactional tables: it gives committed cells the shadow cell they
+lack, invalidates and deletes what no commit proves, and records per key range what is clean now. Every day at midnight UTC.
+
+| run | works on | acts |
+|---|---|---|
+| **scheduled** | every table, from each region's watermark to the end of the day | on tables whose `mode` is `execute`; dry run on the others |
+| **backfill** | every table, each run its own day; gaps between cleaned days close up | the same, or as its form says |
+| **by hand** | the tables and the interval of the form; empty: all, from each region's watermark to the low watermark | only with *Execute* ticked |
+
+Nothing above the oracle's low watermark is touched, whatever the interval. Cleaning a day twice changes nothing.
+
+`choose_tables` asks the store which tables there are. `clean` is one Spark job a batch: a large table alone, small ones together. A
+table that fails makes its batch and the run red; the others are done all the same, and a retry goes on where the try before it
+ended. `hand_over` starts `watermark_collection`, also after a failure (the prune bound counts only what is recorded), not after a dry
+run.
+
+All jobs share the pool `lowtide`, which must have **one** slot: a backfill then waits for the daily run and the other way round.
+"""
+
+from datetime import timedelta
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, Param, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
+from lowtide_airflow.settings import (
+    CLEANED,
+    budget_param,
+    daily,
+    dag_arguments,
+    execute_param,
+    interval_params,
+    job_arguments,
+    number,
+)
+
+with DAG(
+    "orphan_cleanup",
+    schedule=daily(),
+    params={
+        "tables": Param(
+            [],
+            type="array",
+            items={"type": "string", "minLength": 1},
+            title="Tables",
+            description="One name a line. Empty: every table that may be transactional.",
+            section="What to do",
+        ),
+        "execute": execute_param("heals, deletes and records"),
+        "full": Param(
+            False,
+            type="boolean",
+            title="Full pass",
+            description="Ticked, the run reads from 0, also what is recorded as cleaned.",
+            section="What to do",
+        ),
+        **interval_params("Cells are cleaned"),
+        "budget_rows": budget_param(),
+    },
+    **dag_arguments(__doc__, "cleanup"),
+):
+
+    @task(execution_timeout=timedelta(minutes=5))
+    def choose_tables(params: dict, dag_run) -> list[list[str]]:
+        """The tables of this run, in batches of one Spark job each."""
+        from lowtide.config import load
+        from lowtide.errors import TableError, UsageError
+        from lowtide_airflow import tables
+        from lowtide_airflow.batches import batches
+
+        try:
+            sizes = tables.sizes(load(), params["tables"])
+        except (UsageError, TableError) as error:
+            raise AirflowFailException(str(error)) from error
+        return batches(sizes, number("batch_bytes", 1 << 30), number("batch_tables", 200), number("batches", 300))
+
+    chosen = choose_tables()
+
+    clean = LowtideSparkOperator.partial(
+        task_id="clean",
+        job="orphan_cleanup",
+        map_index_template="{{ task.tables[0] }}{{ ' and %d more' % (task.tables | length - 1) if task.tables | length > 1 }}",
+        **job_arguments(),
+    ).expand(tables=chosen)
+
+    @task(outlets=[CLEANED], trigger_rule="all_done")
+    def hand_over(params: dict, ti=None, outlet_events=None) -> dict:
+        """Say what was cleaned, to whoever listens; one event a run, however many batches it had."""
+        from lowtide_airflow.report import merge
+
+        digests = ti.xcom_pull(task_ids=["clean"], key=SUMMARY_KEY)
+        done = merge(digest for digest in digests if digest and digest["execute"])
+        if not done["jobs"]:
+            raise AirflowSkipException("no batch acted: a dry run, or none got that far")
+        outlet_events[CLEANED].extra = done
+        return done
+
+    # The run's colour is that of its last tasks. hand_over runs whatever came before it, so this one tells of failed batches.
+    all_cleaned = EmptyOperator(task_id="all_cleaned")
+
+    clean >> [hand_over(), all_cleaned]

@@ -1,0 +1,113 @@
+"""From an Airflow run to the arguments of a job (docs/jobs.md). Pure: no Airflow import, so every kind of run is a plain test."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lowtide.errors import UsageError
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_NAME_LENGTH = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What Airflow says of a run.
+
+    *kind* is its run type: ``scheduled``, ``backfill``, ``manual``, ``asset_triggered`` (and what later versions add, taken
+    as the last). *interval* is its data interval [start, end); runs without a logical date have none. *params* are those
+    that somebody gave: of a manual run the whole form, of any other only those in its ``conf``.
+    """
+
+    dag_id: str
+    run_id: str
+    kind: str
+    interval: tuple[datetime, datetime] | None
+    params: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, context: Mapping[str, Any]) -> Run:
+        """The run of a task's *context*; asks for nothing that runs without a logical date lack."""
+        dag_run = context["dag_run"]
+        start, end = dag_run.data_interval_start, dag_run.data_interval_end
+        kind = str(getattr(dag_run.run_type, "value", dag_run.run_type))
+        params = dict(context["params"])
+        given = params if kind == "manual" else {name: params[name] for name in dag_run.conf or {} if name in params}
+        return cls(dag_run.dag_id, dag_run.run_id, kind, (start, end) if start and end else None, given)
+
+    @property
+    def dry(self) -> bool:
+        """Whether somebody asked for a dry run; a run "as configured" is none, whatever the tables' modes are."""
+        return self.params.get("execute") is False
+
+
+def how(run: Run) -> list[str]:
+    """``--execute``, nothing (a dry run), or ``--as-configured`` where nobody said."""
+    if "execute" not in run.params:
+        return ["--as-configured"]
+    return ["--execute"] if run.params["execute"] else []
+
+
+def interval(run: Run) -> list[str]:
+    """``--from`` and ``--to``.
+
+    A scheduled run goes from each region's watermark to the end of its day; a backfilled run has its own day; a manual
+    run what its form says; a run that an asset started has neither: up to the low watermark.
+
+    Raises:
+        UsageError: From or To was given with a backfill, whose dates say it already.
+    """
+    asked = {name: run.params[name] for name in ("from", "to") if run.params.get(name)}
+    if run.kind == "backfill" and asked:
+        msg = f"a backfill takes its interval from its dates; leave {' and '.join(asked)} empty (found {asked})"
+        raise UsageError(msg)
+    if run.kind in ("backfill", "scheduled") and run.interval and not asked:
+        asked = {"to": run.interval[1].isoformat()}
+        if run.kind == "backfill":
+            asked = {"from": run.interval[0].isoformat(), **asked}
+    return [part for name, time in asked.items() for part in (f"--{name}", str(time))]
+
+
+def options(run: Run) -> list[str]:
+    """What else the form can say."""
+    found = ["--full"] if run.params.get("full") else []
+    for param, option in (("budget_rows", "--budget-rows"), ("grace", "--grace")):
+        if run.params.get(param) is not None:
+            found += [option, str(run.params[param])]
+    return found
+
+
+def tables(run: Run, names: Sequence[str]) -> list[str]:
+    """``--table`` for each of *names*; ``--discovered`` unless a person chose them."""
+    if not names:
+        return []
+    return [
+        *(part for name in names for part in ("--table", name)),
+        *([] if run.params.get("tables") else ["--discovered"]),
+    ]
+
+
+def run_name(run: Run, task_id: str, map_index: int, cleared: int) -> str:
+    """The name of a job's run: the same for each try of a task, another after the task was cleared.
+
+    A job leaves out what a run of the same name has recorded, which is right for a retry; whoever clears a task wants it all done
+    again. Made of letters, digits and ``._-`` (it becomes part of row keys and paths), and unique by a hash of the
+    exact names.
+
+    Args:
+        run: the DAG run.
+        task_id: of the task.
+        map_index: of the mapped task; -1 where it is not mapped.
+        cleared: tries that are over because of a clearing; 0 for a task never cleared.
+    """
+    parts = [run.dag_id, run.run_id, task_id, str(map_index), str(cleared)]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+    readable = _UNSAFE.sub("-", f"{run.dag_id}.{run.run_id}")[:_NAME_LENGTH].rstrip("-.")
+    place = f".{map_index}" if map_index >= 0 else ""
+    again = f".after-try-{cleared}" if cleared else ""
+    return f"{readable}{place}{again}-{digest}"

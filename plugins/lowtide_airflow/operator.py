@@ -1,0 +1,150 @@
+"""The operator that submits a job of Lowtide to Spark and brings its summary back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+
+from lowtide import submit
+from lowtide.config import Config, load
+from lowtide.errors import UsageError
+from lowtide_airflow import arguments, report
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+#: The key under which a task's digest of its job's summary is found among its XComs, also when the task failed.
+SUMMARY_KEY = "summary"
+#: A job's exit code for bad arguments or configuration: trying again cannot help.
+_USAGE = 2
+
+
+class LowtideSparkOperator(SparkSubmitOperator):
+    """Run a job of Lowtide through ``spark-submit`` in client mode.
+
+    Program, class path and Spark settings are those of ``lowtide run`` (:mod:`lowtide.submit`); the arguments follow from the kind of
+    run (:mod:`lowtide_airflow.arguments`). After the job the log has its summary as a table, XCom its digest, and every
+    outlet's asset event carries the digest too. A dry run sends no asset event: it has nothing to hand on.
+
+    The task fails when the job did not do all of its plan, with the list of problems as its message. A retry runs under the same
+    run name and leaves out what the first try has recorded. Bad arguments or configuration fail without a retry.
+
+    It does not free the worker while Spark works, and it does not survive the worker's death: the driver is killed with it, and
+    since every action of a job is safe by itself the retry goes on from there.
+
+    :param job: name of the job, see docs/jobs.md
+    :param tables: tables for it (templated, may be mapped); none: all
+    :param conn_id: a ``spark`` connection whose host is the master, in client mode. Where there is no such connection, the
+        configuration's ``spark.master`` is used. (The provider would take YARN.)
+    """
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "tables")
+
+    def __init__(self, *, job: str, tables: Sequence[str] = (), conn_id: str = "spark_lowtide", **kwargs: Any) -> None:
+        super().__init__(conn_id=conn_id, **{"name": f"lowtide {job}"} | kwargs)
+        self.job = job
+        self.tables = tables
+
+    def execute(self, context: Context) -> None:
+        """Submit, wait, report."""
+        try:
+            run = arguments.Run.of(context)
+            self._prepare(load(), run)
+        except UsageError as error:
+            raise AirflowFailException(str(error)) from error
+        if run.dry:
+            self.outlets = []
+        with TemporaryDirectory(prefix="lowtide-") as folder:
+            file = Path(folder) / "summary.json"
+            self.application_args = self._arguments(context, run, file)
+            failure = self._submit(context)
+            summary = json.loads(file.read_text()) if file.exists() else None
+        if summary:
+            self._report(context, summary)
+        if failure:
+            raise self._explained(failure, summary) from failure
+        if not summary:
+            msg = f"{self.job} ended well and wrote no summary here; its driver must run on the worker (deploy mode client)"
+            raise AirflowException(msg)
+
+    def on_kill(self) -> None:
+        """Ask the driver to end before the provider kills it, so that Spark removes its work folders."""
+        process = getattr(self._hook, "_submit_sp", None)
+        if process and process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.log.warning("the driver does not end; it is killed")
+        super().on_kill()
+
+    def _prepare(self, config: Config, run: arguments.Run) -> None:
+        self.application = self.application or str(submit.application(self.job))
+        self.conf = {
+            "spark.driver.memory": config.spark.driver_memory,
+            "spark.pyspark.driver.python": sys.executable,
+            **submit.job_conf(config),
+            **(self.conf or {}),
+        }
+        try:
+            BaseHook.get_connection(self._conn_id)
+        except AirflowNotFoundException:
+            self.log.info("no connection %s: spark.master of the configuration, %s", self._conn_id, config.spark.master)
+            connection = json.dumps({"conn_type": "spark", "host": config.spark.master})
+            os.environ[f"AIRFLOW_CONN_{self._conn_id.upper()}"] = connection
+
+    def _arguments(self, context: Context, run: arguments.Run, summary: Path) -> list[str]:
+        ti = context["ti"]
+        facts = {
+            "dag_id": run.dag_id,
+            "run_id": run.run_id,
+            "task_id": ti.task_id,
+            "map_index": ti.map_index,
+            "try": ti.try_number,
+        }
+        # Clearing a task gives it its retries anew, on top of the tries that are over.
+        cleared = max(0, ti.max_tries - self.retries)
+        return [
+            *arguments.tables(run, self.tables),
+            *arguments.how(run),
+            *arguments.interval(run),
+            *arguments.options(run),
+            *("--run-id", arguments.run_name(run, ti.task_id, ti.map_index, cleared)),
+            *(part for name, value in facts.items() for part in ("--context", f"{name}={value}")),
+            *("--summary", str(summary)),
+        ]
+
+    def _submit(self, context: Context) -> AirflowException | None:
+        try:
+            super().execute(context)
+        except AirflowFailException:
+            raise
+        except AirflowException as error:
+            return error
+        return None
+
+    def _report(self, context: Context, summary: Mapping[str, Any]) -> None:
+        for line in report.log_lines(summary):
+            self.log.info(line)
+        digest = report.digest(summary)
+        context["ti"].xcom_push(SUMMARY_KEY, digest)
+        for outlet in self.outlets:
+            context["outlet_events"][outlet].extra = digest
+
+    def _explained(self, failure: AirflowException, summary: Mapping[str, Any] | None) -> AirflowException:
+        process = getattr(self._hook, "_submit_sp", None)
+        problems = list(report.all_problems(summary)) if summary else []
+        text = "\n  ".join([f"{self.job} left {len(problems)} problem(s):", *problems]) if problems else str(failure)
+        if process and process.returncode == _USAGE:
+            return AirflowFailException(text)
+        return AirflowException(text)

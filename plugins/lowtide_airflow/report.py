@@ -1,0 +1,72 @@
+"""What a job's summary becomes in Airflow: lines of the task's log, and a digest for XCom and asset events. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+#: An XCom and an asset event are rows of the metadata database: names beyond these are counted only.
+_MOST = 20
+
+
+def digest(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """The summary without its tables, of bounded size."""
+    problems = list(all_problems(summary))
+    return {
+        **{name: summary[name] for name in ("job", "run", "execute", "state", "seconds", "low_watermark", "bound")},
+        "tables": len(summary["tables"]),
+        "totals": {name: count for name, count in summary["totals"].items() if count},
+        "blockers": summary["blockers"][:_MOST],
+        "problem_count": len(problems),
+        "problems": problems[:_MOST],
+    }
+
+
+def merge(digests: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sum of the digests of one run's batches."""
+    totals: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
+    merged: dict[str, Any] = {"jobs": 0, "tables": 0, "problem_count": 0, "problems": []}
+    for each in digests:
+        merged["jobs"] += 1
+        merged["tables"] += each["tables"]
+        merged["problem_count"] += each["problem_count"]
+        merged["problems"] = [*merged["problems"], *each["problems"]][:_MOST]
+        totals.update({name: count for name, count in each["totals"].items() if name != "skipped"})
+        skipped.update(each["totals"].get("skipped", {}))
+    merged["totals"] = dict(totals) | ({"skipped": dict(skipped)} if skipped else {})
+    return merged
+
+
+def all_problems(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Every problem, those of a table with its name."""
+    for table in summary["tables"]:
+        yield from (f"{table['table']}: {problem}" for problem in table["problems"])
+        if table["counts"]["failed"] and not table["problems"]:
+            yield f"{table['table']}: {table['counts']['failed']} actions failed"
+    yield from summary["problems"]
+
+
+def log_lines(summary: Mapping[str, Any]) -> list[str]:
+    """The summary for people: one line a table, what was done (or would be, in a dry run), what was skipped and why."""
+    did = "executed" if summary["execute"] else "dry run, nothing was changed"
+    lines = [f"{summary['job']} {summary['run']}: {summary['state']}, {did}, {summary['seconds']} s"]
+    if summary["tables"]:
+        width = max(len(t["table"]) for t in summary["tables"])
+        lines.append(f"  {'table':{width}}  {'regions':>9}  done")
+        for table in summary["tables"]:
+            regions = f"{table['regions_recorded']}/{table['regions']}"
+            lines.append(f"  {table['table']:{width}}  {regions:>9}  {_counted(table['counts'])}")
+            lines += [f"  {'':{width}}  note: {note}" for note in table["notes"]]
+    if summary["bound"] is not None:
+        lines.append(f"  prune bound {summary['bound']}, low watermark {summary['low_watermark']}")
+    for blocker in summary["blockers"][:_MOST]:
+        lines.append("  held by " + ", ".join(f"{name} {value}" for name, value in blocker.items() if value))
+    return lines
+
+
+def _counted(counts: Mapping[str, Any]) -> str:
+    shown = [f"{name} {count:,}" for name, count in counts.items() if name != "skipped" and count]
+    shown += [f"skipped {count:,} ({reason})" for reason, count in counts["skipped"].items()]
+    return ", ".join(shown) or "nothing to do"

@@ -1,0 +1,103 @@
+"""What the DAGs have in common: schedule, pool, retries, form fields, the assets that hand one on to the next.
+
+An installation changes numbers in the section ``[lowtide]`` of airflow.cfg (or ``AIRFLOW__LOWTIDE__NAME``), see docs/airflow.md.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import Asset, CronDataIntervalTimetable, Param
+from airflow.sdk.configuration import conf
+
+#: One slot: whatever starts a run (the day, a backfill, a person), one job at a time works on the store.
+POOL = "lowtide"
+
+#: Cleanup recorded what it cleaned.
+CLEANED = Asset("lowtide_cleaned", uri="lowtide://store/cleaned")
+#: Region watermarks and prune bound were computed from it.
+MARKED = Asset("lowtide_marked", uri="lowtide://store/marked")
+
+_SECTION = "lowtide"
+
+
+def number(name: str, default: int) -> int:
+    """A whole number of Airflow's section ``[lowtide]``."""
+    return int(conf.getint(_SECTION, name, fallback=default))
+
+
+def daily() -> CronDataIntervalTimetable:
+    """Every day at midnight UTC, for the day before: runs have the day [00:00, 24:00) as their data interval.
+
+    ``schedule="@daily"`` would not do: Airflow 3 makes a timetable of it whose intervals are empty.
+    """
+    return CronDataIntervalTimetable("@daily", timezone="UTC")
+
+
+def dag_arguments(doc: str, *tags: str) -> dict[str, Any]:
+    """What every DAG of Lowtide says alike."""
+    return {
+        "start_date": datetime(2020, 1, 1, tzinfo=UTC),
+        # A run missed yesterday is no loss: today's starts at the region watermarks.
+        "catchup": False,
+        "max_active_runs": 1,
+        "doc_md": doc,
+        "tags": ["lowtide", *tags],
+        "default_args": {
+            "owner": "lowtide",
+            "retries": number("retries", 2),
+            "retry_delay": timedelta(seconds=number("retry_delay", 60)),
+            "retry_exponential_backoff": True,
+            "max_retry_delay": timedelta(hours=1),
+            "execution_timeout": timedelta(minutes=10),
+        },
+    }
+
+
+def job_arguments() -> dict[str, Any]:
+    """What every task that starts a job says alike."""
+    return {"pool": POOL, "execution_timeout": timedelta(seconds=number("job_timeout", 12 * 3600))}
+
+
+def execute_param(does: str) -> Param:
+    """The choice between a dry run and the real one; *does* completes "Ticked, the run ..."."""
+    return Param(
+        False,
+        type="boolean",
+        title="Execute",
+        description=f"Ticked, the run {does}. Not ticked, it is a dry run: it makes the same plan, shows its counts and changes nothing.",
+        section="What to do",
+    )
+
+
+def interval_params(what: str) -> dict[str, Param]:
+    """From and To, both optional; *what* is bounded by them."""
+    ends = {
+        "from": ("From", "Leave empty to go on where the last run ended."),
+        "to": ("To", "Leave empty to go up to the oracle's low watermark."),
+    }
+    return {
+        name: Param(
+            None,
+            type=["null", "string"],
+            format="date-time",
+            title=title,
+            description=f"{hint} {what}, by the start time of the transaction; From belongs to the interval, To does not. "
+            "A backfill takes both from its dates.",
+            section="Interval",
+        )
+        for name, (title, hint) in ends.items()
+    }
+
+
+def budget_param() -> Param:
+    """The most that a run may remove."""
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        title="Row budget",
+        description="The most rows that the run may remove from one table before it stops and says so. Empty: as configured.",
+        section="Limits",
+    )
