@@ -1,0 +1,150 @@
+"""One real store, one Spark session, and the jobs run in this process, for all store tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+from lowtide.config import Config, load
+from lowtide.gateway import connect
+from lowtide.stack import Stack, free_ports_config
+from lowtide.state import StateStore
+from lowtide.submit import job_conf
+from lowtide.workload import OmidClient
+from lowtide_spark.job import run_job
+from lowtide_spark.orphans import clean
+from lowtide_spark.pruning import prune
+from lowtide_spark.restore import restore
+from lowtide_spark.store import Store
+from lowtide_spark.watermarks import collect
+
+JOBS = {
+    "orphan_cleanup": clean,
+    "watermark_collection": collect,
+    "commit_table_pruning": prune,
+    "sideline_restore": restore,
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A job's exit code and summary."""
+
+    code: int
+    summary: dict[str, Any]
+
+    def table(self, name: str) -> dict[str, Any]:
+        """The report of one table."""
+        return next(t for t in self.summary["tables"] if t["table"] == name)
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """Counts over all tables."""
+        return self.summary["totals"]
+
+    @property
+    def problems(self) -> str:
+        """All problems, as one text."""
+        return "\n".join([*self.summary["problems"], *(p for t in self.summary["tables"] for p in t["problems"])])
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A running store on free ports, with an incremental oracle whose low watermark moves quickly."""
+    store = Stack(free_ports_config(tmp_path_factory.mktemp("store"), timestamps="incremental", conflict_map_size=64))
+    try:
+        store.up()
+        yield store
+    finally:
+        store.down()
+
+
+@pytest.fixture(scope="session")
+def omid(stack: Stack) -> Iterator[OmidClient]:
+    """The real Omid client and HBase's administration, for all that tests do to the store."""
+    with OmidClient(stack) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One session for all tests: a start costs seconds."""
+    scratch = tmp_path_factory.mktemp("spark")
+    builder = SparkSession.builder.master("local[2]").appName("store tests")
+    settings = {
+        **job_conf(Config()),
+        "spark.driver.memory": "1g",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.shuffle.partitions": "2",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def settings_for(stack: Stack, folder: Path, **sections: Any) -> dict[str, Any]:
+    """A configuration's content for *stack*; *sections* are merged over it."""
+    content: dict[str, Any] = {
+        "hbase": {
+            "zookeeper_port": stack.config.zookeeper_port,
+            "thrift": {"port": stack.config.thrift_port, "timeout": "20s"},
+            "properties": {"hbase.client.retries.number": "4"},
+        },
+        "omid": {"oracle": [f"127.0.0.1:{stack.config.tso_port}"]},
+        "state": {"sideline": str(folder / "sideline")},
+        "defaults": {"budget": {"share": 1.0}},
+    }
+    for name, section in sections.items():
+        content[name] = {**content[name], **section} if isinstance(content.get(name), dict) else section
+    return content
+
+
+@pytest.fixture
+def configure(stack: Stack, tmp_path: Path) -> Callable[..., Path]:
+    """Write a configuration file for the store, with sections changed, and return its path."""
+
+    def write(**sections: Any) -> Path:
+        path = tmp_path / "lowtide.yaml"
+        path.write_text(yaml.safe_dump(settings_for(stack, tmp_path, **sections)))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def job(spark: SparkSession, configure: Callable[..., Path], tmp_path: Path) -> Callable[..., Outcome]:
+    """Run a job in this process, on the session that is there; ``config=`` names another configuration file."""
+
+    def run(name: str, *arguments: str, config: Path | None = None) -> Outcome:
+        summary = tmp_path / "summary.json"
+        summary.unlink(missing_ok=True)
+        argv = ["--config", str(config or configure()), "--summary", str(summary), *arguments]
+        code = run_job(name, JOBS[name], argv)
+        return Outcome(code, json.loads(summary.read_text()))
+
+    return run
+
+
+@pytest.fixture
+def connector(spark: SparkSession, configure: Callable[..., Path]) -> Store:
+    """The store as the jobs see it."""
+    return Store(spark, load(configure()))
+
+
+@pytest.fixture
+def state(stack: Stack, configure: Callable[..., Path]) -> Iterator[StateStore]:
+    """Lowtide's records."""
+    config = load(configure())
+    with connect(config.hbase.thrift) as connection:
+        yield StateStore(connection, config.state.table)
