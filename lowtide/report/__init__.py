@@ -1,0 +1,40 @@
+"""The report: what a store was like, what was done, what it is like now; as one HTML page and as tables in the terminal.
+
+::
+
+    page = render(Report(title="...", made_at=now, before=seen_before, after=seen_now, runs=runs, check=check))
+
+``render`` and the values it takes are pure. The page asks no other host for anything and runs no script.
+"""
+
+from lowtide.report.observation import (
+    CommitRows,
+    Day,
+    JobRun,
+    Leftovers,
+    ModelCheck,
+    Observation,
+    RegionMark,
+    Report,
+    SnapshotCheck,
+    Workload,
+    by_day,
+    day_of,
+)
+from lowtide.report.page import render
+
+__all__ = [
+    "CommitRows",
+    "Day",
+    "JobRun",
+    "Leftovers",
+    "ModelCheck",
+    "Observation",
+    "RegionMark",
+    "Report",
+    "SnapshotCheck",
+    "Workload",
+    "by_day",
+    "day_of",
+    "render",
+]

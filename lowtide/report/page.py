@@ -1,0 +1,122 @@
+"""The report as one HTML page.
+
+The plots are HTML and CSS, drawn by the template: bars that are cells of a table, and marks on an axis of days. So the page needs no
+script and no other host (its own content policy forbids both), weighs some ten kilobytes, follows the reader's light or
+dark theme, prints, and each number stands beside its bar. plotly.js was weighed for it: 4.8 MB inlined for four bar charts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cache
+from itertools import groupby
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from lowtide.clock import EPOCH
+from lowtide.formats import UNITS_PER_MILLI, WORLD_CLOCK_MIN
+from lowtide.report.observation import Day, RegionMark, Report
+
+#: Regions drawn one by one; of more, those that are furthest behind.
+_MOST_REGIONS = 120
+
+
+def render(report: Report) -> str:
+    """The page of *report*: a whole HTML document."""
+    regions, hidden = _furthest_behind(report.after.regions)
+    page = _environment().get_template("page.html.j2").render(
+        report=report,
+        before=report.before,
+        after=report.after,
+        faults=report.faults,
+        axis=Axis.of(report),
+        regions=[(table, list(marks)) for table, marks in groupby(regions, key=lambda m: m.table)],
+        hidden_regions=hidden,
+    )
+    return "\n".join(line.rstrip() for line in page.splitlines() if line.strip()) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The oracle's timestamps from *low* to *high*, left to right, with the days on them."""
+
+    low: int
+    high: int
+    days: tuple[Day, ...]
+
+    @classmethod
+    def of(cls, report: Report) -> Axis:
+        """Wide enough for every day, mark and snapshot of *report*."""
+        marks = [m.watermark for m in report.after.regions]
+        marks += [report.after.low_watermark, report.after.bound or 0]
+        marks += [d.to_ts for d in report.days]
+        marks += [s.timestamp for s in report.check.snapshots] if report.check else []
+        lows = [d.from_ts for d in report.days[:1]] or [m for m in marks if m]
+        low = min(lows, default=0)
+        high = max(marks)
+        # A world clock's numbers begin in 1970: without days, the axis begins where there is something to see.
+        margin = 0 if report.days or high < WORLD_CLOCK_MIN else (high - low) // 10
+        return cls(low - margin if report.days or margin else 0, max(high, 1), report.days)
+
+    def percent(self, timestamp: int) -> float:
+        """Where *timestamp* lies between the ends, as a number of 0 to 100."""
+        share = (timestamp - self.low) / max(self.high - self.low, 1)
+        return round(100 * min(max(share, 0.0), 1.0), 2)
+
+    def spans(self) -> Iterator[tuple[Day, float, float]]:
+        """Each day with its left edge and its width, in percent."""
+        for day in self.days:
+            left = self.percent(day.from_ts)
+            yield day, left, round(self.percent(day.to_ts) - left, 2)
+
+
+def _furthest_behind(regions: Sequence[RegionMark]) -> tuple[list[RegionMark], int]:
+    """The regions to draw, in the order given, and how many are left out."""
+    if len(regions) <= _MOST_REGIONS:
+        return list(regions), 0
+    shown = sorted(regions, key=lambda r: r.watermark)[:_MOST_REGIONS]
+    return sorted(shown, key=lambda r: (r.table, r.keys)), len(regions) - len(shown)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("lowtide.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"n": _number, "share": _share, "stamp": _stamp, "time": _time, "day": _day, "took": _took}
+    return environment
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
+
+
+def _share(value: int, most: int) -> float:
+    """*value* in percent of *most*; what is not 0 stays visible."""
+    return round(max(100 * value / most, 1.0), 2) if value and most else 0
+
+
+def _stamp(timestamp: int) -> str:
+    """A world clock's timestamp as a time, a counter's as the number that it is."""
+    if timestamp >= WORLD_CLOCK_MIN:
+        return _time(EPOCH + timedelta(milliseconds=timestamp // UNITS_PER_MILLI))
+    return _number(timestamp)
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _day(day: date | None) -> str:
+    return f"{day:%a} {day.day} {day:%b}" if day else "later"
+
+
+def _took(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
