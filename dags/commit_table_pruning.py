@@ -15,13 +15,12 @@ must have **one** slot.
 """
 
 from airflow.sdk import DAG, AssetOrTimeSchedule, Param
-
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import (
     MARKED,
     budget_param,
-    daily,
     dag_arguments,
+    daily,
     execute_param,
     interval_params,
     job_arguments,

@@ -24,13 +24,12 @@ from datetime import timedelta
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-
 from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
 from lowtide_airflow.settings import (
     CLEANED,
     budget_param,
-    daily,
     dag_arguments,
+    daily,
     execute_param,
     interval_params,
     job_arguments,
@@ -64,12 +63,13 @@ with DAG(
 ):
 
     @task(execution_timeout=timedelta(minutes=5))
-    def choose_tables(params: dict, dag_run) -> list[list[str]]:
+    def choose_tables(params: dict) -> list[list[str]]:
         """The tables of this run, in batches of one Spark job each."""
-        from lowtide.config import load
-        from lowtide.errors import TableError, UsageError
         from lowtide_airflow import tables
         from lowtide_airflow.batches import batches
+
+        from lowtide.config import load
+        from lowtide.errors import TableError, UsageError
 
         try:
             sizes = tables.sizes(load(), params["tables"])
@@ -87,7 +87,7 @@ with DAG(
     ).expand(tables=chosen)
 
     @task(outlets=[CLEANED], trigger_rule="all_done")
-    def hand_over(params: dict, ti=None, outlet_events=None) -> dict:
+    def hand_over(ti=None, outlet_events=None) -> dict:
         """Say what was cleaned, to whoever listens; one event a run, however many batches it had."""
         from lowtide_airflow.report import merge
 

@@ -16,9 +16,8 @@ A run that published starts `commit_table_pruning`. The pool `lowtide` must have
 """
 
 from airflow.sdk import DAG, AssetOrTimeSchedule
-
 from lowtide_airflow.operator import LowtideSparkOperator
-from lowtide_airflow.settings import CLEANED, MARKED, daily, dag_arguments, execute_param, job_arguments
+from lowtide_airflow.settings import CLEANED, MARKED, dag_arguments, daily, execute_param, job_arguments
 
 with DAG(
     "watermark_collection",

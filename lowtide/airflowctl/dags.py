@@ -168,7 +168,7 @@ class Dags:
         """What the last try of a task wrote."""
         path = ("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", task.task_id, "logs", str(task.tries))
         content = self._rest.get(*path, map_index=task.map_index, full_content="true")["content"]
-        return "\n".join(line if isinstance(line, str) else str(line.get("event", "")) for line in content)
+        return "\n".join(part for line in content for part in _log_lines(line))
 
     def xcom(self, run: Run, task: Task, key: str) -> Any:
         """A value that a task left for others; None where there is none under *key*."""
@@ -196,6 +196,13 @@ def _run(answer: dict[str, Any]) -> Run:
         (start, end) if start and end else None,
         answer["duration"],
     )
+
+
+def _log_lines(line: Any) -> list[str]:
+    if isinstance(line, str):
+        return [line]
+    errors = [f"{error['exc_type']}: {error['exc_value']}" for error in line.get("error_detail") or []]
+    return [str(line.get("event", "")), *errors]
 
 
 def _time(text: str | None) -> datetime | None:

@@ -59,7 +59,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         """Submit, wait, report."""
         try:
             run = arguments.Run.of(context)
-            self._prepare(load(), run)
+            self._prepare(load())
         except UsageError as error:
             raise AirflowFailException(str(error)) from error
         if run.dry:
@@ -72,7 +72,8 @@ class LowtideSparkOperator(SparkSubmitOperator):
         if summary:
             self._report(context, summary)
         if failure:
-            raise self._explained(failure, summary) from failure
+            # Where the summary tells what went wrong, the whole spark-submit command before it would only be in the way.
+            raise self._explained(failure, summary) from (None if summary else failure)
         if not summary:
             msg = f"{self.job} ended well and wrote no summary here; its driver must run on the worker (deploy mode client)"
             raise AirflowException(msg)
@@ -88,7 +89,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
                 self.log.warning("the driver does not end; it is killed")
         super().on_kill()
 
-    def _prepare(self, config: Config, run: arguments.Run) -> None:
+    def _prepare(self, config: Config) -> None:
         self.application = self.application or str(submit.application(self.job))
         self.conf = {
             "spark.driver.memory": config.spark.driver_memory,
