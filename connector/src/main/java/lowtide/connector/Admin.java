@@ -1,0 +1,189 @@
+package lowtide.connector;
+
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hbase.RegionMetrics;
+import org.apache.hadoop.hbase.TableExistsException;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
+import org.apache.hadoop.hbase.client.CompactionState;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.TableDescriptor;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.snapshot.SnapshotExistsException;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/**
+ * What jobs ask of HBase beside reading and writing; called by the driver. Every method takes the {@code hbase.*}
+ * options first and waits until the thing is done. Errors name the table or snapshot.
+ */
+public final class Admin {
+    private static final long POLL_MILLIS = 200;
+    private static final long ASK_AGAIN_MILLIS = 10_000;
+    private static final String SCRATCH_SUFFIX = "-lowtide-scratch";
+
+    private Admin() {
+    }
+
+    /** The report of a committed write as JSON, once. See the option {@code writeId}. */
+    public static String takeReport(String writeId) {
+        return WriteReport.take(writeId);
+    }
+
+    /** Takes a snapshot of an enabled table, its memstore flushed. */
+    public static void createSnapshot(Map<String, String> options, String table, String name) throws IOException {
+        Connection connection = Connections.get(options);
+        TableName tableName = Options.tableName(table);
+        Planner.enabledTable(connection, tableName);
+        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+            admin.snapshot(name, tableName);
+        } catch (SnapshotExistsException e) {
+            throw new IllegalArgumentException("Snapshot " + name + " of table " + table
+                    + " exists already. Drop it, or choose another name.", e);
+        } catch (IOException e) {
+            throw new IOException("Snapshot " + name + " of table " + table + " failed: " + e.getMessage(), e);
+        }
+    }
+
+    /** Drops a snapshot; no-op if there is none. */
+    public static void dropSnapshot(Map<String, String> options, String name) throws IOException {
+        try (org.apache.hadoop.hbase.client.Admin admin = Connections.get(options).getAdmin()) {
+            if (admin.listSnapshots().stream().anyMatch(snapshot -> snapshot.getName().equals(name))) {
+                admin.deleteSnapshot(name);
+            }
+        }
+    }
+
+    /** Writes the memstore of a table to files. */
+    public static void flush(Map<String, String> options, String table) throws IOException {
+        Connection connection = Connections.get(options);
+        Planner.enabledTable(connection, Options.tableName(table));
+        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+            admin.flush(Options.tableName(table));
+        }
+    }
+
+    /** Makes a table with one family; no-op if the table is there, whatever its families. */
+    public static void createTable(Map<String, String> options, String table, String family, int versions)
+            throws IOException {
+        try (org.apache.hadoop.hbase.client.Admin admin = Connections.get(options).getAdmin()) {
+            TableName name = Options.tableName(table);
+            if (!admin.tableExists(name)) {
+                admin.createTable(TableDescriptorBuilder.newBuilder(name)
+                        .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes(family))
+                                .setMaxVersions(versions).build())
+                        .build());
+            }
+        } catch (TableExistsException e) {
+            // Somebody else made it in between: there it is.
+        }
+    }
+
+    /**
+     * Compacts a table, or one family of it, into one file a store, which drops delete markers and what they hide. The
+     * memstore is flushed first. Waits until it is done; {@link IOException} after {@code timeoutMillis}.
+     *
+     * <p>A compaction that was running already makes HBase compact only a part, so it is asked again until every
+     * region reports a newer major compaction. Regions report for all their families together: for one family of
+     * several, the end of the compaction is all that can be waited for.
+     */
+    public static void majorCompact(Map<String, String> options, String table, String family, long timeoutMillis)
+            throws IOException {
+        Connection connection = Connections.get(options);
+        TableName name = Options.tableName(table);
+        TableDescriptor descriptor = Planner.enabledTable(connection, name);
+        if (family != null && !descriptor.hasColumnFamily(Bytes.toBytes(family))) {
+            throw new IllegalArgumentException("Table " + table + " has no family " + family + ".");
+        }
+        boolean whole = family == null || descriptor.getColumnFamilyCount() == 1;
+        long start = System.nanoTime();
+        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+            admin.flush(name);
+            Map<String, Long> before = whole ? majorCompactions(connection, name) : Map.of();
+            while (true) {
+                if (family == null) {
+                    admin.majorCompact(name);
+                } else {
+                    admin.majorCompact(name, Bytes.toBytes(family));
+                }
+                long asked = System.nanoTime();
+                do {
+                    if (millisSince(start) > timeoutMillis) {
+                        throw new IOException("Major compaction of table " + table + " is not done after "
+                                + timeoutMillis + " ms. It goes on; wait longer, or run again later.");
+                    }
+                    pause();
+                    if (admin.getCompactionState(name) == CompactionState.NONE
+                            && (!whole || majorCompactions(connection, name).entrySet().stream()
+                                    .allMatch(now -> now.getValue() > before.getOrDefault(now.getKey(), -1L)))) {
+                        return;
+                    }
+                } while (millisSince(asked) < ASK_AGAIN_MILLIS
+                        || admin.getCompactionState(name) != CompactionState.NONE);
+            }
+        }
+    }
+
+    /** By region: when its oldest compacted file was made; for a region without files the end of time. */
+    private static Map<String, Long> majorCompactions(Connection connection, TableName name) throws IOException {
+        Map<String, Long> times = new HashMap<>();
+        for (RegionMetrics region : Planner.regionMetrics(connection, name, Planner.locations(connection, name))) {
+            times.put(Bytes.toStringBinary(region.getRegionName()),
+                    region.getStoreFileCount() == 0 ? Long.MAX_VALUE : region.getLastMajorCompactionTimestamp());
+        }
+        return times;
+    }
+
+    private static long millisSince(long nanos) {
+        return (System.nanoTime() - nanos) / 1_000_000;
+    }
+
+    private static void pause() throws IOException {
+        try {
+            Thread.sleep(POLL_MILLIS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new IOException("Interrupted while waiting for a compaction", e);
+        }
+    }
+
+    /** Makes a folder for the option {@code restoreDir}, beside HBase's root on its file system. */
+    public static String scratchDir(Map<String, String> options, String name) throws IOException {
+        if (!name.matches("[A-Za-z0-9._-]+")) {
+            throw new IllegalArgumentException("Scratch folder name " + name
+                    + " has other characters than letters, digits, dot, dash and underscore.");
+        }
+        Configuration configuration = Connections.configuration(options);
+        Path folder = new Path(scratch(configuration), name + "-" + UUID.randomUUID());
+        if (!folder.getFileSystem(configuration).mkdirs(folder)) {
+            throw new IOException("Cannot make the scratch folder " + folder);
+        }
+        return folder.toString();
+    }
+
+    /** Removes a folder that {@link #scratchDir} made, and nothing else; no-op if it is gone. */
+    public static void dropScratchDir(Map<String, String> options, String path) throws IOException {
+        Configuration configuration = Connections.configuration(options);
+        Path folder = new Path(path);
+        FileSystem files = folder.getFileSystem(configuration);
+        Path scratch = scratch(configuration);
+        if (!files.makeQualified(folder).getParent().equals(scratch)) {
+            throw new IllegalArgumentException("Folder " + path + " is no scratch folder: those lie in " + scratch
+                    + ".");
+        }
+        files.delete(folder, true);
+        if (files.exists(scratch) && files.listStatus(scratch).length == 0) {
+            files.delete(scratch, false);
+        }
+    }
+
+    private static Path scratch(Configuration configuration) throws IOException {
+        Path root = RestoredSnapshot.root(configuration);
+        return root.suffix(SCRATCH_SUFFIX);
+    }
+}

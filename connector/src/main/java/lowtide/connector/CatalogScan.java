@@ -1,0 +1,139 @@
+package lowtide.connector;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.hbase.HRegionLocation;
+import org.apache.hadoop.hbase.NamespaceDescriptor;
+import org.apache.hadoop.hbase.RegionMetrics;
+import org.apache.hadoop.hbase.Size;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.CoprocessorDescriptor;
+import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.SnapshotDescription;
+import org.apache.hadoop.hbase.client.TableDescriptor;
+import org.apache.hadoop.hbase.util.Bytes;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** The views {@code tables}, {@code regions} and {@code snapshots}: read by the driver, as they are at that moment. */
+final class CatalogScan implements LocalScan {
+    private final Options options;
+
+    CatalogScan(Options options) {
+        this.options = options;
+    }
+
+    @Override
+    public StructType readSchema() {
+        return options.view.schema;
+    }
+
+    @Override
+    public String description() {
+        return "lowtide " + options.view.label;
+    }
+
+    @Override
+    public InternalRow[] rows() {
+        try {
+            Connection connection = Connections.get(options.hbase);
+            try (Admin admin = connection.getAdmin()) {
+                List<InternalRow> rows;
+                switch (options.view) {
+                    case TABLES:
+                        rows = tables(admin);
+                        break;
+                    case REGIONS:
+                        rows = regions(connection);
+                        break;
+                    case SNAPSHOTS:
+                        rows = snapshots(admin);
+                        break;
+                    default:
+                        throw new IllegalStateException(options.view.label);
+                }
+                return rows.toArray(new InternalRow[0]);
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException("Cannot read the view " + options.view.label + ": " + e.getMessage(), e);
+        }
+    }
+
+    private static List<InternalRow> tables(Admin admin) throws IOException {
+        Set<TableName> enabled = new HashSet<>(admin.listTableNamesByState(true));
+        List<InternalRow> rows = new ArrayList<>();
+        for (TableDescriptor table : admin.listTableDescriptors()) {
+            TableName name = table.getTableName();
+            if (name.getNamespaceAsString().equals(NamespaceDescriptor.SYSTEM_NAMESPACE_NAME_STR)) {
+                continue;
+            }
+            Object attributes = map(table.getValues());
+            Object coprocessors = new GenericArrayData(table.getCoprocessorDescriptors().stream()
+                    .map(CoprocessorDescriptor::getClassName).map(UTF8String::fromString).toArray());
+            for (ColumnFamilyDescriptor family : table.getColumnFamilies()) {
+                rows.add(row(text(name.getNameAsString()), enabled.contains(name), attributes, coprocessors,
+                        text(family.getNameAsString()), map(family.getValues())));
+            }
+        }
+        return rows;
+    }
+
+    private static Object map(Map<org.apache.hadoop.hbase.util.Bytes, org.apache.hadoop.hbase.util.Bytes> values) {
+        Map<Object, Object> texts = new HashMap<>();
+        values.forEach((key, value) -> texts.put(text(Bytes.toString(key.get(), key.getOffset(), key.getLength())),
+                text(Bytes.toString(value.get(), value.getOffset(), value.getLength()))));
+        return new ArrayBasedMapData(new GenericArrayData(texts.keySet().toArray()),
+                new GenericArrayData(texts.values().toArray()));
+    }
+
+    private List<InternalRow> regions(Connection connection) throws IOException {
+        TableName name = options.tableName();
+        Planner.knownTable(connection, name);
+        List<HRegionLocation> locations = Planner.locations(connection, name);
+        Map<String, RegionMetrics> metrics = new HashMap<>();
+        for (RegionMetrics one : Planner.regionMetrics(connection, name, locations)) {
+            metrics.put(RegionInfo.encodeRegionName(one.getRegionName()), one);
+        }
+        List<InternalRow> rows = new ArrayList<>();
+        for (HRegionLocation location : locations) {
+            RegionInfo region = location.getRegion();
+            RegionMetrics one = metrics.get(region.getEncodedName());
+            rows.add(row(text(name.getNameAsString()), text(region.getEncodedName()), region.getStartKey(),
+                    region.getEndKey(), region.getRegionId(),
+                    location.getServerName() == null ? null : text(location.getServerName().toString()),
+                    one == null ? null : (long) one.getStoreFileSize().get(Size.Unit.BYTE),
+                    one == null ? null : (long) one.getMemStoreSize().get(Size.Unit.BYTE)));
+        }
+        return rows;
+    }
+
+    private static List<InternalRow> snapshots(Admin admin) throws IOException {
+        List<InternalRow> rows = new ArrayList<>();
+        for (SnapshotDescription snapshot : admin.listSnapshots()) {
+            rows.add(row(text(snapshot.getName()), text(snapshot.getTableNameAsString()), snapshot.getCreationTime()));
+        }
+        return rows;
+    }
+
+    private static InternalRow row(Object... values) {
+        return new GenericInternalRow(values);
+    }
+
+    private static UTF8String text(String text) {
+        return UTF8String.fromString(text);
+    }
+}

@@ -1,0 +1,198 @@
+package lowtide.connector;
+
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.hadoop.hbase.client.CheckAndMutateResult;
+import org.apache.hadoop.hbase.client.Delete;
+import org.apache.hadoop.hbase.client.Put;
+import org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException;
+import org.apache.hadoop.hbase.client.Row;
+import org.apache.hadoop.hbase.client.RowMutations;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+
+/**
+ * Sends the mutations of one task in batches. What comes in sequence for one row without a guard becomes one atomic
+ * row mutation, up to a batch. In which order different mutations of one row take effect is not defined.
+ */
+final class MutationWriter implements DataWriter<InternalRow> {
+    private static final int BATCH = 1000;
+    private static final long BATCH_BYTES = 8L << 20;
+    /** Batches in a row without one acknowledged mutation, after which the rest is counted as failed untried. */
+    private static final int PATIENCE = 10;
+
+    private final Table table;
+    private final int[] positions;
+    private final WriteReport report = new WriteReport();
+
+    /** What is to be sent, and which mutations each action stands for. */
+    private final List<Row> actions = new ArrayList<>();
+    private final List<List<Mutation>> origins = new ArrayList<>();
+    private int pending;
+    private long pendingBytes;
+
+    /** The row whose unguarded mutations are being gathered; null for none. */
+    private byte[] groupRow;
+    private Put groupPut;
+    private Delete groupDelete;
+    private List<Mutation> group;
+
+    private int silentBatches;
+    private String lastFailure;
+
+    MutationWriter(Options options, int[] positions) throws IOException {
+        this.table = Connections.get(options.hbase).getTable(options.tableName());
+        this.positions = positions;
+    }
+
+    @Override
+    public void write(InternalRow record) throws IOException {
+        Mutation mutation = read(record);
+        try {
+            if (mutation.checked().guarded()) {
+                closeGroup();
+                actions.add(mutation.guarded());
+                origins.add(List.of(mutation));
+            } else {
+                if (!Arrays.equals(groupRow, mutation.row())) {
+                    closeGroup();
+                    groupRow = mutation.row();
+                    groupPut = new Put(groupRow);
+                    groupDelete = new Delete(groupRow);
+                    group = new ArrayList<>();
+                }
+                mutation.addTo(groupPut, groupDelete);
+                group.add(mutation);
+            }
+            pending++;
+            pendingBytes += mutation.bytes();
+        } catch (IllegalArgumentException e) {
+            report.failed(mutation, e.getMessage());
+            return;
+        }
+        if (pending >= BATCH || pendingBytes >= BATCH_BYTES) {
+            send();
+        }
+    }
+
+    private Mutation read(InternalRow record) {
+        return new Mutation(text(record, 0), text(record, 1), bytes(record, 2), bytes(record, 3), bytes(record, 4),
+                number(record, 5), bytes(record, 6), number(record, 7), bytes(record, 8), bytes(record, 9));
+    }
+
+    private boolean absent(InternalRow record, int column) {
+        return positions[column] < 0 || record.isNullAt(positions[column]);
+    }
+
+    private String text(InternalRow record, int column) {
+        return absent(record, column) ? null : record.getUTF8String(positions[column]).toString();
+    }
+
+    private byte[] bytes(InternalRow record, int column) {
+        return absent(record, column) ? null : record.getBinary(positions[column]);
+    }
+
+    private long number(InternalRow record, int column) {
+        return absent(record, column) ? Omid.NONE : record.getLong(positions[column]);
+    }
+
+    private void closeGroup() throws IOException {
+        if (group != null) {
+            if (groupDelete.isEmpty()) {
+                actions.add(groupPut);
+            } else if (groupPut.isEmpty()) {
+                actions.add(groupDelete);
+            } else {
+                actions.add(RowMutations.of(List.of(groupPut, groupDelete)));
+            }
+            origins.add(group);
+        }
+        group = null;
+        groupRow = null;
+    }
+
+    private void send() throws IOException {
+        closeGroup();
+        if (actions.isEmpty()) {
+            return;
+        }
+        Object[] results = new Object[actions.size()];
+        String failure = null;
+        if (silentBatches >= PATIENCE) {
+            failure = "not tried after " + PATIENCE + " batches without an answer: " + lastFailure;
+        } else {
+            try {
+                table.batch(actions, results);
+            } catch (RetriesExhaustedWithDetailsException e) {
+                failure = firstLine(e);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw (InterruptedIOException) new InterruptedIOException("Interrupted while writing").initCause(e);
+            } catch (IOException | RuntimeException e) {
+                failure = firstLine(e);
+            }
+        }
+        boolean answered = false;
+        for (int i = 0; i < results.length; i++) {
+            answered |= account(origins.get(i), results[i], failure);
+        }
+        silentBatches = answered ? 0 : silentBatches + 1;
+        lastFailure = failure == null ? lastFailure : failure;
+        actions.clear();
+        origins.clear();
+        pending = 0;
+        pendingBytes = 0;
+    }
+
+    /** Counts an action's mutations; true if HBase answered. */
+    private boolean account(List<Mutation> mutations, Object result, String failure) {
+        if (result == null || result instanceof Throwable) {
+            String text = result == null ? failure : firstLine((Throwable) result);
+            mutations.forEach(mutation -> report.failed(mutation, text));
+            return false;
+        }
+        if (result instanceof CheckAndMutateResult checked && !checked.isSuccess()) {
+            mutations.forEach(report::refused);
+        } else {
+            mutations.forEach(report::done);
+        }
+        return true;
+    }
+
+    private static String firstLine(Throwable failure) {
+        String message = failure.getMessage();
+        String line = message == null ? "" : message.lines().findFirst().orElse("");
+        return failure.getClass().getSimpleName() + ": " + (line.length() > 500 ? line.substring(0, 500) : line);
+    }
+
+    @Override
+    public WriterCommitMessage commit() throws IOException {
+        send();
+        return report;
+    }
+
+    @Override
+    public void abort() {
+        // What was sent stays: every mutation is right by itself.
+    }
+
+    @Override
+    public CustomTaskMetric[] currentMetricsValues() {
+        return new CustomTaskMetric[] {
+            new Metrics.Value(Metrics.MutationsWritten.NAME, report.done()),
+            new Metrics.Value(Metrics.MutationsRefused.NAME, report.refused()),
+            new Metrics.Value(Metrics.BytesWritten.NAME, report.bytes())
+        };
+    }
+
+    @Override
+    public void close() throws IOException {
+        table.close();
+    }
+}

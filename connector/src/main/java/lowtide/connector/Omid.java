@@ -1,0 +1,117 @@
+package lowtide.connector;
+
+import org.apache.hadoop.hbase.ByteBufferExtendedCell;
+import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.util.ByteBufferUtils;
+
+/**
+ * The shape of Omid's cells, as {@code org.apache.omid.transaction.CellUtils} defines it. Shape only: what a cell
+ * means for a transaction is decided by the jobs.
+ *
+ * <p>A data cell has its qualifier q and the timestamp T + k (T a multiple of 50, k the checkpoint 0..49). The shadow
+ * cell beside it has the same row, family and timestamp, the qualifier {@code 00 C2 80 | q | C2 80} and the commit
+ * timestamp as eight bytes, big-endian.
+ */
+final class Omid {
+    /** Checkpoints of one transaction; base timestamps are multiples of it. */
+    static final long CHECKPOINTS = 50;
+    /** In place of a timestamp that is not there; HBase has no negative timestamps. */
+    static final long NONE = Long.MIN_VALUE;
+
+    static final int PREFIX_LENGTH = 3;
+    static final int SUFFIX_LENGTH = 2;
+    private static final byte[] PREFIX = {0x00, (byte) 0xC2, (byte) 0x80};
+    private static final byte[] AFTER_PREFIX = {0x00, (byte) 0xC2, (byte) 0x81};
+    private static final byte[] SUFFIX = {(byte) 0xC2, (byte) 0x80};
+    /** The value of a tombstone before Omid 1.0.0. */
+    private static final byte[] LEGACY_TOMBSTONE =
+            "__OMID_TOMBSTONE__".getBytes(java.nio.charset.StandardCharsets.US_ASCII);
+
+    private Omid() {
+    }
+
+    /** The start timestamp of the transaction that wrote at this timestamp. */
+    static long start(long timestamp) {
+        return timestamp - Math.floorMod(timestamp, CHECKPOINTS);
+    }
+
+    /** Whether Omid takes the qualifier for a shadow cell's: it looks at the suffix and the length only. */
+    static boolean endsAsShadow(byte[] array, int offset, int length) {
+        int end = offset + length;
+        return length > SUFFIX_LENGTH && array[end - 1] == (byte) 0x80 && array[end - 2] == (byte) 0xC2;
+    }
+
+    /** Whether a qualifier that {@link #endsAsShadow ends as a shadow cell's} has the prefix too. */
+    static boolean startsAsShadow(byte[] array, int offset, int length) {
+        return length >= PREFIX_LENGTH + SUFFIX_LENGTH && array[offset] == 0
+                && array[offset + 1] == (byte) 0xC2 && array[offset + 2] == (byte) 0x80;
+    }
+
+    /** Whether the qualifier sorts behind every shadow qualifier with the prefix. */
+    static boolean sortsAfterShadows(byte[] array, int offset, int length) {
+        if (length == 0) {
+            return false;
+        }
+        if (array[offset] != 0) {
+            return true;
+        }
+        if (length == 1) {
+            return false;
+        }
+        int second = array[offset + 1] & 0xFF;
+        if (second != 0xC2) {
+            return second > 0xC2;
+        }
+        return length > 2 && (array[offset + 2] & 0xFF) > 0x80;
+    }
+
+    /** {@code 00 C2 80 | qualifier | C2 80}. */
+    static byte[] shadowQualifier(byte[] qualifier) {
+        byte[] shadow = new byte[PREFIX_LENGTH + qualifier.length + SUFFIX_LENGTH];
+        System.arraycopy(PREFIX, 0, shadow, 0, PREFIX_LENGTH);
+        System.arraycopy(qualifier, 0, shadow, PREFIX_LENGTH, qualifier.length);
+        System.arraycopy(SUFFIX, 0, shadow, PREFIX_LENGTH + qualifier.length, SUFFIX_LENGTH);
+        return shadow;
+    }
+
+    /** {@code 00 C2 80 | qualifier}: sorts before every shadow qualifier of a qualifier that is not lower. */
+    static byte[] shadowFloor(byte[] qualifier) {
+        byte[] floor = new byte[PREFIX_LENGTH + qualifier.length];
+        System.arraycopy(PREFIX, 0, floor, 0, PREFIX_LENGTH);
+        System.arraycopy(qualifier, 0, floor, PREFIX_LENGTH, qualifier.length);
+        return floor;
+    }
+
+    /** The first qualifier behind every shadow qualifier with the prefix. */
+    static byte[] afterShadows() {
+        return AFTER_PREFIX.clone();
+    }
+
+    /** The kind of a data cell. */
+    static Kind kind(Cell cell, int qualifierLength) {
+        int length = cell.getValueLength();
+        if (length == 0) {
+            return qualifierLength == 0 ? Kind.FAMILY_TOMBSTONE : Kind.TOMBSTONE;
+        }
+        return length == LEGACY_TOMBSTONE.length && isLegacyTombstone(cell) ? Kind.TOMBSTONE : Kind.PUT;
+    }
+
+    private static boolean isLegacyTombstone(Cell cell) {
+        if (cell instanceof ByteBufferExtendedCell) {
+            ByteBufferExtendedCell buffered = (ByteBufferExtendedCell) cell;
+            return ByteBufferUtils.equals(buffered.getValueByteBuffer(), buffered.getValuePosition(),
+                    LEGACY_TOMBSTONE.length, LEGACY_TOMBSTONE, 0, LEGACY_TOMBSTONE.length);
+        }
+        return java.util.Arrays.equals(cell.getValueArray(), cell.getValueOffset(),
+                cell.getValueOffset() + LEGACY_TOMBSTONE.length, LEGACY_TOMBSTONE, 0, LEGACY_TOMBSTONE.length);
+    }
+
+    /** The eight bytes of the cell's value as a big-endian number; the caller has looked at the length. */
+    static long longValue(Cell cell) {
+        if (cell instanceof ByteBufferExtendedCell) {
+            ByteBufferExtendedCell buffered = (ByteBufferExtendedCell) cell;
+            return ByteBufferUtils.toLong(buffered.getValueByteBuffer(), buffered.getValuePosition());
+        }
+        return org.apache.hadoop.hbase.util.Bytes.toLong(cell.getValueArray(), cell.getValueOffset());
+    }
+}

@@ -1,0 +1,210 @@
+package lowtide.connector;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.hadoop.hbase.HConstants;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/**
+ * The options of one read or write, checked. Spark hands options over without their case; HBase's own keys need it, so
+ * the map comes from {@code asCaseSensitiveMap}. Names of the connector's own options are taken in any case.
+ */
+final class Options implements Serializable {
+    private static final long serialVersionUID = 1;
+    private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
+            "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "writeId", "pairingLimit"));
+    private static final long DEFAULT_SPLIT_BYTES = 512L << 20;
+
+    /** A key range of the option {@code ranges}: [start, stop), empty for no bound; timestamps [from, to). */
+    record Range(String id, byte[] start, byte[] stop, long from, long to) implements Serializable {
+    }
+
+    /** {@code hbase.*} and {@code zookeeper.*}, as they were given. */
+    final TreeMap<String, String> hbase = new TreeMap<>();
+    final View view;
+    final String table;
+    final boolean readsSnapshot;
+    final String snapshot;
+    final String restoreDir;
+    /** Null where the option is not given. */
+    final ArrayList<Range> ranges;
+    final long splitBytes;
+    final long rowsPerRange;
+    final boolean endRows;
+    final boolean raw;
+    final String writeId;
+    /** Internal, for tests: cells of a row and family kept before it is taken for wide. */
+    final int pairingLimit;
+
+    Options(Map<String, String> given) {
+        Map<String, String> own = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+        Set<String> known = new TreeSet<>(String.CASE_INSENSITIVE_ORDER);
+        known.addAll(NAMES);
+        for (Map.Entry<String, String> entry : given.entrySet()) {
+            String name = entry.getKey();
+            if (name.startsWith("hbase.") || name.startsWith("zookeeper.")) {
+                hbase.put(name, entry.getValue());
+            } else if (known.contains(name)) {
+                own.put(name, entry.getValue());
+            } else {
+                throw new IllegalArgumentException("Unknown option: " + name + " = " + entry.getValue()
+                        + ". Known are hbase.*, zookeeper.* and " + String.join(", ", NAMES) + ".");
+            }
+        }
+        view = oneOf(View.class, "view", own.getOrDefault("view", "versions"));
+        readsSnapshot = oneOf(Way.class, "read", own.getOrDefault("read", "rpc")) == Way.SNAPSHOT;
+        table = own.get("table");
+        snapshot = own.get("snapshot");
+        restoreDir = own.get("restoreDir");
+        ranges = own.containsKey("ranges") ? parseRanges(own.get("ranges")) : null;
+        splitBytes = number("splitBytes", own.get("splitBytes"), DEFAULT_SPLIT_BYTES, 1);
+        rowsPerRange = number("rowsPerRange", own.get("rowsPerRange"), 0, 0);
+        endRows = truth("endRows", own.get("endRows"));
+        raw = truth("raw", own.get("raw"));
+        writeId = own.get("writeId");
+        pairingLimit = (int) Math.min(Integer.MAX_VALUE,
+                number("pairingLimit", own.get("pairingLimit"), VersionReader.DEFAULT_LIMIT, 1));
+        if (raw && view != View.CELLS) {
+            throw new IllegalArgumentException("Option raw = true does not go with view = " + view.label
+                    + ": only the view cells shows delete markers.");
+        }
+        if (readsSnapshot && view != View.VERSIONS && view != View.CELLS) {
+            throw new IllegalArgumentException("Option read = snapshot does not go with view = " + view.label
+                    + ": use it with the views versions and cells.");
+        }
+    }
+
+    /** How cells are read. */
+    private enum Way { RPC, SNAPSHOT }
+
+    private static <E extends Enum<E>> E oneOf(Class<E> type, String name, String value) {
+        for (E constant : type.getEnumConstants()) {
+            if (constant.name().equalsIgnoreCase(value)) {
+                return constant;
+            }
+        }
+        List<String> names = new ArrayList<>();
+        for (E constant : type.getEnumConstants()) {
+            names.add(constant.name().toLowerCase(Locale.ROOT));
+        }
+        throw new IllegalArgumentException("Option " + name + " = " + value + " is not known. Use one of: "
+                + String.join(", ", names) + ".");
+    }
+
+    private static long number(String name, String value, long absent, long least) {
+        if (value == null) {
+            return absent;
+        }
+        try {
+            long number = Long.parseLong(value.trim());
+            if (number >= least) {
+                return number;
+            }
+        } catch (NumberFormatException e) {
+            // Told below, with the name of the option.
+        }
+        throw new IllegalArgumentException("Option " + name + " = " + value + " is not a whole number from " + least
+                + " on.");
+    }
+
+    private static boolean truth(String name, String value) {
+        if (value == null || value.equalsIgnoreCase("false")) {
+            return false;
+        }
+        if (value.equalsIgnoreCase("true")) {
+            return true;
+        }
+        throw new IllegalArgumentException("Option " + name + " = " + value + " is neither true nor false.");
+    }
+
+    private static ArrayList<Range> parseRanges(String json) {
+        ArrayList<Range> parsed = new ArrayList<>();
+        try {
+            JsonNode array = new ObjectMapper().readTree(json);
+            if (!array.isArray()) {
+                throw new IllegalArgumentException("not a list");
+            }
+            for (JsonNode node : array) {
+                if (!node.path("id").isTextual()) {
+                    throw new IllegalArgumentException("an entry has no text \"id\"");
+                }
+                long from = bound(node, "from", 0);
+                long to = bound(node, "to", Long.MAX_VALUE);
+                if (from < 0 || to < from) {
+                    throw new IllegalArgumentException("[" + from + ", " + to + ") of " + node.path("id").asText()
+                            + " is no time range");
+                }
+                parsed.add(new Range(node.path("id").asText(), hex(node, "start"), hex(node, "stop"), from, to));
+            }
+        } catch (IOException | IllegalArgumentException e) {
+            throw new IllegalArgumentException("Option ranges = " + json + " cannot be used: " + e.getMessage()
+                    + ". Give [{\"id\": text, \"start\": hex, \"stop\": hex, \"from\": number, \"to\": number}, ...].", e);
+        }
+        return parsed;
+    }
+
+    private static long bound(JsonNode node, String name, long absent) {
+        JsonNode value = node.path(name);
+        if (value.isMissingNode() || value.isNull()) {
+            return absent;
+        }
+        if (!value.isIntegralNumber() || !value.canConvertToLong()) {
+            throw new IllegalArgumentException("\"" + name + "\" of " + node.path("id").asText()
+                    + " is not a whole number of 64 bits");
+        }
+        return value.longValue();
+    }
+
+    private static byte[] hex(JsonNode node, String name) {
+        JsonNode value = node.path(name);
+        if (value.isMissingNode() || value.isNull()) {
+            return HConstants.EMPTY_BYTE_ARRAY;
+        }
+        String text = value.asText();
+        if (!value.isTextual() || text.length() % 2 != 0 || !text.matches("[0-9a-fA-F]*")) {
+            throw new IllegalArgumentException("\"" + name + "\" of " + node.path("id").asText() + " is not hex");
+        }
+        return Bytes.fromHex(text);
+    }
+
+    /** The table's name; an error where it is missing or malformed. */
+    TableName tableName() {
+        return tableName(required("table", table, "Give the HBase table, as name or namespace:name."));
+    }
+
+    /** A table's name; an error where it is malformed. */
+    static TableName tableName(String table) {
+        try {
+            return TableName.valueOf(table);
+        } catch (IllegalArgumentException e) {
+            throw new IllegalArgumentException("Option table = " + table + " is no HBase table name: "
+                    + e.getMessage(), e);
+        }
+    }
+
+    String requiredSnapshot() {
+        return required("snapshot", snapshot, "With read = snapshot, name the snapshot to read.");
+    }
+
+    String requiredRestoreDir() {
+        return required("restoreDir", restoreDir, "With read = snapshot, name a folder on the file system of"
+                + " hbase.rootdir and outside it; Admin.scratchDir makes one.");
+    }
+
+    private static String required(String name, String value, String remedy) {
+        if (value == null || value.isEmpty()) {
+            throw new IllegalArgumentException("Option " + name + " is missing. " + remedy);
+        }
+        return value;
+    }
+}

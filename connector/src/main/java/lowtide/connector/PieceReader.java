@@ -1,0 +1,253 @@
+package lowtide.connector;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hbase.CompareOperator;
+import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.Scan;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.exceptions.DeserializationException;
+import org.apache.hadoop.hbase.filter.BinaryComparator;
+import org.apache.hadoop.hbase.filter.Filter;
+import org.apache.hadoop.hbase.filter.FilterList;
+import org.apache.hadoop.hbase.filter.MultiRowRangeFilter;
+import org.apache.hadoop.hbase.filter.QualifierFilter;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.SpecificInternalRow;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Reads one piece into Spark's rows. The row that {@link #get} gives is filled anew by the next {@link #next}. */
+final class PieceReader implements PartitionReader<InternalRow> {
+    /** The columns of both views. */
+    private enum Column {
+        REGION, ROW, FAMILY, QUALIFIER, TIMESTAMP, START_TS, COMMIT_TS, REPLACED_TS, KIND, VALUE, PROBLEM, CELLS_READ,
+        BYTES_READ
+    }
+
+    private final Options options;
+    private final Column[] columns;
+    private final InternalRow shown;
+    private final UTF8String id;
+    private final CellStore store;
+    private final RowReader reader;
+    private long rows;
+    private boolean ended;
+
+    PieceReader(Options options, Pushdown pushdown, StructType schema, Piece piece) throws IOException {
+        this.options = options;
+        this.columns = new Column[schema.size()];
+        boolean withValue = false;
+        boolean withReplaced = pushdown.asksReplaced();
+        for (int i = 0; i < columns.length; i++) {
+            columns[i] = Column.valueOf(schema.fields()[i].name().toUpperCase(java.util.Locale.ROOT));
+            withValue |= columns[i] == Column.VALUE;
+            withReplaced |= columns[i] == Column.REPLACED_TS;
+        }
+        this.shown = new SpecificInternalRow(schema);
+        this.id = UTF8String.fromString(piece.id());
+        Scan scan = scan(pushdown, piece);
+        if (scan == null) {
+            store = null;
+            reader = RowReader.NOTHING;
+            return;
+        }
+        store = store(piece);
+        RowReader opened = null;
+        try {
+            opened = options.view == View.VERSIONS
+                    ? new VersionReader(store, scan, piece.families().length, pushdown.filter(), withValue,
+                            withReplaced, options.pairingLimit)
+                    : new PlainReader(store, scan, pushdown.filter());
+        } finally {
+            if (opened == null) {
+                store.close();
+            }
+        }
+        reader = opened;
+    }
+
+    private CellStore store(Piece piece) throws IOException {
+        Piece.SnapshotRegion region = piece.region();
+        if (region == null) {
+            return new RpcStore(options.hbase, options.tableName());
+        }
+        try {
+            return new SnapshotStore(options.hbase, new Path(region.folder()),
+                    TableDescriptorBuilder.parseFrom(region.descriptor()), RegionInfo.parseFrom(region.info()));
+        } catch (DeserializationException e) {
+            throw new IOException(e);
+        }
+    }
+
+    /** The scan of a piece; null if nothing in it can pass. */
+    private Scan scan(Pushdown pushdown, Piece piece) throws IOException {
+        long from = Math.max(piece.from(), pushdown.from);
+        long to = Math.min(piece.to(), pushdown.to);
+        if (pushdown.isEmpty() || from >= to || piece.families().length == 0) {
+            return null;
+        }
+        Scan scan = new Scan().withStartRow(piece.start()).withStopRow(piece.stop()).setTimeRange(from, to);
+        if (pushdown.allVersions()) {
+            scan.readAllVersions();
+        }
+        scan.setRaw(options.raw);
+        List<Filter> filters = new ArrayList<>();
+        List<byte[]> wanted = pushdown.rowsWithin(piece.start(), piece.stop());
+        if (wanted != null) {
+            if (wanted.isEmpty()) {
+                return null;
+            }
+            List<MultiRowRangeFilter.RowRange> points = new ArrayList<>();
+            for (byte[] row : wanted) {
+                points.add(new MultiRowRangeFilter.RowRange(row, true, row, true));
+            }
+            filters.add(new MultiRowRangeFilter(points));
+            scan.withStartRow(wanted.get(0)).withStopRow(wanted.get(wanted.size() - 1), true);
+        }
+        for (byte[] family : piece.families()) {
+            if (pushdown.qualifiers == null || options.raw) {
+                scan.addFamily(family);
+            } else {
+                pushdown.qualifiers.forEach(qualifier -> scan.addColumn(family, qualifier));
+            }
+        }
+        if (pushdown.qualifiers != null && options.raw) {
+            // HBase takes no columns for a raw scan.
+            FilterList any = new FilterList(FilterList.Operator.MUST_PASS_ONE);
+            pushdown.qualifiers.forEach(qualifier ->
+                    any.addFilter(new QualifierFilter(CompareOperator.EQUAL, new BinaryComparator(qualifier))));
+            filters.add(any);
+        }
+        if (!filters.isEmpty()) {
+            scan.setFilter(filters.size() == 1 ? filters.get(0) : new FilterList(filters));
+        }
+        return scan;
+    }
+
+    @Override
+    public boolean next() throws IOException {
+        if (ended) {
+            return false;
+        }
+        if ((options.rowsPerRange == 0 || rows < options.rowsPerRange) && reader.next()) {
+            rows++;
+            fill();
+            return true;
+        }
+        ended = true;
+        if (options.endRows) {
+            fillEnd();
+        }
+        return options.endRows;
+    }
+
+    @Override
+    public InternalRow get() {
+        return shown;
+    }
+
+    private void fill() {
+        for (int i = 0; i < columns.length; i++) {
+            switch (columns[i]) {
+                case REGION:
+                    shown.update(i, id);
+                    break;
+                case ROW:
+                    shown.update(i, reader.row());
+                    break;
+                case FAMILY:
+                    shown.update(i, reader.family());
+                    break;
+                case QUALIFIER:
+                    shown.update(i, reader.qualifier());
+                    break;
+                case TIMESTAMP:
+                    shown.setLong(i, reader.timestamp());
+                    break;
+                case START_TS:
+                    shown.setLong(i, Omid.start(reader.timestamp()));
+                    break;
+                case COMMIT_TS:
+                    setLong(i, reader.commit());
+                    break;
+                case REPLACED_TS:
+                    setLong(i, reader.replaced());
+                    break;
+                case KIND:
+                    shown.update(i, reader.kind().label);
+                    break;
+                case VALUE:
+                    update(i, reader.value());
+                    break;
+                case PROBLEM:
+                    update(i, reader.problem() == null ? null : UTF8String.fromString(reader.problem()));
+                    break;
+                default:
+                    shown.setNullAt(i);
+                    break;
+            }
+        }
+    }
+
+    private void fillEnd() {
+        for (int i = 0; i < columns.length; i++) {
+            switch (columns[i]) {
+                case REGION:
+                    shown.update(i, id);
+                    break;
+                case KIND:
+                    shown.update(i, Kind.END_OF_RANGE.label);
+                    break;
+                case CELLS_READ:
+                    shown.setLong(i, reader.cellsRead());
+                    break;
+                case BYTES_READ:
+                    shown.setLong(i, reader.bytesRead());
+                    break;
+                default:
+                    shown.setNullAt(i);
+                    break;
+            }
+        }
+    }
+
+    private void setLong(int i, long value) {
+        if (value == Omid.NONE) {
+            shown.setNullAt(i);
+        } else {
+            shown.setLong(i, value);
+        }
+    }
+
+    private void update(int i, Object value) {
+        if (value == null) {
+            shown.setNullAt(i);
+        } else {
+            shown.update(i, value);
+        }
+    }
+
+    @Override
+    public CustomTaskMetric[] currentMetricsValues() {
+        return new CustomTaskMetric[] {
+            new Metrics.Value(Metrics.CellsRead.NAME, reader.cellsRead()),
+            new Metrics.Value(Metrics.BytesRead.NAME, reader.bytesRead())
+        };
+    }
+
+    @Override
+    public void close() throws IOException {
+        try {
+            reader.close();
+        } finally {
+            if (store != null) {
+                store.close();
+            }
+        }
+    }
+}

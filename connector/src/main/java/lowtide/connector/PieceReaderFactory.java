@@ -1,0 +1,33 @@
+package lowtide.connector;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.types.StructType;
+
+/** Goes to the executors with all that reading a piece needs. */
+final class PieceReaderFactory implements PartitionReaderFactory {
+    private static final long serialVersionUID = 1;
+    private final Options options;
+    private final Pushdown pushdown;
+    private final StructType schema;
+
+    PieceReaderFactory(Options options, Pushdown pushdown, StructType schema) {
+        this.options = options;
+        this.pushdown = pushdown;
+        this.schema = schema;
+    }
+
+    @Override
+    public PartitionReader<InternalRow> createReader(InputPartition partition) {
+        try {
+            return new PieceReader(options, pushdown, schema, (Piece) partition);
+        } catch (IOException e) {
+            throw new UncheckedIOException("Cannot read range " + ((Piece) partition).id() + " of table "
+                    + options.table + ": " + e.getMessage(), e);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+package lowtide.connector;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.hbase.HRegionLocation;
+import org.apache.hadoop.hbase.RegionMetrics;
+import org.apache.hadoop.hbase.ServerName;
+import org.apache.hadoop.hbase.Size;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.TableNotFoundException;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.RegionLocator;
+import org.apache.hadoop.hbase.client.TableDescriptor;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/** Cuts a read into pieces: by the regions or the ranges that were asked for, and large ones by size. */
+final class Planner {
+    private final Options options;
+    private final Pushdown pushdown;
+
+    /** A region as it is at planning: rows [start, stop), its bytes on disk, and where to read it. */
+    private record Region(String id, byte[] start, byte[] stop, long bytes, String server,
+            Piece.SnapshotRegion snapshot) {
+    }
+
+    /** Finds up to {@code parts - 1} rows that cut [start, stop) into parts of about the same size. */
+    private interface Cuts {
+        List<byte[]> find(Region region, byte[] start, byte[] stop, int parts) throws IOException;
+    }
+
+    Planner(Options options, Pushdown pushdown) {
+        this.options = options;
+        this.pushdown = pushdown;
+    }
+
+    List<Piece> pieces() throws IOException {
+        if (!options.readsSnapshot) {
+            Connection connection = Connections.get(options.hbase);
+            TableDescriptor descriptor = enabledTable(connection, options.tableName());
+            try (TableProbe probe = new TableProbe(connection, options.tableName())) {
+                return pieces(liveRegions(connection), families(descriptor),
+                        (region, start, stop, parts) -> probe.cuts(start, stop, parts));
+            }
+        }
+        RestoredSnapshot snapshot = RestoredSnapshot.of(options.hbase, options.requiredSnapshot(),
+                options.requiredRestoreDir(), options.tableName());
+        List<Region> regions = new ArrayList<>();
+        byte[] descriptor = org.apache.hadoop.hbase.client.TableDescriptorBuilder.toByteArray(snapshot.descriptor());
+        for (RestoredSnapshot.Region region : snapshot.regions()) {
+            RegionInfo info = region.info();
+            regions.add(new Region(info.getEncodedName(), info.getStartKey(), info.getEndKey(), region.bytes(), null,
+                    new Piece.SnapshotRegion(snapshot.folder().toString(), descriptor, RegionInfo.toByteArray(info))));
+        }
+        return pieces(regions, families(snapshot.descriptor()),
+                (region, start, stop, parts) -> snapshot.cuts(options.hbase, region.id(), start, stop, parts));
+    }
+
+    /** The table, which has to be there. */
+    static TableDescriptor knownTable(Connection connection, TableName name) throws IOException {
+        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+            return admin.getDescriptor(name);
+        } catch (TableNotFoundException e) {
+            throw new IllegalArgumentException("Unknown table: " + name + ". Check the name and the namespace; the view"
+                    + " tables lists what there is.", e);
+        }
+    }
+
+    /** The table, which has to be there and enabled. */
+    static TableDescriptor enabledTable(Connection connection, TableName name) throws IOException {
+        TableDescriptor descriptor = knownTable(connection, name);
+        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+            if (admin.isTableDisabled(name)) {
+                throw new IllegalArgumentException("Table " + name + " is disabled. Enable it (in the HBase shell:"
+                        + " enable '" + name + "') and run again.");
+            }
+        }
+        return descriptor;
+    }
+
+    private byte[][] families(TableDescriptor descriptor) {
+        return Arrays.stream(descriptor.getColumnFamilies())
+                .map(org.apache.hadoop.hbase.client.ColumnFamilyDescriptor::getName)
+                .filter(family -> pushdown.families == null || pushdown.families.contains(family))
+                .toArray(byte[][]::new);
+    }
+
+    private List<Region> liveRegions(Connection connection) throws IOException {
+        List<HRegionLocation> locations = locations(connection, options.tableName());
+        Map<String, Long> sizes = new HashMap<>();
+        for (RegionMetrics metrics : regionMetrics(connection, options.tableName(), locations)) {
+            sizes.put(RegionInfo.encodeRegionName(metrics.getRegionName()),
+                    (long) metrics.getStoreFileSize().get(Size.Unit.BYTE));
+        }
+        List<Region> regions = new ArrayList<>();
+        for (HRegionLocation location : locations) {
+            RegionInfo info = location.getRegion();
+            regions.add(new Region(info.getEncodedName(), info.getStartKey(), info.getEndKey(),
+                    sizes.getOrDefault(info.getEncodedName(), 0L), location.getHostname(), null));
+        }
+        return regions;
+    }
+
+    /** A table's regions as they are now: no replicas, no parents of a split. */
+    static List<HRegionLocation> locations(Connection connection, TableName name) throws IOException {
+        List<HRegionLocation> locations = new ArrayList<>();
+        try (RegionLocator locator = connection.getRegionLocator(name)) {
+            for (HRegionLocation location : locator.getAllRegionLocations()) {
+                RegionInfo info = location.getRegion();
+                if (info.getReplicaId() == RegionInfo.DEFAULT_REPLICA_ID && !info.isSplitParent()) {
+                    locations.add(location);
+                }
+            }
+        }
+        return locations;
+    }
+
+    /** What the servers say about a table's regions, right now. */
+    static List<RegionMetrics> regionMetrics(Connection connection, TableName name, List<HRegionLocation> locations)
+            throws IOException {
+        Set<ServerName> servers = new HashSet<>();
+        locations.forEach(location -> servers.add(location.getServerName()));
+        servers.remove(null);
+        List<RegionMetrics> all = new ArrayList<>();
+        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+            for (ServerName server : servers) {
+                all.addAll(admin.getRegionMetrics(server, name));
+            }
+        }
+        return all;
+    }
+
+    private List<Piece> pieces(List<Region> regions, byte[][] families, Cuts cuts) throws IOException {
+        List<Options.Range> ranges = options.ranges;
+        if (ranges == null) {
+            ranges = new ArrayList<>();
+            for (Region region : regions) {
+                ranges.add(new Options.Range(region.id, region.start, region.stop, 0, Long.MAX_VALUE));
+            }
+        }
+        List<Piece> pieces = new ArrayList<>();
+        for (Options.Range range : ranges) {
+            int before = pieces.size();
+            for (Region region : regions) {
+                byte[] start = later(later(range.start(), region.start), pushdown.start);
+                byte[] stop = earlier(earlier(range.stop(), region.stop), pushdown.stop);
+                if (stop.length > 0 && Bytes.compareTo(start, stop) >= 0) {
+                    continue;
+                }
+                List<byte[]> points = pushdown.rowsWithin(start, stop);
+                if (points != null && points.isEmpty()) {
+                    continue;
+                }
+                int parts = (int) Math.min(10_000, points != null ? 1 : region.bytes / options.splitBytes + 1);
+                List<byte[]> bounds = new ArrayList<>();
+                bounds.add(start);
+                if (parts > 1) {
+                    bounds.addAll(cuts.find(region, start, stop, parts));
+                }
+                bounds.add(stop);
+                for (int i = 1; i < bounds.size(); i++) {
+                    pieces.add(new Piece(range.id(), bounds.get(i - 1), bounds.get(i), range.from(), range.to(),
+                            families, region.server, region.snapshot));
+                }
+            }
+            if (pieces.size() == before && options.ranges != null) {
+                // A range that was asked for is answered, if only with its end.
+                pieces.add(new Piece(range.id(), range.start(), range.stop(), range.from(), range.to(), new byte[0][],
+                        null, null));
+            }
+        }
+        return pieces;
+    }
+
+    private static byte[] later(byte[] one, byte[] other) {
+        return Bytes.compareTo(one, other) >= 0 ? one : other;
+    }
+
+    private static byte[] earlier(byte[] one, byte[] other) {
+        if (one.length == 0) {
+            return other;
+        }
+        return other.length == 0 || Bytes.compareTo(one, other) <= 0 ? one : other;
+    }
+}

@@ -1,0 +1,73 @@
+package lowtide.connector;
+
+import java.io.IOException;
+import java.util.Map;
+import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.ResultScanner;
+import org.apache.hadoop.hbase.client.Scan;
+import org.apache.hadoop.hbase.client.Table;
+
+/** Cells of a live table, from its region servers. */
+final class RpcStore implements CellStore {
+    /** Bytes a server sends at a time; it bounds what of a wide row is in memory too. */
+    private static final long CHUNK_BYTES = 2L << 20;
+
+    private final Table table;
+
+    RpcStore(Map<String, String> options, TableName name) throws IOException {
+        this.table = Connections.get(options).getTable(name);
+    }
+
+    @Override
+    public CellSource open(Scan scan) throws IOException {
+        scan.setCaching(Integer.MAX_VALUE)
+                .setMaxResultSize(CHUNK_BYTES)
+                .setAllowPartialResults(true)
+                .setCacheBlocks(false)
+                .setReadType(Scan.ReadType.STREAM);
+        return new Source(table.getScanner(scan));
+    }
+
+    @Override
+    public void close() throws IOException {
+        table.close();
+    }
+
+    private static final class Source implements CellSource {
+        private final ResultScanner scanner;
+        private Cell[] cells;
+
+        Source(ResultScanner scanner) {
+            this.scanner = scanner;
+        }
+
+        @Override
+        public boolean advance() throws IOException {
+            do {
+                Result result = scanner.next();
+                if (result == null) {
+                    return false;
+                }
+                cells = result.rawCells();
+            } while (cells == null || cells.length == 0);
+            return true;
+        }
+
+        @Override
+        public Cell[] cells() {
+            return cells;
+        }
+
+        @Override
+        public int size() {
+            return cells.length;
+        }
+
+        @Override
+        public void close() {
+            scanner.close();
+        }
+    }
+}

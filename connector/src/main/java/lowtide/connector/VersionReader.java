@@ -1,0 +1,681 @@
+package lowtide.connector;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.hadoop.hbase.ByteBufferExtendedCell;
+import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.CellUtil;
+import org.apache.hadoop.hbase.client.Scan;
+import org.apache.hadoop.hbase.filter.ColumnRangeFilter;
+import org.apache.hadoop.hbase.util.ByteBufferUtils;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/**
+ * Pairs the data cells of a key range with their shadow cells: the view {@code versions}.
+ *
+ * <p>Guarantees: every cell of the source is accounted for in exactly one way: as a row that {@link #next} stops at,
+ * as a row that the filter turned down, or as the shadow cell of such a row. Nothing is allocated for a cell that is
+ * not shown. Memory is bounded whatever the width of a row.
+ *
+ * <p>How: within a row and family HBase shows (1) the family tombstones and the few columns whose qualifier sorts
+ * before the shadow prefix, (2) the shadow cells, (3) all other columns. (1) and (2) are kept in two tables; a cell of
+ * (3) finds its shadow cell in the table. When the tables reach the limit the family is <i>wide</i>: shadow cells
+ * are passed over, data cells are gathered in chunks, and for each chunk a second scanner goes over the shadow
+ * qualifiers between the chunk's first and last key.
+ *
+ * <p>Between the two scanners of a wide family over a live table time passes. What is written in between can make a
+ * data cell look unproven, or a shadow cell look dangling, for a moment: the jobs guard every action anyway.
+ */
+final class VersionReader implements RowReader {
+    /** Kept bytes of one row and family after which it is wide. */
+    private static final int BYTE_LIMIT = 32 << 20;
+    /** Shadow cells and early data cells of one row and family after which it is wide. */
+    static final int DEFAULT_LIMIT = 1 << 16;
+
+    static final String BAD_LENGTH = "shadow cell of %d bytes";
+    static final String BELOW_OWN = "shadow cell below its own timestamp";
+    static final String NO_PREFIX = "shadow qualifier without prefix";
+
+    private final CellStore store;
+    private final CellSource source;
+    private final Scan scan;
+    private final RowFilter filter;
+    private final boolean withValue;
+    private final boolean withReplaced;
+    private final boolean oneFamily;
+    private final int limit;
+
+    // The batch, and where we are in it.
+    private Cell[] cells;
+    private int count;
+    private int position;
+    private boolean ended;
+    private long cellsRead;
+    private long bytesRead;
+
+    // The row and the family.
+    private Cell rowCell;
+    private byte[] row;
+    private byte[] family = {};
+    private boolean familyOpen;
+    private boolean shadowsDone;
+    private final CellTable shadows = new CellTable();
+    private final CellTable early = new CellTable();
+
+    // What is left to show before reading on.
+    private enum Drain { NOTHING, EARLY, DANGLING, CHUNK_SHADOWS, CHUNK }
+
+    private Drain drain = Drain.NOTHING;
+    private int drainAt;
+
+    // A wide family: `early` holds the chunk; keys up to `previous` are dealt with.
+    private boolean wide;
+    private byte[] previousQualifier;
+    private long previousTimestamp;
+    private boolean lastChunk;
+    private CellSource chunkSource;
+    private Scan chunkExtra;
+    private Cell[] chunkCells;
+    private int chunkCount;
+    private int chunkAt;
+
+    // What hides a version: the smallest commit among the higher versions of the column, and the family tombstones.
+    private byte[] column = new byte[64];
+    private int columnLength = -1;
+    private long columnReplaced;
+    private long familyReplaced;
+    private long[] tombstones = new long[4];
+    private int tombstoneCount;
+
+    // The qualifier of the cell at hand.
+    private byte[] qualifierArray;
+    private int qualifierOffset;
+    private int qualifierLength;
+    private byte[] scratch = new byte[256];
+
+    // The row to show.
+    private Kind kind;
+    private byte[] shownQualifier;
+    private Cell shownCell;
+    private CellTable shownTable;
+    private int shownIndex;
+    private long timestamp;
+    private long commit;
+    private long replaced;
+    private String problem;
+
+    /**
+     * @param scan the scan of the range: all versions, not raw
+     * @param families how many families it can meet
+     * @param limit cells kept for one row and family before it is taken for wide
+     */
+    VersionReader(CellStore store, Scan scan, int families, RowFilter filter, boolean withValue, boolean withReplaced,
+            int limit) throws IOException {
+        this.store = store;
+        this.scan = scan;
+        this.filter = filter;
+        this.withValue = withValue;
+        this.withReplaced = withReplaced;
+        this.oneFamily = families == 1;
+        this.limit = limit;
+        this.source = store.open(scan);
+    }
+
+    /** Moves to the next row that passes the filter; false at the end of the range. */
+    @Override
+    public boolean next() throws IOException {
+        problem = null;
+        while (true) {
+            if (drain != Drain.NOTHING && drain()) {
+                return true;
+            }
+            if (read()) {
+                return true;
+            }
+            if (ended && drain == Drain.NOTHING) {
+                return false;
+            }
+        }
+    }
+
+    /** Reads on until a row is to be shown (true), or something is to be drained first or the end is reached. */
+    private boolean read() throws IOException {
+        while (true) {
+            if (position == count && !nextBatch()) {
+                return false;
+            }
+            Cell cell = cells[position];
+            if (position == 0 && (rowCell == null || !CellUtil.matchingRows(rowCell, cell))) {
+                if (!closeFamily()) {
+                    return false;
+                }
+                rowCell = cell;
+                row = null;
+            }
+            if (!familyOpen || !oneFamily && !CellUtil.matchingFamily(cell, family)) {
+                if (!closeFamily()) {
+                    return false;
+                }
+                openFamily(cell);
+            }
+            loadQualifier(cell);
+            if (Omid.endsAsShadow(qualifierArray, qualifierOffset, qualifierLength)) {
+                seen(cell);
+                if (shadow(cell)) {
+                    return true;
+                }
+            } else if (wide) {
+                if (!room(cell.getValueLength())) {
+                    startChunk();
+                    return false;
+                }
+                seen(cell);
+                early.add(qualifierArray, qualifierOffset, qualifierLength, cell, withValue);
+            } else if (Omid.sortsAfterShadows(qualifierArray, qualifierOffset, qualifierLength)) {
+                if (!shadowsDone) {
+                    shadowsDone = true;
+                    if (early.size() > 0) {
+                        startDrain(Drain.EARLY);
+                        return false;
+                    }
+                }
+                seen(cell);
+                if (data(cell)) {
+                    return true;
+                }
+            } else {
+                if (!room(cell.getValueLength())) {
+                    wide = true;
+                    shadows.clear();
+                    continue;
+                }
+                seen(cell);
+                early.add(qualifierArray, qualifierOffset, qualifierLength, cell, withValue);
+            }
+        }
+    }
+
+    private boolean nextBatch() throws IOException {
+        if (!ended && source.advance()) {
+            cells = source.cells();
+            count = source.size();
+            position = 0;
+            return true;
+        }
+        ended = true;
+        closeFamily();
+        return false;
+    }
+
+    private void seen(Cell cell) {
+        position++;
+        cellsRead++;
+        bytesRead += cell.getSerializedSize();
+    }
+
+    private boolean room(int valueLength) {
+        return early.size() == 0 && shadows.size() == 0 || early.size() + shadows.size() < limit
+                && (long) early.bytesUsed() + shadows.bytesUsed() + qualifierLength
+                        + (withValue ? valueLength : 0) <= BYTE_LIMIT;
+    }
+
+    private void loadQualifier(Cell cell) {
+        qualifierLength = cell.getQualifierLength();
+        if (cell instanceof ByteBufferExtendedCell) {
+            if (scratch.length < qualifierLength) {
+                scratch = new byte[2 * qualifierLength];
+            }
+            ByteBufferExtendedCell buffered = (ByteBufferExtendedCell) cell;
+            ByteBufferUtils.copyFromBufferToArray(scratch, buffered.getQualifierByteBuffer(),
+                    buffered.getQualifierPosition(), 0, qualifierLength);
+            qualifierArray = scratch;
+            qualifierOffset = 0;
+        } else {
+            qualifierArray = cell.getQualifierArray();
+            qualifierOffset = cell.getQualifierOffset();
+        }
+    }
+
+    private void openFamily(Cell cell) {
+        if (!CellUtil.matchingFamily(cell, family)) {
+            family = CellUtil.cloneFamily(cell);
+        }
+        familyOpen = true;
+        shadowsDone = false;
+        wide = false;
+        previousQualifier = null;
+        lastChunk = false;
+        shadows.clear();
+        early.clear();
+        columnLength = -1;
+        columnReplaced = Omid.NONE;
+        familyReplaced = Omid.NONE;
+        tombstoneCount = 0;
+    }
+
+    /** Ends the family at hand; false if there is something to show first. */
+    private boolean closeFamily() throws IOException {
+        if (!familyOpen) {
+            return true;
+        }
+        if (wide) {
+            if (!lastChunk) {
+                lastChunk = true;
+                startChunk();
+                return false;
+            }
+        } else if (!shadowsDone && early.size() > 0) {
+            shadowsDone = true;
+            startDrain(Drain.EARLY);
+            return false;
+        } else if (!shadows.allMarked()) {
+            startDrain(Drain.DANGLING);
+            return false;
+        }
+        familyOpen = false;
+        return true;
+    }
+
+    /** A cell whose qualifier ends as a shadow cell's. True if it is to be shown. */
+    private boolean shadow(Cell cell) {
+        if (!Omid.startsAsShadow(qualifierArray, qualifierOffset, qualifierLength)) {
+            return showUnknown(cell, NO_PREFIX);
+        }
+        if (cell.getValueLength() != Long.BYTES) {
+            return showUnknown(cell, String.format(BAD_LENGTH, cell.getValueLength()));
+        }
+        long value = Omid.longValue(cell);
+        if (value < Omid.start(cell.getTimestamp())) {
+            return showUnknown(cell, BELOW_OWN);
+        }
+        if (wide) {
+            return false;
+        }
+        if (!room(0)) {
+            wide = true;
+            shadows.clear();
+            return false;
+        }
+        shadows.add(qualifierArray, qualifierOffset + Omid.PREFIX_LENGTH,
+                qualifierLength - Omid.PREFIX_LENGTH - Omid.SUFFIX_LENGTH, cell.getTimestamp(), value);
+        return false;
+    }
+
+    /** A data cell behind the shadow cells of its family. True if it is to be shown. */
+    private boolean data(Cell cell) {
+        long at = cell.getTimestamp();
+        long proof = Omid.NONE;
+        int found = shadows.find(qualifierArray, qualifierOffset, qualifierLength, at);
+        if (found >= 0) {
+            shadows.mark(found);
+            proof = shadows.number(found);
+        }
+        long hidden = withReplaced
+                ? hidden(qualifierArray, qualifierOffset, qualifierLength, at, proof, false) : Omid.NONE;
+        if (!filter.test(at, proof, hidden)) {
+            return false;
+        }
+        show(null, cell, null, 0, at, proof, hidden);
+        return true;
+    }
+
+    /**
+     * The commit timestamp at which this version was hidden. Called once for each data cell in HBase's order.
+     *
+     * <p>A version is hidden by the higher versions of its column, and by a family tombstone whose commit timestamp is
+     * not below its own timestamp. The reader uses, of the family tombstones in its snapshot, the highest one only
+     * ({@code SnapshotFilterImpl.buildFamilyDeletionCache}), so one that commits after a higher one hides nothing.
+     * Puts under the empty qualifier are a column beside the family tombstones.
+     */
+    private long hidden(byte[] array, int offset, int length, long at, long proof, boolean familyTombstone) {
+        if (familyTombstone) {
+            long before = familyReplaced;
+            if (proof != Omid.NONE && (before == Omid.NONE || proof < before)) {
+                familyReplaced = proof;
+                if (tombstoneCount == tombstones.length) {
+                    tombstones = Arrays.copyOf(tombstones, 2 * tombstoneCount);
+                }
+                tombstones[tombstoneCount++] = proof;
+            }
+            return before;
+        }
+        if (columnLength != length || !Arrays.equals(column, 0, length, array, offset, offset + length)) {
+            if (column.length < length) {
+                column = new byte[2 * length];
+            }
+            System.arraycopy(array, offset, column, 0, length);
+            columnLength = length;
+            columnReplaced = Omid.NONE;
+        }
+        long before = columnReplaced;
+        if (tombstoneCount > 0) {
+            long tombstone = smallestTombstoneFrom(at);
+            if (tombstone != Omid.NONE && (before == Omid.NONE || tombstone < before)) {
+                before = tombstone;
+            }
+        }
+        if (proof != Omid.NONE && (columnReplaced == Omid.NONE || proof < columnReplaced)) {
+            columnReplaced = proof;
+        }
+        return before;
+    }
+
+    /** The commits of the tombstones descend, so the last one that is not below the timestamp is the smallest. */
+    private long smallestTombstoneFrom(long at) {
+        int low = 0;
+        int high = tombstoneCount;
+        while (low < high) {
+            int middle = (low + high) >>> 1;
+            if (tombstones[middle] >= at) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return low == 0 ? Omid.NONE : tombstones[low - 1];
+    }
+
+    // Showing what was kept.
+
+    private void startDrain(Drain what) {
+        drain = what;
+        drainAt = 0;
+    }
+
+    /** Shows the next kept row that passes the filter (true), or ends the drain. */
+    private boolean drain() throws IOException {
+        switch (drain) {
+            case EARLY:
+                for (; drainAt < early.size(); drainAt++) {
+                    int found = shadows.find(early.bytes(), early.offset(drainAt), early.length(drainAt),
+                            early.timestamp(drainAt));
+                    if (found >= 0) {
+                        shadows.mark(found);
+                        early.setNumber(drainAt, shadows.number(found));
+                    }
+                    if (kept(drainAt)) {
+                        drainAt++;
+                        return true;
+                    }
+                }
+                early.clear();
+                break;
+            case DANGLING:
+                for (; drainAt < shadows.size(); drainAt++) {
+                    if (!shadows.isMarked(drainAt)
+                            && filter.test(shadows.timestamp(drainAt), shadows.number(drainAt), Omid.NONE)) {
+                        show(Kind.SHADOW, null, shadows, drainAt, shadows.timestamp(drainAt),
+                                shadows.number(drainAt), Omid.NONE);
+                        drainAt++;
+                        return true;
+                    }
+                }
+                shadows.clear();
+                break;
+            case CHUNK_SHADOWS:
+                if (chunkShadow()) {
+                    return true;
+                }
+                startDrain(Drain.CHUNK);
+                return drain();
+            case CHUNK:
+                for (; drainAt < early.size(); drainAt++) {
+                    if (kept(drainAt)) {
+                        drainAt++;
+                        return true;
+                    }
+                }
+                endChunk();
+                break;
+            default:
+                throw new IllegalStateException(drain.name());
+        }
+        drain = Drain.NOTHING;
+        return false;
+    }
+
+    /** A kept data cell whose number is its proof by now. True if it is to be shown. */
+    private boolean kept(int i) {
+        long at = early.timestamp(i);
+        long proof = early.number(i);
+        long hidden = withReplaced ? hidden(early.bytes(), early.offset(i), early.length(i), at, proof,
+                early.kind(i) == Kind.FAMILY_TOMBSTONE) : Omid.NONE;
+        if (!filter.test(at, proof, hidden)) {
+            return false;
+        }
+        show(early.kind(i), null, early, i, at, proof, hidden);
+        return true;
+    }
+
+    // A wide family.
+
+    private void startChunk() throws IOException {
+        chunkExtra = null;
+        chunkSource = store.open(chunkScan());
+        chunkCount = 0;
+        chunkAt = 0;
+        drain = Drain.CHUNK_SHADOWS;
+    }
+
+    private void endChunk() {
+        if (early.size() > 0) {
+            int last = early.size() - 1;
+            previousQualifier = early.qualifier(last);
+            previousTimestamp = early.timestamp(last);
+        }
+        early.clear();
+    }
+
+    /**
+     * The shadow cells of the keys behind the previous chunk's last one up to this chunk's last one; without an end for
+     * the last chunk. Shadow cells sort by qualifier and suffix, so those of a qualifier that is the beginning of
+     * the last one may lie further behind: they are read apart, by name.
+     */
+    private Scan chunkScan() throws IOException {
+        byte[] floor = Omid.shadowFloor(previousQualifier == null ? Bytes.toBytes("") : previousQualifier);
+        if (lastChunk) {
+            return rowScan().addFamily(family)
+                    .setFilter(new ColumnRangeFilter(floor, true, Omid.afterShadows(), false));
+        }
+        int last = early.size() - 1;
+        byte[] lastQualifier = early.qualifier(last);
+        if (previousQualifier != null && Arrays.equals(previousQualifier, lastQualifier)) {
+            long from = Math.max(scan.getTimeRange().getMin(), early.timestamp(last));
+            long to = Math.min(scan.getTimeRange().getMax(), previousTimestamp);
+            return rowScan().addColumn(family, Omid.shadowQualifier(lastQualifier)).setTimeRange(from, to);
+        }
+        byte[] ceiling = Omid.shadowQualifier(lastQualifier);
+        List<byte[]> beginnings = new ArrayList<>();
+        int shortest = previousQualifier == null ? 0 : commonLength(previousQualifier, lastQualifier);
+        for (int length = shortest; length < lastQualifier.length; length++) {
+            byte[] beginning = Arrays.copyOf(lastQualifier, length);
+            byte[] shadow = Omid.shadowQualifier(beginning);
+            if ((previousQualifier == null || Bytes.compareTo(beginning, previousQualifier) >= 0)
+                    && Bytes.compareTo(shadow, ceiling) > 0) {
+                beginnings.add(shadow);
+            }
+        }
+        if (!beginnings.isEmpty()) {
+            chunkExtra = rowScan();
+            for (byte[] shadow : beginnings) {
+                chunkExtra.addColumn(family, shadow);
+            }
+        }
+        return rowScan().addFamily(family).setFilter(new ColumnRangeFilter(floor, true, ceiling, true));
+    }
+
+    private static int commonLength(byte[] left, byte[] right) {
+        int mismatch = Arrays.mismatch(left, right);
+        return mismatch < 0 ? left.length : mismatch;
+    }
+
+    private Scan rowScan() throws IOException {
+        return new Scan().withStartRow(row(), true).withStopRow(row(), true).readAllVersions()
+                .setTimeRange(scan.getTimeRange().getMin(), scan.getTimeRange().getMax())
+                .setCacheBlocks(false);
+    }
+
+    /** Gives the chunk's cells their proofs; stops (true) at a shadow cell without a data cell. */
+    private boolean chunkShadow() throws IOException {
+        while (true) {
+            if (chunkAt == chunkCount) {
+                if (!chunkSource.advance()) {
+                    chunkSource.close();
+                    chunkSource = null;
+                    if (chunkExtra == null) {
+                        return false;
+                    }
+                    chunkSource = store.open(chunkExtra);
+                    chunkExtra = null;
+                    continue;
+                }
+                chunkCells = chunkSource.cells();
+                chunkCount = chunkSource.size();
+                chunkAt = 0;
+            }
+            Cell cell = chunkCells[chunkAt++];
+            loadQualifier(cell);
+            if (!Omid.endsAsShadow(qualifierArray, qualifierOffset, qualifierLength)
+                    || !Omid.startsAsShadow(qualifierArray, qualifierOffset, qualifierLength)
+                    || cell.getValueLength() != Long.BYTES) {
+                continue;
+            }
+            long at = cell.getTimestamp();
+            long value = Omid.longValue(cell);
+            if (value < Omid.start(at)) {
+                continue;
+            }
+            int offset = qualifierOffset + Omid.PREFIX_LENGTH;
+            int length = qualifierLength - Omid.PREFIX_LENGTH - Omid.SUFFIX_LENGTH;
+            int found = early.find(qualifierArray, offset, length, at);
+            if (found >= 0) {
+                early.setNumber(found, value);
+            } else if (ofThisChunk(offset, length, at) && filter.test(at, value, Omid.NONE)) {
+                show(Kind.SHADOW, null, null, 0, at, value, Omid.NONE);
+                shownQualifier = Arrays.copyOfRange(qualifierArray, offset, offset + length);
+                return true;
+            }
+        }
+    }
+
+    private boolean ofThisChunk(int offset, int length, long at) {
+        if (previousQualifier != null) {
+            int order = Bytes.compareTo(qualifierArray, offset, length,
+                    previousQualifier, 0, previousQualifier.length);
+            if (order < 0 || order == 0 && at >= previousTimestamp) {
+                return false;
+            }
+        }
+        if (lastChunk) {
+            return true;
+        }
+        int last = early.size() - 1;
+        int order = Bytes.compareTo(qualifierArray, offset, length,
+                early.bytes(), early.offset(last), early.length(last));
+        return order < 0 || order == 0 && at >= early.timestamp(last);
+    }
+
+    // The row to show.
+
+    private boolean showUnknown(Cell cell, String what) {
+        show(Kind.UNKNOWN, cell, null, 0, cell.getTimestamp(), Omid.NONE, Omid.NONE);
+        problem = what;
+        return true;
+    }
+
+    private void show(Kind shownKind, Cell cell, CellTable table, int index, long at, long proof, long hidden) {
+        kind = shownKind;
+        shownCell = cell;
+        shownTable = table;
+        shownIndex = index;
+        shownQualifier = null;
+        timestamp = at;
+        commit = proof;
+        replaced = hidden;
+    }
+
+    @Override
+    public Kind kind() {
+        if (kind == null) {
+            kind = Omid.kind(shownCell, shownCell.getQualifierLength());
+        }
+        return kind;
+    }
+
+    /** The row key; the same array for all rows of one HBase row. */
+    @Override
+    public byte[] row() {
+        if (row == null) {
+            row = CellUtil.cloneRow(rowCell);
+        }
+        return row;
+    }
+
+    /** The family; the same array as long as it does not change. */
+    @Override
+    public byte[] family() {
+        return family;
+    }
+
+    /** The data cell's qualifier; of an unknown cell its own. */
+    @Override
+    public byte[] qualifier() {
+        if (shownQualifier == null) {
+            shownQualifier = shownCell != null ? CellUtil.cloneQualifier(shownCell) : shownTable.qualifier(shownIndex);
+        }
+        return shownQualifier;
+    }
+
+    /** The value of a data cell or an unknown cell; null for a shadow cell, and where values were not asked for. */
+    @Override
+    public byte[] value() {
+        if (!withValue || kind == Kind.SHADOW) {
+            return null;
+        }
+        return shownCell != null ? CellUtil.cloneValue(shownCell) : shownTable.value(shownIndex);
+    }
+
+    @Override
+    public long timestamp() {
+        return timestamp;
+    }
+
+    /** The commit timestamp, or {@link Omid#NONE}. */
+    @Override
+    public long commit() {
+        return commit;
+    }
+
+    /** The commit timestamp that hides the version, or {@link Omid#NONE}. */
+    @Override
+    public long replaced() {
+        return replaced;
+    }
+
+    @Override
+    public String problem() {
+        return problem;
+    }
+
+    /** Cells of the range seen so far; what a wide family's second scanner reads again is not counted. */
+    @Override
+    public long cellsRead() {
+        return cellsRead;
+    }
+
+    /** Their bytes as KeyValues. */
+    @Override
+    public long bytesRead() {
+        return bytesRead;
+    }
+
+    @Override
+    public void close() throws IOException {
+        if (chunkSource != null) {
+            chunkSource.close();
+        }
+        source.close();
+    }
+}
