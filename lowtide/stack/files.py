@@ -71,6 +71,9 @@ def server_properties(config: StackConfig) -> dict[str, str]:
         "hbase.master.info.port": "-1",
         "hbase.regionserver.info.port": "-1",
         "hbase.thrift.info.port": "-1",
+        # How long HBase may be held up before it counts as dead: longer than the 10 s of a local cluster, since other
+        # programs want the processors too. A killed HBase takes as long to start again.
+        "zookeeper.session.timeout.localHBaseCluster": "20000",
         # A small machine that should boot quickly.
         "hbase.master.wait.on.regionservers.mintostart": str(config.region_servers),
         "hbase.master.wait.on.regionservers.maxtostart": str(config.region_servers),
@@ -79,6 +82,7 @@ def server_properties(config: StackConfig) -> dict[str, str]:
         "hbase.procedure.remote.dispatcher.delay.msec": "10",
         "hbase.regionserver.handler.count": "12",
         "hbase.zookeeper.property.tickTime": "2000",
+        "hbase.hfile.compaction.discharger.interval": "2000",
         # Major compactions remove history that Lowtide wants to see; they run when asked for.
         "hbase.hregion.majorcompaction": "0",
     }

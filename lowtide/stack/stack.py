@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,7 @@ _PROBES = {
 }
 _BOOT_SECONDS = 180
 #: HBase flushes its regions when it is told to end.
-_END_SECONDS = {"hbase": 60, "thrift": 10, "tso": 10}
+_END_SECONDS = {"hbase": 60, "thrift": 5, "tso": 5}
 
 
 @dataclass(frozen=True)
@@ -116,14 +116,20 @@ class Stack:
                 f"Omid's oracle on port {self.config.tso_port} gave no timestamp ({e}); run `lowtide stack up`"
             ) from e
 
-    def java_command(self, main_class: str, *args: str, heap: str = "256m", log: str = "client") -> list[str]:
-        """The command of a Java program on the store's class path and configuration; it logs to ``home/logs``."""
+    def java_command(
+        self, main_class: str, *args: str, heap: str = "256m", log: str = "client", options: Sequence[str] = ()
+    ) -> list[str]:
+        """The command of a Java program on the store's class path and configuration.
+
+        It logs to ``home/logs/<log>.log``; *options* are more options of the virtual machine.
+        """
         classpath = [str(self._folder("conf")), machine.embedded_classpath(), *map(str, self.config.extra_classpath)]
         return [
             machine.java(),
             *machine.JAVA_OPENS,
             "-XX:+UseSerialGC",
             f"-Xmx{heap}",
+            *options,
             "-Djava.net.preferIPv4Stack=true",
             f"-Dlowtide.log={self.config.home / 'logs' / f'{log}.log'}",
             "-cp",

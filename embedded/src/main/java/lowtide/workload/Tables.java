@@ -1,0 +1,145 @@
+package lowtide.workload;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
+import org.apache.hadoop.hbase.client.CoprocessorDescriptor;
+import org.apache.hadoop.hbase.client.SnapshotDescription;
+import org.apache.hadoop.hbase.client.TableDescriptor;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+
+/** Tables: made, emptied, dropped, snapshotted, and given Omid's own compactor. */
+final class Tables {
+
+    private static final String COMPACTOR = "org.apache.omid.transaction.OmidCompactor";
+    private static final String FLAG = "OMID_ENABLED";
+
+    private final Admin admin;
+
+    Tables(Store store) {
+        this.admin = store.admin;
+    }
+
+    void register(Commands commands) {
+        commands.add("tables", request -> tables());
+        commands.add("create", this::create);
+        commands.add("truncate", this::truncate);
+        commands.add("drop", this::drop);
+        commands.add("attach_omid_compactor", request -> alter(request, true));
+        commands.add("detach_omid_compactor", request -> alter(request, false));
+        commands.add("snapshot", this::snapshot);
+        commands.add("clone", this::cloneSnapshot);
+        commands.add("restore", this::restore);
+        commands.add("delete_snapshot", this::deleteSnapshot);
+        commands.add("snapshots", request -> snapshots());
+    }
+
+    private JsonElement tables() throws Exception {
+        JsonArray names = new JsonArray();
+        for (TableName name : admin.listTableNames()) {
+            names.add(name.getNameAsString());
+        }
+        return names;
+    }
+
+    private JsonElement create(JsonObject request) throws Exception {
+        TableDescriptorBuilder table = TableDescriptorBuilder.newBuilder(name(request));
+        for (JsonElement family : request.getAsJsonArray("families")) {
+            ColumnFamilyDescriptorBuilder builder = ColumnFamilyDescriptorBuilder.newBuilder(Json.bytes(family))
+                    .setMaxVersions(request.get("versions").getAsInt());
+            if (request.get("omid_enabled").getAsBoolean()) {
+                builder.setValue(FLAG, "true");
+            }
+            table.setColumnFamily(builder.build());
+        }
+        JsonArray splits = request.getAsJsonArray("splits");
+        byte[][] keys = new byte[splits.size()][];
+        for (int i = 0; i < keys.length; i++) {
+            keys[i] = Json.bytes(splits.get(i));
+        }
+        admin.createTable(table.build(), keys);
+        return null;
+    }
+
+    private JsonElement truncate(JsonObject request) throws Exception {
+        admin.disableTable(name(request));
+        admin.truncateTable(name(request), true);
+        return null;
+    }
+
+    private JsonElement drop(JsonObject request) throws Exception {
+        TableName name = name(request);
+        if (admin.tableExists(name)) {
+            if (admin.isTableEnabled(name)) {
+                admin.disableTable(name);
+            }
+            admin.deleteTable(name);
+        }
+        return null;
+    }
+
+    private JsonElement alter(JsonObject request, boolean attach) throws Exception {
+        TableDescriptor before = admin.getDescriptor(name(request));
+        TableDescriptorBuilder after = TableDescriptorBuilder.newBuilder(before);
+        boolean attached = before.getCoprocessorDescriptors().stream()
+                .map(CoprocessorDescriptor::getClassName)
+                .anyMatch(COMPACTOR::equals);
+        if (attach && !attached) {
+            after.setCoprocessor(COMPACTOR);
+        }
+        if (!attach && attached) {
+            after.removeCoprocessor(COMPACTOR);
+        }
+        for (ColumnFamilyDescriptor family : before.getColumnFamilies()) {
+            ColumnFamilyDescriptorBuilder builder = ColumnFamilyDescriptorBuilder.newBuilder(family);
+            builder.setValue(FLAG, String.valueOf(attach));
+            after.modifyColumnFamily(builder.build());
+        }
+        admin.modifyTable(after.build());
+        return null;
+    }
+
+    private JsonElement snapshot(JsonObject request) throws Exception {
+        admin.snapshot(request.get("snapshot").getAsString(), name(request));
+        return null;
+    }
+
+    private JsonElement cloneSnapshot(JsonObject request) throws Exception {
+        admin.cloneSnapshot(request.get("snapshot").getAsString(), name(request));
+        return null;
+    }
+
+    private JsonElement restore(JsonObject request) throws Exception {
+        String snapshot = request.get("snapshot").getAsString();
+        TableName name = admin.listSnapshots().stream()
+                .filter(each -> each.getName().equals(snapshot))
+                .map(SnapshotDescription::getTableName)
+                .findAny()
+                .orElseThrow(() -> new IllegalArgumentException("there is no snapshot " + snapshot));
+        admin.disableTable(name);
+        admin.restoreSnapshot(snapshot);
+        admin.enableTable(name);
+        return null;
+    }
+
+    private JsonElement deleteSnapshot(JsonObject request) throws Exception {
+        admin.deleteSnapshot(request.get("snapshot").getAsString());
+        return null;
+    }
+
+    private JsonElement snapshots() throws Exception {
+        JsonArray names = new JsonArray();
+        for (SnapshotDescription snapshot : admin.listSnapshots()) {
+            names.add(snapshot.getName());
+        }
+        return names;
+    }
+
+    private static TableName name(JsonObject request) {
+        return TableName.valueOf(request.get("table").getAsString());
+    }
+}

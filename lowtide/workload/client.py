@@ -1,0 +1,324 @@
+"""One long-lived Omid client in Java, driven from Python: snapshots, raw cells, regions, tables, the commit table."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from lowtide.errors import LowtideError
+from lowtide.stack import Stack
+from lowtide.workload.model import Cell, Column, raw, text
+from lowtide.workload.script import Group
+
+COMMIT_TABLE = "OMID_COMMIT_TABLE"
+ALL_VERSIONS = 2**31 - 1
+
+
+class WorkloadError(LowtideError):
+    """The client program refused a command or is gone."""
+
+
+class RawCell(NamedTuple):
+    """A cell as HBase stores it."""
+
+    row: bytes
+    family: bytes
+    qualifier: bytes
+    timestamp: int
+    kind: str
+    """``put``, or the delete marker: ``delete`` (one version), ``delete_column``, ``delete_family``, ..."""
+    value: bytes
+
+    @property
+    def key(self) -> tuple[bytes, bytes, bytes, int]:
+        return self[:4]
+
+
+class CommitEntry(NamedTuple):
+    """A row of the commit table. ``commit`` is None for a bare invalidation mark; the mark outranks an entry."""
+
+    start: int
+    commit: int | None
+    invalid: bool
+
+
+class Region(NamedTuple):
+    """A region of a table: keys from ``start`` to below ``end`` (empty: open)."""
+
+    name: str
+    start: bytes
+    end: bytes
+    server: str
+    files: int
+
+
+class OmidClient:
+    """Omid's own client, and HBase's administration, behind plain calls. Use as a context manager.
+
+    Commands are carried out one after another and return when they are done. Row keys, families, qualifiers and values
+    are bytes. Errors of the Java side arrive as WorkloadError.
+    """
+
+    def __init__(self, stack: Stack, heap: str = "256m") -> None:
+        logs = stack.config.home / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        command = stack.java_command(
+            "lowtide.workload.Client",
+            f"127.0.0.1:{stack.config.tso_port}",
+            heap=heap,
+            log="client",
+            options=["-XX:TieredStopAtLevel=1"],
+        )
+        with (logs / "client.out").open("ab") as errors:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, encoding="utf-8"
+            )
+        self._log = logs / "client.log"
+        self._conflict_map_size = stack.config.conflict_map_size
+
+    # --- snapshots and cells ----------------------------------------------------------------------------------------
+
+    def read(self, table: str, timestamp: int, *, heal: bool = False) -> dict[Column, bytes]:
+        """The table as Omid's reader shows it to a transaction with this read timestamp.
+
+        Omid's reader writes missing shadow cells while it reads; here it does so only with *heal*.
+        """
+        rows = self._do("read", table=table, timestamp=timestamp, heal=heal)
+        return {(raw(row), raw(family), raw(qualifier)): raw(value) for row, family, qualifier, value in rows}
+
+    def begin(self) -> int:
+        """A fresh start timestamp: a snapshot at it shows everything committed before."""
+        return int(self._do("begin"))
+
+    def raw(self, table: str) -> list[RawCell]:
+        """Every version and delete marker, in HBase's order."""
+        return [
+            RawCell(raw(row), raw(family), raw(qualifier), timestamp, kind, raw(value))
+            for row, family, qualifier, timestamp, kind, value in self._do("raw", table=table)
+        ]
+
+    def put(self, table: str, row: bytes, family: bytes, qualifier: bytes, timestamp: int, value: bytes) -> None:
+        """Put one cell as it is, past Omid."""
+        self._do("put", table=table, **_column(row, family, qualifier), timestamp=timestamp, value=text(value))
+
+    def delete_version(self, table: str, row: bytes, family: bytes, qualifier: bytes, timestamp: int) -> None:
+        """Delete exactly one version, past Omid."""
+        self._do("delete_version", table=table, **_column(row, family, qualifier), timestamp=timestamp)
+
+    # --- commit table -----------------------------------------------------------------------------------------------
+
+    def commit_table(self) -> dict[int, CommitEntry]:
+        """Every entry and invalidation mark, by start timestamp."""
+        return {start: CommitEntry(start, commit, invalid) for start, commit, invalid in self._do("commit_table")}
+
+    def add_commit_entry(self, start: int, commit: int) -> None:
+        """Write a commit entry as the oracle does."""
+        self._do("add_commit_entry", start=start, commit=commit)
+
+    def delete_commit_entry(self, start: int) -> None:
+        """Delete a transaction's row from the commit table as a client that completes does."""
+        self._do("delete_commit_entry", start=start)
+
+    def invalidate(self, start: int) -> bool:
+        """Put an invalidation mark as a reader does; False if there is a commit entry."""
+        return bool(self._do("invalidate", start=start))
+
+    def watermark(self) -> int:
+        """The stored low watermark."""
+        return int(self._do("watermark"))
+
+    def advance_watermark(self) -> int:
+        """Push the low watermark above every transaction begun before this call; the new one.
+
+        The oracle is made to forget all written cells it remembers by a commit of invented ones, which leaves no trace
+        in any table but a delete marker in the commit table. Running transactions are refused at their commit.
+        """
+        # Ids meet slots at random: four times as many as there are leave no old one, for all practical purposes.
+        return int(self._do("advance_watermark", cells=4 * (self._conflict_map_size + 32)))
+
+    def fate(self, start: int, cells: Iterable[Cell]) -> int | None:
+        """Whether a transaction whose client is dead committed: its commit timestamp, or None.
+
+        Looks at its own shadow cells, then at the commit table. Final only if the low watermark has passed it.
+        """
+        fields = [[cell.table, *map(text, cell[1:4]), cell.checkpoint] for cell in cells]
+        answer = self._do("fate", start=start, cells=fields)
+        return None if answer is None else int(answer)
+
+    # --- tables -----------------------------------------------------------------------------------------------------
+
+    def tables(self) -> list[str]:
+        """The names of all tables but HBase's own."""
+        return list(self._do("tables"))
+
+    def create(
+        self,
+        table: str,
+        families: Sequence[str] = ("a", "b"),
+        *,
+        omid_enabled: bool = True,
+        splits: Sequence[str | bytes] = (),
+        versions: int = ALL_VERSIONS,
+    ) -> None:
+        """Make a table; *omid_enabled* sets Omid's flag on its families."""
+        keys = [key if isinstance(key, str) else text(key) for key in splits]
+        self._do(
+            "create", table=table, families=list(families), omid_enabled=omid_enabled, splits=keys, versions=versions
+        )
+
+    def truncate(self, table: str) -> None:
+        """Empty a table, its regions' keys kept. (HBase makes it anew.)"""
+        self._do("truncate", table=table)
+
+    def drop(self, table: str) -> None:
+        """Remove a table, if it is there."""
+        self._do("drop", table=table)
+
+    def attach_omid_compactor(self, table: str) -> None:
+        """Run Omid's compactor in the table's compactions from now on."""
+        self._do("attach_omid_compactor", table=table)
+
+    def detach_omid_compactor(self, table: str) -> None:
+        """No longer; the families' flag becomes false."""
+        self._do("detach_omid_compactor", table=table)
+
+    def snapshot(self, table: str, snapshot: str) -> None:
+        """Take an HBase snapshot (memory is flushed first)."""
+        self._do("snapshot", table=table, snapshot=snapshot)
+
+    def clone(self, snapshot: str, table: str) -> None:
+        """Make a new table from an HBase snapshot."""
+        self._do("clone", snapshot=snapshot, table=table)
+
+    def restore(self, snapshot: str) -> None:
+        """Put the snapshot's table back to what it was."""
+        self._do("restore", snapshot=snapshot)
+
+    def delete_snapshot(self, snapshot: str) -> None:
+        """Forget an HBase snapshot."""
+        self._do("delete_snapshot", snapshot=snapshot)
+
+    def snapshots(self) -> list[str]:
+        """The names of all HBase snapshots."""
+        return list(self._do("snapshots"))
+
+    # --- regions ----------------------------------------------------------------------------------------------------
+
+    def regions(self, table: str) -> list[Region]:
+        """The table's regions in key order."""
+        return [
+            Region(name, raw(start), raw(end), server, files)
+            for name, start, end, server, files in self._do("regions", table=table)
+        ]
+
+    def flush(self, table: str) -> None:
+        """Write the table's memory to files."""
+        self._do("flush", table=table)
+
+    def compact(self, table: str, *, major: bool) -> tuple[int, int]:
+        """Compact every region and wait; the number of files before and after.
+
+        A minor compaction chooses for itself and does nothing with fewer than three files a store.
+        """
+        before, after = self._do("compact", table=table, major=major)
+        return before, after
+
+    def split(self, table: str, key: bytes) -> None:
+        """Split the region that holds *key* at it. (One that was just split must be compacted first.)"""
+        self._do("split", table=table, key=text(key))
+
+    def merge(self, table: str, key: bytes) -> None:
+        """Merge the region that holds *key* with the one after it. (After a split: compact with *major* first.)"""
+        self._do("merge", table=table, key=text(key))
+
+    def move(self, table: str, key: bytes) -> str:
+        """Move the region that holds *key* to another server; with only one it is closed and opened again."""
+        return str(self._do("move", table=table, key=text(key)))
+
+    # --- scripts ----------------------------------------------------------------------------------------------------
+
+    def run(self, groups: Sequence[Group], log: Path, *, threads: int = 4) -> dict[str, int]:
+        """Carry out every group once; events go to the end of *log*. Counts of outcomes since the client started."""
+        return dict(self._do("run", groups=list(groups), log=str(log), threads=threads))
+
+    def start_run(self, groups: Sequence[Group], log: Path, *, threads: int = 4) -> None:
+        """As ``run``, but return at once: for a client that is going to be killed or to halt."""
+        self._send("run", groups=list(groups), log=str(log), threads=threads)
+
+    def live(self, groups: Sequence[Group], log: Path, *, threads: int, pause_ms: int) -> None:
+        """Carry out the groups round and round in the background until ``stop``."""
+        self._do("live", groups=list(groups), log=str(log), threads=threads, pause_ms=pause_ms)
+
+    def counts(self) -> dict[str, int]:
+        """Outcomes so far."""
+        return dict(self._do("counts"))
+
+    def stop(self) -> dict[str, int]:
+        """End ``live``; the counts of outcomes."""
+        return dict(self._do("stop"))
+
+    # --- the process ------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the client in peace."""
+        if self._process.stdin:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        if self._process.stdout:
+            self._process.stdout.close()
+
+    def kill(self) -> None:
+        """SIGKILL: whatever was under way stays as it is."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the client to end by itself, as one that halts does."""
+        deadline = time.monotonic() + seconds
+        while self._process.poll() is None:
+            if time.monotonic() > deadline:
+                raise WorkloadError(f"the client {self._process.pid} still runs after {seconds:.0f} s; see {self._log}")
+            time.sleep(0.02)
+
+    def __enter__(self) -> OmidClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _do(self, command: str, **request: Any) -> Any:
+        self._send(command, **request)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            code = self._process.wait()
+            raise WorkloadError(f"the Omid client ended with {code} at {command!r}; see {self._log}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise WorkloadError(f"{command}: {answer['error']}")
+        return answer["answer"]
+
+    def _send(self, command: str, **request: Any) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps({"do": command, **request}) + "\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError) as e:
+            raise WorkloadError(f"the Omid client is gone ({command!r} cannot be sent); see {self._log}") from e
+
+
+def _column(row: bytes, family: bytes, qualifier: bytes) -> dict[str, str]:
+    return {"row": text(row), "family": text(family), "qualifier": text(qualifier)}
