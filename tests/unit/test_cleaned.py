@@ -1,0 +1,224 @@
+"""Cleaned intervals, region watermarks, incarnations and the prune bound."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowtide.cleaned import (
+    Blocker,
+    Fact,
+    Incarnation,
+    Region,
+    RegionMark,
+    cleaned_intervals,
+    last_full_pass,
+    prune_bound,
+    region_watermark,
+    valid,
+)
+from lowtide.intervals import Intervals
+from lowtide.keyranges import KeyRange
+
+KEYS = 8
+TIMES = 12
+F = frozenset({"f"})
+
+
+def key(n: int) -> bytes:
+    """Key number *n*; 0 and KEYS are the open ends."""
+    return b"" if n in (0, KEYS) else bytes([n])
+
+
+def span(a: int, b: int) -> KeyRange:
+    return KeyRange(key(a), key(b))
+
+
+def fact(a: int, b: int, *pairs: tuple[int, int], families: frozenset[str] = F, number: int = 1, full: int = 0) -> Fact:
+    return Fact(span(a, b), Intervals.of(pairs), families, number, full_pass_at=full)
+
+
+# -- against a naive model: for each of eight keys the set of cleaned timestamps
+
+
+class Model:
+    """A table whose regions split and merge while runs record; facts as a run writes them, beside one plain set a key."""
+
+    def __init__(self) -> None:
+        self.edges = [0, KEYS]
+        self.facts: dict[KeyRange, Fact] = {}
+        self.truth: list[set[int]] = [set() for _ in range(KEYS)]
+
+    def split(self, at: int) -> None:
+        self.edges = sorted({*self.edges, at})
+
+    def merge(self, at: int) -> None:
+        inside = self.edges[1:-1]
+        if inside:
+            self.edges.remove(inside[at % len(inside)])
+
+    def record(self, which: int, start: int, end: int) -> None:
+        """What a run does at its end: the known and the new in one fact of the region, then facts that say nothing more go."""
+        i = which % (len(self.edges) - 1)
+        a, b = self.edges[i], self.edges[i + 1]
+        new = fact(a, b, *cleaned_intervals(span(a, b), list(self.facts.values())), (start, end))
+        self.facts[new.keys] = new
+        for k in range(a, b):
+            self.truth[k] |= set(range(start, end))
+        for old in list(self.facts.values()):
+            if old is not new and all(cleaned_intervals(old.keys, [new]).covers(x, y) for x, y in old.intervals):
+                del self.facts[old.keys]
+
+
+times = st.tuples(st.integers(0, TIMES), st.integers(0, TIMES)).map(sorted)
+steps = st.one_of(
+    st.tuples(st.just("split"), st.integers(1, KEYS - 1)),
+    st.tuples(st.just("merge"), st.integers(0, KEYS)),
+    st.tuples(st.just("record"), st.integers(0, KEYS), times),
+)
+
+
+@given(st.lists(steps, max_size=25))
+def test_knowledge_is_exact_through_splits_and_merges(history: list[tuple]) -> None:
+    """After any splits, merges, records out of order and repeated, each range has exactly what every one of its keys has."""
+    model = Model()
+    for step in history:
+        match step:
+            case ("split", at):
+                model.split(at)
+            case ("merge", at):
+                model.merge(at)
+            case ("record", which, (start, end)):
+                model.record(which, start, end)
+    facts = list(model.facts.values())
+    for a in range(KEYS):
+        for b in range(a + 1, KEYS + 1):
+            everywhere = set.intersection(*model.truth[a:b])
+            found = cleaned_intervals(span(a, b), facts)
+            assert {n for x, y in found for n in range(x, y)} == everywhere
+            prefix = next(n for n in range(TIMES + 1) if n not in everywhere)
+            assert region_watermark(span(a, b), facts) == max(0, prefix - 1)
+
+
+@given(st.lists(st.tuples(st.integers(0, KEYS - 1), st.integers(1, KEYS), st.integers(0, 9)), max_size=8))
+def test_last_full_pass_is_the_oldest_of_the_newest(passes: list[tuple[int, int, int]]) -> None:
+    """A range's last full pass is the least, over its keys, of the newest pass over that key; 0 where a key never had one."""
+    facts = [fact(a, b, (0, 50), full=at) for a, b, at in passes if a < b]
+    newest = [max((f for a, b, f in passes if a <= k < b), default=0) for k in range(KEYS)]
+    assert last_full_pass(span(0, KEYS), facts) == min(newest)
+    assert last_full_pass(span(2, 5), facts) == min(newest[2:5])
+
+
+# -- by example, so that the boundaries can be read
+
+
+def test_daughters_inherit_and_merged_regions_intersect() -> None:
+    """A daughter has its parent's intervals; a merged region has what both parents had; beyond the facts there is nothing."""
+    facts = [fact(0, 4, (0, 100)), fact(4, 8, (0, 60), (80, 120))]
+    assert cleaned_intervals(span(1, 3), facts).pairs == ((0, 100),)
+    assert cleaned_intervals(span(0, 8), facts).pairs == ((0, 60), (80, 100))
+    assert not cleaned_intervals(span(0, 8), facts[:1])
+
+
+def test_region_watermark_is_inclusive_and_stops_at_the_first_gap() -> None:
+    """[0, 100) gives 99; a gap ends the prefix; what does not begin at 0 gives 0, as does nothing."""
+    assert region_watermark(span(0, 8), [fact(0, 8, (0, 100))]) == 99
+    assert region_watermark(span(0, 8), [fact(0, 8, (0, 100), (150, 200))]) == 99
+    assert region_watermark(span(0, 8), [fact(0, 8, (50, 100))]) == 0
+    assert region_watermark(span(0, 8), []) == 0
+
+
+# -- validity
+
+
+def test_facts_of_fewer_families_or_another_life_are_not_valid() -> None:
+    """A fact counts if it is of this incarnation and cleaned at least the families that are transactional now."""
+    both = frozenset({"f", "g"})
+    one, two, old = (
+        fact(0, 8, (0, 50)),
+        fact(0, 8, (0, 50), families=both),
+        fact(0, 8, (0, 50), families=both, number=0),
+    )
+    now = Incarnation(1, 7)
+    assert valid([one, two, old], ["f"], now) == [one, two]
+    assert valid([one, two, old], ["f", "g"], now) == [two]
+    assert valid([one, two, old], ["h"], now) == []
+
+
+def regions(*created: int) -> list[Region]:
+    return [Region(f"r{i}", span(0, KEYS), at) for i, at in enumerate(created)]
+
+
+def test_first_look_begins_a_life() -> None:
+    """A table never looked at is a new one, whatever its regions; no regions at all tell nothing."""
+    assert Incarnation.unseen().advance(regions(5, 3)) == Incarnation(1, 5)
+    assert Incarnation.unseen().advance(regions(0)) == Incarnation(1, 0)
+    assert Incarnation(4, 9).advance([]) == Incarnation(4, 9)
+
+
+def test_splits_and_merges_go_on_with_the_same_life() -> None:
+    """While one region is not newer than all seen, the table is the same, and the newer ids are learned."""
+    same = Incarnation(1, 5).advance(regions(5, 8, 9))
+    assert same == Incarnation(1, 9)
+    assert same.advance(regions(9, 12)) == Incarnation(1, 12)
+    assert same.advance(regions(2, 3)) == Incarnation(1, 9)
+
+
+def test_drop_and_truncate_begin_a_new_life() -> None:
+    """Where every region is newer than any seen, it is another table; so it is where all were replaced by splits alone."""
+    assert Incarnation(1, 5).advance(regions(6)) == Incarnation(2, 6)
+    assert Incarnation(1, 5).advance(regions(7, 6)) == Incarnation(2, 7)
+
+
+@given(st.lists(st.lists(st.integers(0, 20), min_size=1, max_size=4), min_size=1, max_size=8))
+def test_incarnations_never_go_back(looks: list[list[int]]) -> None:
+    """Number and newest id only grow, and looking twice at the same regions changes nothing."""
+    seen = Incarnation.unseen()
+    for created in looks:
+        following = seen.advance(regions(*created))
+        assert following.number >= seen.number
+        assert following.newest_region >= max(seen.newest_region, *created)
+        assert following.advance(regions(*created)) == following
+        seen = following
+
+
+# -- the prune bound
+
+
+def mark(watermark: int, table: str = "t") -> RegionMark:
+    return RegionMark(table, "r", span(0, 8), watermark)
+
+
+def blocked(watermark: int) -> Blocker:
+    return Blocker("b", None, None, watermark, "the table is disabled", "enable it")
+
+
+def test_bound_of_an_empty_store_is_zero() -> None:
+    """Without any transactional table the bound is 0 and says why: a failure to see is likelier than an empty store."""
+    bound, blockers = prune_bound([], [], 1000)
+    assert bound == 0
+    assert "no transactional table" in blockers[0].reason
+
+
+@given(st.lists(st.integers(0, 500)), st.lists(st.integers(0, 500)), st.integers(0, 500))
+def test_bound_is_the_least_of_all(marks: list[int], blocks: list[int], low_watermark: int) -> None:
+    """The bound is never above a region's watermark, a blocker's or the low watermark, and everything named holds it there."""
+    bound, blockers = prune_bound([mark(m) for m in marks], [blocked(b) for b in blocks], low_watermark)
+    assert bound == (min([*marks, *blocks, low_watermark]) if marks or blocks else 0)
+    if marks or blocks:
+        assert all(b.watermark == bound for b in blockers)
+        assert bool(blockers) >= (bound < low_watermark)
+
+
+def test_blockers_name_what_to_do() -> None:
+    """The region that holds the bound is named with its range, its watermark and the command that moves it on."""
+    bound, [never] = prune_bound([mark(0, "a"), mark(99, "b")], [], 149)
+    assert (bound, never.table, never.reason) == (0, "a", "never cleaned")
+    assert "orphan_cleanup --table a --execute" in never.remedy
+    bound, [partly] = prune_bound([mark(99, "b"), mark(149, "c")], [], 149)
+    assert (bound, partly.table, partly.reason) == (99, "b", "cleaned up to here only")
+
+
+def test_nothing_blocks_at_the_low_watermark() -> None:
+    """Regions cleaned up to the low watermark or past it (its checkpoints) hold nothing."""
+    assert prune_bound([mark(100), mark(149)], [], 100) == (100, [])

@@ -1,0 +1,125 @@
+"""The configuration file."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lowtide.config import CONFIG_VARIABLE, Config, Mode, Read, load
+from lowtide.errors import UsageError
+from lowtide.inventory import Kind
+
+
+@pytest.fixture(autouse=True)
+def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without a configuration, and none named in the environment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(CONFIG_VARIABLE, raising=False)
+
+
+def given(text: str, name: str = "given.yaml") -> Path:
+    path = Path(name)
+    path.write_text(text)
+    return path
+
+
+def test_defaults_are_dry_and_patient() -> None:
+    """Without a file nothing is executed, the grace is a day and full passes come weekly."""
+    config = load()
+    assert config == Config()
+    assert config.table("any").mode is Mode.DRY_RUN
+    assert config.table("any").kind is None
+    assert config.grace == timedelta(hours=24)
+    assert config.table("any").full_pass_every == timedelta(days=7)
+    assert load(given("")) == Config()
+
+
+def test_order_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path outranks the environment variable, which outranks ``lowtide.yaml`` in the current folder."""
+    given("grace: 1h", "lowtide.yaml")
+    assert load().grace == timedelta(hours=1)
+    monkeypatch.setenv(CONFIG_VARIABLE, str(given("grace: 2h", "named.yaml")))
+    assert load().grace == timedelta(hours=2)
+    assert load(given("grace: 3h")).grace == timedelta(hours=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "value"),
+    [
+        ("nosuch: 1", "nosuch", "unknown key"),
+        ("omid: {comit_table: x}", "omid.comit_table", "unknown key"),
+        ("defaults: {budget: {row: 1}}", "defaults.budget.row", "unknown key"),
+        ("omid: {clock: moon}", "omid.clock", "'moon'"),
+        ("grace: 10", "grace", "10"),
+        ("grace: -1h", "grace", "'-1h'"),
+        ("hbase: {thrift: {port: 0}}", "hbase.thrift.port", "0"),
+        ("defaults: {budget: {share: 1.5}}", "defaults.budget.share", "1.5"),
+        ("defaults: {budget: {share: 0}}", "defaults.budget.share", "0"),
+        ("defaults: {mode: sometimes}", "defaults.mode", "'sometimes'"),
+        ("tables: {accounts: {mode: sometimes}}", "tables.accounts.mode", "'sometimes'"),
+        ("tables: {accounts: {modee: execute}}", "tables.accounts.modee", "unknown key"),
+        ("tables: {accounts: {budget: {rows: none}}}", "tables.accounts.budget.rows", "'none'"),
+        ("tables: {accounts: }", "tables.accounts", "None"),
+    ],
+)
+def test_bad_keys_and_values_are_named(text: str, place: str, value: str) -> None:
+    """Every unknown key and bad value is refused with file, place and value, a table's settings too."""
+    with pytest.raises(UsageError) as caught:
+        load(given(text))
+    message = str(caught.value)
+    assert message.startswith("given.yaml")
+    assert f"  {place}: " in message
+    assert value in message
+
+
+def test_all_problems_are_listed_at_once() -> None:
+    """Two mistakes are two lines, not two attempts."""
+    with pytest.raises(
+        UsageError, match=r"2 problem\(s\)(?s:.)*nosuch(?s:.)*grace|2 problem\(s\)(?s:.)*grace(?s:.)*nosuch"
+    ):
+        load(given("nosuch: 1\ngrace: soon"))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"), [("a: [", "not valid YAML"), ("- a", "found list"), ("just text", "found str")]
+)
+def test_files_of_another_shape_are_refused(text: str, named: str) -> None:
+    """What is no YAML, or no mapping, is refused with the file's name."""
+    with pytest.raises(UsageError, match=rf"given\.yaml .*{named}"):
+        load(given(text))
+
+
+def test_missing_file_is_named() -> None:
+    """A file that is named and not there is an error, never the defaults."""
+    with pytest.raises(UsageError, match=r"cannot read the configuration absent\.yaml.*--config"):
+        load(Path("absent.yaml"))
+
+
+def test_tables_are_merged_over_the_defaults() -> None:
+    """A table has its own settings, and the defaults' where it says nothing; other tables have the defaults."""
+    config = load(given("defaults: {mode: execute, read: rpc}\ntables: {accounts: {mode: dry-run, kind: plain}}"))
+    own, other = config.table("accounts"), config.table("other")
+    assert (own.mode, own.read, own.kind) == (Mode.DRY_RUN, Read.RPC, Kind.PLAIN)
+    assert (other.mode, other.read, other.kind) == (Mode.EXECUTE, Read.RPC, None)
+
+
+def test_a_tables_budget_is_merged_over_the_defaults_budget() -> None:
+    """A table that sets one limit keeps the others of ``defaults``: a tight default is not loosened by the way."""
+    config = load(given("defaults: {budget: {share: 0.1, always: 3}}\ntables: {accounts: {budget: {rows: 5}}}"))
+    budget = config.table("accounts").budget
+    assert (budget.rows, budget.share, budget.always) == (5, 0.1, 3)
+
+
+def test_client_properties() -> None:
+    """The HBase client gets quorum, port and znode, and further properties over them."""
+    config = load(
+        given('hbase: {zookeeper_port: 2345, properties: {zookeeper.znode.parent: /other, hbase.rpc.timeout: "9"}}')
+    )
+    assert config.hbase.client_properties() == {
+        "hbase.zookeeper.quorum": "127.0.0.1",
+        "hbase.zookeeper.property.clientPort": "2345",
+        "zookeeper.znode.parent": "/other",
+        "hbase.rpc.timeout": "9",
+    }

@@ -1,0 +1,69 @@
+"""Durations and times as people write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowtide.durations import parse_duration, parse_time
+from lowtide.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("250ms", timedelta(milliseconds=250)),
+        ("0s", timedelta()),
+        ("15m", timedelta(minutes=15)),
+        ("24 h", timedelta(days=1)),
+        ("1.5h", timedelta(minutes=90)),
+        ("7d", timedelta(days=7)),
+        ("1w", timedelta(days=7)),
+        ("1d12h", timedelta(hours=36)),
+        (" 1d 30m ", timedelta(days=1, minutes=30)),
+        (timedelta(hours=2), timedelta(hours=2)),
+    ],
+)
+def test_durations(text: object, expected: timedelta) -> None:
+    """Numbers with units add up; a timedelta stays as it is."""
+    assert parse_duration(text) == expected
+
+
+@given(st.integers(0, 99), st.integers(0, 23), st.integers(0, 59))
+def test_durations_add_up(days: int, hours: int, minutes: int) -> None:
+    """Several parts in a row are their sum."""
+    assert parse_duration(f"{days}d{hours}h{minutes}m") == timedelta(days=days, hours=hours, minutes=minutes)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "24", 24, "h", "-1h", "1h-", "1e3s", "1y", "an hour", "1h 5", None, "99999999999d"]
+)
+def test_what_is_no_duration_is_refused(text: object) -> None:
+    """Numbers without a unit, signs, other units, rests and numbers beyond all measure are refused, and the text is shown."""
+    with pytest.raises(ValueError, match="found '"):
+        parse_duration(text)
+
+
+def test_times_become_utc() -> None:
+    """Any zone is understood, in the letter Z too, and turned into UTC."""
+    expected = datetime(2026, 1, 31, 2, tzinfo=UTC)
+    for text in ("2026-01-31T02:00:00Z", "2026-01-31T02:00:00+00:00", " 2026-01-31T03:00:00+01:00 "):
+        assert parse_time(text) == expected
+        assert parse_time(text).tzinfo is UTC
+
+
+@pytest.mark.parametrize("text", ["2026-01-31T02:00:00", "2026-01-31"])
+def test_naive_times_are_refused(text: str) -> None:
+    """A time without zone is refused, with its name and the way to write it."""
+    with pytest.raises(UsageError, match=r"--from: .* has no time zone; add one"):
+        parse_time(text, "--from")
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01T00:00:00Z"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    """Anything but ISO 8601 is refused, with its name, the value and an example."""
+    with pytest.raises(UsageError, match=f"--to: an ISO 8601 time such as .* found {text!r}"):
+        parse_time(text, "--to")

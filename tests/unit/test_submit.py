@@ -1,0 +1,72 @@
+"""The ``spark-submit`` command line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lowtide import submit
+from lowtide.config import Config, Spark
+from lowtide.errors import UsageError
+
+CONFIG = Config(spark=Spark(master="local[3]", driver_memory="2g", connector_class_path=["one.jar", "lib/*"]))
+
+
+def confs(command: list[str]) -> dict[str, str]:
+    return dict(command[i + 1].split("=", 1) for i, part in enumerate(command) if part == "--conf")
+
+
+def test_command_line() -> None:
+    """Options come first, then the program, then the job's own arguments, untouched and in order."""
+    arguments = ["--table", "a b", "--conf", "x=y"]
+    command = submit.command(CONFIG, "orphan_cleanup", arguments)
+    assert Path(command[0]).name == "spark-submit"
+    assert command[1:7] == ["--master", "local[3]", "--driver-memory", "2g", "--name", "lowtide orphan_cleanup"]
+    program = command.index(str(submit.application("orphan_cleanup")))
+    assert command[program + 1 :] == arguments
+    settings = confs(command[:program])
+    entries = os.pathsep.join(["one.jar", "lib/*"])
+    assert settings["spark.driver.extraClassPath"] == settings["spark.executor.extraClassPath"] == entries
+    assert settings["spark.ui.enabled"] == "false"
+
+
+def test_configured_settings_win() -> None:
+    """``spark.conf`` adds settings and overrides Lowtide's own."""
+    config = CONFIG.model_copy(
+        update={"spark": CONFIG.spark.model_copy(update={"conf": {"spark.ui.enabled": "true", "a": "b"}})}
+    )
+    settings = submit.job_conf(config)
+    assert (settings["spark.ui.enabled"], settings["a"]) == ("true", "b")
+
+
+@pytest.mark.parametrize("job", submit.JOBS)
+def test_every_job_has_its_program(job: str) -> None:
+    """The program of each job exists."""
+    assert submit.application(job).is_file()
+
+
+def test_unknown_job_is_refused() -> None:
+    """An unknown job is named, with those there are."""
+    with pytest.raises(UsageError, match=r"'sweep'.*orphan_cleanup"):
+        submit.command(CONFIG, "sweep", [])
+
+
+def test_built_connector_is_found_beside_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without configuration the class path is what the build left, and its absence is an error with the remedy."""
+    monkeypatch.setattr(submit, "_CHECKOUT", tmp_path)
+    with pytest.raises(UsageError, match=r"lowtide-connector\.jar is missing.*make setup"):
+        submit.class_path(Config())
+    target = tmp_path / "connector" / "target"
+    target.mkdir(parents=True)
+    (target / "lowtide-connector.jar").touch()
+    assert submit.class_path(Config()) == [str(target / "lowtide-connector.jar"), str(target / "lib" / "*")]
+
+
+def test_missing_spark_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no ``spark-submit`` is to be found the message says how to get one."""
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="install pyspark"):
+        submit.command(CONFIG, "orphan_cleanup", [])

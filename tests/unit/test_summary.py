@@ -1,0 +1,66 @@
+"""The summary of a run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lowtide.summary import Counts, Summary, TableReport
+
+
+def two_tables() -> Summary:
+    first = TableReport("a", Counts(candidates=3, healed=2, skipped=Counter({"x": 1})), [(0, 100)], 2, 2, "rpc")
+    second = TableReport("b", Counts(candidates=4, deleted=4, skipped=Counter({"x": 2, "y": 5})))
+    return Summary("orphan_cleanup", "r1", True, low_watermark=99, tables=[first, second], context={"try": "1"})
+
+
+def test_totals_are_the_sum_of_the_tables() -> None:
+    """Each counter is added up by itself, reasons for skipping by reason."""
+    totals = two_tables().totals
+    assert (totals.candidates, totals.healed, totals.deleted) == (7, 2, 4)
+    assert totals.skipped == {"x": 3, "y": 5}
+    assert Summary("j", "r", False).totals == Counts()
+
+
+def test_json_holds_what_the_page_reads() -> None:
+    """The JSON has the fields of docs/jobs.md, lists for intervals, and survives a round trip."""
+    value = json.loads(json.dumps(two_tables().to_json()))
+    assert (value["job"], value["run"], value["execute"], value["state"]) == ("orphan_cleanup", "r1", True, "done")
+    assert value["tables"][0]["intervals"] == [[0, 100]]
+    assert value["tables"][1]["counts"]["skipped"] == {"x": 2, "y": 5}
+    assert value["totals"]["candidates"] == 7
+    assert {"started", "seconds", "phases", "low_watermark", "bound", "blockers", "problems", "context"} <= set(value)
+
+
+@pytest.mark.parametrize("what", ["run", "table", "failed"])
+def test_one_problem_makes_the_run_red(what: str) -> None:
+    """A problem of the run, one of a table, or a failed mutation: each alone makes the state ``failed``."""
+    summary = two_tables()
+    assert not summary.failed
+    if what == "run":
+        summary.problems.append("p")
+    elif what == "table":
+        summary.tables[1].problems.append("p")
+    else:
+        summary.tables[0].counts.failed = 1
+    assert summary.failed
+    assert summary.to_json()["state"] == "failed"
+
+
+def test_skipped_cells_and_notes_are_no_failure() -> None:
+    """What was left alone for a named reason does not make a run red."""
+    summary = two_tables()
+    summary.tables[0].notes.append("n")
+    assert not summary.failed
+
+
+def test_file_is_written_whole(tmp_path: Path) -> None:
+    """The file replaces an older one at once and leaves no part beside it."""
+    path = tmp_path / "summary.json"
+    path.write_text("old")
+    two_tables().write(path)
+    assert json.loads(path.read_text())["run"] == "r1"
+    assert [p.name for p in tmp_path.iterdir()] == ["summary.json"]
