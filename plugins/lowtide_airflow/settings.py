@@ -20,6 +20,7 @@ CLEANED = Asset("lowtide_cleaned", uri="lowtide://store/cleaned")
 MARKED = Asset("lowtide_marked", uri="lowtide://store/marked")
 
 _SECTION = "lowtide"
+_TIME = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$"
 
 
 def number(name: str, default: int) -> int:
@@ -82,6 +83,8 @@ def interval_params(what: str) -> dict[str, Param]:
             None,
             type=["null", "string"],
             format="date-time",
+            # Airflow's form keeps to the format; what comes through its API is held to the pattern alone.
+            pattern=_TIME,
             title=title,
             description=f"{hint} {what}, by the start time of the transaction; From belongs to the interval, To does not. "
             "A backfill takes both from its dates.",

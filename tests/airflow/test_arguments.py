@@ -1,0 +1,122 @@
+"""From an Airflow run to a job's arguments."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lowtide_airflow import arguments
+from lowtide_airflow.arguments import Run
+
+from lowtide.errors import UsageError
+
+DAY = (datetime(2026, 1, 30, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC))
+FORM = {"tables": [], "execute": False, "full": False, "from": None, "to": None, "budget_rows": None}
+
+
+def a_run(kind: str, interval: Any = None, **params: Any) -> Run:
+    return Run("orphan_cleanup", f"{kind}__2026-01-31T00:00:00+00:00", kind, interval, params)
+
+
+def context(kind: str, conf: dict[str, Any] | None, interval: tuple[Any, Any] = (None, None)) -> dict[str, Any]:
+    """What a task of a run has in its hands; without a logical date Airflow leaves the keys of dates out."""
+    dag_run = SimpleNamespace(
+        dag_id="orphan_cleanup",
+        run_id="r",
+        run_type=SimpleNamespace(value=kind),
+        conf=conf,
+        data_interval_start=interval[0],
+        data_interval_end=interval[1],
+    )
+    return {"dag_run": dag_run, "params": {**FORM, **(conf or {})}}
+
+
+def test_a_scheduled_run_goes_on_from_the_watermarks_to_the_end_of_its_day() -> None:
+    """It says no beginning: each region has its own."""
+    run = Run.of(context("scheduled", None, DAY))
+    assert arguments.interval(run) == ["--to", "2026-01-31T00:00:00+00:00"]
+    assert arguments.how(run) == ["--as-configured"]
+    assert arguments.options(run) == []
+
+
+def test_a_backfilled_run_cleans_its_own_day() -> None:
+    """Both ends are the data interval's."""
+    run = Run.of(context("backfill", None, DAY))
+    assert arguments.interval(run) == ["--from", "2026-01-30T00:00:00+00:00", "--to", "2026-01-31T00:00:00+00:00"]
+    assert arguments.how(run) == ["--as-configured"]
+
+
+def test_a_backfill_with_a_form_does_what_the_form_says() -> None:
+    """Its form's Execute counts, and its empty From and To are no contradiction to its dates."""
+    run = Run.of(context("backfill", {**FORM, "execute": True, "full": True}, DAY))
+    assert arguments.how(run) == ["--execute"]
+    assert arguments.interval(run)[0] == "--from"
+    assert arguments.options(run) == ["--full"]
+
+
+def test_a_backfill_refuses_another_interval() -> None:
+    """Its dates say it already; the message names the field and what was found."""
+    run = Run.of(context("backfill", {"from": "2026-01-01T00:00:00Z"}, DAY))
+    with pytest.raises(UsageError, match=r"leave from empty .*2026-01-01"):
+        arguments.interval(run)
+
+
+def test_a_run_that_an_asset_started_has_no_dates_and_needs_none() -> None:
+    """It goes up to the low watermark, as configured."""
+    run = Run.of(context("asset_triggered", None))
+    assert arguments.interval(run) == []
+    assert arguments.how(run) == ["--as-configured"]
+
+
+def test_a_manual_run_is_dry_unless_execute_is_ticked() -> None:
+    """Also when it was triggered with nothing at all."""
+    assert arguments.how(Run.of(context("manual", None))) == []
+    assert Run.of(context("manual", None)).dry
+    assert arguments.how(Run.of(context("manual", {"execute": True}))) == ["--execute"]
+
+
+def test_a_manual_run_takes_its_interval_from_the_form_alone() -> None:
+    """Airflow infers a data interval for manual runs with a logical date; it is nobody's choice."""
+    assert arguments.interval(Run.of(context("manual", None, DAY))) == []
+    given_ends = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
+    found = arguments.interval(Run.of(context("manual", given_ends, DAY)))
+    assert found == ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z"]
+
+
+def test_tables_that_nobody_named_are_passed_over_when_they_turn_out_plain() -> None:
+    """A person's tables are not: what was asked for and cannot be done is said."""
+    assert arguments.tables(a_run("scheduled"), ["t"]) == ["--table", "t", "--discovered"]
+    assert arguments.tables(a_run("manual", tables=["t"]), ["t"]) == ["--table", "t"]
+    assert arguments.tables(a_run("scheduled"), []) == []
+
+
+def test_limits_of_the_form_reach_the_job() -> None:
+    """Budget and grace, also a grace of 0."""
+    assert arguments.options(a_run("manual", budget_rows=5, grace="0s")) == ["--budget-rows", "5", "--grace", "0s"]
+
+
+@given(st.text(max_size=300), st.integers(-1, 400), st.integers(0, 9))
+def test_a_run_name_is_safe_for_row_keys_and_paths(run_id: str, map_index: int, cleared: int) -> None:
+    """Whatever a person calls a run."""
+    name = arguments.run_name(Run("orphan_cleanup", run_id, "manual", None, {}), "clean", map_index, cleared)
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", name)
+
+
+def test_run_names_differ_wherever_runs_do() -> None:
+    """Also where the readable part is the same."""
+    runs = [
+        (Run("d", "a/b", "manual", None, {}), "clean", 0, 0),
+        (Run("d", "a b", "manual", None, {}), "clean", 0, 0),
+        (Run("d", "a b", "manual", None, {}), "clean", 1, 0),
+        (Run("d", "a b", "manual", None, {}), "clean", 1, 3),
+        (Run("d", "a b", "manual", None, {}), "other", 1, 3),
+        (Run("d", "x" * 400 + "1", "manual", None, {}), "clean", 0, 0),
+        (Run("d", "x" * 400 + "2", "manual", None, {}), "clean", 0, 0),
+    ]
+    assert len({arguments.run_name(*each) for each in runs}) == len(runs)
+    assert arguments.run_name(*runs[0]) == arguments.run_name(*runs[0])
