@@ -3,28 +3,22 @@
 Removes the commit table's entries that nothing needs any more: those of transactions at or below the prune bound, once the bound
 has passed them by the grace (24 hours unless configured). Every entry is written to the journal first.
 
-| run | works on | acts |
-|---|---|---|
-| **scheduled** | all entries that may go | if the commit table's `mode` is `execute` |
-| **by asset** | the same, after each watermark collection that published | the same |
-| **backfill** | entries of transactions that began on its days | the same, or as its form says |
-| **by hand** | the interval of the form; empty: all entries that may go | only with *Execute* ticked |
+It always works on all entries that may go now: which day started it makes no difference, and a backfill is the same thing
+several times.
 
-The prune bound and the grace hold for every run: a backfill prunes no entry that a scheduled run would keep. The pool `lowtide`
-must have **one** slot.
+| run | when | acts |
+|---|---|---|
+| **scheduled** | every day at midnight UTC | if the `mode` of the commit table is `execute` in the configuration |
+| **by asset** | after each watermark collection that published | the same |
+| **backfill** | possible, of no use | the same, or as its form says |
+| **by hand** | | only with *Execute* ticked |
+
+The pool `lowtide` must have **one** slot.
 """
 
 from airflow.sdk import DAG, AssetOrTimeSchedule, Param
 from lowtide_airflow.operator import LowtideSparkOperator
-from lowtide_airflow.settings import (
-    MARKED,
-    budget_param,
-    dag_arguments,
-    daily,
-    execute_param,
-    interval_params,
-    job_arguments,
-)
+from lowtide_airflow.settings import MARKED, dag_arguments, daily, execute_param, job_arguments
 
 with DAG(
     "commit_table_pruning",
@@ -40,8 +34,6 @@ with DAG(
             description="How long the bound must have passed an entry, as in 24h or 1d12h; 0s prunes at once. Empty: as configured.",
             section="Limits",
         ),
-        "budget_rows": budget_param(),
-        **interval_params("Entries are pruned"),
     },
     **dag_arguments(__doc__, "pruning"),
 ):

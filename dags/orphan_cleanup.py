@@ -27,13 +27,12 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
 from lowtide_airflow.settings import (
     CLEANED,
-    budget_param,
     dag_arguments,
     daily,
     execute_param,
-    interval_params,
     job_arguments,
     number,
+    time_param,
 )
 
 with DAG(
@@ -56,8 +55,16 @@ with DAG(
             description="Ticked, the run reads from 0, also what is recorded as cleaned.",
             section="What to do",
         ),
-        **interval_params("Cells are cleaned"),
-        "budget_rows": budget_param(),
+        "from": time_param("From", "from each region's watermark"),
+        "to": time_param("To", "up to the oracle's low watermark"),
+        "budget_rows": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            title="Row budget",
+            description="The most rows that the run may remove from one table before it stops and says so. Empty: as configured.",
+            section="Limits",
+        ),
     },
     **dag_arguments(__doc__, "cleanup"),
 ):

@@ -149,6 +149,30 @@ class Dags:
                     progress(f"{now.dag_id} {now.run_id}: {now.state}")
         return list(known.values())
 
+    def expect(
+        self,
+        dag_id: str,
+        kind: str,
+        *,
+        known: Iterable[Run] = (),
+        timeout: float = 1800,
+        progress: Progress = lambda _: None,
+    ) -> Run:
+        """Wait for a run that nobody here started (``scheduled``, ``asset_triggered``), until it is over.
+
+        It is the first of its kind that is not among *known*.
+
+        Raises:
+            AirflowError: there was none, or it was not over, after *timeout* seconds.
+        """
+        names = {run.run_id for run in known}
+        deadline = time.monotonic() + timeout
+        while not (found := [run for run in self.runs(dag_id, kind) if run.run_id not in names]):
+            if time.monotonic() > deadline:
+                raise AirflowError(f"no {kind} run of {dag_id} after {timeout:.0f} s; is the DAG unpaused?")
+            time.sleep(0.5)
+        return self.wait([found[-1]], timeout=deadline - time.monotonic(), progress=progress)[0]
+
     def tasks(self, run: Run) -> list[Task]:
         """The task instances of a run."""
         found = self._rest.get("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", limit=_PAGE)

@@ -72,35 +72,16 @@ def execute_param(does: str) -> Param:
     )
 
 
-def interval_params(what: str) -> dict[str, Param]:
-    """From and To, both optional; *what* is bounded by them."""
-    ends = {
-        "from": ("From", "Leave empty to go on where the last run ended."),
-        "to": ("To", "Leave empty to go up to the oracle's low watermark."),
-    }
-    return {
-        name: Param(
-            None,
-            type=["null", "string"],
-            format="date-time",
-            # Airflow's form keeps to the format; what comes through its API is held to the pattern alone.
-            pattern=_TIME,
-            title=title,
-            description=f"{hint} {what}, by the start time of the transaction; From belongs to the interval, To does not. "
-            "A backfill takes both from its dates.",
-            section="Interval",
-        )
-        for name, (title, hint) in ends.items()
-    }
-
-
-def budget_param() -> Param:
-    """The most that a run may remove."""
+def time_param(title: str, empty: str) -> Param:
+    """One end of an interval; *empty* says what leaving it empty means."""
     return Param(
         None,
-        type=["null", "integer"],
-        minimum=1,
-        title="Row budget",
-        description="The most rows that the run may remove from one table before it stops and says so. Empty: as configured.",
-        section="Limits",
+        type=["null", "string"],
+        format="date-time",
+        # Airflow's form keeps to the format; what comes through its API is held to the pattern alone.
+        pattern=_TIME,
+        title=title,
+        description=f"Empty: {empty}. Times are those at which transactions began; From belongs to the interval, To does not. "
+        "A backfill takes both from its dates.",
+        section="Interval",
     )
