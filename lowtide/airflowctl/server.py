@@ -178,6 +178,8 @@ class LocalAirflow:
         added = {
             "AIRFLOW_HOME": str(self.config.home),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            # Spark's driver would else listen on the address of the machine's name.
+            "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", LOOPBACK),
             "NO_PROXY": local,
             "no_proxy": local,
         }

@@ -5,6 +5,8 @@ One store and one Airflow serve the tests of this file, which follow one another
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -181,7 +183,9 @@ def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> 
 
 
 def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
-    """As the trigger form stands when it is opened."""
+    """As the trigger form stands when it is opened; on the master that a connection names, where there is one."""
+    connection = {"connection_id": "spark_lowtide", "conn_type": "spark", "host": "local[1]"}
+    site.airflow.rest.post("connections", body=connection)
     before = site.left("guarded")
     (run,) = site.over(site.dags.trigger("orphan_cleanup", {"tables": ["guarded"], "budget_rows": 100}))
     summary = site.dags.xcom(run, site.task(run, "clean"), "summary")
@@ -189,3 +193,26 @@ def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
     assert site.left("guarded") == before
     assert site.task(run, "hand_over").state == "skipped"
     assert site.dags.asset_events(run) == []
+    assert "spark-submit --master local[1] " in site.dags.log(run, site.task(run, "clean"))
+
+
+def test_airflow_comes_up_again_and_goes_down_whole(site: Site) -> None:
+    """A part that was killed is seen and started anew; after the end nothing runs that belonged to it."""
+    scheduler = next(part.pid for part in site.airflow.status() if part.name == "scheduler")
+    os.kill(scheduler, signal.SIGKILL)
+    assert [part.name for part in site.airflow.status() if part.state == "killed"] == ["scheduler"]
+    site.airflow.up()
+    assert {part.state for part in site.airflow.status()} == {"running"}
+    site.airflow.down()
+    assert {part.state for part in site.airflow.status()} == {"stopped"}
+    home = f"AIRFLOW_HOME={site.airflow.config.home}".encode()
+    left = [file.parent.name for file in Path("/proc").glob("[0-9]*/environ") if home in read(file)]
+    assert left == []
+
+
+def read(file: Path) -> bytes:
+    """What a file of a process holds; nothing where the process is gone or another user's."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
