@@ -106,11 +106,16 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotCheck:
-    """One snapshot read through Omid's client in every table: the values seen, and how many differ from the model."""
+    """One snapshot read through Omid's client in every table: the values seen, and how many differ from the model.
+
+    *torn* are those of the differences that lie in columns which a torn transaction wrote: committed, its entry gone before all of
+    its shadow cells were there. Until it is healed no reader can see it whole.
+    """
 
     timestamp: int
     values: int
     differences: int
+    torn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,11 @@ class ModelCheck:
     def differences(self) -> int:
         """Values that are missing, too many or other than in the model."""
         return sum(s.differences for s in self.snapshots)
+
+    @property
+    def torn(self) -> int:
+        """Of the differences, those in columns of torn transactions."""
+        return sum(s.torn for s in self.snapshots)
 
     @property
     def sentence(self) -> str:
@@ -154,7 +164,11 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that the page shows. *commands* are for the reader to go on with: (what it does, command or address)."""
+    """Everything that the page shows.
+
+    *check* was made after the cleaning, *check_before* before it. *commands* are for the reader to go on with: (what it does,
+    command or address).
+    """
 
     title: str
     made_at: datetime
@@ -163,6 +177,7 @@ class Report:
     days: tuple[Day, ...] = ()
     runs: tuple[JobRun, ...] = ()
     check: ModelCheck | None = None
+    check_before: ModelCheck | None = None
     workload: Workload | None = None
     seconds: float | None = None
     commands: tuple[tuple[str, str], ...] = ()
@@ -170,10 +185,14 @@ class Report:
     @property
     def faults(self) -> list[str]:
         """Everything that is not as it should be, one sentence each; empty: all is well."""
-        found = [f"{len(r.problems) or 'unnamed'} problem(s) in {r.job} {r.run}" for r in self.runs if r.state != "done"]
+        found = [
+            f"{len(r.problems) or 'unnamed'} problem(s) in {r.job} {r.run}" for r in self.runs if r.state != "done"
+        ]
         if self.before is not None:
             found += [f"{t.orphans:,} orphaned cells are left in {t.table}" for t in self.after.leftovers if t.orphans]
-            found += [f"{t.unproven:,} unproven cells are left in {t.table}" for t in self.after.leftovers if t.unproven]
+            found += [
+                f"{t.unproven:,} unproven cells are left in {t.table}" for t in self.after.leftovers if t.unproven
+            ]
         if self.check is not None and self.check.differences:
             found.append(self.check.sentence)
         return found

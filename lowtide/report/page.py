@@ -26,14 +26,18 @@ _MOST_REGIONS = 120
 def render(report: Report) -> str:
     """The page of *report*: a whole HTML document."""
     regions, hidden = _furthest_behind(report.after.regions)
-    page = _environment().get_template("page.html.j2").render(
-        report=report,
-        before=report.before,
-        after=report.after,
-        faults=report.faults,
-        axis=Axis.of(report),
-        regions=[(table, list(marks)) for table, marks in groupby(regions, key=lambda m: m.table)],
-        hidden_regions=hidden,
+    page = (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            report=report,
+            before=report.before,
+            after=report.after,
+            faults=report.faults,
+            axis=Axis.of(report),
+            regions=[(table, list(marks)) for table, marks in groupby(regions, key=lambda m: m.table)],
+            hidden_regions=hidden,
+        )
     )
     return "\n".join(line.rstrip() for line in page.splitlines() if line.strip()) + "\n"
 

@@ -1,0 +1,123 @@
+"""Runs of Airflow, followed until they are over, with what the jobs did from the state table."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from lowtide.airflowctl import LocalAirflow, Run
+from lowtide.config import Config
+from lowtide.demo.settings import DemoError
+from lowtide.gateway import connect
+from lowtide.report import JobRun
+from lowtide.report.observe import job_run
+from lowtide.state import StateStore
+
+Tell = Callable[[str], None]
+
+_POLL_SECONDS = 1.0
+_PATIENCE_SECONDS = 1800
+
+
+@dataclass
+class Backfill:
+    """A backfill of ``orphan_cleanup``. *done* are the job runs of the days that are over, by day."""
+
+    airflow: LocalAirflow
+    config: Config
+    runs: list[Run]
+    done: list[JobRun] = field(default_factory=list)
+
+    @classmethod
+    def create(cls, airflow: LocalAirflow, config: Config, first: date, last: date) -> Backfill:
+        """``airflow backfill create`` from *first* to *last*, both inclusive. Two days at a time: while one has the
+        pool's only slot, the other chooses its tables."""
+        return cls(airflow, config, airflow.dags.backfill("orphan_cleanup", first, last, max_active_runs=2))
+
+    def follow(self, tell: Tell) -> None:
+        """Wait until every day is over, and tell of each as it ends.
+
+        Raises:
+            DemoError: a day failed, or it takes longer than half an hour.
+        """
+        for run in _follow(self.airflow, self.runs):
+            jobs = _jobs_of(self.config, run)
+            self.done = sorted([*self.done, *jobs], key=lambda job: (str(job.day), job.started))
+            tell(
+                f"{len(self._days_over)} of {len(self.runs)}  {_day(run):%a %d %b}: {_told(jobs)}, Airflow says {run.state}"
+            )
+            _check(run, jobs, self.airflow)
+
+    @property
+    def _days_over(self) -> set[date | None]:
+        return {job.day for job in self.done}
+
+
+def run_dag(airflow: LocalAirflow, config: Config, dag_id: str, day: date, tell: Tell) -> list[JobRun]:
+    """Trigger a DAG by hand for *day*, let it run, and wait; its job runs.
+
+    Raises:
+        DemoError: it failed.
+    """
+    tell(f"{dag_id}: triggered")
+    answer = airflow.rest.post(
+        "dags",
+        dag_id,
+        "dagRuns",
+        body={"logical_date": f"{day.isoformat()}T00:00:00Z", "conf": {"execute": True}},
+    )
+    airflow.dags.unpause(dag_id)
+    for run in _follow(airflow, [airflow.dags.run(dag_id, answer["dag_run_id"])]):
+        jobs = _jobs_of(config, run)
+        tell(f"{dag_id}: {_told(jobs)}, Airflow says {run.state}")
+        _check(run, jobs, airflow)
+    return jobs
+
+
+def _follow(airflow: LocalAirflow, runs: list[Run]) -> Any:
+    """Each of *runs* when it is over, in the order in which they end."""
+    waiting = {run.run_id: run for run in runs}
+    deadline = clock.monotonic() + _PATIENCE_SECONDS
+    while waiting:
+        if clock.monotonic() > deadline:
+            msg = f"not over after {_PATIENCE_SECONDS // 60} minutes: {', '.join(waiting)}; see their logs at {airflow.config.url}"
+            raise DemoError(msg)
+        clock.sleep(_POLL_SECONDS)
+        for run_id, run in list(waiting.items()):
+            now = airflow.dags.run(run.dag_id, run_id)
+            if now.over:
+                del waiting[run_id]
+                yield now
+
+
+def _jobs_of(config: Config, run: Run) -> list[JobRun]:
+    """The job runs that a DAG run started, oldest first: a retry has one for each try."""
+    with connect(config.hbase.thrift) as connection:
+        summaries = StateStore(connection, config.state.table).runs(job=run.dag_id)
+    return [job_run(s) for s in reversed(summaries) if s["context"].get("run_id") == run.run_id]
+
+
+def _check(run: Run, jobs: list[JobRun], airflow: LocalAirflow) -> None:
+    if run.state == "success":
+        return
+    said = [problem for job in jobs for problem in job.problems] or [
+        f"task {task.task_id} {task.state}" for task in airflow.dags.tasks(run) if task.state == "failed"
+    ]
+    msg = "\n  ".join([f"{run.dag_id} {run.run_id} failed; its logs are at {airflow.config.url}:", *said])
+    raise DemoError(msg)
+
+
+def _told(jobs: list[JobRun]) -> str:
+    sums = {name: sum(getattr(job, name) for job in jobs) for name in ("healed", "deleted", "marked", "pruned")}
+    done = ", ".join(f"{number:,} {name}" for name, number in sums.items() if number) or "nothing to do"
+    return f"{done} ({sum(job.seconds for job in jobs):.0f} s of Spark)"
+
+
+def _day(run: Run) -> date:
+    if run.logical_date is None:
+        msg = f"Airflow's run {run.run_id} has no date, though a backfill made it"
+        raise DemoError(msg)
+    return run.logical_date.date()

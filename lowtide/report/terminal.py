@@ -1,0 +1,107 @@
+"""The report as tables in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lowtide.report.observation import JobRun, Observation, Report
+
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+
+
+def print_report(console: Console, report: Report) -> None:
+    """Everything the page has numbers for, short."""
+    console.print(before_and_after(report.before, report.after))
+    if report.after.regions:
+        console.print(regions(report.after))
+    for check in (report.check,):
+        if check:
+            console.print(Text(check.sentence, "bold red" if check.differences else "bold green"))
+    for fault in report.faults:
+        console.print(Text(f"Not as it should be: {fault}", "bold red"))
+
+
+def leftovers(seen: Observation) -> Table:
+    """What a dry run found, by table, with bars."""
+    grid = _grid("table", "orphans", "", "unproven", "", "unmarked", "cells read")
+    most = max((max(t.orphans, t.unproven) for t in seen.leftovers), default=0)
+    for t in seen.leftovers:
+        bars = _bar(t.orphans, most, "dark_orange"), _bar(t.unproven, most, "steel_blue1")
+        grid.add_row(
+            t.table, f"{t.orphans:,}", bars[0], f"{t.unproven:,}", bars[1], f"{t.unmarked:,}", f"{t.cells_read:,}"
+        )
+    return grid
+
+
+def commit_table(seen: Observation, before: Observation | None = None) -> Table:
+    """The commit table by day; beside what it was, where that is known."""
+    was = ("entries before", "marks before") if before else ()
+    grid = _grid(
+        "transactions begun", *was, "entries" + (" now" if before else ""), "marks" + (" now" if before else "")
+    )
+    for index, row in enumerate(seen.commit_table or ()):
+        old = before.commit_table[index] if before and before.commit_table else None
+        numbers = [*((old.entries, old.marks) if old else ()), row.entries, row.marks]
+        grid.add_row(f"{row.day:%a %d %b}" if row.day else "later", *(f"{n:,}" for n in numbers))
+    return grid
+
+
+def regions(seen: Observation) -> Table:
+    """Watermarks region by region against the low watermark."""
+    grid = _grid("table", "rows", "watermark", "", "behind")
+    for mark in seen.regions:
+        share = _bar(mark.watermark, seen.low_watermark, "green")
+        behind = max(0, seen.low_watermark - mark.watermark)
+        grid.add_row(mark.table, mark.keys, f"{mark.watermark:,}", share, f"{behind:,}")
+    bound = "none yet" if seen.bound is None else f"{seen.bound:,}"
+    grid.caption = f"low watermark {seen.low_watermark:,}, prune bound {bound}"
+    grid.caption_justify = "left"
+    return grid
+
+
+def runs(done: Iterable[JobRun]) -> Table:
+    """Runs, one a line."""
+    grid = _grid("job", "for", "seconds", "healed", "deleted", "marked", "pruned", "result")
+    for run in done:
+        numbers = [f"{n:,}" for n in (run.healed, run.deleted, run.marked, run.pruned)]
+        result = Text(run.state, "green" if run.state == "done" else "red")
+        grid.add_row(run.job, f"{run.day:%a %d %b}" if run.day else "all", f"{run.seconds:.1f}", *numbers, result)
+    return grid
+
+
+def before_and_after(before: Observation | None, after: Observation) -> Table:
+    """The headline numbers."""
+    grid = _grid("", *(("before",) if before else ()), "now")
+    moments = [m for m in (before, after) if m]
+    rows: list[tuple[str, Sequence[int | None]]] = []
+    if after.leftovers:
+        rows.append(("orphaned cells", [m.orphans for m in moments]))
+        rows.append(("unproven cells", [m.unproven for m in moments]))
+    if after.commit_table is not None:
+        rows.append(("commit entries", [m.entries for m in moments]))
+        rows.append(("invalidation marks", [m.marks for m in moments]))
+    rows.append(("prune bound", [m.bound for m in moments]))
+    rows.append(("low watermark", [m.low_watermark for m in moments]))
+    for name, values in rows:
+        grid.add_row(name, *("none" if v is None else f"{v:,}" for v in values))
+    return grid
+
+
+def _grid(*columns: str) -> Table:
+    grid = Table(header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    words = {"", "table", "rows", "job", "for", "transactions begun", "result"}
+    for column in columns:
+        grid.add_column(column, justify="left" if column in words else "right")
+    return grid
+
+
+def _bar(value: int, most: int, style: str, width: int = 12) -> Text:
+    """A bar of eighths of a character; what is not 0 stays visible."""
+    eighths = max(round(8 * width * value / most), 1) if value and most else 0
+    full, rest = divmod(min(eighths, 8 * width), 8)
+    return Text(("█" * full + (_BLOCKS[rest] if rest else "")).ljust(width), style)
