@@ -1,0 +1,294 @@
+"""What is known of a transaction, and what becomes of a cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lowtide_spark import orphans, rules
+from lowtide_spark.orphans import Work
+from lowtide_spark.rules import ABORTED, ABSENT, COMMITTED, DELETE, HEAL, SKIP, STOP, UNDECIDED
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from lowtide.cleaned import Incarnation
+from lowtide.inventory import Entry, Kind
+from lowtide.state import TableState
+from lowtide.summary import TableReport
+
+ENTRIES = "row binary, start_ts bigint, commit_ts bigint, invalid boolean, problem string, fence boolean"
+
+
+class Case:
+    """A transaction and all that tells of it; *siblings* are (checkpoint, commit timestamp)."""
+
+    def __init__(
+        self,
+        expected: tuple[str, int | None],
+        when_blind: tuple[str, int | None] | None = None,
+        *,
+        entry: int | None = None,
+        mark: bool = False,
+        problem: str | None = None,
+        journal: tuple[int | None] | None = None,
+        siblings: tuple[tuple[int, int], ...] = (),
+        hidden: bool = False,
+    ) -> None:
+        self.expected, self.when_blind = expected, when_blind or expected
+        self.entry, self.mark, self.problem = entry, mark, problem
+        self.journal, self.siblings, self.hidden = journal, siblings, hidden
+
+
+#: By name; commit timestamps count from the start timestamp: +50 is the first that can be.
+CASES = {
+    "a sibling's shadow cell proves": Case((COMMITTED, 50), siblings=((0, 50),)),
+    "siblings at several checkpoints agree": Case((COMMITTED, 50), siblings=((0, 50), (3, 50), (49, 50))),
+    "a shadow cell outranks a mark": Case((COMMITTED, 50), mark=True, siblings=((0, 50),)),
+    "a shadow cell outranks journal and entry": Case((COMMITTED, 50), entry=50, journal=(50,), siblings=((7, 50),)),
+    "a shadow cell outranks a journaled mark": Case((COMMITTED, 50), journal=(None,), siblings=((0, 50),)),
+    "a shadow cell outranks a hidden row": Case((COMMITTED, 50), hidden=True, siblings=((0, 50),)),
+    "contradictory shadow cells": Case((UNDECIDED, None), siblings=((0, 50), (1, 100))),
+    "contradictory shadow cells beside an entry": Case((UNDECIDED, None), entry=50, siblings=((0, 50), (1, 100))),
+    "own-timestamp shadow cells prove nothing for others": Case(
+        (ABSENT, None), (UNDECIDED, None), siblings=((0, 0), (7, 7))
+    ),
+    "own-timestamp shadow cells beside a mark": Case((ABORTED, None), (UNDECIDED, None), mark=True, siblings=((0, 0),)),
+    "own-timestamp shadow cell beside a real one": Case((COMMITTED, 50), siblings=((0, 0), (1, 50))),
+    "the journal outranks a mark": Case((COMMITTED, 50), mark=True, journal=(50,)),
+    "the journal outranks a hidden row": Case((COMMITTED, 50), journal=(50,), hidden=True),
+    "a mark outranks an entry": Case((ABORTED, None), (UNDECIDED, None), mark=True, entry=50),
+    "a mark": Case((ABORTED, None), (UNDECIDED, None), mark=True),
+    "a mark before an older delete marker": Case((ABORTED, None), (UNDECIDED, None), mark=True, hidden=True),
+    "an entry": Case((COMMITTED, 50), entry=50),
+    "an entry outranks a journaled mark": Case((COMMITTED, 50), entry=50, journal=(None,)),
+    "a journaled mark": Case((ABORTED, None), (UNDECIDED, None), journal=(None,)),
+    "a journaled mark decides a hidden row": Case((ABORTED, None), (UNDECIDED, None), journal=(None,), hidden=True),
+    "a hidden row": Case((UNDECIDED, None), hidden=True),
+    "a fence": Case((UNDECIDED, None), entry=0),
+    "a fence with a mark": Case((UNDECIDED, None), entry=0, mark=True),
+    "a row of unknown form": Case((UNDECIDED, None), problem="unknown column"),
+    "a row of unknown form with an entry": Case((UNDECIDED, None), entry=50, problem="unknown column"),
+    "a row of unknown form with a mark": Case((UNDECIDED, None), mark=True, problem="mark with value"),
+    "nothing": Case((ABSENT, None), (UNDECIDED, None)),
+}
+START = {name: 1000 * (n + 1) for n, name in enumerate(CASES)}
+
+
+def frames(spark: SparkSession) -> dict[str, DataFrame]:
+    known = [(START[name], case) for name, case in CASES.items()]
+    entries = [
+        (b"", t, None if c.entry is None else t + c.entry, c.mark, c.problem, c.entry == 0)
+        for t, c in known
+        if c.entry is not None or c.mark or c.problem
+    ]
+    stray = [(b"", 77_000, 77_100, False, None, False), (b"", None, None, False, "row key", False)]
+    return {
+        "starts": spark.createDataFrame([(t,) for t, _ in known] * 2, "start_ts bigint"),
+        "entries": spark.createDataFrame(entries + stray, ENTRIES),
+        "journal": spark.createDataFrame(
+            [(t, None if c.journal[0] is None else t + c.journal[0]) for t, c in known if c.journal] + [(78_000, None)],
+            "start_ts bigint, commit_ts bigint",
+        ),
+        "siblings": spark.createDataFrame(
+            [(t, t + k, t + tc) for t, c in known for k, tc in c.siblings],
+            "start_ts bigint, timestamp bigint, commit_ts bigint",
+        ),
+        "hidden": spark.createDataFrame([(t,) for t, c in known if c.hidden], "start_ts bigint"),
+    }
+
+
+@pytest.fixture(scope="module")
+def verdicts(spark: SparkSession) -> dict[bool, dict[int, Row]]:
+    """The verdicts on all cases, by start timestamp, for a run that sees every table (False) and for a blind one (True)."""
+    given = frames(spark)
+    found = {}
+    for blind in (False, True):
+        rows = rules.verdicts(**given, blind=blind).collect()
+        assert len(rows) == len(CASES), "one row a transaction, and none for transactions that nobody asked about"
+        found[blind] = {r.start_ts: r for r in rows}
+    return found
+
+
+@pytest.mark.parametrize("blind", [False, True], ids=["seeing", "blind"])
+@pytest.mark.parametrize("name", CASES)
+def test_verdicts(verdicts: dict[bool, dict[int, Row]], name: str, blind: bool) -> None:
+    """Proof is looked for in the order shadow cell, journal, mark, entry, nothing; a blind run decides by proof alone."""
+    case, found = CASES[name], verdicts[blind][START[name]]
+    verdict, tc = case.when_blind if blind else case.expected
+    assert (found.verdict, found.tc) == (verdict, None if tc is None else START[name] + tc)
+    assert found.marked is case.mark
+    assert (found.why is not None) == (verdict == UNDECIDED)
+
+
+def test_entry_of_an_odd_start_leaves_its_transaction_undecided(spark: SparkSession) -> None:
+    """A row whose start is no multiple of 50 may prove the cells of its base: they are undecided, never absent."""
+    given = {name: frame.limit(0) for name, frame in frames(spark).items()}
+    given["starts"] = spark.createDataFrame([(1000,)], "start_ts bigint")
+    problem = "start timestamp 1003 is no multiple of 50"
+    given["entries"] = spark.createDataFrame([(b"", 1003, 1050, False, problem, False)], ENTRIES)
+    [found] = rules.verdicts(**given, blind=False).collect()
+    assert found.verdict == UNDECIDED
+
+
+# -- cells
+
+T = 1_700_000_000 * 10**9
+TC = T + 50
+#: Verdicts by start timestamp: tc, marked.
+KNOWN = {
+    T: (COMMITTED, TC, None, False),
+    T + 100: (ABORTED, None, None, True),
+    T + 200: (ABSENT, None, None, False),
+    T + 300: (UNDECIDED, None, "for a reason", False),
+    T + 400: (COMMITTED, T + 400, None, False),
+    T + 500: (COMMITTED, T + 600, None, True),
+    T + 700: (COMMITTED, T + 749, None, False),
+    50: (ABSENT, None, None, False),
+    1_769_824_800_000: (ABSENT, None, None, False),
+    10**17: (ABSENT, None, None, False),
+    10**17 - 50: (ABSENT, None, None, False),
+    100: (COMMITTED, 150, None, False),
+}
+COLUMNS = (
+    "region string, row binary, family binary, qualifier binary, timestamp bigint, start_ts bigint, commit_ts bigint, "
+    "kind string, value binary, problem string"
+)
+
+#: timestamp, own shadow cell, kind, problem -> action, tc, part of why; for a world clock's oracle
+Suspect = tuple[int, int | None, str, str | None]
+WORLD: dict[str, tuple[Suspect, tuple[str, int | None, str | None]]] = {
+    "committed": ((T, None, "put", None), (HEAL, TC, None)),
+    "committed, last checkpoint": ((T + 49, None, "put", None), (HEAL, TC, None)),
+    "committed tombstone": ((T + 1, None, "tombstone", None), (HEAL, TC, None)),
+    "committed family tombstone": ((T + 2, None, "family_tombstone", None), (HEAL, TC, None)),
+    "aborted": ((T + 100, None, "put", None), (DELETE, None, None)),
+    "aborted checkpoint": ((T + 149, None, "tombstone", None), (DELETE, None, None)),
+    "absent": ((T + 200, None, "family_tombstone", None), (DELETE, None, None)),
+    "undecided": ((T + 300, None, "put", None), (STOP, None, "for a reason")),
+    "nothing known": ((T + 350, None, "put", None), (STOP, None, "nothing is known")),
+    "own shadow cell, same commit": ((T + 3, TC, "put", None), (HEAL, TC, None)),
+    "own shadow cell, other commit": ((T + 4, TC + 50, "put", None), (STOP, None, "differ")),
+    "own shadow cell outranks a mark": ((T + 101, T + 150, "put", None), (HEAL, T + 150, None)),
+    "own shadow cell, absent": ((T + 201, T + 250, "put", None), (HEAL, T + 250, None)),
+    "own shadow cell, undecided": ((T + 301, T + 350, "put", None), (HEAL, T + 350, None)),
+    "own shadow cell, nothing known": ((T + 351, T + 400, "put", None), (HEAL, T + 400, None)),
+    "own timestamp proves itself": ((T + 5, T + 5, "put", None), (SKIP, None, "committed")),
+    "own timestamp proves itself though aborted": ((T + 102, T + 102, "put", None), (SKIP, None, "committed")),
+    "own timestamp proves itself, nothing known": ((T + 352, T + 352, "put", None), (SKIP, None, "committed")),
+    "committed at its start": ((T + 400, None, "put", None), (STOP, None, "commit before the start")),
+    "committed between its checkpoints": ((T + 700, None, "put", None), (STOP, None, "commit before the start")),
+    "committed though marked": ((T + 500, None, "put", None), (HEAL, T + 600, None)),
+    "shadow cell without data": ((T, TC, "shadow", None), (SKIP, None, "shadow cell without data")),
+    "unknown form": ((T, None, "unknown", "shadow cell of 3 bytes"), (STOP, None, "shadow cell of 3 bytes")),
+    "unknown kind": ((T, None, "delete", None), (STOP, None, "unknown kind delete")),
+    "foreign milliseconds": ((1_769_824_800_001, None, "put", None), (SKIP, None, "written by no oracle")),
+    "foreign small number": ((51, None, "put", None), (SKIP, None, "written by no oracle")),
+    "foreign though committed by the number": ((100, None, "put", None), (SKIP, None, "written by no oracle")),
+    "foreign, just below the world clock": ((10**17 - 1, None, "put", None), (SKIP, None, "written by no oracle")),
+    "first of the world clock": ((10**17, None, "put", None), (DELETE, None, None)),
+}
+#: The same for a counter: small numbers are its own.
+COUNTER: dict[str, tuple[Suspect, tuple[str, int | None, str | None]]] = {
+    "small number": ((51, None, "put", None), (DELETE, None, None)),
+    "small number committed": ((100, None, "put", None), (HEAL, 150, None)),
+    "below the first timestamp of any oracle": ((7, None, "put", None), (SKIP, None, "written by no oracle")),
+}
+
+
+def actions(spark: SparkSession, cases: dict[str, Any], world_clock: bool) -> dict[str, Row]:
+    """What becomes of each case's cell; the case's name is the cell's row."""
+    known = dict(KNOWN) if world_clock else {**KNOWN, 0: (ABSENT, None, None, False)}
+    cells = [
+        ("r", bytearray(name.encode()), b"f", b"q", ts, ts - ts % 50, own, kind, b"v", problem)
+        for name, ((ts, own, kind, problem), _) in cases.items()
+    ]
+    suspects = spark.createDataFrame(cells, COLUMNS)
+    frame = spark.createDataFrame(
+        [(t, *said) for t, said in known.items()],
+        "start_ts bigint, verdict string, tc bigint, why string, marked boolean",
+    )
+    found = rules.cell_actions(suspects, frame, world_clock)
+    assert set(suspects.columns) < set(found.columns)
+    rows = {bytes(r.row).decode(): r for r in found.collect()}
+    assert len(rows) == len(cases)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def world(spark: SparkSession) -> dict[str, Row]:
+    """What a run under a world clock does with every case."""
+    return actions(spark, WORLD, world_clock=True)
+
+
+@pytest.fixture(scope="module")
+def counter(spark: SparkSession) -> dict[str, Row]:
+    """What a run under a counting oracle does with every case."""
+    return actions(spark, COUNTER, world_clock=False)
+
+
+def check(row: Row, expected: tuple[str, int | None, str | None]) -> None:
+    action, tc, why = expected
+    assert (row.action, row.tc) == (action, tc)
+    assert (row.why is None) == (why is None)
+    assert why is None or why in row.why
+
+
+@pytest.mark.parametrize("name", WORLD)
+def test_cells_under_a_world_clock(world: dict[str, Row], name: str) -> None:
+    """A cell is healed by proof, deleted without any, left alone if it is no transaction's, and stops its range if unknown."""
+    check(world[name], WORLD[name][1])
+
+
+@pytest.mark.parametrize("name", COUNTER)
+def test_cells_under_a_counter(counter: dict[str, Row], name: str) -> None:
+    """Under a counting oracle small numbers are timestamps like others, but none is below its first, 50."""
+    check(counter[name], COUNTER[name][1])
+
+
+def test_marks_are_told(world: dict[str, Row]) -> None:
+    """Each cell says whether its transaction bears a mark; without a verdict it bears none."""
+    assert {name for name, r in world.items() if r.marked} == {
+        name for name, ((ts, *_), _) in WORLD.items() if KNOWN.get(ts - ts % 50, (None,) * 4)[3]
+    }
+    assert world["nothing known"].marked is False
+
+
+# -- marks to put and to take back
+
+
+def work(plan: DataFrame) -> Work:
+    entry = Entry("t", Kind.TRANSACTIONAL, True, frozenset({"f"}))
+    state = TableState("t", 1, Incarnation.unseen(), ())
+    return Work(entry, TableReport("t"), True, [], state, [], [], plan=plan)
+
+
+@pytest.fixture(scope="module")
+def plan(spark: SparkSession) -> DataFrame:
+    """One cell without shadow cell of every case of a transaction."""
+    known = rules.verdicts(**frames(spark), blind=False)
+    cells = [("r", b"r", b"f", b"q", t, t, None, "put", b"v", None) for t in START.values()]
+    return rules.cell_actions(spark.createDataFrame(cells, COLUMNS), known, False).localCheckpoint()
+
+
+def names(frame: DataFrame) -> set[str]:
+    by_start = {t: name for name, t in START.items()}
+    return {by_start[r.start_ts] for r in frame.collect()}
+
+
+def test_marks_are_put_where_nothing_decides(plan: DataFrame) -> None:
+    """A mark is put for what is absent alone: where one is there or was journaled, it could not be read back and need not be."""
+    expected = {name for name, case in CASES.items() if case.expected[0] == ABSENT}
+    assert names(orphans._marks(work(plan))) == expected
+
+
+def test_marks_of_committed_transactions_are_taken_back(plan: DataFrame) -> None:
+    """A mark is wrong where its transaction is committed, and only there."""
+    expected = {name for name, case in CASES.items() if case.expected[0] == COMMITTED and case.mark}
+    assert names(orphans._wrong_marks(work(plan))) == expected
+
+
+def test_every_delete_is_of_an_abort_or_an_absence(plan: DataFrame) -> None:
+    """No cell is deleted on any other verdict, and every cell of the plan has an action."""
+    found = plan.where(F.col("action") == DELETE).select("start_ts")
+    assert names(found) == {name for name, case in CASES.items() if case.expected[0] in (ABORTED, ABSENT)}
+    assert plan.where(F.col("action").isNull()).isEmpty()
