@@ -14,7 +14,9 @@ from rich.console import Console
 from lowtide import __version__
 from lowtide.cli.tables import print_runs, print_tables
 from lowtide.config import Config, load
+from lowtide.demo.cli import demo
 from lowtide.gateway import connect
+from lowtide.report.cli import report
 from lowtide.stack.cli import app as stack_app
 from lowtide.state import StateStore
 from lowtide.submit import command
@@ -23,6 +25,8 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Ma
 app.add_typer(stack_app, name="stack")
 state_app = typer.Typer(no_args_is_help=True, help="Lowtide's own records.")
 app.add_typer(state_app, name="state")
+app.command()(demo)
+app.command()(report)
 
 console = Console()
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
 
 from lowtide.airflowctl import LocalAirflow, Run
 from lowtide.config import Config
 from lowtide.demo.settings import DemoError
 from lowtide.gateway import connect
-from lowtide.report import JobRun
+from lowtide.report import Day, JobRun
 from lowtide.report.observe import job_run
 from lowtide.state import StateStore
 
@@ -29,13 +28,14 @@ class Backfill:
     airflow: LocalAirflow
     config: Config
     runs: list[Run]
+    days: Sequence[Day]
     done: list[JobRun] = field(default_factory=list)
 
     @classmethod
-    def create(cls, airflow: LocalAirflow, config: Config, first: date, last: date) -> Backfill:
-        """``airflow backfill create`` from *first* to *last*, both inclusive. Two days at a time: while one has the
-        pool's only slot, the other chooses its tables."""
-        return cls(airflow, config, airflow.dags.backfill("orphan_cleanup", first, last, max_active_runs=2))
+    def create(cls, airflow: LocalAirflow, config: Config, days: Sequence[Day]) -> Backfill:
+        """``airflow backfill create`` over *days*, two at a time: while one has the pool's only slot, the other chooses its tables."""
+        runs = airflow.dags.backfill("orphan_cleanup", days[0].date, days[-1].date, max_active_runs=2)
+        return cls(airflow, config, runs, days)
 
     def follow(self, tell: Tell) -> None:
         """Wait until every day is over, and tell of each as it ends.
@@ -44,16 +44,11 @@ class Backfill:
             DemoError: a day failed, or it takes longer than half an hour.
         """
         for run in _follow(self.airflow, self.runs):
-            jobs = _jobs_of(self.config, run)
+            jobs = _jobs_of(self.config, run, self.days)
             self.done = sorted([*self.done, *jobs], key=lambda job: (str(job.day), job.started))
-            tell(
-                f"{len(self._days_over)} of {len(self.runs)}  {_day(run):%a %d %b}: {_told(jobs)}, Airflow says {run.state}"
-            )
+            day = f"{run.logical_date:%A, %d %B}" if run.logical_date else run.run_id
+            tell(f"{day}: {_told(jobs)}, Airflow says {run.state}")
             _check(run, jobs, self.airflow)
-
-    @property
-    def _days_over(self) -> set[date | None]:
-        return {job.day for job in self.done}
 
 
 def run_dag(airflow: LocalAirflow, config: Config, dag_id: str, day: date, tell: Tell) -> list[JobRun]:
@@ -77,7 +72,7 @@ def run_dag(airflow: LocalAirflow, config: Config, dag_id: str, day: date, tell:
     return jobs
 
 
-def _follow(airflow: LocalAirflow, runs: list[Run]) -> Any:
+def _follow(airflow: LocalAirflow, runs: list[Run]) -> Iterator[Run]:
     """Each of *runs* when it is over, in the order in which they end."""
     waiting = {run.run_id: run for run in runs}
     deadline = clock.monotonic() + _PATIENCE_SECONDS
@@ -93,11 +88,11 @@ def _follow(airflow: LocalAirflow, runs: list[Run]) -> Any:
                 yield now
 
 
-def _jobs_of(config: Config, run: Run) -> list[JobRun]:
+def _jobs_of(config: Config, run: Run, days: Sequence[Day] = ()) -> list[JobRun]:
     """The job runs that a DAG run started, oldest first: a retry has one for each try."""
     with connect(config.hbase.thrift) as connection:
         summaries = StateStore(connection, config.state.table).runs(job=run.dag_id)
-    return [job_run(s) for s in reversed(summaries) if s["context"].get("run_id") == run.run_id]
+    return [job_run(s, days) for s in reversed(summaries) if s["context"].get("run_id") == run.run_id]
 
 
 def _check(run: Run, jobs: list[JobRun], airflow: LocalAirflow) -> None:
@@ -114,10 +109,3 @@ def _told(jobs: list[JobRun]) -> str:
     sums = {name: sum(getattr(job, name) for job in jobs) for name in ("healed", "deleted", "marked", "pruned")}
     done = ", ".join(f"{number:,} {name}" for name, number in sums.items() if number) or "nothing to do"
     return f"{done} ({sum(job.seconds for job in jobs):.0f} s of Spark)"
-
-
-def _day(run: Run) -> date:
-    if run.logical_date is None:
-        msg = f"Airflow's run {run.run_id} has no date, though a backfill made it"
-        raise DemoError(msg)
-    return run.logical_date.date()

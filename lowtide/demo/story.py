@@ -69,7 +69,7 @@ class _Story:
             after=after,
             before=before,
             days=days,
-            runs=self._runs(),
+            runs=self._runs(days),
             check=check,
             check_before=check_before,
             workload=_workload(settings.seed, made.model),
@@ -165,7 +165,7 @@ class _Story:
     def _clean(self, airflow: LocalAirflow, days: Sequence[values.Day]) -> None:
         first, last = days[0].date, days[-1].date
         with self.screen.step(f"airflow backfill create: orphan_cleanup, {first} to {last}") as tell:
-            backfill = Backfill.create(airflow, load(self.settings.config_file), first, last)
+            backfill = Backfill.create(airflow, load(self.settings.config_file), days)
             backfill.follow(tell)
         self.screen.show(terminal.runs(backfill.done))
         with self.screen.step("Airflow: watermark_collection, then commit_table_pruning") as tell:
@@ -178,12 +178,12 @@ class _Story:
 
     # -- telling
 
-    def _runs(self) -> tuple[values.JobRun, ...]:
+    def _runs(self, days: Sequence[values.Day]) -> tuple[values.JobRun, ...]:
         """Every run that the state table knows, oldest first."""
         config = load(self.settings.config_file)
         with connect(config.hbase.thrift) as connection:
             summaries = StateStore(connection, config.state.table).runs()
-        return tuple(observe.job_run(summary) for summary in reversed(summaries))
+        return tuple(observe.job_run(summary, days) for summary in reversed(summaries))
 
     def _commands(self, airflow: LocalAirflow) -> tuple[tuple[str, str], ...]:
         config = self.settings.config_file

@@ -39,7 +39,7 @@ def report(
         told = last_days(clock_of(state, seen.low_watermark), now.date(), days)
         if commit_table:
             seen = replace(seen, commit_table=commit_rows(connection, settings, told))
-        done = tuple(job_run(summary) for summary in state.runs(runs)) if runs else ()
+        done = tuple(job_run(summary, told) for summary in state.runs(runs)) if runs else ()
     found = Report("The store as it is now", now, seen, days=told, runs=done)
     out.write_text(render(found), "utf-8")
     print_report(console, found)

@@ -5,7 +5,6 @@ Only :func:`commit_rows` reads more than a few rows: it goes through the whole c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -19,8 +18,6 @@ from lowtide.keyranges import KeyRange
 from lowtide.report.observation import CommitRows, Day, JobRun, Leftovers, Observation, RegionMark, by_day
 from lowtide.state import StateStore
 
-#: Airflow names the runs of a backfill after their day.
-_BACKFILLED = re.compile(r"backfill__(\d{4}-\d\d-\d\d)")
 _FIRST_ROW = b"\x00"
 #: No start timestamp's row begins higher: the first byte is a bucket of 0 to 15.
 _AFTER_LAST_ROW = b"\x10"
@@ -88,10 +85,9 @@ def leftovers(summary: Mapping[str, Any]) -> tuple[Leftovers, ...]:
     )
 
 
-def job_run(summary: Mapping[str, Any]) -> JobRun:
-    """A run from its summary."""
+def job_run(summary: Mapping[str, Any], days: Sequence[Day] = ()) -> JobRun:
+    """A run from its summary. An orphan cleanup whose intervals lie within one of *days* was for that day."""
     totals = summary["totals"]
-    backfilled = _BACKFILLED.match(summary["context"].get("run_id", ""))
     return JobRun(
         job=summary["job"],
         run=summary["run"],
@@ -99,13 +95,21 @@ def job_run(summary: Mapping[str, Any]) -> JobRun:
         seconds=summary["seconds"],
         execute=summary["execute"],
         state=summary["state"],
-        day=date.fromisoformat(backfilled[1]) if backfilled else None,
+        day=_single_day(summary, days),
         healed=totals["healed"],
         deleted=totals["deleted"],
         marked=totals["marked"],
         pruned=totals["pruned"],
         problems=(*summary["problems"], *(f"{t['table']}: {p}" for t in summary["tables"] for p in t["problems"])),
     )
+
+
+def _single_day(summary: Mapping[str, Any], days: Sequence[Day]) -> date | None:
+    intervals = [interval for table in summary["tables"] for interval in table["intervals"]]
+    if summary["job"] != "orphan_cleanup" or not intervals:
+        return None
+    start, end = min(a for a, _ in intervals), max(b for _, b in intervals)
+    return next((day.date for day in days if day.from_ts <= start and end <= day.to_ts), None)
 
 
 def last_days(clock: Clock, today: date, count: int) -> tuple[Day, ...]:

@@ -240,18 +240,19 @@ def test_a_day_ends_before_the_next_begins():
 
 
 def test_a_run_is_read_from_its_summary():
-    """A backfilled run's day comes from Airflow's name of it; its counts and problems from the tables."""
+    """Counts and problems come from the tables; the day is the one that holds all intervals, none where no single one does."""
     table = TableReport(
         "orders", Counts(candidates=9, healed=4, deleted=3, marked=2, cells_read=77), problems=["broken"]
     )
     summary = Summary("orphan_cleanup", "r-1", True, started=1_769_824_800_000, seconds=12.5, tables=[table])
-    summary.context["run_id"] = "backfill__2026-01-29T00:00:00+00:00"
-    run = observe.job_run(summary.to_json())
+    table.intervals = [(0, 1000)]
+    run = observe.job_run(summary.to_json(), DAYS)
     assert (run.day, run.healed, run.deleted, run.marked, run.state) == (date(2026, 1, 29), 4, 3, 2, "failed")
     assert run.problems == ("orders: broken",)
     assert run.started == datetime(2026, 1, 31, 2, 0, tzinfo=UTC)
-    summary.context["run_id"] = "manual__2026-01-29T00:00:00+00:00"
-    assert observe.job_run(summary.to_json()).day is None
+    for intervals, day in (([(1000, 1800), (2000, 2500)], date(2026, 1, 30)), ([(950, 1050)], None), ([], None)):
+        table.intervals = intervals
+        assert observe.job_run(summary.to_json(), DAYS).day == day
 
 
 def test_leftovers_are_what_a_dry_run_plans():
