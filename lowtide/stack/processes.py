@@ -74,7 +74,9 @@ def start_time(pid: int) -> str | None:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if fields[0] in "ZX" else f"{boot}:{fields[19]}"
+    # The first thread of a killed process is dead before the others, which still hold its ports.
+    dead = fields[0] in "ZX" and int(fields[17]) <= 1
+    return None if dead else f"{boot}:{fields[19]}"
 
 
 def spawn(command: Sequence[str], output: Path, folder: Path) -> Process:

@@ -26,7 +26,7 @@ _PROBES = {
     "thrift": probes.thrift_answers,
     "tso": probes.oracle_answers,
 }
-_BOOT_SECONDS = 180
+_BOOT_SECONDS = 300
 #: HBase flushes its regions when it is told to end.
 _END_SECONDS = {"hbase": 60, "thrift": 5, "tso": 5}
 
@@ -177,7 +177,7 @@ class Stack:
         config = self.config
         return {
             "hbase": self.java_command(
-                "org.apache.hadoop.hbase.master.HMaster",
+                "lowtide.store.Database",
                 f"--localRegionServers={config.region_servers}",
                 "start",
                 heap=config.hbase_heap,
