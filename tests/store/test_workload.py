@@ -192,7 +192,7 @@ def left_by(
     return Remains(transaction, cells, len(shadows), wrong, entry)
 
 
-#: crash point: (cells, shadow cells, commit entry, invalidation mark, committed); ``reference/omid.md`` 2.4.
+#: crash point: (cells, shadow cells, commit entry, invalidation mark, committed).
 EXPECTED = {
     0: ("none", "none", False, False, False),
     1: ("all", "none", False, False, False),
