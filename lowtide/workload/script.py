@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-#: The crash points of Omid's commit protocol that one machine can produce (3 and 11 to 14 need the oracle to die or its low-latency mode).
+#: The crash points of Omid's commit protocol that a client alone can produce. The others (3, 11 to 14) need the oracle to
+#: die or its low-latency mode.
 #:
 #: 0: nothing was sent. 1: some puts were sent, no commit. 2: the oracle refused, the client died while it cleaned up.
 #: 4: the commit entry is there, no shadow cell. 5: half of the shadow cells. 6: all of them, the entry is left.
