@@ -176,6 +176,7 @@ public final class Admin {
             throw new IllegalArgumentException("Folder " + path + " is no scratch folder: those lie in " + scratch
                     + ".");
         }
+        RestoredSnapshot.forget(files.makeQualified(folder), files);
         files.delete(folder, true);
         if (files.exists(scratch) && files.listStatus(scratch).length == 0) {
             files.delete(scratch, false);

@@ -1,5 +1,7 @@
 package lowtide.connector;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
@@ -8,7 +10,10 @@ import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The data source {@code lowtide}. The schema follows from the option {@code view}; nothing is asked of HBase yet. */
+/**
+ * The data source {@code lowtide}. The schema follows from the option {@code view}. That the table is there is seen
+ * when the DataFrame is made, rather than when it is read.
+ */
 public final class LowtideSource implements TableProvider, DataSourceRegister {
     @Override
     public String shortName() {
@@ -22,6 +27,14 @@ public final class LowtideSource implements TableProvider, DataSourceRegister {
 
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
-        return new LowtideTable(new Options(properties));
+        Options options = new Options(properties);
+        if (options.view.needsTable() && !options.readsSnapshot) {
+            try {
+                Planner.knownTable(Connections.get(options.hbase), options.tableName());
+            } catch (IOException e) {
+                throw new UncheckedIOException("Cannot reach table " + options.table + ": " + e.getMessage(), e);
+            }
+        }
+        return new LowtideTable(options);
     }
 }

@@ -80,6 +80,18 @@ final class RestoredSnapshot {
         }
     }
 
+    /** Forgets what was restored into a folder that is about to go. */
+    static void forget(Path restoreDir, FileSystem files) {
+        synchronized (MADE) {
+            for (RestoredSnapshot made : List.copyOf(MADE.values())) {
+                if (made.folder.getParent().equals(restoreDir)) {
+                    files.cancelDeleteOnExit(made.folder);
+                    MADE.values().remove(made);
+                }
+            }
+        }
+    }
+
     /** HBase's root folder, which has to be configured: its default is never the cluster's. */
     static Path root(Configuration configuration) throws IOException {
         String[] sources = configuration.getPropertySources(HConstants.HBASE_DIR);

@@ -327,7 +327,8 @@ final class VersionReader implements RowReader {
      * <p>A version is hidden by the higher versions of its column, and by a family tombstone whose commit timestamp is
      * not below its own timestamp. The reader uses, of the family tombstones in its snapshot, the highest one only
      * ({@code SnapshotFilterImpl.buildFamilyDeletionCache}), so one that commits after a higher one hides nothing.
-     * Puts under the empty qualifier are a column beside the family tombstones.
+     * Puts under the empty qualifier are a column beside the family tombstones; only those above it are known when such
+     * a put is shown, so it may count as not hidden where it is.
      */
     private long hidden(byte[] array, int offset, int length, long at, long proof, boolean familyTombstone) {
         if (familyTombstone) {

@@ -65,6 +65,11 @@ enum View {
         return this == VERSIONS || this == CELLS;
     }
 
+    /** Whether it is of one table. */
+    boolean needsTable() {
+        return showsCells() || this == REGIONS;
+    }
+
     private static DataType texts() {
         return DataTypes.createMapType(DataTypes.StringType, DataTypes.StringType, false);
     }
