@@ -18,8 +18,6 @@ def check_budget(table: str, planned: int, examined: int, budget: Budget) -> Non
     Raises:
         BudgetError: the plan removes more rows, or a larger share of what was examined, than allowed.
     """
-    if planned <= budget.always:
-        return
     if planned > budget.rows:
         msg = (
             f"the plan removes {planned} cells of {table}, the budget allows {budget.rows}; "
@@ -27,7 +25,7 @@ def check_budget(table: str, planned: int, examined: int, budget: Budget) -> Non
         )
         raise BudgetError(msg)
     share = planned / max(examined, 1)
-    if share > budget.share:
+    if share > budget.share and planned > budget.always:
         msg = (
             f"the plan removes {share:.0%} of the cells examined in {table} ({planned} of {examined}), "
             f"the budget allows {budget.share:.0%}; look at the dry run, then give --budget-share {min(share + 0.01, 1):.2f} or set budget.share"

@@ -116,6 +116,7 @@ class RegionMark:
     region: str
     keys: KeyRange
     watermark: int
+    store_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lowtide.durations import parse_duration
 from lowtide.errors import UsageError
@@ -71,7 +81,7 @@ class Omid(_Section):
     #: True where the oracle runs with ``lowLatency``: invalidation marks are then never pruned.
     low_latency: bool = False
     #: Addresses of the oracle, host:port; a run that acts is refused while none answers. Empty: not checked.
-    oracle: list[str] = ["127.0.0.1:24758"]
+    oracle: list[Annotated[str, Field(pattern=r"^[^:\s]+:\d{1,5}$")]] = ["127.0.0.1:24758"]
 
 
 class State(_Section):
@@ -102,7 +112,7 @@ class Budget(_Section):
     rows: PositiveInt = 10_000_000
     #: Share of the cells examined.
     share: float = Field(0.5, gt=0, le=1)
-    #: Plans of at most this many deletions are never out of proportion.
+    #: Up to this many deletions the share is not looked at: small tables have large shares.
     always: NonNegativeInt = 10_000
 
 
@@ -148,15 +158,37 @@ class Config(_Section):
     #: Settings by table, merged over ``defaults``.
     tables: dict[str, dict[str, Any]] = {}
 
-    def model_post_init(self, _context: object) -> None:
+    @model_validator(mode="after")
+    def _check_tables(self) -> Config:
         """Check every table's settings at once, so that a bad one is named before anything runs."""
+        problems: list[InitErrorDetails] = []
         for name in self.tables:
-            self.table(name)
+            try:
+                self.table(name)
+            except ValidationError as error:
+                for problem in error.errors():
+                    kind = PydanticCustomError("setting", "{text}", {"text": problem["msg"]})
+                    where = ("tables", name, *problem["loc"])
+                    problems.append(
+                        InitErrorDetails(
+                            type="extra_forbidden" if problem["type"] == "extra_forbidden" else kind,
+                            loc=where,
+                            input=problem["input"],
+                        )
+                    )
+        if problems:
+            raise ValidationError.from_exception_data("Config", problems)
+        return self
 
     def table(self, name: str) -> TableDefaults:
         """The settings of table *name*: its own over the defaults."""
-        merged = self.defaults.model_dump() | self.tables.get(name, {})
-        return TableDefaults.model_validate(merged)
+        return TableDefaults.model_validate(_merged(self.defaults.model_dump(), self.tables.get(name, {})))
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """*over* laid upon *base*, section by section."""
+    both = {k: _merged(base[k], v) for k, v in over.items() if isinstance(v, dict) and isinstance(base.get(k), dict)}
+    return base | over | both
 
 
 def load(path: Path | None = None) -> Config:

@@ -24,7 +24,11 @@ def parse_duration(value: object) -> timedelta:
     if not parts or _DURATION.sub("", text).strip():
         msg = f"a duration such as 30s, 15m, 24h, 7d or 1d12h is expected, found {text!r}"
         raise ValueError(msg)
-    return sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
+    try:
+        return sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
+    except OverflowError:
+        msg = f"a duration of less than some million years is expected, found {text!r}"
+        raise ValueError(msg) from None
 
 
 def parse_time(text: str, what: str = "time") -> datetime:

@@ -31,7 +31,7 @@ class Kind(StrEnum):
     TRANSACTIONAL = "transactional"
     #: Holds no transactional cells: configured so, or no mark and no shadow cell in the sample.
     PLAIN = "plain"
-    #: No mark, yet shadow cells: nothing is touched, and the prune bound is 0 until the configuration says what it is.
+    #: No mark, yet shadow cells, or disabled so that none can be looked for: nothing is touched, and the prune bound is 0 until the configuration says what it is.
     UNMARKED = "unmarked"
 
 
@@ -77,18 +77,17 @@ def marked_families(descriptor: Descriptor) -> tuple[frozenset[str], str]:
     return frozenset(), ""
 
 
-def classify(descriptor: Descriptor, configured: Kind | None, shadowed: frozenset[str], size: int = 0) -> Entry:
+def classify(descriptor: Descriptor, configured: Kind | None, shadowed: frozenset[str]) -> Entry:
     """What a table is.
 
     Args:
         descriptor: as HBase tells it.
         configured: what the configuration says of this table, which outranks the rest; None where it is silent.
         shadowed: families in which the sample met shadow cells; only asked for families without a mark.
-        size: bytes of its store files.
     """
     families, mark = marked_families(descriptor)
     if configured is Kind.PLAIN:
-        return Entry(descriptor.table, Kind.PLAIN, descriptor.enabled, mark="configuration", bytes=size)
+        return Entry(descriptor.table, Kind.PLAIN, descriptor.enabled, mark="configuration")
     if configured is Kind.TRANSACTIONAL:
         return Entry(
             descriptor.table,
@@ -96,8 +95,8 @@ def classify(descriptor: Descriptor, configured: Kind | None, shadowed: frozense
             descriptor.enabled,
             families=frozenset(descriptor.families),
             mark=mark or "configuration",
-            bytes=size,
         )
-    unmarked = shadowed - families
+    # A disabled table cannot be sampled, so it may hold anything.
+    unmarked = shadowed - families if descriptor.enabled else frozenset(descriptor.families) - families
     kind = Kind.TRANSACTIONAL if families else Kind.UNMARKED if unmarked else Kind.PLAIN
-    return Entry(descriptor.table, kind, descriptor.enabled, families, unmarked, mark, size)
+    return Entry(descriptor.table, kind, descriptor.enabled, families, unmarked, mark)

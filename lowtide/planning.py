@@ -73,7 +73,7 @@ def plan_ranges(
     to_ts = after(low_watermark)
     if request.end is not None:
         to_ts = min(to_ts, clock.timestamp(request.end))
-    asked_from = None if request.start is None else clock.timestamp(request.start)
+    asked_from = None if request.start is None else max(0, clock.timestamp(request.start))
     mine = [f for f in facts if f.run == request.run]
     ranges = []
     for region in regions:

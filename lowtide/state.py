@@ -84,10 +84,11 @@ class StateStore:
 
         For an oracle that was made anew: after it, everything is cleaned again from 0.
         """
-        for row, cells in list(self._scan(b"table/")):
-            epoch = int(cells.get(_EPOCH, b"0"))
-            self._table.put(row, {_EPOCH: str(epoch + 1).encode()})  # first, so that a run under way records nothing
-            self._table.delete(row, columns=[c for c in cells if c != _EPOCH])
+        for row, _ in list(self._scan(b"table/")):
+            taken = self.begin(row.removeprefix(b"table/").decode(), [])  # so that a run under way records nothing
+            unseen = Incarnation(taken.incarnation.number + 1, -1)
+            self._write_checked(taken, _INCARNATION, _dump(asdict(unseen)))
+            self._table.delete(row, columns=[_fact_column(f.keys) for f in taken.facts])
         for prefix in (b"oracle", b"clock/", b"bound/", b"watermarks/"):
             for row, _ in list(self._scan(prefix)):
                 self._table.delete(row)
@@ -158,7 +159,9 @@ class StateStore:
             new = str(state.epoch + 1).encode()
             if check_and_put(self._connection, self._name, _row(table), (_EPOCH, known), (_EPOCH, new)):
                 break
-        taken = replace(state, epoch=state.epoch + 1, incarnation=state.incarnation.advance(regions))
+        # Read again: whoever held the epoch before could record until now, and cannot any more.
+        state = replace(self.read(table), epoch=int(new))
+        taken = replace(state, incarnation=state.incarnation.advance(regions))
         if taken.incarnation != state.incarnation:
             self._write_checked(taken, _INCARNATION, _dump(asdict(taken.incarnation)))
         return taken
@@ -263,6 +266,14 @@ class StateStore:
             if len(found) >= limit:
                 break
         return found
+
+    def sweep(self, before: datetime) -> None:
+        """Drop runs, and bounds but the newest, that are older than *before*. A bound that old has passed every grace."""
+        for prefix, spare in ((b"run/", 0), (b"bound/", 1)):
+            for row, _ in list(self._scan(prefix))[spare:]:
+                at = _MAX_MILLIS - int(row.split(b"/")[1])
+                if at < millis(before):
+                    self._table.delete(row)
 
     # -- helpers
 

@@ -56,6 +56,9 @@ def job_conf(config: Config) -> dict[str, str]:
         # Off: a job's page helps nobody after its half minute, and its port would be one more to open.
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # By default a page is a 16th of a core's memory, and every operator takes one: plans of some thousand rows would
+        # fill a small driver.
+        "spark.buffer.pageSize": "1m",
         **config.spark.conf,
     }
 

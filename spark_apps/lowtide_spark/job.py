@@ -6,6 +6,7 @@ import argparse
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from pyspark.sql import functions as F
 from lowtide.clock import Clock, SampledClock, WorldClock, is_world
 from lowtide.config import Budget, Config, Mode, load
 from lowtide.durations import parse_duration, parse_time
-from lowtide.errors import GatewayError, LowtideError, TableError, UsageError
+from lowtide.errors import GatewayError, LowtideError, TableError, UsageError, WatermarkError
 from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
 from lowtide.gateway import connect, parse_low_watermark
 from lowtide.inventory import Entry, Kind
@@ -38,6 +39,8 @@ class Run:
     store: Store
     request: Request
     summary: Summary
+    #: When the low watermark was read: the oracle had given it out by then.
+    read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     _phase_started: float = field(default_factory=time.monotonic)
 
     @contextmanager
@@ -70,24 +73,45 @@ class Run:
 
         First of all reads: what is listed and read later can hold no commit at or below it that is not yet in the commit table.
         """
-        omid = self.config.omid
         self._check_oracle()
-        cells = self.store.cells(omid.commit_table).where(F.col("row") == bytearray(LOW_WATERMARK_ROW)).collect()
-        wanted = (omid.watermark_family.encode(), LOW_WATERMARK_QUALIFIER)
-        values = [bytes(c.value) for c in cells if (bytes(c.family), bytes(c.qualifier)) == wanted]
-        watermark = parse_low_watermark(values[0] if values else None, omid.commit_table)
+        watermark = self._stored_low_watermark()
         with self.state() as state:
             state.check_low_watermark(watermark)
             if self.options.execute or self.options.as_configured:
                 state.create()
                 state.record_low_watermark(watermark)
         self.summary.low_watermark = watermark
+        self.read_at = datetime.now(UTC)
         return watermark
+
+    def check_low_watermark_again(self) -> None:
+        """Before acting and before recording: the oracle may have been made anew, or the records reset, since the run began.
+
+        Raises:
+            WatermarkError: the low watermark, or the recorded one, is below the one that this run began with.
+        """
+        began = self.summary.low_watermark
+        current = self._stored_low_watermark()
+        with self.state() as state:
+            recorded = state.recorded_low_watermark()
+        if min(current, recorded) < began:
+            msg = (
+                f"since this run began with low watermark {began}, the oracle was made anew (it stores {current}) or the records "
+                f"were reset (they hold {recorded}); nothing more is done or recorded. Run again"
+            )
+            raise WatermarkError(msg)
+
+    def _stored_low_watermark(self) -> int:
+        omid = self.config.omid
+        cells = self.store.cells(omid.commit_table).where(F.col("row") == bytearray(LOW_WATERMARK_ROW)).collect()
+        wanted = (omid.watermark_family.encode(), LOW_WATERMARK_QUALIFIER)
+        values = [bytes(c.value) for c in cells if (bytes(c.family), bytes(c.qualifier)) == wanted]
+        return parse_low_watermark(values[0] if values else None, omid.commit_table)
 
     def _check_oracle(self) -> None:
         addresses = self.config.omid.oracle
         for address in addresses:
-            host, _, port = address.rpartition(":")
+            host, _, port = address.rpartition(":")  # the configuration has checked the form
             try:
                 socket.create_connection((host, int(port)), timeout=5).close()
             except OSError:
@@ -198,6 +222,12 @@ def run_job(job: str, body: Callable[[Run], None], argv: Sequence[str] | None = 
     except LowtideError as error:
         summary.problems.append(str(error))
         code = error.exit_code
+    except Exception as error:  # whatever it is, the run ends red, with its summary
+        traceback.print_exc()
+        summary.problems.append(
+            f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+        )
+        code = 1
     finally:
         summary.seconds = round(time.monotonic() - started, 2)
     if run is not None:

@@ -44,8 +44,8 @@ def commit_key(start_ts: Column) -> Column:
 
 
 def long_of(data: Column) -> Column:
-    """The non-negative number in eight big-endian bytes."""
-    return F.conv(F.hex(data), 16, 10).cast("bigint")
+    """The non-negative number in eight big-endian bytes; null beyond 63 bits."""
+    return F.conv(F.hex(data), 16, 10).try_cast("bigint")
 
 
 def bytes_of(number: Column) -> Column:
@@ -83,13 +83,13 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
     """
     row, qualifier, value = F.col("row"), F.col("qualifier"), F.col("value")
     start = long_of(F.substring(row, 2, 8))
-    is_key = (F.length(row) == 9) & (_byte(row, F.lit(0)) == start.bitwiseAND(15))
+    is_key = F.coalesce((F.length(row) == 9) & (_byte(row, F.lit(0)) == start.bitwiseAND(15)), F.lit(False))
     is_commit = (F.col("family") == family.encode()) & (qualifier == COMMIT_QUALIFIER)
     is_mark = (F.col("family") == family.encode()) & (qualifier == INVALID_QUALIFIER)
     delta = F.when(is_commit, varint_of(value))
     problem = (
         F.when(~is_key, F.concat(F.lit("row key "), F.hex(row), F.lit(" is no transaction's")))
-        .when(is_commit & delta.isNull(), F.concat(F.lit("commit entry with value "), F.hex(value)))
+        .when(is_commit & F.try_add(start, delta).isNull(), F.concat(F.lit("commit entry with value "), F.hex(value)))
         .when(is_mark & (value != INVALID_VALUE), F.concat(F.lit("invalidation mark with value "), F.hex(value)))
         .when(
             ~is_commit & ~is_mark,
@@ -99,7 +99,7 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
     decoded = cells.where((F.col("kind") == "put") & (row != LOW_WATERMARK_ROW)).select(
         row,
         F.when(is_key, start).alias("start_ts"),
-        (start + delta).alias("commit_ts"),
+        F.try_add(start, delta).alias("commit_ts"),
         is_mark.alias("invalid"),
         problem.alias("problem"),
     )

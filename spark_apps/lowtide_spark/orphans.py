@@ -8,22 +8,20 @@ actions are acknowledged.
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.budget import check_budget
 from lowtide.cleaned import Fact, Region, cleaned_intervals, last_full_pass, valid
 from lowtide.config import Read
-from lowtide.errors import BudgetError, LowtideError, StoreError
-from lowtide.formats import INVALID_QUALIFIER, INVALID_VALUE
+from lowtide.errors import LowtideError, StoreError
+from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE, SHADOW_PREFIX, SHADOW_SUFFIX
 from lowtide.intervals import Intervals
 from lowtide.inventory import Entry
 from lowtide.planning import WorkRange, plan_ranges
@@ -33,8 +31,14 @@ from lowtide_spark import omid, rules
 from lowtide_spark.inventory import take_inventory, transactional
 from lowtide_spark.job import Run
 from lowtide_spark.sideline import put_aside
+from lowtide_spark.sideline import sweep as sweep_sideline
 from lowtide_spark.startset import StartSet
 from lowtide_spark.store import LIVE, Source, Written
+
+#: Rows of the commit table that prove a commit by themselves.
+PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is not null"
+#: Rows of each of its regions whose keys are looked at, wherever the interval lies.
+KEY_SAMPLE = 100
 
 
 @dataclass
@@ -83,17 +87,27 @@ def clean(run: Run) -> None:
     works = [w for e in run.choose(inventory) if (w := _prepare(run, e, watermark)) is not None]
     run.phase("plan")
     with ExitStack() as held:
-        entries = _entries(run, works, held)
-        committed = StartSet(entries.where("problem is null and not invalid and not fence and commit_ts is not null"))
+        entries = _entries(run, works)
+        committed = _start_set(entries.where(PLAIN_ENTRY), held)
         for work in works:
             with _failures(work):
                 _find(run, work, committed, held)
         run.phase("find")
-        _decide_and_act(run, works, inventory, entries, held)
-    for work in works:
-        with _failures(work):
-            _record(run, work)
-    run.phase("record")
+        known = _verdicts(run, works, inventory, entries, held)
+        _plan_all(run, works, known)
+        run.phase("decide")
+        acting = [w for w in works if w.execute and w.ranges]
+        if acting:
+            run.check_low_watermark_again()
+            _act_all(run, acting, known, held)
+            run.phase("act")
+            _stop_if_entries_came(run, acting, committed)
+            run.check_low_watermark_again()
+            for work in acting:
+                with _failures(work):
+                    _record(run, work)
+            sweep_sideline(run)
+            run.phase("record")
 
 
 # -- before reading
@@ -131,26 +145,34 @@ def _failures(work: Work) -> Iterator[None]:
         yield
     except LowtideError as error:
         work.give_up(str(error))
-    except (PySparkException, Py4JError) as error:
-        work.give_up(f"Spark: {str(error).strip().splitlines()[0]}")
+    except Exception as error:  # Spark's, Thrift's, Java's: what one table meets must not cost the others their records
+        traceback.print_exc()
+        work.give_up(f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}")
 
 
 # -- finding
 
 
-def _entries(run: Run, works: Sequence[Work], held: ExitStack) -> DataFrame:
-    """The commit table's rows for all that will be read. One that is of an unknown form makes the run red."""
+def _entries(run: Run, works: Sequence[Work]) -> DataFrame:
+    """The commit table's rows for all that will be read, frozen. One that is of an unknown form makes the run red.
+
+    Raises:
+        StoreError: there are rows whose keys are of no form that is known; nothing can be said of any transaction then.
+    """
     spans = [(r.from_ts, r.to_ts) for w in works for r in w.ranges]
-    ranges = (
-        omid.commit_ranges(min(a for a, _ in spans), max(b for _, b in spans)) if spans else omid.commit_ranges(0, 0)
-    )
-    cells = run.store.cells(run.config.omid.commit_table, ranges)
-    entries = omid.entries(cells, run.config.omid.commit_family).persist()
-    held.callback(entries.unpersist)
-    for row in entries.where("problem is not null").limit(20).collect():
-        run.summary.problems.append(
-            f"{run.config.omid.commit_table}: {row.problem} (row {bytes(row.row).hex()}); left alone"
+    ranges = omid.commit_ranges(min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0))
+    table, family = run.config.omid.commit_table, run.config.omid.commit_family
+    entries = _frozen(omid.entries(run.store.cells(table, ranges), family))
+    # Another key generator's rows lie anywhere: some of each region are looked at, beside those of the interval.
+    elsewhere = omid.entries(run.store.cells(table, first=KEY_SAMPLE), family)
+    for row in entries.unionByName(elsewhere).where("start_ts is null").limit(1).collect():
+        msg = (
+            f"{table} holds rows that are no transaction's by the keys that Omid writes by default: {row.problem}; "
+            "with keys of another generator no commit can be looked up, so nothing is cleaned"
         )
+        raise StoreError(msg)
+    for row in entries.where("problem is not null").limit(20).collect():
+        run.summary.problems.append(f"{table}: {row.problem} (row {bytes(row.row).hex()}); left alone")
     return entries
 
 
@@ -160,10 +182,9 @@ def _find(run: Run, work: Work, committed: StartSet, held: ExitStack) -> None:
         return
     work.source = _source(run, work, held)
     work.report.read = work.source.name
-    suspects = committed.suspects(
-        run.store.versions(work.entry.table, work.ranges, work.families, work.source)
-    ).persist()
-    held.callback(suspects.unpersist)
+    suspects = _frozen(
+        committed.suspects(run.store.versions(work.entry.table, work.ranges, work.families, work.source))
+    )
     is_end = F.col("kind") == "end_of_range"
     counted = suspects.agg(
         F.sum("cells_read"), F.sum("bytes_read"), F.count_if(~is_end), F.count_distinct(F.when(is_end, F.col("region")))
@@ -183,62 +204,44 @@ def _source(run: Run, work: Work, held: ExitStack) -> Source:
     full = any(r.from_ts == 0 for r in work.ranges)
     large = settings.read is Read.AUTO and full and size >= settings.snapshot_from_bytes
     if settings.read is Read.SNAPSHOT or large:
-        return held.enter_context(run.store.snapshot(work.entry.table, run.request.run))
+        return held.enter_context(run.store.snapshot(work.entry.table, run.request.run, sweep=work.execute))
     return LIVE
 
 
-# -- deciding and acting
+# -- deciding
 
 
-def _decide_and_act(
-    run: Run, works: list[Work], inventory: Sequence[Entry], entries: DataFrame, held: ExitStack
-) -> None:
-    starts = _in_question(works, entries, held)
-    known = _verdicts(run, works, inventory, entries, starts, held)
-    for work in works:
-        with _failures(work):
-            _plan(run, work, known, held)
-    run.phase("decide")
-    acting = [w for w in works if w.execute]
-    if acting:
-        known = _mark(run, acting, known, held)
-        for work in acting:
-            with _failures(work):
-                _plan(run, work, known, held)
-                _act(run, work)
-        _take_back_marks(run, acting)
-    run.phase("act")
+def _frozen(frame: DataFrame) -> DataFrame:
+    """Computed once, for good.
+
+    Decisions are made on what was read *in this order*. A cache would be read again where an executor was lost, from a store that
+    has moved on; a local checkpoint fails the run instead.
+    """
+    return frame.localCheckpoint()
 
 
-def _in_question(works: Sequence[Work], entries: DataFrame, held: ExitStack) -> StartSet:
-    """The transactions of cells without shadow cell that no plain commit entry decides."""
-    frames = [
-        w.suspects.where(F.col("commit_ts").isNull() & F.col("kind").isin(*rules.CELL_KINDS)).select("start_ts")
-        for w in works
-        if w.suspects is not None
-    ]
-    decided = entries.where("problem is null and not invalid and not fence").select("start_ts")
-    starts = StartSet(_union(frames, run_schema=entries.select("start_ts")).join(decided, "start_ts", "left_anti"))
+def _start_set(frame: DataFrame, held: ExitStack) -> StartSet:
+    starts = StartSet(frame)
     held.callback(starts.close)
     return starts
 
 
-def _union(frames: Sequence[DataFrame], run_schema: DataFrame) -> DataFrame:
-    return reduce(lambda a, b: a.unionByName(b), frames) if frames else run_schema.limit(0)
+def _union(frames: Sequence[DataFrame], like: DataFrame) -> DataFrame:
+    return reduce(lambda a, b: a.unionByName(b), frames) if frames else like.limit(0)
 
 
 def _verdicts(
-    run: Run, works: Sequence[Work], inventory: Sequence[Entry], entries: DataFrame, starts: StartSet, held: ExitStack
+    run: Run, works: Sequence[Work], inventory: Sequence[Entry], entries: DataFrame, held: ExitStack
 ) -> DataFrame:
-    """What is known of every transaction that has a suspect cell."""
+    """What is known of every transaction that has a suspect cell or a commit entry, frozen."""
+    first = rules.first_timestamp(run.world_clock)
+    unproved = F.col("commit_ts").isNull() & F.col("kind").isin(*rules.CELL_KINDS) & (F.col("timestamp") >= first)
+    suspects = [w.suspects.where(unproved).select("start_ts") for w in works if w.suspects is not None]
+    decided = entries.where(PLAIN_ENTRY).select("start_ts")
+    starts = _start_set(_union(suspects, like=decided).join(decided, "start_ts", "left_anti"), held)
     siblings, blind = _siblings(run, works, inventory, starts)
-    pruned = _journal(run, starts)
-    hidden = _hidden(run, starts)
-    all_starts = entries.select("start_ts").unionByName(starts.frame)
-    known = rules.verdicts(all_starts.where("start_ts is not null"), entries, pruned, siblings, hidden, blind).persist()
-    held.callback(known.unpersist)
-    known.count()
-    return known
+    everyone = entries.select("start_ts").unionByName(starts.frame).where("start_ts is not null")
+    return _frozen(rules.verdicts(everyone, entries, _journal(run, starts), siblings, _hidden(run, starts), blind))
 
 
 def _siblings(run: Run, works: Sequence[Work], inventory: Sequence[Entry], starts: StartSet) -> tuple[DataFrame, bool]:
@@ -275,87 +278,141 @@ def _hidden(run: Run, starts: StartSet) -> DataFrame:
     raw = run.store.cells(run.config.omid.commit_table, omid.commit_ranges(*starts.span), raw=True)
     start = omid.long_of(F.substring("row", 2, 8))
     family, mark = bytearray(run.config.omid.commit_family.encode()), bytearray(INVALID_QUALIFIER)
-    covers = (F.col("kind") == "delete_family") | (
+    covers = F.col("kind").isin("delete_family", "delete_family_version") | (
         F.col("kind").isin("delete_column", "delete") & (F.col("qualifier") == mark)
     )
     rows = raw.where((F.length("row") == 9) & (F.col("family") == family) & covers & (F.col("timestamp") >= start))
     return starts.restrict(rows.select(start.alias("start_ts")).distinct())
 
 
-def _plan(run: Run, work: Work, known: DataFrame, held: ExitStack) -> None:
+def _plan_all(run: Run, works: Sequence[Work], known: DataFrame) -> None:
+    """Plan every table, and count the invalidation marks that the plans need."""
+    for work in works:
+        with _failures(work):
+            _plan(run, work, known)
+    report = _marks_report(run)
+    report.counts.marked = _marks(works, like=known).count()
+    report.counts.unmarked = _wrong_marks(works, like=known).count()
+
+
+def _plan(run: Run, work: Work, known: DataFrame) -> None:
     """Decide every suspect cell of a table, count the plan, and stop the ranges that hold something unknown."""
     if work.suspects is None:
         return
     cells = work.suspects.where(F.col("kind") != "end_of_range")
-    plan = rules.cell_actions(cells, known, run.world_clock).persist()
-    held.callback(plan.unpersist)
-    for row in (
+    plan = _frozen(rules.cell_actions(cells, known, rules.first_timestamp(run.world_clock)))
+    unknown = (
         plan.where(F.col("action") == rules.STOP)
         .groupBy("region")
         .agg(
-            F.min("why").alias("why"),
             F.count("*").alias("n"),
-            F.min(F.hex("row")).alias("row"),
-            F.min("timestamp").alias("ts"),
+            F.min_by(F.struct("why", F.hex("row").alias("row"), "timestamp"), "row").alias("one"),
         )
-        .collect()
-    ):
+    )
+    for found in unknown.collect():
+        one = found.one
         work.stop(
-            [row.region], f"{row.n} cells of a form that no rule decides: {row.why} (row {row.row}, timestamp {row.ts})"
+            [found.region],
+            f"{found.n} cells that no rule decides, such as row {one.row} at timestamp {one.timestamp}: {one.why}",
         )
+    work.plan = plan.where(~_in_regions(work.stopped))
+    _count_plan(work, plan)
+    check_budget(
+        work.entry.table, work.report.counts.deleted, work.report.counts.cells_read, run.budget(work.entry.table)
+    )
+
+
+def _in_regions(regions: Iterable[str]) -> Column:
+    return F.col("region").isin(list(regions))
+
+
+def _count_plan(work: Work, plan: DataFrame) -> None:
     counts = work.report.counts
-    counts.healed = counts.deleted = counts.marked = counts.unmarked = 0
+    counts.healed = counts.deleted = 0
     counts.skipped.clear()
-    work.plan = plan.where(~F.col("region").isin(list(work.stopped))) if work.stopped else plan
-    rows = plan.groupBy("action", "why", F.col("region").isin(list(work.stopped)).alias("held")).count().collect()
-    for row in rows:
-        if row.action == rules.STOP or row.held:
-            counts.skipped["in a range that is held"] += row["count"]
+    for row in plan.groupBy("action", "why", _in_regions(work.stopped).alias("stopped")).count().collect():
+        if row.stopped:
+            counts.skipped["in a range that is stopped"] += row["count"]
         elif row.action == rules.SKIP:
             counts.skipped[row.why] += row["count"]
         elif row.action == rules.HEAL:
             counts.healed += row["count"]
         else:
             counts.deleted += row["count"]
-    counts.marked = _marks(work).count()
-    counts.unmarked = _wrong_marks(work).count()
-    foreign = counts.skipped.get("written by no oracle", 0)
+    foreign = counts.skipped.get(rules.FOREIGN, 0)
+    work.report.notes = [n for n in work.report.notes if rules.FOREIGN not in n]
     if foreign:
-        work.report.notes = [n for n in work.report.notes if "written by no oracle" not in n]
         work.report.notes.append(
-            f"{foreign} cells with timestamps that this oracle cannot have given, written by no oracle: left alone"
+            f"{foreign} cells with timestamps that this oracle cannot have given, {rules.FOREIGN}: left alone"
         )
-    try:
-        check_budget(work.entry.table, counts.deleted, counts.cells_read, run.budget(work.entry.table))
-    except BudgetError as error:
-        work.plan = None
-        work.give_up(str(error))
 
 
-def _marks(work: Work) -> DataFrame:
-    """Transactions of planned deletes that bear no invalidation mark yet."""
-    assert work.plan is not None
-    return work.plan.where((F.col("action") == rules.DELETE) & ~F.col("marked")).select("start_ts").distinct()
+# -- acting
 
 
-def _wrong_marks(work: Work) -> DataFrame:
+def _act_all(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) -> None:
+    decided = _mark(run, works, known, held)
+    for work in works:
+        with _failures(work):
+            _plan(run, work, decided)
+            _act(run, work)
+    wrong = _start_set(_wrong_marks(works, like=known), held)
+    _marks_report(run).counts.unmarked = _unmark(run, wrong.frame) if wrong else 0
+
+
+def _marks_report(run: Run) -> TableReport:
+    """The report of what this run does to the commit table."""
+    name = run.config.omid.commit_table
+    for report in run.summary.tables:
+        if report.table == name:
+            return report
+    run.summary.tables.append(TableReport(name))
+    return run.summary.tables[-1]
+
+
+def _planned(works: Sequence[Work], condition: Column, like: DataFrame) -> DataFrame:
+    frames = [
+        w.plan.where(condition).select("start_ts") for w in works if w.plan is not None and w.suspects is not None
+    ]
+    return _union(frames, like=like.select("start_ts")).distinct()
+
+
+def _marks(works: Sequence[Work], like: DataFrame) -> DataFrame:
+    """Transactions of planned deletes that nothing has invalidated yet."""
+    return _planned(works, (F.col("action") == rules.DELETE) & (F.col("verdict") == rules.ABSENT), like)
+
+
+def _wrong_marks(works: Sequence[Work], like: DataFrame) -> DataFrame:
     """Transactions with a mark that are committed after all."""
-    assert work.plan is not None
-    return work.plan.where((F.col("action") == rules.HEAL) & F.col("marked")).select("start_ts").distinct()
+    return _planned(works, (F.col("action") == rules.HEAL) & F.col("marked"), like)
 
 
 def _mark(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) -> DataFrame:
     """Put the invalidation marks, where no commit entry is there; then read entries and marks again.
 
-    After it a transaction that had nothing is either marked, or its commit entry was found, or it stays undecided.
+    After it nothing is ``absent`` any more: a transaction is marked, or its commit entry was found, or it is undecided.
     """
-    planned = [w for w in works if w.plan is not None]
-    absent = StartSet(_union([_marks(w) for w in planned], run_schema=known.select("start_ts")))
-    held.callback(absent.close)
-    if not absent:
-        return known
-    table, family = run.config.omid.commit_table, run.config.omid.commit_family.encode()
-    mutations = absent.frame.select(
+    absent = _start_set(_marks(works, like=known), held)
+    table, family = run.config.omid.commit_table, run.config.omid.commit_family
+    report = _marks_report(run)
+    report.counts.marked = 0
+    again = known.select(
+        "start_ts", F.lit(False).alias("invalid"), F.lit(0).alias("commit_ts"), F.lit("").alias("problem")
+    )
+    again = again.limit(0).withColumn("fence", F.lit(False))
+    if absent:
+        written = run.store.write(_mark_rows(absent.frame, family.encode()), table)
+        report.counts.marked = sum(w.done for w in written)
+        for failure in (w for w in written if w.failed):
+            report.counts.failed += failure.failed
+            report.problems.append(f"{failure.failed} invalidation marks could not be put: {failure.failure}")
+        cells = run.store.cells(table, omid.commit_ranges(*absent.span))
+        again = _frozen(absent.restrict(omid.entries(cells, family)))
+    return _frozen(rules.after_marking(known, again))
+
+
+def _mark_rows(starts: DataFrame, family: bytes) -> DataFrame:
+    return starts.select(
         F.lit("put_if_absent").alias("op"),
         F.lit("marks").alias("region"),
         omid.commit_key(F.col("start_ts")).alias("row"),
@@ -364,40 +421,8 @@ def _mark(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) ->
         F.col("start_ts").alias("timestamp"),
         F.lit(INVALID_VALUE).alias("value"),
         F.lit(family).alias("guard_family"),
-        F.lit(b"C").alias("guard_qualifier"),
+        F.lit(COMMIT_QUALIFIER).alias("guard_qualifier"),
     )
-    failures = [w for w in run.store.write(mutations, table) if w.failed]
-    for failure in failures:
-        run.summary.problems.append(f"{table}: {failure.failed} invalidation marks could not be put: {failure.failure}")
-    cells = run.store.cells(table, omid.commit_ranges(*absent.span))
-    again = absent.restrict(omid.entries(cells, run.config.omid.commit_family)).persist()
-    held.callback(again.unpersist)
-    fresh = again.select(
-        "start_ts",
-        F.when(F.col("invalid"), rules.ABORTED)
-        .when(F.col("problem").isNotNull() | F.col("fence"), rules.UNDECIDED)
-        .otherwise(rules.COMMITTED)
-        .alias("now"),
-        F.col("commit_ts").alias("now_tc"),
-    )
-    asked = absent.frame.withColumn("asked", F.lit(True))
-    changed = F.col("asked").isNotNull()
-    decided = (
-        known.join(asked, "start_ts", "left")
-        .join(fresh, "start_ts", "left")
-        .select(
-            "start_ts",
-            F.when(changed, F.coalesce("now", F.lit(rules.UNDECIDED))).otherwise(F.col("verdict")).alias("verdict"),
-            F.when(changed, F.col("now_tc")).otherwise(F.col("tc")).alias("tc"),
-            F.when(changed & F.col("now").isNull(), F.lit("its invalidation mark cannot be read back"))
-            .otherwise(F.col("why"))
-            .alias("why"),
-            "marked",
-        )
-        .persist()
-    )
-    held.callback(decided.unpersist)
-    return decided
 
 
 def _act(run: Run, work: Work) -> None:
@@ -405,40 +430,36 @@ def _act(run: Run, work: Work) -> None:
     if work.plan is None or work.suspects is None:
         return
     counts = work.report.counts
-    marked, unmarked = counts.marked, counts.unmarked
     counts.healed = counts.deleted = 0
     heals = work.plan.where(F.col("action") == rules.HEAL)
-    deletes = work.plan.where(F.col("action") == rules.DELETE)
     if not heals.isEmpty():
-        written = run.store.write(
-            heals.select(
-                F.lit("heal_if_present").alias("op"), "region", "row", "family", "qualifier", "timestamp", "value",
-                F.col("tc").alias("commit_ts"),
-            ),
-            work.entry.table,
-        )  # fmt: skip
+        written = run.store.write(_heal_rows(heals), work.entry.table)
         counts.healed = _book(work, written)
         _skip(work, written, "gone before it was healed")
+    deletes = work.plan.where((F.col("action") == rules.DELETE) & ~_in_regions(work.stopped))
     if not deletes.isEmpty():
         folder = put_aside(run, work.entry.table, deletes)
         work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
-        written = run.store.write(
-            deletes.select(
-                F.lit("delete_if_absent").alias("op"), "region", "row", "family", "qualifier", "timestamp",
-                F.col("family").alias("guard_family"), shadow_of(F.col("qualifier")).alias("guard_qualifier"),
-            ),
-            work.entry.table,
-        )  # fmt: skip
+        written = run.store.write(_delete_rows(deletes), work.entry.table)
         counts.deleted = _book(work, written)
-        refused = _skip(work, written, "committed before it was deleted")
-        if refused:
+        if _skip(work, written, "committed before it was deleted"):
             _after_refusal(run, work, deletes, [w.region for w in written if w.refused])
-    counts.marked, counts.unmarked = marked, unmarked
 
 
-def shadow_of(qualifier: Any) -> Any:
+def _heal_rows(cells: DataFrame) -> DataFrame:
+    key = ("region", "row", "family", "qualifier", "timestamp", "value")
+    return cells.select(F.lit("heal_if_present").alias("op"), *key, F.col("tc").alias("commit_ts"))
+
+
+def _delete_rows(cells: DataFrame) -> DataFrame:
+    key = ("region", "row", "family", "qualifier", "timestamp")
+    guard = (F.col("family").alias("guard_family"), shadow_of(F.col("qualifier")).alias("guard_qualifier"))
+    return cells.select(F.lit("delete_if_absent").alias("op"), *key, *guard)
+
+
+def shadow_of(qualifier: Column) -> Column:
     """The qualifier of the shadow cell beside a data cell's."""
-    return F.concat(F.unhex(F.lit("00C280")), qualifier, F.unhex(F.lit("C280")))
+    return F.concat(F.lit(SHADOW_PREFIX), qualifier, F.lit(SHADOW_SUFFIX))
 
 
 def _book(work: Work, written: Sequence[Written]) -> int:
@@ -460,28 +481,21 @@ def _skip(work: Work, written: Sequence[Written], why: str) -> int:
 
 
 def _after_refusal(run: Run, work: Work, deletes: DataFrame, regions: Sequence[str]) -> None:
-    """A guard found a shadow cell where there was none: committed after all. The mark was wrong; the ranges are looked at again."""
-    starts = StartSet(deletes)
-    ranges = [r for r in work.ranges if r.region in set(regions)]
-    shadowed = run.store.versions(work.entry.table, ranges, work.families).where(F.col("commit_ts").isNotNull())
-    committed = StartSet(starts.restrict(shadowed))
-    _unmark(run, committed.frame)
+    """A guard found a shadow cell where there was none: committed after all.
+
+    The mark was wrong and goes; the ranges are not recorded, so that the next run looks at them again.
+    """
     work.stop(regions, "a cell was committed while the run went on; run again")
-    starts.close()
-    committed.close()
+    with ExitStack() as held:
+        starts = _start_set(deletes, held)
+        ranges = [r for r in work.ranges if r.region in set(regions)]
+        shadowed = run.store.versions(work.entry.table, ranges, work.families).where(F.col("commit_ts").isNotNull())
+        committed = starts.restrict(shadowed.where(F.col("commit_ts") > F.col("timestamp")))
+        _unmark(run, committed.select("start_ts").distinct())
 
 
-def _take_back_marks(run: Run, works: Sequence[Work]) -> None:
-    """Remove marks of transactions that are committed after all, once their cells here are healed."""
-    for work in works:
-        if work.plan is not None and work.suspects is not None:
-            wrong = StartSet(_wrong_marks(work))
-            if wrong:
-                _unmark(run, wrong.frame)
-            wrong.close()
-
-
-def _unmark(run: Run, starts: DataFrame) -> None:
+def _unmark(run: Run, starts: DataFrame) -> int:
+    """Remove invalidation marks; how many were removed."""
     mutations = starts.select(
         F.lit("delete_version").alias("op"),
         F.lit("marks").alias("region"),
@@ -490,15 +504,38 @@ def _unmark(run: Run, starts: DataFrame) -> None:
         F.lit(INVALID_QUALIFIER).alias("qualifier"),
         F.col("start_ts").alias("timestamp"),
     )
-    run.store.write(mutations, run.config.omid.commit_table)
+    written = run.store.write(mutations, run.config.omid.commit_table)
+    for failure in (w for w in written if w.failed):
+        _marks_report(run).problems.append(f"{failure.failed} wrong marks could not be removed: {failure.failure}")
+    return sum(w.done for w in written)
 
 
 # -- recording
 
 
+def _stop_if_entries_came(run: Run, works: Sequence[Work], committed: StartSet) -> None:
+    """Record nothing where the commit table has gained an entry since it was first read.
+
+    One healthy oracle never adds an entry below the low watermark; a deposed one or a low-latency client may. Cells of
+    such a transaction that had shadow cells by then were not rewritten, and its entry must not be taken for dealt with.
+    """
+    spans = [(r.from_ts, r.to_ts) for w in works for r in w.ranges]
+    cells = run.store.cells(
+        run.config.omid.commit_table, omid.commit_ranges(min(a for a, _ in spans), max(b for _, b in spans))
+    )
+    now = omid.entries(cells, run.config.omid.commit_family).where(PLAIN_ENTRY)
+    came = now.join(committed.frame, "start_ts", "left_anti").count()
+    if came:
+        for work in works:
+            work.stop(
+                [r.region for r in work.ranges],
+                f"{came} commit entries below the low watermark came while the run went on; run again",
+            )
+
+
 def _record(run: Run, work: Work) -> None:
     """Record the ranges that are done, under the table's epoch, and drop facts that say nothing more."""
-    if not work.execute or not work.ranges or work.suspects is None:
+    if work.suspects is None:
         return
     now = int(time.time() * 1000)
     fresh: list[Fact] = []

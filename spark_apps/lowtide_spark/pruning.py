@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
 
@@ -10,12 +11,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.cleaned import prune_bound
-from lowtide.clock import millis
+from lowtide.clock import EPOCH, millis
 from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE
+from lowtide.inventory import Entry, Kind
 from lowtide.state import Bound
 from lowtide.summary import TableReport
 from lowtide_spark import omid
-from lowtide_spark.inventory import take_inventory, transactional
+from lowtide_spark.inventory import own_tables, take_inventory
 from lowtide_spark.job import Run
 from lowtide_spark.store import Written
 from lowtide_spark.watermarks import region_marks
@@ -44,8 +46,9 @@ def prune(run: Run) -> None:
     doomed = _doomed(rows, run, report)
     run.phase("find")
     if run.summary.execute:
+        run.check_low_watermark_again()
         _journal_and_delete(run, doomed, report)
-        _sweep_journal(run, [e.table for e in transactional(inventory)], report)
+        _sweep_journal(run, inventory, report)
         run.phase("act")
 
 
@@ -129,10 +132,15 @@ def _failed(written: list[Written], report: TableReport, what: str) -> bool:
     return bool(failed)
 
 
-def _sweep_journal(run: Run, tables: list[str], report: TableReport) -> None:
-    """Drop journal entries that are old enough and that no snapshot of a transactional table predates."""
-    oldest = min((s.created for s in run.store.snapshots() if s.table in tables), default=2**62)
-    limit = min(millis(run.request.now - run.config.state.journal_keep), oldest)
+def _sweep_journal(run: Run, inventory: Sequence[Entry], report: TableReport) -> None:
+    """Drop journal entries that are old enough and that no snapshot predates, those of dropped tables included.
+
+    Only snapshots of tables known to be plain, or of Lowtide's and Omid's own, do not count. A day of margin lies between the
+    master's clock, which dates the snapshots, and ours, which dates the entries.
+    """
+    harmless = own_tables(run.config) | {e.table for e in inventory if e.kind is Kind.PLAIN}
+    oldest = min((s.created for s in run.store.snapshots() if s.table not in harmless), default=2**62)
+    limit = min(millis(run.request.now - run.config.state.journal_keep), oldest - millis(EPOCH + timedelta(days=1)))
     old = run.store.cells(run.config.state.journal_table).where(F.col("timestamp") < limit)
     written = run.store.write(
         old.select(

@@ -15,6 +15,7 @@ from lowtide.errors import StoreError, UsageError
 from lowtide.planning import WorkRange
 from lowtide.summary import TableReport
 from lowtide_spark.job import Run
+from lowtide_spark.rules import CELL_KINDS
 from lowtide_spark.sideline import sidelined
 from lowtide_spark.startset import StartSet
 
@@ -76,7 +77,8 @@ def _missing(run: Run, table: str, cells: DataFrame) -> DataFrame:
     whole = [WorkRange(r.name, r.keys, *starts.span) for r in run.store.regions(table)]
     families = [bytes(r.family).decode() for r in cells.select("family").distinct().collect()]
     keys = ["row", "family", "qualifier", "timestamp"]
-    there = starts.restrict(run.store.versions(table, whole, families)).select(*keys)
+    data = run.store.versions(table, whole, families).where(F.col("kind").isin(*CELL_KINDS))
+    there = starts.restrict(data).select(*keys)
     found = cells.join(there, keys, "left_anti").localCheckpoint()
     starts.close()
     return found

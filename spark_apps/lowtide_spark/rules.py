@@ -25,6 +25,9 @@ SKIP = "skip"
 #: The cell's key range is neither acted on nor recorded.
 STOP = "stop"
 
+#: Why a cell is skipped whose timestamp the oracle cannot have given.
+FOREIGN = "written by no oracle"
+
 CELL_KINDS = ("put", "tombstone", "family_tombstone")
 
 
@@ -37,7 +40,8 @@ def verdicts(
         starts: ``start_ts`` of the transactions in question.
         entries: the commit table's rows, see :func:`lowtide_spark.omid.entries`.
         journal: ``start_ts, commit_ts`` of pruned rows.
-        siblings: shadow cells of these transactions in any table: ``start_ts, timestamp, commit_ts``.
+        siblings: shadow cells of these transactions in any table: ``start_ts, timestamp, commit_ts``; null where the shadow
+            cell is of an unknown form.
         hidden: ``start_ts`` of transactions whose commit-table row lies behind a delete marker, so that a mark put there
             could not be read back.
         blind: whether some transactional table could not be searched for sibling shadow cells.
@@ -45,15 +49,23 @@ def verdicts(
     Returns:
         ``start_ts, verdict, tc`` (commit timestamp, for committed), ``marked`` (an invalidation mark is there), ``why``.
     """
-    proof = (
-        siblings.where(
-            F.col("commit_ts") > F.col("timestamp")
-        )  # equal: index population, which proves its own cell only
-        .groupBy("start_ts")
-        .agg(F.min("commit_ts").alias("shadow_low"), F.max("commit_ts").alias("shadow_high"))
+    # A shadow cell with its own timestamp is index population's and proves its own cell only.
+    proving = F.when(F.col("commit_ts") > F.col("timestamp"), F.col("commit_ts"))
+    proof = siblings.groupBy("start_ts").agg(
+        F.min(proving).alias("shadow_low"),
+        F.max(proving).alias("shadow_high"),
+        F.max(F.col("commit_ts").isNull()).alias("odd_shadow"),
     )
-    entry = entries.where(F.col("start_ts").isNotNull()).select(
-        "start_ts", F.col("commit_ts").alias("entry"), "invalid", "fence", F.col("problem").alias("entry_problem")
+    # A row of an odd start (older than Omid 1.0) has a problem, and speaks of the cells of its base all the same.
+    entry = (
+        entries.where(F.col("start_ts").isNotNull())
+        .groupBy((F.col("start_ts") - F.col("start_ts") % CHECKPOINTS).alias("start_ts"))
+        .agg(
+            F.max("commit_ts").alias("entry"),
+            F.max("invalid").alias("invalid"),
+            F.max("fence").alias("fence"),
+            F.max("problem").alias("entry_problem"),
+        )
     )
     pruned = journal.select("start_ts", F.col("commit_ts").alias("pruned"), F.lit(True).alias("in_journal"))
     facts = (
@@ -68,6 +80,7 @@ def verdicts(
     verdict = (
         F.when(shadow != F.col("shadow_high"), _of(UNDECIDED, why="its shadow cells name different commit timestamps"))
         .when(F.col("entry_problem").isNotNull(), _of(UNDECIDED, why="its commit-table row is of an unknown form"))
+        .when(F.col("odd_shadow"), _of(UNDECIDED, why="a shadow cell of it is of an unknown form"))
         .when(shadow.isNotNull(), _of(COMMITTED, tc=shadow))
         .when(F.col("pruned").isNotNull(), _of(COMMITTED, tc=F.col("pruned")))
         .when(F.col("fence"), _of(UNDECIDED, why="its commit-table row is a table fence"))
@@ -88,18 +101,51 @@ def _of(verdict: str, tc: Column | None = None, why: str | None = None) -> Colum
     )
 
 
-def cell_actions(suspects: DataFrame, known: DataFrame, world_clock: bool) -> DataFrame:
+def after_marking(known: DataFrame, again: DataFrame) -> DataFrame:
+    """Verdicts once marks were put for the absent: what their commit-table rows say *now*.
+
+    Args:
+        known: :func:`verdicts`.
+        again: the commit table's rows of the transactions that were marked, read after the marks were put.
+
+    Returns:
+        *known* with no ``absent`` left: marked ones are aborted; those whose entry was found, committed; the rest undecided.
+    """
+    now = (
+        F.when(
+            F.col("problem").isNotNull() | F.col("fence"),
+            _of(UNDECIDED, why="its commit-table row is of an unknown form"),
+        )
+        .when(F.col("invalid"), _of(ABORTED))
+        .when(F.col("commit_ts").isNotNull(), _of(COMMITTED, tc=F.col("commit_ts")))
+    )
+    unread = _of(UNDECIDED, why="its invalidation mark cannot be read back")
+    before = F.struct("verdict", "tc", "why")
+    fresh = again.select("start_ts", now.alias("now"))
+    verdict = F.when(F.col("verdict") == ABSENT, F.coalesce("now", unread)).otherwise(before)
+    return (
+        known.join(fresh, "start_ts", "left")
+        .select("start_ts", verdict.alias("v"), "marked")
+        .select("start_ts", "v.*", "marked")
+    )
+
+
+def first_timestamp(world_clock: bool) -> int:
+    """Below it no cell can be the oracle's: a world clock is far beyond it, a counter begins with the first base timestamp."""
+    return WORLD_CLOCK_MIN if world_clock else CHECKPOINTS
+
+
+def cell_actions(suspects: DataFrame, known: DataFrame, first_ts: int) -> DataFrame:
     """What becomes of each suspect cell.
 
     Args:
         suspects: rows of the connector's view ``versions`` with start timestamps at or below the low watermark.
         known: :func:`verdicts`; suspects of transactions not in it are those with a shadow cell and no commit entry any more.
-        world_clock: whether the oracle's timestamps are a world clock's.
+        first_ts: the least timestamp that this oracle can have given, see :func:`first_timestamp`.
 
     Returns:
         the suspects with ``action``, ``tc`` (for heal), ``why`` (for skip and stop), ``marked``.
     """
-    foreign = F.col("timestamp") < WORLD_CLOCK_MIN if world_clock else F.lit(False)
     committed = F.col("verdict") == COMMITTED
     own = F.col("commit_ts")
     action = (
@@ -113,9 +159,12 @@ def cell_actions(suspects: DataFrame, known: DataFrame, world_clock: bool) -> Da
             _do(STOP, why=F.lit("shadow cell and commit entry differ")),
         )
         .when(own.isNotNull() & committed, _do(HEAL, tc=F.col("v_tc")))
+        .when(
+            own.isNotNull() & (own < F.col("start_ts") + CHECKPOINTS), _do(STOP, why=F.lit("commit before the start"))
+        )
         # Its own shadow cell outranks a mark; rewritten so that no compaction parts the two.
         .when(own.isNotNull(), _do(HEAL, tc=own))
-        .when(foreign, _do(SKIP, why=F.lit("written by no oracle")))
+        .when(F.col("timestamp") < first_ts, _do(SKIP, why=F.lit(FOREIGN)))
         .when(
             committed & (F.col("v_tc") < F.col("start_ts") + CHECKPOINTS),
             _do(STOP, why=F.lit("commit before the start")),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lowtide.clock import millis
+
 if TYPE_CHECKING:
     from lowtide_spark.job import Run
 
@@ -34,4 +36,18 @@ def _folder(run: Run, name: str) -> str:
 
 
 def _safe(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+    """*name* as a folder's: one to one, so that no two runs share one."""
+    return "".join(c if c.isalnum() or c in "-_." else f"={ord(c):02X}" for c in name)
+
+
+def sweep(run: Run) -> None:
+    """Remove the folders of runs that are older than ``sideline_keep``."""
+    jvm, context = run.store.spark._jvm, run.store.spark._jsc
+    root = jvm.org.apache.hadoop.fs.Path(run.config.state.sideline)
+    files = root.getFileSystem(context.hadoopConfiguration())
+    if not files.exists(root):
+        return
+    limit = millis(run.request.now - run.config.state.sideline_keep)
+    for status in files.listStatus(root):
+        if status.getModificationTime() < limit:
+            files.delete(status.getPath(), True)

@@ -85,10 +85,13 @@ class Store:
     ) -> DataFrame:
         """Cell versions of *ranges*, each with its own time range; one ``end_of_range`` row a partition tells what was read."""
         frame = self._read("versions", table, ranges=_ranges_json(ranges), endRows="true", **source.options())
-        return frame.where(_is_family(families) | (F.col("kind") == "end_of_range"))
+        return frame.where(_is_family(families))
 
     def proofs(self, table: str, families: Sequence[str], span: tuple[int, int], source: Source = LIVE) -> DataFrame:
-        """Shadow cells in *families* of the whole table with timestamps in [span): ``start_ts, timestamp, commit_ts``."""
+        """Shadow cells in *families* of the whole table with timestamps in [span): ``start_ts, timestamp, commit_ts``.
+
+        Those of an unknown form come with null for ``commit_ts``, also from outside the span.
+        """
         frame = self._read("versions", table, **source.options())
         return frame.where(
             _is_family(families)
@@ -101,9 +104,10 @@ class Store:
         """Some cell versions from the beginning of every region."""
         return self._read("versions", table, rowsPerRange=str(rows))
 
-    def cells(self, table: str, ranges: Sequence[WorkRange] = (), raw: bool = False) -> DataFrame:
-        """Cells of a plain table; raw: all versions and delete markers."""
+    def cells(self, table: str, ranges: Sequence[WorkRange] = (), raw: bool = False, first: int = 0) -> DataFrame:
+        """Cells of a plain table; raw: all versions and delete markers; first: so many of each region (0: all)."""
         extra = {"ranges": _ranges_json(ranges)} if ranges else {}
+        extra |= {"rowsPerRange": str(first)} if first else {}
         return self._read("cells", table, raw=str(raw).lower(), **extra)
 
     def descriptors(self) -> list[Descriptor]:
@@ -115,12 +119,21 @@ class Store:
         return list(tables.values())
 
     def regions(self, table: str) -> list[Region]:
-        """The regions of *table* now, in key order."""
+        """The regions of *table* now, in key order.
+
+        Raises:
+            StoreError: they do not cover the table from end to end (one is between states).
+        """
         rows = self._read("regions", table).collect()
-        return sorted(
-            (Region(r.region, KeyRange(bytes(r.start), bytes(r.stop)), r.created, r.store_bytes) for r in rows),
+        found = sorted(
+            (Region(r.region, KeyRange(bytes(r.start), bytes(r.stop)), r.created, r.store_bytes or 0) for r in rows),
             key=lambda r: r.keys.start,
         )
+        edges = [b"", *(r.keys.stop for r in found)]
+        if [r.keys.start for r in found] != edges[:-1] or edges[-1] != b"" or not found:
+            msg = f"the regions of {table} do not cover it from end to end; one may be in transition: look at HBase's master, run again"
+            raise StoreError(msg)
+        return found
 
     def snapshots(self) -> list[Snapshot]:
         """All snapshots of the cluster."""
@@ -149,15 +162,20 @@ class Store:
     # -- what HBase's master is asked for
 
     @contextmanager
-    def snapshot(self, table: str, run: str) -> Iterator[Source]:
+    def snapshot(self, table: str, run: str, sweep: bool) -> Iterator[Source]:
         """A snapshot of *table*, memstore included, dropped at the end whatever happens.
+
+        Args:
+            table: name.
+            run: for the message.
+            sweep: whether the caller holds the table's epoch, so that snapshots left over are of runs that were killed.
 
         Raises:
             StoreError: it cannot be made.
         """
-        prefix = f"lowtide-{re.sub(r'[^A-Za-z0-9]', '-', table)}-"
-        for left in self.snapshots():  # of a run that was killed: only one run works on a table at a time
-            if left.name.startswith(prefix) and left.table == table:
+        prefix = f"lowtide-run-{re.sub(r'[^A-Za-z0-9]', '-', table)}-"
+        for left in self.snapshots() if sweep else []:
+            if left.table == table and re.fullmatch(re.escape(prefix) + "[0-9a-f]{12}", left.name):
                 self._admin().dropSnapshot(self._options, left.name)
         name = prefix + uuid.uuid4().hex[:12]
         try:
@@ -172,8 +190,10 @@ class Store:
         try:
             yield Source(name, scratch)
         finally:
-            self._admin().dropScratchDir(self._options, scratch)
-            self._admin().dropSnapshot(self._options, name)
+            try:
+                self._admin().dropScratchDir(self._options, scratch)
+            finally:
+                self._admin().dropSnapshot(self._options, name)
 
     def create_table(self, table: str, family: str) -> None:
         """Make a table of one family with one version; nothing happens where it is."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
 
 from lowtide.cleaned import Blocker, RegionMark, prune_bound, region_watermark, valid
 from lowtide.errors import StoreError
@@ -13,12 +15,19 @@ from lowtide.summary import TableReport
 from lowtide_spark.inventory import take_inventory, transactional
 from lowtide_spark.job import Run
 
+#: How long past runs and bounds are kept for the page.
+KEEP_RECORDS = timedelta(days=90)
+
 
 def collect(run: Run) -> None:
     """The job ``watermark_collection``. Reads no data; with ``--execute`` it publishes what it found and logs the bound."""
     watermark = run.read_low_watermark()
     inventory = take_inventory(run.store)
     marks, blocked = region_marks(run, inventory)
+    sizes = Counter[str]()
+    for mark in marks:
+        sizes[mark.table] += mark.store_bytes
+    inventory = [replace(e, bytes=sizes[e.table]) for e in inventory]
     bound, blockers = prune_bound(marks, blocked, watermark)
     run.summary.bound = bound
     run.summary.blockers = [asdict(b) for b in blockers]
@@ -83,15 +92,15 @@ def _table_marks(run: Run, entry: Entry) -> list[RegionMark]:
     with run.state() as store:
         state = store.read(entry.table)
     facts = valid(state.facts, entry.families, state.incarnation.advance(regions))
-    return [RegionMark(entry.table, r.name, r.keys, region_watermark(r.keys, facts)) for r in regions]
+    return [RegionMark(entry.table, r.name, r.keys, region_watermark(r.keys, facts), r.store_bytes) for r in regions]
 
 
 def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], bound: int) -> None:
     tables = [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL]
     with run.state() as state:
-        # The low watermark was given out before now: what started later has a greater timestamp.
-        state.add_sample(run.request.now, run.summary.low_watermark)
-        state.add_bound(Bound(run.request.now, bound, tuple(run.summary.blockers)))
+        # Read then, so given out before: what starts later has a greater timestamp.
+        state.add_sample(run.read_at, run.summary.low_watermark)
+        state.add_bound(Bound(datetime.now(UTC), bound, tuple(run.summary.blockers)))
         state.put_inventory(inventory)
         for table in tables:
             state.put_watermarks(
@@ -112,3 +121,4 @@ def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], 
                 },
             )
         state.drop_watermarks(tables)
+        state.sweep(run.request.now - KEEP_RECORDS)

@@ -207,7 +207,7 @@ def actions(spark: SparkSession, cases: dict[str, Any], world_clock: bool) -> di
         [(t, *said) for t, said in known.items()],
         "start_ts bigint, verdict string, tc bigint, why string, marked boolean",
     )
-    found = rules.cell_actions(suspects, frame, world_clock)
+    found = rules.cell_actions(suspects, frame, rules.first_timestamp(world_clock))
     assert set(suspects.columns) < set(found.columns)
     rows = {bytes(r.row).decode(): r for r in found.collect()}
     assert len(rows) == len(cases)
@@ -267,7 +267,7 @@ def plan(spark: SparkSession) -> DataFrame:
     """One cell without shadow cell of every case of a transaction."""
     known = rules.verdicts(**frames(spark), blind=False)
     cells = [("r", b"r", b"f", b"q", t, t, None, "put", b"v", None) for t in START.values()]
-    return rules.cell_actions(spark.createDataFrame(cells, COLUMNS), known, False).localCheckpoint()
+    return rules.cell_actions(spark.createDataFrame(cells, COLUMNS), known, rules.first_timestamp(False)).localCheckpoint()
 
 
 def names(frame: DataFrame) -> set[str]:
@@ -278,13 +278,13 @@ def names(frame: DataFrame) -> set[str]:
 def test_marks_are_put_where_nothing_decides(plan: DataFrame) -> None:
     """A mark is put for what is absent alone: where one is there or was journaled, it could not be read back and need not be."""
     expected = {name for name, case in CASES.items() if case.expected[0] == ABSENT}
-    assert names(orphans._marks(work(plan))) == expected
+    assert names(orphans._marks([work(plan)], like=plan)) == expected
 
 
 def test_marks_of_committed_transactions_are_taken_back(plan: DataFrame) -> None:
     """A mark is wrong where its transaction is committed, and only there."""
     expected = {name for name, case in CASES.items() if case.expected[0] == COMMITTED and case.mark}
-    assert names(orphans._wrong_marks(work(plan))) == expected
+    assert names(orphans._wrong_marks([work(plan)], like=plan)) == expected
 
 
 def test_every_delete_is_of_an_abort_or_an_absence(plan: DataFrame) -> None:

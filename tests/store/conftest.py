@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 import yaml
+from lowtide_spark.job import run_job
+from lowtide_spark.orphans import clean
+from lowtide_spark.pruning import prune
+from lowtide_spark.restore import restore
+from lowtide_spark.store import Store
+from lowtide_spark.watermarks import collect
 from pyspark.sql import SparkSession
+from scene import Scene, staged
 
 from lowtide.config import Config, load
 from lowtide.gateway import connect
@@ -18,12 +25,6 @@ from lowtide.stack import Stack, free_ports_config
 from lowtide.state import StateStore
 from lowtide.submit import job_conf
 from lowtide.workload import OmidClient
-from lowtide_spark.job import run_job
-from lowtide_spark.orphans import clean
-from lowtide_spark.pruning import prune
-from lowtide_spark.restore import restore
-from lowtide_spark.store import Store
-from lowtide_spark.watermarks import collect
 
 JOBS = {
     "orphan_cleanup": clean,
@@ -81,6 +82,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         **job_conf(Config()),
         "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
@@ -148,3 +151,9 @@ def state(stack: Stack, configure: Callable[..., Path]) -> Iterator[StateStore]:
     config = load(configure())
     with connect(config.hbase.thrift) as connection:
         yield StateStore(connection, config.state.table)
+
+
+@pytest.fixture
+def scene(omid: OmidClient) -> Iterator[Scene]:
+    """Tables of this test, and ways to put cells into them."""
+    yield from staged(omid)

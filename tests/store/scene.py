@@ -1,0 +1,96 @@
+"""A small stage for tests that need one transaction in one exact state."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from lowtide.formats import encode_long, shadow_qualifier
+from lowtide.workload import OmidClient
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Scene:
+    """Tables of a test, dropped after it, and ways to put cells into them."""
+
+    omid: OmidClient
+    tables: list[str]
+
+    def table(self, families: tuple[str, ...] = ("a",), **options: object) -> str:
+        """A new empty table that bears Omid's flag unless told otherwise."""
+        name = f"scene{next(_numbers)}"
+        self.omid.create(name, families, **options)  # type: ignore[arg-type]
+        self.tables.append(name)
+        return name
+
+    def cell(
+        self,
+        table: str,
+        start: int,
+        *,
+        row: bytes = b"r",
+        family: bytes = b"a",
+        qualifier: bytes = b"q",
+        value: bytes = b"v",
+    ) -> None:
+        """A data cell as a client of the transaction *start* (or one of its checkpoints) writes it."""
+        self.omid.put(table, row, family, qualifier, start, value)
+
+    def shadow(
+        self, table: str, start: int, commit: int, *, row: bytes = b"r", family: bytes = b"a", qualifier: bytes = b"q"
+    ) -> None:
+        """The shadow cell beside it."""
+        self.omid.put(table, row, family, shadow_qualifier(qualifier), start, encode_long(commit))
+
+    def committed(
+        self, table: str, *, row: bytes = b"r", family: bytes = b"a", qualifier: bytes = b"q", value: bytes = b"v"
+    ) -> tuple[int, int]:
+        """A cell of a transaction that completed: data and shadow cell, no commit entry. Its start and commit timestamps."""
+        start, commit = self.omid.begin(), self.omid.begin()
+        self.cell(table, start, row=row, family=family, qualifier=qualifier, value=value)
+        self.shadow(table, start, commit, row=row, family=family, qualifier=qualifier)
+        return start, commit
+
+    def crashed_after_commit(self, table: str, **place: bytes) -> tuple[int, int]:
+        """A cell of a transaction whose client died between its commit and its shadow cells: entry, no shadow cell."""
+        start, commit = self.omid.begin(), self.omid.begin()
+        self.cell(table, start, **place)
+        self.omid.add_commit_entry(start, commit)
+        return start, commit
+
+    def orphan(self, table: str, **place: bytes) -> int:
+        """A cell of a transaction that never committed. Its start timestamp."""
+        start = self.omid.begin()
+        self.cell(table, start, **place)
+        return start
+
+    def data(self, table: str) -> dict[tuple[bytes, bytes, bytes, int], bytes]:
+        """All put cells that HBase still shows, versions included: masked ones are left out."""
+        cells = self.omid.raw(table)
+        deleted = {(c.row, c.family, c.qualifier, c.timestamp) for c in cells if c.kind == "delete"}
+        return {c.key: c.value for c in cells if c.kind == "put" and c.key not in deleted}
+
+    def has(self, table: str, start: int, *, row: bytes = b"r", family: bytes = b"a", qualifier: bytes = b"q") -> bool:
+        """Whether exactly this version is there."""
+        return (row, family, qualifier, start) in self.data(table)
+
+    def healed(
+        self, table: str, start: int, *, row: bytes = b"r", family: bytes = b"a", qualifier: bytes = b"q"
+    ) -> int | None:
+        """The commit timestamp in the cell's shadow cell, or None without one."""
+        value = self.data(table).get((row, family, shadow_qualifier(qualifier), start))
+        return None if value is None else int.from_bytes(value, "big")
+
+
+def staged(omid: OmidClient) -> Iterator[Scene]:
+    """A scene, struck after the test: its tables dropped, so that they hold nobody's prune bound back."""
+    scene = Scene(omid, [])
+    yield scene
+    for table in scene.tables:
+        omid.drop(table)
+
+
+Job = Callable[..., object]

@@ -1,0 +1,587 @@
+"""The eleven safety rules on the real store: each test fails when its rule is broken in the code (docs/safety.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Outcome
+from lowtide_spark import orphans
+from lowtide_spark.store import Store
+from scene import Scene
+
+from lowtide.errors import FencedError
+from lowtide.formats import after, encode_long, shadow_qualifier
+from lowtide.state import StateStore
+from lowtide.workload import OmidClient
+
+Job = Callable[..., Outcome]
+
+
+def clean(job: Job, *tables: str, **options: Any) -> Outcome:
+    """Run orphan_cleanup for these tables, acting."""
+    extra = options.pop("extra", ())
+    named = [part for table in tables for part in ("--table", table)]
+    return job("orphan_cleanup", *named, "--execute", *extra, **options)
+
+
+# -- rule 1
+
+
+def test_only_transactions_at_or_below_the_low_watermark_are_touched(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """An orphan below the low watermark goes; a cell of a transaction above it stays, whatever the commit table says."""
+    table = scene.table()
+    old = scene.orphan(table)
+    watermark = omid.advance_watermark()
+    young = scene.orphan(table)
+    assert old <= watermark < young
+    assert clean(job, table).code == 0
+    assert not scene.has(table, old)
+    assert scene.has(table, young)
+    assert young not in omid.commit_table()
+
+
+def test_the_low_watermark_is_read_before_anything_else(
+    job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the low watermark moves while the run plans, the run still keeps to the one it read first."""
+    table = scene.table()
+    scene.orphan(table)
+    first = omid.advance_watermark()
+    later: list[int] = []
+
+    def slow_inventory(store: Store) -> Any:
+        later.append(scene.orphan(table, row=b"later"))
+        assert omid.advance_watermark() >= later[0]
+        return take_inventory(store)
+
+    take_inventory = orphans.take_inventory
+    monkeypatch.setattr(orphans, "take_inventory", slow_inventory)
+    outcome = clean(job, table)
+    assert outcome.summary["low_watermark"] == first
+    assert scene.has(table, later[0], row=b"later")
+
+
+def test_a_low_watermark_that_went_back_stops_the_run(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore
+) -> None:
+    """After an oracle lost its timestamps no recorded watermark is trusted: the run is refused and nothing is touched."""
+    table = scene.table()
+    orphan = scene.orphan(table)
+    watermark = omid.advance_watermark()
+    state.create()
+    state.record_low_watermark(watermark + 1_000_000)
+    try:
+        outcome = clean(job, table)
+        assert outcome.code == 1
+        assert "gone back" in outcome.problems
+        assert scene.has(table, orphan)
+    finally:
+        state.reset()
+    assert clean(job, table).code == 0
+    assert not scene.has(table, orphan)
+
+
+# -- rule 2
+
+
+def test_a_commit_entry_proves_the_commit(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """A cell without shadow cell whose transaction has a commit entry is healed with the entry's commit timestamp."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table)
+    omid.advance_watermark()
+    assert clean(job, table).code == 0
+    assert scene.healed(table, start) == commit
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["nothing", "a wrong mark"])
+def test_a_shadow_cell_in_another_table_proves_the_commit(
+    job: Job, scene: Scene, omid: OmidClient, marked: bool
+) -> None:
+    """With no commit entry left, a shadow cell of the transaction in a table that the run was not given proves it; a mark found wrong goes."""
+    table, other = scene.table(), scene.table(("x",))
+    start, commit = scene.committed(other, family=b"x")
+    scene.cell(table, start)
+    if marked:
+        assert omid.invalidate(start)
+    omid.advance_watermark()
+    outcome = clean(job, table)
+    assert outcome.code == 0
+    assert scene.healed(table, start) == commit
+    assert start not in omid.commit_table()
+    assert outcome.totals["unmarked"] == int(marked)
+
+
+def test_a_shadow_cell_without_data_proves_the_commit(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """A dangling shadow cell, which a family delete leaves, is a proof as good as any."""
+    table = scene.table(("a", "b"))
+    start, commit = omid.begin(), omid.begin()
+    scene.cell(table, start)
+    scene.shadow(table, start, commit, family=b"b", qualifier=b"deleted")
+    omid.advance_watermark()
+    assert clean(job, table).code == 0
+    assert scene.healed(table, start) == commit
+
+
+def test_a_shadow_cell_with_its_own_timestamp_proves_its_own_cell_only(
+    job: Job, scene: Scene, omid: OmidClient
+) -> None:
+    """Index population writes such shadow cells: their cells stay as they are, another cell of that timestamp goes."""
+    table = scene.table()
+    start = omid.begin()
+    scene.cell(table, start, qualifier=b"index")
+    scene.shadow(table, start, start, qualifier=b"index")
+    scene.cell(table, start, qualifier=b"other")
+    omid.advance_watermark()
+    assert clean(job, table).code == 0
+    assert scene.has(table, start, qualifier=b"index")
+    assert scene.healed(table, start, qualifier=b"index") == start
+    assert not scene.has(table, start, qualifier=b"other")
+
+
+def test_a_deleted_orphan_leaves_a_mark_behind(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """Before an orphan is deleted its transaction is invalidated, so that no late commit entry can count."""
+    table = scene.table()
+    start = scene.orphan(table)
+    omid.advance_watermark()
+    outcome = clean(job, table)
+    assert outcome.totals["marked"] == 1
+    assert omid.commit_table()[start].invalid
+    omid.add_commit_entry(start, omid.begin())  # a deposed oracle's put, late
+    assert omid.commit_table()[start].invalid
+
+
+def test_an_entry_that_comes_while_the_run_decides_is_seen(
+    job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit entry that lands after the first look, before the mark, makes the cell committed: it is healed."""
+    table = scene.table()
+    start = scene.orphan(table)
+    omid.advance_watermark()
+    commit = start + 50
+    mark = orphans._mark
+
+    def late_entry(*arguments: Any) -> Any:
+        omid.add_commit_entry(start, commit)
+        return mark(*arguments)
+
+    monkeypatch.setattr(orphans, "_mark", late_entry)
+    assert clean(job, table).code == 0
+    assert scene.healed(table, start) == commit
+    assert not omid.commit_table()[start].invalid
+
+
+def test_a_row_behind_a_delete_marker_leaves_its_cells_undecided(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore
+) -> None:
+    """Where a mark could not be read back, because a completed transaction's row was deleted, the cell stays and the range is not recorded."""
+    table = scene.table()
+    start, _ = scene.crashed_after_commit(table)
+    omid.delete_commit_entry(start)  # what post-commit does although a shadow cell failed
+    omid.advance_watermark()
+    dry = job("orphan_cleanup", "--table", table)
+    outcome = clean(job, table)
+    assert (dry.code, outcome.code) == (1, 1)
+    assert "delete marker" in outcome.problems
+    assert scene.has(table, start)
+    assert state.read(table).facts == ()
+
+
+def test_the_journal_outlives_the_commit_entry(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """A restored snapshot brings back a cell without shadow cell after its entry was pruned: the journal proves its commit."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table)
+    omid.advance_watermark()
+    omid.snapshot(table, f"{table}-before")
+    assert clean(job, table).code == 0
+    assert job("commit_table_pruning", "--grace", "0s", "--execute").code == 0
+    assert start not in omid.commit_table()
+    omid.restore(f"{table}-before")
+    assert scene.healed(table, start) is None
+    try:
+        assert clean(job, table, extra=("--full",)).code == 0
+        assert scene.healed(table, start) == commit
+    finally:
+        omid.delete_snapshot(f"{table}-before")
+
+
+# -- rule 3
+
+
+def test_a_healed_cell_survives_omids_compactor(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """The heal writes data and shadow cell together: minor compaction of the newer files, then a major one, keep both."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table)
+    for n in range(200):  # the data lie in a file too large for the minor compaction to take
+        scene.cell(table, start, row=b"big%d" % n, value=b"x" * 20_000)
+        scene.shadow(table, start, commit, row=b"big%d" % n)
+    omid.flush(table)
+    _survives(job, scene, omid, table, start, commit)
+
+
+def test_a_shadow_cell_that_a_reader_wrote_is_rewritten_with_its_data(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """A transaction that still has an entry may have been healed by a reader, shadow cell alone: all its cells are rewritten."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table)
+    for n in range(200):
+        scene.cell(table, start, row=b"big%d" % n, value=b"x" * 20_000)
+        scene.shadow(table, start, commit, row=b"big%d" % n)
+    omid.flush(table)
+    scene.shadow(table, start, commit)  # in a newer file than its data
+    omid.flush(table)
+    _survives(job, scene, omid, table, start, commit)
+
+
+def _survives(job: Job, scene: Scene, omid: OmidClient, table: str, start: int, commit: int) -> None:
+    read_at = omid.begin()
+    omid.advance_watermark()
+    assert clean(job, table).code == 0
+    assert job("commit_table_pruning", "--grace", "0s", "--execute").code == 0
+    assert start not in omid.commit_table()
+    for n in range(3):  # small newer files
+        omid.flush(table)
+        scene.committed(table, row=b"small%d" % n)
+    omid.flush(table)
+    omid.attach_omid_compactor(table)
+    omid.compact(table, major=False)
+    omid.compact(table, major=True)
+    assert omid.read(table, read_at)[b"r", b"a", b"q"] == b"v"
+    assert scene.healed(table, start) == commit
+
+
+def test_a_late_heal_brings_nothing_back(connector: Store, scene: Scene, omid: OmidClient) -> None:
+    """A heal whose cell has been removed meanwhile is refused: neither data nor shadow cell appears."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table)
+    row = {"op": "heal_if_present", "region": "r", "row": b"r", "family": b"a", "qualifier": b"q"}
+    mutations = connector.spark.createDataFrame(
+        [{**row, "timestamp": start, "value": b"v", "commit_ts": commit}],
+        "op string, region string, row binary, family binary, qualifier binary, timestamp bigint, value binary, commit_ts bigint",
+    )
+    omid.delete_version(table, b"r", b"a", b"q", start)
+    omid.flush(table)
+    omid.compact(table, major=True)
+    (written,) = connector.write(mutations, table)
+    assert (written.done, written.refused) == (0, 1)
+    assert omid.raw(table) == []
+
+
+# -- rule 4
+
+
+def test_a_delete_takes_one_version_and_leaves_older_ones(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """An orphan between committed versions of its column goes alone."""
+    table = scene.table()
+    older, _ = scene.committed(table, value=b"older")
+    orphan = scene.orphan(table)
+    newer, _ = scene.committed(table, value=b"newer")
+    omid.advance_watermark()
+    assert clean(job, table).code == 0
+    assert [scene.has(table, t) for t in (older, orphan, newer)] == [True, False, True]
+
+
+def test_a_cell_that_is_committed_before_the_delete_stays(
+    job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shadow cell that appears after the decision makes the guard refuse; the mark goes and the range is not recorded."""
+    table = scene.table()
+    start = scene.orphan(table)
+    omid.advance_watermark()
+    put_aside = orphans.put_aside
+
+    def race(*arguments: Any) -> str:
+        scene.shadow(table, start, start + 50)
+        return put_aside(*arguments)
+
+    monkeypatch.setattr(orphans, "put_aside", race)
+    outcome = clean(job, table)
+    assert outcome.code == 1
+    assert "run again" in outcome.problems
+    assert scene.has(table, start)
+    assert start not in omid.commit_table()
+    monkeypatch.undo()
+    assert clean(job, table).code == 0
+    assert scene.has(table, start)
+
+
+# -- rule 5
+
+
+def test_a_range_is_recorded_only_after_all_its_actions(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mutation that fails leaves its key range unrecorded, the other range recorded, the run red; the next run mends it."""
+    table = scene.table(splits=(b"m",))
+    scene.crashed_after_commit(table, row=b"a")
+    scene.crashed_after_commit(table, row=b"z")
+    omid.advance_watermark()
+    write = Store.write
+
+    def failing(self: Store, mutations: Any, name: str) -> Any:
+        """Aim the heals of row ``a`` at a family that is not there."""
+        if name == table:
+            import pyspark.sql.functions as F
+
+            mutations = mutations.withColumn(
+                "family", F.when(F.col("row") == bytearray(b"a"), F.lit(b"gone")).otherwise(F.col("family"))
+            )
+        return write(self, mutations, name)
+
+    monkeypatch.setattr(Store, "write", failing)
+    outcome = clean(job, table)
+    assert outcome.code == 1
+    assert outcome.totals["failed"] == 1
+    assert [f.keys.start for f in state.read(table).facts] == [b"m"]
+    monkeypatch.undo()
+    assert clean(job, table).code == 0
+    assert len(state.read(table).facts) == 2
+
+
+@pytest.mark.parametrize("again", ["dropped", "truncated"])
+def test_a_table_made_anew_starts_from_nothing(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, again: str
+) -> None:
+    """What was recorded of a table does not speak of its successor of the same name: it is read from 0, and the bound waits for it."""
+    table = scene.table(splits=(b"m",))
+    watermark = omid.advance_watermark()
+    assert clean(job, table).code == 0
+    if again == "dropped":
+        omid.drop(table)
+        omid.create(table, ("a",), splits=(b"m",))
+    else:
+        omid.truncate(table)
+    collected = job("watermark_collection", "--execute")
+    assert collected.summary["bound"] == 0
+    assert any(b["table"] == table for b in collected.summary["blockers"])
+    assert clean(job, table).table(table)["intervals"][0][0] == 0
+    assert job("watermark_collection", "--execute").summary["bound"] >= watermark
+
+
+# -- rule 6
+
+
+def test_the_bound_waits_for_every_table(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """One transactional table that was never cleaned holds the bound at 0, named with its remedy; cleaned, it lets go."""
+    table, late = scene.table(), scene.table()
+    start, _ = scene.crashed_after_commit(table)
+    scene.cell(late, start)
+    omid.advance_watermark()
+    assert clean(job, table).code == 0
+    held = job("commit_table_pruning", "--grace", "0s", "--execute")
+    assert held.summary["bound"] == 0
+    assert {b["table"] for b in held.summary["blockers"]} == {late}
+    assert start in omid.commit_table()
+    assert clean(job, late).code == 0
+    assert job("commit_table_pruning", "--grace", "0s", "--execute").code == 0
+    assert start not in omid.commit_table()
+
+
+def test_a_table_with_shadow_cells_and_no_mark_holds_the_bound(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
+) -> None:
+    """Shadow cells in a table without any mark of Omid keep the bound at 0 until the configuration says what the table is."""
+    table = scene.table(omid_enabled=False)
+    scene.committed(table)
+    omid.advance_watermark()
+    refused = clean(job, table)
+    assert refused.code == 1
+    assert "kind: transactional" in refused.problems
+    collected = job("watermark_collection", "--execute")
+    assert collected.summary["bound"] == 0
+    assert [b["table"] for b in collected.summary["blockers"]] == [table]
+    plain = configure(tables={table: {"kind": "plain"}})
+    assert table not in str(job("watermark_collection", config=plain).summary["blockers"])
+    named = configure(tables={table: {"kind": "transactional"}})
+    assert clean(job, table, config=named).code == 0
+    assert job("watermark_collection", config=named).summary["bound"] > 0
+
+
+def test_nothing_is_pruned_within_the_grace(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """An entry below the bound stays until the bound has passed it for the grace, by our own log."""
+    table = scene.table()
+    start, _ = scene.crashed_after_commit(table)
+    omid.advance_watermark()
+    assert clean(job, table).code == 0
+    assert job("watermark_collection", "--execute").code == 0
+    assert job("commit_table_pruning", "--grace", "1h", "--execute").totals["pruned"] == 0
+    assert start in omid.commit_table()
+    assert job("commit_table_pruning", "--grace", "1ms", "--execute").code == 0
+    assert start not in omid.commit_table()
+
+
+def test_marks_of_a_low_latency_oracle_stay(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
+) -> None:
+    """A low-latency client may write its entry at any time later: its invalidation mark is never pruned."""
+    table = scene.table()
+    start = scene.orphan(table)
+    omid.advance_watermark()
+    low_latency = configure(omid={"low_latency": True})
+    assert clean(job, table, config=low_latency).code == 0
+    outcome = job("commit_table_pruning", "--grace", "0s", "--execute", config=low_latency)
+    assert outcome.totals["skipped"]["a low-latency oracle's marks"] >= 1
+    assert omid.commit_table()[start].invalid
+
+
+# -- rule 8
+
+
+@pytest.mark.parametrize("form", ["short shadow cell", "shadow cell below its timestamp", "old shadow qualifier"])
+def test_an_unknown_form_stops_its_range_only(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, form: str
+) -> None:
+    """A cell that no rule names is counted and left alone; its key range is neither acted on nor recorded, the others are."""
+    table = scene.table(splits=(b"m",))
+    odd = omid.begin()
+    scene.cell(table, odd, row=b"a")
+    qualifier, value = {
+        "short shadow cell": (shadow_qualifier(b"q"), b"\x00\x01"),
+        "shadow cell below its timestamp": (shadow_qualifier(b"q"), encode_long(1)),
+        "old shadow qualifier": (b"q\xc2\x80", encode_long(odd + 50)),
+    }[form]
+    omid.put(table, b"a", b"a", qualifier, odd, value)
+    same_range = scene.orphan(table, row=b"b")
+    other_range = scene.orphan(table, row=b"x")
+    omid.advance_watermark()
+    before = omid.raw(table)
+    outcome = clean(job, table)
+    assert outcome.code == 1
+    assert "unknown form" in outcome.problems
+    assert scene.has(table, same_range, row=b"b")
+    assert not scene.has(table, other_range, row=b"x")
+    assert [f.keys.start for f in state.read(table).facts] == [b"m"]
+    assert [c for c in omid.raw(table) if c.row < b"m"] == [c for c in before if c.row < b"m"]
+
+
+def test_an_unknown_commit_table_value_is_left_alone(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """A commit-table row of an unknown form is named and stays; its transaction's cells stay undecided."""
+    table = scene.table()
+    start = scene.orphan(table)
+    row = bytes([start & 15]) + encode_long(start)
+    omid.put("OMID_COMMIT_TABLE", row, b"F", b"C", start, b"\xff")
+    omid.advance_watermark()
+    try:
+        outcome = clean(job, table)
+        assert outcome.code == 1
+        assert row.hex() in outcome.problems
+        assert scene.has(table, start)
+        pruned = job("commit_table_pruning", "--grace", "0s", "--execute")
+        assert any(c.row == row for c in omid.raw("OMID_COMMIT_TABLE"))
+        assert pruned.summary["bound"] == 0
+    finally:
+        omid.delete_commit_entry(start)
+
+
+# -- rule 9
+
+
+def test_a_run_that_was_overtaken_records_nothing(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, connector: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second run takes the table's epoch; the first may finish its guarded actions, and cannot move state."""
+    table = scene.table()
+    scene.orphan(table)
+    omid.advance_watermark()
+    record = orphans._record
+
+    def overtaken(*arguments: Any) -> None:
+        state.begin(table, connector.regions(table))
+        record(*arguments)
+
+    monkeypatch.setattr(orphans, "_record", overtaken)
+    outcome = clean(job, table)
+    assert outcome.code == 1
+    assert "taken over" in outcome.problems
+    assert state.read(table).facts == ()
+
+
+def test_an_old_epoch_is_refused(scene: Scene, omid: OmidClient, state: StateStore, connector: Store) -> None:
+    """A state write under an epoch that is no longer the newest raises and changes nothing."""
+    table = scene.table()
+    state.create()
+    regions = connector.regions(table)
+    old = state.begin(table, regions)
+    state.begin(table, regions)
+    with pytest.raises(FencedError, match=table):
+        state.forget(old, regions[0].keys)
+
+
+# -- rule 10
+
+
+def test_a_dry_run_changes_nothing_and_names_the_same_counts(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """Without --execute neither data nor commit table nor records change; the counts are those of the run that acts."""
+    table = scene.table()
+    scene.orphan(table)
+    scene.crashed_after_commit(table, row=b"healed")
+    omid.advance_watermark()
+    before = omid.raw(table), omid.commit_table()
+    dry = job("orphan_cleanup", "--table", table)
+    assert (omid.raw(table), omid.commit_table()) == before
+    acted = clean(job, table)
+    names = ("candidates", "healed", "deleted", "marked", "unmarked", "failed", "skipped")
+    assert [dry.totals[n] for n in names] == [acted.totals[n] for n in names]
+    assert dry.totals["healed"] == dry.totals["deleted"] == 1
+
+
+def test_a_plan_out_of_proportion_is_refused_before_it_acts(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
+) -> None:
+    """A plan over the budget touches nothing, marks included, and names the way on."""
+    table = scene.table()
+    orphan = scene.orphan(table)
+    omid.advance_watermark()
+    tight = configure(defaults={"budget": {"always": 0, "share": 0.01}})
+    outcome = clean(job, table, config=tight)
+    assert outcome.code == 1
+    assert "--budget-share" in outcome.problems
+    assert scene.has(table, orphan)
+    assert orphan not in omid.commit_table()
+
+
+def test_what_goes_can_be_put_back(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """The sideline holds removed cells with their values; restore brings them back although delete markers lie on them."""
+    table = scene.table()
+    orphans_before = {scene.orphan(table, row=b"r%d" % n, value=b"v%d" % n): n for n in range(5)}
+    omid.advance_watermark()
+    outcome = clean(job, table)
+    assert outcome.totals["deleted"] == 5
+    assert scene.data(table) == {}
+    restored = job("sideline_restore", "--restore", outcome.summary["run"], "--execute")
+    assert (restored.code, restored.totals["restored"]) == (0, 5)
+    assert scene.data(table) == {(b"r%d" % n, b"a", b"q", t): b"v%d" % n for t, n in orphans_before.items()}
+
+
+# -- rule 11
+
+
+def test_a_full_pass_finds_what_a_paused_client_landed(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """A write below a recorded watermark is not seen by the next increment; a full pass removes it."""
+    table = scene.table()
+    start = omid.begin()
+    omid.advance_watermark()
+    assert clean(job, table).code == 0
+    scene.cell(table, start)
+    omid.advance_watermark()
+    assert clean(job, table).totals["deleted"] == 0
+    assert scene.has(table, start)
+    assert clean(job, table, extra=("--full",)).totals["deleted"] == 1
+    assert not scene.has(table, start)
+
+
+def test_the_full_pass_comes_by_itself(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
+) -> None:
+    """When the last pass from 0 is older than full_pass_every, a run without --from reads from 0."""
+    table = scene.table()
+    omid.advance_watermark()
+    assert clean(job, table).code == 0
+    watermark = omid.advance_watermark()
+    weekly = clean(job, table)
+    assert weekly.table(table)["intervals"][0][0] > 0
+    omid.advance_watermark()
+    eager = clean(job, table, config=configure(defaults={"full_pass_every": "0s"}))
+    assert eager.table(table)["intervals"][0][0] == 0
+    assert eager.table(table)["intervals"][0][1] >= after(watermark)
