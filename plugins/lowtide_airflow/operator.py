@@ -60,13 +60,14 @@ class LowtideSparkOperator(SparkSubmitOperator):
         try:
             run = arguments.Run.of(context)
             self._prepare(load())
+            given = self._arguments(context, run)
         except UsageError as error:
             raise AirflowFailException(str(error)) from error
         if run.dry:
             self.outlets = []
         with TemporaryDirectory(prefix="lowtide-") as folder:
             file = Path(folder) / "summary.json"
-            self.application_args = self._arguments(context, run, file)
+            self.application_args = [*given, "--summary", str(file)]
             failure = self._submit(context)
             summary = json.loads(file.read_text()) if file.exists() else None
         if summary:
@@ -104,7 +105,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
             connection = json.dumps({"conn_type": "spark", "host": config.spark.master})
             os.environ[f"AIRFLOW_CONN_{self._conn_id.upper()}"] = connection
 
-    def _arguments(self, context: Context, run: arguments.Run, summary: Path) -> list[str]:
+    def _arguments(self, context: Context, run: arguments.Run) -> list[str]:
         ti = context["ti"]
         facts = {
             "dag_id": run.dag_id,
@@ -122,7 +123,6 @@ class LowtideSparkOperator(SparkSubmitOperator):
             *arguments.options(run),
             *("--run-id", arguments.run_name(run, ti.task_id, ti.map_index, cleared)),
             *(part for name, value in facts.items() for part in ("--context", f"{name}={value}")),
-            *("--summary", str(summary)),
         ]
 
     def _submit(self, context: Context) -> AirflowException | None:

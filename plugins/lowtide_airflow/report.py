@@ -15,7 +15,6 @@ def digest(summary: Mapping[str, Any]) -> dict[str, Any]:
     problems = list(all_problems(summary))
     return {
         **{name: summary[name] for name in ("job", "run", "execute", "state", "seconds", "low_watermark", "bound")},
-        "tables": len(summary["tables"]),
         "totals": {name: count for name, count in summary["totals"].items() if count},
         "blockers": summary["blockers"][:_MOST],
         "problem_count": len(problems),
@@ -27,10 +26,9 @@ def merge(digests: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The sum of the digests of one run's batches."""
     totals: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
-    merged: dict[str, Any] = {"jobs": 0, "tables": 0, "problem_count": 0, "problems": []}
+    merged: dict[str, Any] = {"jobs": 0, "problem_count": 0, "problems": []}
     for each in digests:
         merged["jobs"] += 1
-        merged["tables"] += each["tables"]
         merged["problem_count"] += each["problem_count"]
         merged["problems"] = [*merged["problems"], *each["problems"]][:_MOST]
         totals.update({name: count for name, count in each["totals"].items() if name != "skipped"})
@@ -54,9 +52,9 @@ def log_lines(summary: Mapping[str, Any]) -> list[str]:
     lines = [f"{summary['job']} {summary['run']}: {summary['state']}, {did}, {summary['seconds']} s"]
     if summary["tables"]:
         width = max(len(t["table"]) for t in summary["tables"])
-        lines.append(f"  {'table':{width}}  {'regions':>9}  done")
+        lines.append(f"  {'table':{width}}  {'recorded':>9}  done")
         for table in summary["tables"]:
-            regions = f"{table['regions_recorded']}/{table['regions']}"
+            regions = f"{table['regions_recorded']}/{table['regions']}" if table["regions"] else "-"
             lines.append(f"  {table['table']:{width}}  {regions:>9}  {_counted(table['counts'])}")
             lines += [f"  {'':{width}}  note: {note}" for note in table["notes"]]
     if summary["bound"] is not None:
