@@ -98,7 +98,7 @@ def _jobs_of(config: Config, run: Run, days: Sequence[Day] = ()) -> list[JobRun]
 def _check(run: Run, jobs: list[JobRun], airflow: LocalAirflow) -> None:
     if run.state == "success":
         return
-    said = [problem for job in jobs for problem in job.problems] or [
+    said = list(dict.fromkeys(problem for job in jobs for problem in job.problems)) or [
         f"task {task.task_id} {task.state}" for task in airflow.dags.tasks(run) if task.state == "failed"
     ]
     msg = "\n  ".join([f"{run.dag_id} {run.run_id} failed; its logs are at {airflow.config.url}:", *said])
@@ -107,5 +107,6 @@ def _check(run: Run, jobs: list[JobRun], airflow: LocalAirflow) -> None:
 
 def _told(jobs: list[JobRun]) -> str:
     sums = {name: sum(getattr(job, name) for job in jobs) for name in ("healed", "deleted", "marked", "pruned")}
-    done = ", ".join(f"{number:,} {name}" for name, number in sums.items() if number) or "nothing to do"
+    idle = "nothing to do" if all(job.state == "done" for job in jobs) else "nothing done"
+    done = ", ".join(f"{number:,} {name}" for name, number in sums.items() if number) or idle
     return f"{done} ({sum(job.seconds for job in jobs):.0f} s of Spark)"

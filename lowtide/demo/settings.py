@@ -70,6 +70,11 @@ class DemoSettings:
         return self.home / "report.html"
 
     @property
+    def numbers(self) -> Path:
+        """What the report is made of, as JSON."""
+        return self.home / "report.json"
+
+    @property
     def history(self) -> Path:
         """What the clients did, for the model."""
         return self.home / "history.jsonl"

@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 
+from pydantic import TypeAdapter
 from rich.console import Console
 
 from lowtide import report as values
@@ -78,6 +79,7 @@ class _Story:
         )
         with screen.step("The report"):
             settings.page.write_text(render(found), "utf-8")
+            settings.numbers.write_bytes(TypeAdapter(Report).dump_json(found, indent=2))
         return found
 
     # -- filling the store
@@ -134,8 +136,9 @@ class _Story:
         self.screen.show(terminal.commit_table(seen))
         self.screen.say(f"{check.sentence}.", "yellow" if check.differences else "")
         if check.differences:
+            share = "all" if check.torn == check.differences else f"{check.torn:,} of them"
             self.screen.say(
-                "(Torn transactions: their commit entry went before all their shadow cells were there.)", "dim"
+                f"({share} in torn transactions: their entry went before all shadow cells were there)", "dim"
             )
         return seen, check
 
@@ -152,7 +155,7 @@ class _Story:
         summary = run_job(self.settings.config_file, "orphan_cleanup", ["--full"], self.settings.home)
         config = load(self.settings.config_file)
         with connect(config.hbase.thrift) as connection:
-            seen = observe.observe(connection, config, observe.leftovers(summary))
+            seen = observe.observe(connection, config, observe.leftovers(summary, config))
             return replace(seen, commit_table=observe.commit_rows(connection, config, days))
 
     # -- cleaning

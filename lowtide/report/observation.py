@@ -25,13 +25,12 @@ class Leftovers:
     """What a dry run of ``orphan_cleanup`` would do to one table.
 
     *orphans* are cells that no commit proves (to be deleted); *unproven* are committed cells of transactions that never completed
-    (to be healed); *unmarked* are dead transactions without an invalidation mark.
+    (to be healed).
     """
 
     table: str
     orphans: int
     unproven: int
-    unmarked: int
     cells_read: int
 
 

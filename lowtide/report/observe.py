@@ -76,12 +76,12 @@ def commit_rows(connection: Any, config: Config, days: Sequence[Day]) -> tuple[C
     return by_day(entries, marks, days)
 
 
-def leftovers(summary: Mapping[str, Any]) -> tuple[Leftovers, ...]:
-    """What a dry run of ``orphan_cleanup`` found, by table."""
+def leftovers(summary: Mapping[str, Any], config: Config) -> tuple[Leftovers, ...]:
+    """What a dry run of ``orphan_cleanup`` found, by data table."""
     return tuple(
-        Leftovers(t["table"], c["deleted"], c["healed"], c["marked"], c["cells_read"])
+        Leftovers(t["table"], t["counts"]["deleted"], t["counts"]["healed"], t["counts"]["cells_read"])
         for t in sorted(summary["tables"], key=lambda t: str(t["table"]))
-        for c in (t["counts"],)
+        if t["table"] != config.omid.commit_table  # named for the marks it is given
     )
 
 

@@ -28,13 +28,11 @@ def print_report(console: Console, report: Report) -> None:
 
 def leftovers(seen: Observation) -> Table:
     """What a dry run found, by table, with bars."""
-    grid = _grid("table", "orphans", "", "unproven", "", "unmarked", "cells read")
+    grid = _grid("table", "orphans", "", "unproven", "", "cells read")
     most = max((max(t.orphans, t.unproven) for t in seen.leftovers), default=0)
     for t in seen.leftovers:
         bars = _bar(t.orphans, most, "dark_orange"), _bar(t.unproven, most, "steel_blue1")
-        grid.add_row(
-            t.table, f"{t.orphans:,}", bars[0], f"{t.unproven:,}", bars[1], f"{t.unmarked:,}", f"{t.cells_read:,}"
-        )
+        grid.add_row(t.table, f"{t.orphans:,}", bars[0], f"{t.unproven:,}", bars[1], f"{t.cells_read:,}")
     return grid
 
 

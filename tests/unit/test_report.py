@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lowtide.clock import SampledClock, WorldClock
+from lowtide.config import Config
 from lowtide.report import (
     CommitRows,
     Day,
@@ -43,7 +44,7 @@ def _observation(**changes: object) -> Observation:
         at=NOW,
         low_watermark=2600,
         bound=2499,
-        leftovers=(Leftovers("accounts", 0, 0, 0, 4321), Leftovers("orders", 0, 0, 0, 99)),
+        leftovers=(Leftovers("accounts", 0, 0, 4321), Leftovers("orders", 0, 0, 99)),
         commit_table=(CommitRows(DAYS[0].date, 0, 0), CommitRows(DAYS[1].date, 0, 0), LATER),
         regions=(RegionMark("accounts", "[-∞, m)", 2499), RegionMark("accounts", "[m, ∞)", 2499)),
     )
@@ -53,7 +54,7 @@ def _observation(**changes: object) -> Observation:
 def _report(**changes: object) -> Report:
     before = _observation(
         bound=None,
-        leftovers=(Leftovers("accounts", 1234, 56, 7, 4321), Leftovers("orders", 0, 8765, 0, 99)),
+        leftovers=(Leftovers("accounts", 1234, 56, 4321), Leftovers("orders", 0, 8765, 99)),
         commit_table=(CommitRows(DAYS[0].date, 31, 17), CommitRows(DAYS[1].date, 41, 19), LATER),
         regions=(RegionMark("accounts", "[-∞, ∞)", 0),),
     )
@@ -155,7 +156,7 @@ def test_both_themes_and_narrow_screens_are_provided_for():
 def test_names_cannot_break_the_page():
     """A table named like markup is shown as the text that it is."""
     name = "<script>alert(1)</script>"
-    seen = _observation(regions=(RegionMark(name, name, 1),), leftovers=(Leftovers(name, 0, 0, 0, 0),))
+    seen = _observation(regions=(RegionMark(name, name, 1),), leftovers=(Leftovers(name, 0, 0, 0),))
     source = render(_report(after=seen, before=seen))
     assert "<script" not in source
     assert name in _Page(source).text
@@ -173,8 +174,8 @@ def test_nothing_is_claimed_that_was_not_looked_at():
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"after": _observation(leftovers=(Leftovers("orders", 3, 0, 0, 9),))}, "3 orphaned cells are left in orders"),
-        ({"after": _observation(leftovers=(Leftovers("orders", 0, 2, 0, 9),))}, "2 unproven cells are left in orders"),
+        ({"after": _observation(leftovers=(Leftovers("orders", 3, 0, 9),))}, "3 orphaned cells are left in orders"),
+        ({"after": _observation(leftovers=(Leftovers("orders", 0, 2, 9),))}, "2 unproven cells are left in orders"),
         ({"check": ModelCheck(("t",), (SnapshotCheck(5, 10, 4),))}, "4 of 10 values differ from the model"),
         (
             {"runs": (JobRun("orphan_cleanup", "r", NOW, 1, True, "failed", problems=("x", "y")),)},
@@ -261,9 +262,9 @@ def test_leftovers_are_what_a_dry_run_plans():
         TableReport(name, Counts(healed=4, deleted=3, marked=2, cells_read=77)) for name in ("orders", "accounts")
     ]
     summary = Summary("orphan_cleanup", "r-1", False, tables=tables)
-    assert observe.leftovers(summary.to_json()) == (
-        Leftovers("accounts", 3, 4, 2, 77),
-        Leftovers("orders", 3, 4, 2, 77),
+    assert observe.leftovers(summary.to_json(), Config()) == (
+        Leftovers("accounts", 3, 4, 77),
+        Leftovers("orders", 3, 4, 77),
     )
 
 
