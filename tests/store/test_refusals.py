@@ -1,0 +1,153 @@
+"""What is refused: with an error that names the thing, the value and the remedy, and nothing changed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import Outcome
+from lowtide_spark import store
+from lowtide_spark.store import Store
+from scene import Scene
+
+from lowtide.errors import StoreError
+from lowtide.formats import LOW_WATERMARK_ROW, decode_long, encode_long
+from lowtide.gateway import connect
+from lowtide.stack import Stack, free_ports_config
+from lowtide.workload import OmidClient
+
+Job = Callable[..., Outcome]
+
+
+@pytest.fixture
+def untouched(scene: Scene, omid: OmidClient) -> Callable[[], bool]:
+    """A store with leftovers, and a check that they are still what they were."""
+    table = scene.table()
+    scene.orphan(table)
+    scene.crashed_after_commit(table, row=b"healed")
+    omid.advance_watermark()
+    before = omid.raw(table), omid.commit_table()
+    return lambda: (omid.raw(table), omid.commit_table()) == before
+
+
+def refused(outcome: Outcome, code: int, *words: str) -> None:
+    """The run ended with *code* and its problems hold all *words*."""
+    assert outcome.code == code, outcome.problems
+    for word in words:
+        assert word in outcome.problems
+
+
+def test_an_unknown_table(job: Job, untouched: Callable[[], bool]) -> None:
+    """A table that is not there is refused by name."""
+    refused(job("orphan_cleanup", "--table", "nosuchtable", "--execute"), 1, "nosuchtable", "unknown table")
+    assert untouched()
+
+
+def test_a_table_without_marks(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """A plain table is refused, with the setting that would make it transactional; discovered, it is passed over."""
+    table = scene.table(omid_enabled=False)
+    scene.cell(table, omid.begin())
+    refused(job("orphan_cleanup", "--table", table, "--execute"), 1, table, "kind: transactional")
+    assert job("orphan_cleanup", "--table", table, "--discovered", "--execute").code == 0
+    assert len(omid.raw(table)) == 1
+
+
+@pytest.mark.parametrize("value", [None, b"\x00\x01"], ids=["missing", "malformed"])
+def test_no_low_watermark(
+    job: Job, stack: Stack, untouched: Callable[[], bool], connector: Store, value: bytes | None
+) -> None:
+    """Without a readable low watermark nothing runs."""
+    with connect(connector.config.hbase.thrift) as connection:
+        table = connection.table("OMID_COMMIT_TABLE")
+        kept = table.row(LOW_WATERMARK_ROW)[b"LWF:LWC"]
+        assert decode_long(kept) > 0
+        try:
+            table.delete(LOW_WATERMARK_ROW)
+            if value:
+                table.put(LOW_WATERMARK_ROW, {b"LWF:LWC": value})
+            refused(job("orphan_cleanup", "--execute"), 1, "low watermark", "OMID_COMMIT_TABLE")
+            refused(job("commit_table_pruning", "--grace", "0s", "--execute"), 1, "low watermark")
+        finally:
+            table.put(LOW_WATERMARK_ROW, {b"LWF:LWC": encode_long(decode_long(kept))})
+    assert untouched()
+
+
+def test_gateway_or_oracle_down(
+    job: Job, configure: Callable[..., Path], untouched: Callable[[], bool], tmp_path: Path
+) -> None:
+    """A gateway or an oracle that does not answer is named with its address."""
+    nowhere = free_ports_config(tmp_path).thrift_port
+    no_gateway = configure(hbase={"thrift": {"port": nowhere}})
+    refused(job("orphan_cleanup", "--execute", config=no_gateway), 1, f"127.0.0.1:{nowhere}", "gateway")
+    no_oracle = configure(omid={"oracle": [f"127.0.0.1:{nowhere}"]})
+    refused(job("orphan_cleanup", "--execute", config=no_oracle), 1, f"127.0.0.1:{nowhere}", "oracle")
+    assert untouched()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--from", "2026-01-01T00:00:00"], ["--from", "2026-01-01T00:00:00", "time zone"]),
+        (["--to", "yesterday"], ["--to", "yesterday"]),
+        (["--to", (datetime.now(UTC) + timedelta(days=2)).isoformat()], ["--to", "future"]),
+        (["--from", "2026-01-02T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], ["not after its start"]),
+    ],
+)
+def test_bad_intervals(job: Job, untouched: Callable[[], bool], arguments: list[str], words: list[str]) -> None:
+    """Naive and unparsable times, intervals in the future and back to front end with exit code 2."""
+    refused(job("orphan_cleanup", "--execute", *arguments), 2, *words)
+    assert untouched()
+
+
+def test_unknown_configuration_keys(job: Job, configure: Callable[..., Path], untouched: Callable[[], bool]) -> None:
+    """An unknown key is named with its place, and nothing runs."""
+    path = configure()
+    content = yaml.safe_load(path.read_text())
+    content["omid"]["comit_table"] = "X"
+    path.write_text(yaml.safe_dump(content))
+    refused(job("orphan_cleanup", "--execute", config=path), 2, "omid.comit_table", "unknown key")
+    assert untouched()
+
+
+def test_unknown_arguments_end_with_2(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    """An argument that no job has is named."""
+    with pytest.raises(SystemExit) as ended:
+        job("orphan_cleanup", "--exekute")
+    assert ended.value.code == 2
+    assert "--exekute" in capsys.readouterr().err
+
+
+def test_a_snapshot_that_cannot_be_made(
+    job: Job,
+    configure: Callable[..., Path],
+    untouched: Callable[[], bool],
+    monkeypatch: pytest.MonkeyPatch,
+    scene: Scene,
+) -> None:
+    """Where HBase refuses the snapshot (its name is taken by one of another table), the table is named with the remedy and left alone."""
+    table, other = scene.tables[0], scene.table()
+    number = uuid.UUID(int=1)
+    taken = f"lowtide-run-{table}-{number.hex[:12]}"
+    scene.omid.snapshot(other, taken)
+    monkeypatch.setattr(store.uuid, "uuid4", lambda: number)
+    try:
+        snapshot = configure(defaults={"read": "snapshot"})
+        refused(job("orphan_cleanup", "--table", table, "--execute", config=snapshot), 1, table, "read: rpc")
+        assert scene.omid.snapshots() == [taken]
+    finally:
+        scene.omid.delete_snapshot(taken)
+    assert untouched()
+
+
+def test_regions_with_a_hole_are_refused(connector: Store, monkeypatch: pytest.MonkeyPatch, scene: Scene) -> None:
+    """A region that is not listed would leave rows unread: the table is not worked on."""
+    table = scene.table(splits=(b"g", b"s"))
+    assert len(connector.regions(table)) == 3
+    read = Store._read
+    monkeypatch.setattr(Store, "_read", lambda self, *a, **k: read(self, *a, **k).where("start <> X'67'"))
+    with pytest.raises(StoreError, match="end to end"):
+        connector.regions(table)
