@@ -12,7 +12,7 @@ from rich.table import Table
 from lowtide.demo.settings import DemoSettings, end
 from lowtide.demo.story import tell_story
 from lowtide.errors import LowtideError
-from lowtide.report.terminal import print_report
+from lowtide.report.terminal import print_headline
 
 console = Console()
 _DEFAULTS = DemoSettings()
@@ -56,12 +56,14 @@ def demo(
     try:
         report = tell_story(settings, console)
     except (LowtideError, KeyboardInterrupt):
-        console.print("\n[yellow]Stopped half-way. What was started still runs; end it with: lowtide demo --down[/]")
+        console.print(
+            f"\n[yellow]Stopped half-way. What was started still runs; end it with: {settings.end_command}[/]"
+        )
         raise
     console.print()
-    print_report(console, report)
+    print_headline(console, report)
     onward = Table.grid(padding=(0, 2))
-    for what, command in (("The report", str(settings.page)), *report.commands):
+    for what, command in (("The report", settings.shown(settings.page)), *report.commands):
         onward.add_row(f"[bold]{what}[/]", command)
     console.print()
     console.print(onward)

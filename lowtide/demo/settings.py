@@ -79,6 +79,17 @@ class DemoSettings:
         """What the clients did, for the model."""
         return self.home / "history.jsonl"
 
+    @property
+    def end_command(self) -> str:
+        """The command that ends what the demo leaves running."""
+        elsewhere = "" if self.home == DemoSettings.home else f" --home {self.home}"
+        return f".venv/bin/lowtide demo --down{elsewhere}"
+
+    @staticmethod
+    def shown(path: Path) -> str:
+        """*path* as one types it in the checkout."""
+        return str(path.relative_to(CHECKOUT)) if path.is_relative_to(CHECKOUT) else str(path)
+
     def stack(self) -> Stack:
         """The embedded store, with an oracle that counts: its timestamps mean what the recorded samples say."""
         return Stack(

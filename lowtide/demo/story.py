@@ -189,14 +189,14 @@ class _Story:
         return tuple(observe.job_run(summary, days) for summary in reversed(summaries))
 
     def _commands(self, airflow: LocalAirflow) -> tuple[tuple[str, str], ...]:
-        config = self.settings.config_file
+        config = self.settings.shown(self.settings.config_file)
         return (
             ("Airflow, on this store", airflow.config.url),
             ("user and password", f"{airflow.user} / {airflow.password}"),
             ("watermarks", f".venv/bin/lowtide tables --config {config}"),
             ("runs", f".venv/bin/lowtide runs --config {config}"),
             ("a dry run", f".venv/bin/lowtide run orphan_cleanup --config {config}"),
-            ("stop everything", ".venv/bin/lowtide demo --down"),
+            ("stop everything", self.settings.end_command),
         )
 
 

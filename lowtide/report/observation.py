@@ -65,6 +65,11 @@ class Observation:
     blockers: tuple[str, ...] = ()
 
     @property
+    def level(self) -> bool:
+        """Whether all regions are equally far, and the bound with them: then no one of them holds it back."""
+        return {m.watermark for m in self.regions} == {self.bound}
+
+    @property
     def orphans(self) -> int:
         """Orphaned cells in all tables."""
         return sum(t.orphans for t in self.leftovers)

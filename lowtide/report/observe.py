@@ -38,7 +38,7 @@ def observe(connection: Any, config: Config, leftovers: tuple[Leftovers, ...] = 
         bound=None if bound is None else bound.value,
         leftovers=leftovers,
         regions=published_regions(state.watermarks()),
-        blockers=() if bound is None else tuple(_blocker(b) for b in bound.blockers),
+        blockers=() if bound is None else _blockers(bound.blockers),
     )
 
 
@@ -128,6 +128,13 @@ def clock_of(state: StateStore, watermark: int) -> Clock:
     return WorldClock() if is_world(watermark) else SampledClock(state.samples())
 
 
-def _blocker(blocker: Mapping[str, Any]) -> str:
-    where = f"{blocker['table']} {blocker['keys'] or ''}".strip()
-    return f"{where}: {blocker['reason']}. Remedy: {blocker['remedy']}"
+def _blockers(blockers: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """What holds the bound, a sentence for each table, reason and remedy; the first of its regions by their keys."""
+    grouped: dict[tuple[str, str, str], list[str]] = {}
+    for each in blockers:
+        grouped.setdefault((each["table"], each["reason"], each["remedy"]), []).append(each["keys"] or "")
+    return tuple(
+        f"{table} {keys[0]}{f' and {len(keys) - 1} more regions' if len(keys) > 1 else ''}".strip()
+        + f": {reason}. Remedy: {remedy}"
+        for (table, reason, remedy), keys in grouped.items()
+    )

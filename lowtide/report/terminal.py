@@ -15,13 +15,19 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
 def print_report(console: Console, report: Report) -> None:
-    """Everything the page has numbers for, short."""
-    console.print(before_and_after(report.before, report.after))
+    """What the page has numbers for, short: the regions, then the headline."""
     if report.after.regions:
         console.print(regions(report.after))
-    for check in (report.check,):
-        if check:
-            console.print(Text(check.sentence, "bold red" if check.differences else "bold green"))
+    for blocker in () if report.after.level else report.after.blockers:
+        console.print(Text(f"The prune bound is held by {blocker}", "yellow"))
+    print_headline(console, report)
+
+
+def print_headline(console: Console, report: Report) -> None:
+    """Before and after in numbers, the result of the check, and everything that is not as it should be."""
+    console.print(before_and_after(report.before, report.after))
+    if report.check:
+        console.print(Text(f"{report.check.sentence}.", "bold red" if report.check.differences else "bold green"))
     for fault in report.faults:
         console.print(Text(f"Not as it should be: {fault}", "bold red"))
 
@@ -63,10 +69,12 @@ def regions(seen: Observation) -> Table:
 
 
 def runs(done: Iterable[JobRun]) -> Table:
-    """Runs, one a line."""
-    grid = _grid("job", "for", "seconds", "healed", "deleted", "marked", "pruned", "result")
-    for run in done:
-        numbers = [f"{n:,}" for n in (run.healed, run.deleted, run.marked, run.pruned)]
+    """Runs, one a line; counts that are 0 in all of them are left out."""
+    told = list(done)
+    counts = [name for name in ("healed", "deleted", "marked", "pruned") if any(getattr(r, name) for r in told)]
+    grid = _grid("job", "for", "seconds", *counts, "result")
+    for run in told:
+        numbers = [f"{getattr(run, name):,}" for name in counts]
         result = Text(run.state, "green" if run.state == "done" else "red")
         grid.add_row(run.job, f"{run.day:%a %d %b}" if run.day else "all", f"{run.seconds:.1f}", *numbers, result)
     return grid
@@ -94,7 +102,7 @@ def _grid(*columns: str) -> Table:
     grid = Table(header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     words = {"", "table", "rows", "job", "for", "transactions begun", "result"}
     for column in columns:
-        grid.add_column(column, justify="left" if column in words else "right")
+        grid.add_column(column, justify="left" if column in words else "right", no_wrap=True)
     return grid
 
 
