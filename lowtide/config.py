@@ -56,7 +56,8 @@ class HBase(_Section):
     zookeeper_port: PositiveInt = 2181
     znode: str = "/hbase"
     thrift: Thrift = Thrift()
-    #: Further properties for the HBase client, as in hbase-site.xml (Kerberos principals, timeouts, ...).
+    #: Further properties for the HBase client, as in hbase-site.xml (Kerberos principals, timeouts, ...). Reading snapshots
+    #: needs ``hbase.rootdir``.
     properties: dict[str, str] = {}
 
     def client_properties(self) -> dict[str, str]:
@@ -89,7 +90,8 @@ class State(_Section):
 
     table: str = "LOWTIDE_STATE"
     journal_table: str = "LOWTIDE_JOURNAL"
-    #: A folder or URL that Spark can write to. Sidelined cells are kept for ``sideline_keep``.
+    #: A folder (relative: to the configuration file) or URL that driver and executors can write to. What runs put aside is
+    #: kept there for ``sideline_keep``.
     sideline: str = ".lowtide/sideline"
     sideline_keep: Duration = timedelta(days=30)
     #: A journal entry is kept at least this long, and while a snapshot older than its pruning exists.
@@ -139,7 +141,7 @@ class TableDefaults(_Section):
     #: ``transactional`` or ``plain`` for tables whose marks do not say; None: as their marks say.
     kind: Kind | None = None
     read: Read = Read.AUTO
-    #: ``auto`` reads a snapshot when a full pass must read at least this many bytes.
+    #: ``auto`` reads a snapshot when a full pass must read at least this many bytes and ``hbase.rootdir`` is given.
     snapshot_from_bytes: NonNegativeInt = 1 << 30
     full_pass_every: Duration = timedelta(days=7)
     budget: Budget = Budget()
@@ -207,9 +209,17 @@ def load(path: Path | None = None) -> Config:
         msg = f"{source} must hold a mapping of sections, found {type(content).__name__}"
         raise UsageError(msg)
     try:
-        return Config.model_validate(content)
+        return _anchored(Config.model_validate(content), Path(source).parent)
     except ValidationError as error:
         raise UsageError(_explain(source, error)) from error
+
+
+def _anchored(config: Config, folder: Path) -> Config:
+    """*config* with a relative sideline taken from *folder*: jobs run wherever a scheduler puts them, restores elsewhere."""
+    if "://" in config.state.sideline or Path(config.state.sideline).is_absolute():
+        return config
+    sideline = str((folder / config.state.sideline).resolve())
+    return config.model_copy(update={"state": config.state.model_copy(update={"sideline": sideline})})
 
 
 def _read(path: Path | None) -> tuple[str, str]:

@@ -202,7 +202,8 @@ def _source(run: Run, work: Work, held: ExitStack) -> Source:
     settings = run.config.table(work.entry.table)
     size = sum(r.store_bytes for r in work.regions)
     full = any(r.from_ts == 0 for r in work.ranges)
-    large = settings.read is Read.AUTO and full and size >= settings.snapshot_from_bytes
+    readable = "hbase.rootdir" in run.config.hbase.properties  # without it the snapshot's files cannot be found
+    large = settings.read is Read.AUTO and readable and full and size >= settings.snapshot_from_bytes
     if settings.read is Read.SNAPSHOT or large:
         return held.enter_context(run.store.snapshot(work.entry.table, run.request.run, sweep=work.execute))
     return LIVE

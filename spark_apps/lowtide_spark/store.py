@@ -6,7 +6,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -178,22 +178,19 @@ class Store:
             if left.table == table and re.fullmatch(re.escape(prefix) + "[0-9a-f]{12}", left.name):
                 self._admin().dropSnapshot(self._options, left.name)
         name = prefix + uuid.uuid4().hex[:12]
-        try:
-            self._admin().createSnapshot(self._options, table, name)
-            scratch = self._admin().scratchDir(self._options, name)
-        except Exception as error:
-            msg = (
-                f"cannot make a snapshot of {table} for run {run}: {_cause(error)}; "
-                "allow snapshots (hbase.snapshot.enabled, ADMIN permission), or set read: rpc for this table"
-            )
-            raise StoreError(msg) from error
-        try:
-            yield Source(name, scratch)
-        finally:
+        with ExitStack() as made:
             try:
-                self._admin().dropScratchDir(self._options, scratch)
-            finally:
-                self._admin().dropSnapshot(self._options, name)
+                scratch = self._admin().scratchDir(self._options, name)
+                made.callback(self._admin().dropScratchDir, self._options, scratch)
+                self._admin().createSnapshot(self._options, table, name)
+                made.callback(self._admin().dropSnapshot, self._options, name)
+            except Exception as error:
+                msg = (
+                    f"cannot make a snapshot of {table} for run {run}: {_cause(error)}; "
+                    "allow snapshots (hbase.snapshot.enabled, ADMIN permission), or set read: rpc for this table"
+                )
+                raise StoreError(msg) from error
+            yield Source(name, scratch)
 
     def create_table(self, table: str, family: str) -> None:
         """Make a table of one family with one version; nothing happens where it is."""

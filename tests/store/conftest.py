@@ -59,7 +59,10 @@ class Outcome:
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A running store on free ports, with an incremental oracle whose low watermark moves quickly."""
-    store = Stack(free_ports_config(tmp_path_factory.mktemp("store"), timestamps="incremental", conflict_map_size=64))
+    home = tmp_path_factory.mktemp("store")
+    # The gateway closes idle connections after a minute; a test holds one while jobs run.
+    patient = {"hbase.thrift.server.socket.read.timeout": "900000"}
+    store = Stack(free_ports_config(home, timestamps="incremental", conflict_map_size=64, extra_hbase=patient))
     try:
         store.up()
         yield store
@@ -107,7 +110,10 @@ def settings_for(stack: Stack, folder: Path, **sections: Any) -> dict[str, Any]:
         "hbase": {
             "zookeeper_port": stack.config.zookeeper_port,
             "thrift": {"port": stack.config.thrift_port, "timeout": "20s"},
-            "properties": {"hbase.client.retries.number": "4"},
+            "properties": {
+                "hbase.client.retries.number": "4",
+                "hbase.rootdir": stack.hbase_properties()["hbase.rootdir"],
+            },
         },
         "omid": {"oracle": [f"127.0.0.1:{stack.config.tso_port}"]},
         "state": {"sideline": str(folder / "sideline")},

@@ -49,6 +49,7 @@ def test_daughters_and_merged_regions_keep_what_was_recorded(
     omid.split(table, b"c")
     assert watermarks(connector, state, table) == [watermark] * 4
     omid.move(table, b"p")
+    omid.advance_watermark()
     assert clean(job, table).table(table)["intervals"][0][0] >= after(watermark) - CHECKPOINTS
     omid.compact(table, major=True)
     omid.merge(table, b"a")

@@ -1,0 +1,375 @@
+"""Reading through the connector, from a live table and from snapshots."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+import pytest
+from connector_kit import Cell, Kit, shown
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lowtide.formats import shadow_qualifier
+from lowtide.stack import Stack
+
+SHADOW_SUFFIX = b"\xc2\x80"
+
+
+@pytest.fixture(scope="module")
+def kit(spark: SparkSession, stack: Stack) -> Kit:
+    return Kit(spark, stack)
+
+
+def plan(frame: DataFrame) -> str:
+    """The physical plan, as text."""
+    return frame._jdf.queryExecution().executedPlan().toString()
+
+
+def partitions(frame: DataFrame) -> int:
+    return frame.rdd.getNumPartitions()
+
+
+@pytest.fixture(scope="module")
+def mixed(kit: Kit) -> str:
+    """A table with every kind of cell."""
+    table = kit.table()
+    cells = [
+        Cell(b"r%02d" % row, qualifier, timestamp, commit, b"v%d" % timestamp)
+        for row in range(20)
+        for qualifier in (b"\0\0\0\1", b"a", b"ab", b"c1", b"c10", b"c2")
+        for timestamp, commit in ((100, 150), (203, 260), (300, 400), (500, None))
+    ]
+    cells += [
+        Cell(b"r05", b"", 350, 450, b""),  # family tombstone
+        Cell(b"r06", b"a", 600, 650, b""),  # tombstone
+        Cell(b"r07", b"a", 600, 650, b"__OMID_TOMBSTONE__"),
+        Cell(b"r08", b"p", 700, 700),  # its own timestamp is a proof too
+    ]
+    kit.put(table, cells)
+    place = {"op": "put", "family": b"f", "timestamp": 300}
+    kit.write(
+        table,
+        [
+            {**place, "row": b"r03", "qualifier": shadow_qualifier(b"gone"), "value": (350).to_bytes(8, "big")},
+            {**place, "row": b"r03", "qualifier": shadow_qualifier(b"short"), "value": b"123"},
+            {**place, "row": b"r03", "qualifier": shadow_qualifier(b"low"), "value": (299).to_bytes(8, "big")},
+            {**place, "row": b"r04", "qualifier": b"old" + SHADOW_SUFFIX, "value": (350).to_bytes(8, "big")},
+        ],
+    )
+    return table
+
+
+@pytest.fixture(scope="module", params=["rpc", "snapshot"])
+def source(request: pytest.FixtureRequest, kit: Kit, mixed: str) -> Iterator[dict[str, str]]:
+    """Options for both ways of reading the table ``mixed``."""
+    if request.param == "rpc":
+        yield {"read": "rpc"}
+    else:
+        with kit.snapshot(mixed) as options:
+            yield options
+
+
+def test_every_cell_is_shown_once(kit: Kit, mixed: str, source: dict[str, str]) -> None:
+    """Data rows, their shadow cells, dangling and unknown rows together are all cells of the table."""
+    rows = kit.read(mixed, endRows="true", **source).collect()
+    by_kind = {kind: [r for r in rows if r.kind == kind] for kind in {r.kind for r in rows}}
+    cells = kit.read(mixed, view="cells", raw="true").count()
+    data = [r for kind in ("put", "tombstone", "family_tombstone") for r in by_kind[kind]]
+    with_shadow = sum(r.commit_ts is not None for r in data)
+    assert len(data) + with_shadow + len(by_kind["shadow"]) + len(by_kind["unknown"]) == cells
+    assert sum(r.cells_read for r in by_kind["end_of_range"]) == cells
+    assert {kind: len(found) for kind, found in by_kind.items() if kind != "put"} == {
+        "tombstone": 2,
+        "family_tombstone": 1,
+        "shadow": 1,
+        "unknown": 3,
+        "end_of_range": 1,
+    }
+    assert sorted((r.problem, bytes(r.qualifier)) for r in by_kind["unknown"]) == [
+        ("shadow cell below its own timestamp", shadow_qualifier(b"low")),
+        ("shadow cell of 3 bytes", shadow_qualifier(b"short")),
+        ("shadow qualifier without prefix", b"old" + SHADOW_SUFFIX),
+    ]
+    (dangling,) = by_kind["shadow"]
+    assert (bytes(dangling.qualifier), dangling.commit_ts, dangling.value) == (b"gone", 350, None)
+
+
+def test_timestamps_of_a_version(kit: Kit, mixed: str, source: dict[str, str]) -> None:
+    """A version shows its checkpoint's start, its commit, and the commit that hid it: a successor's or a tombstone's."""
+    frame = kit.read(mixed, **source).where(
+        (F.col("row") == bytearray(b"r05")) & F.col("qualifier").isin([bytearray(b"a"), bytearray(b"")])
+    )
+    rows = [(bytes(r.qualifier), r.timestamp, r.start_ts, r.commit_ts, r.replaced_ts, r.kind) for r in frame.collect()]
+    assert rows == [
+        (b"", 350, 350, 450, None, "family_tombstone"),
+        (b"a", 500, 500, None, None, "put"),
+        (b"a", 300, 300, 400, 450, "put"),
+        (b"a", 203, 200, 260, 400, "put"),
+        (b"a", 100, 100, 150, 260, "put"),
+    ]
+
+
+FILTERS = {
+    "suspects": "commit_ts IS NULL OR start_ts IN (200, 600)",
+    "no shadow cell": "commit_ts IS NULL",
+    "shadow cell": "commit_ts IS NOT NULL",
+    "starts": "start_ts IN (200, 350)",
+    "timestamps": "timestamp IN (203, 300)",
+    "range of starts": "start_ts >= 200 AND start_ts < 400 AND (commit_ts IS NULL OR start_ts IN (300))",
+    "range of timestamps": "timestamp > 203 AND 500 >= timestamp",
+    "start between multiples": "start_ts > 190 AND start_ts <= 340",
+    "replaced": "replaced_ts <= 400",
+    "proof above itself": "commit_ts > timestamp",
+    "not": "NOT (commit_ts < 300 OR timestamp = 300)",
+    "family": "family = X'66' AND commit_ts IS NULL",
+    "no such family": "family = X'67'",
+    "rows": "row >= X'723033' AND row < X'723036'",
+    "a row": "row = X'723035'",
+    "some rows": "row IN (X'723035', X'723133', X'7A') AND start_ts = 300",
+    "left to Spark": "kind = 'put' AND length(value) > 0 AND start_ts >= 300",
+}
+
+
+@pytest.mark.parametrize("condition", FILTERS.values(), ids=FILTERS.keys())
+def test_filters_taken_over_give_what_spark_gives(kit: Kit, mixed: str, source: dict[str, str], condition: str) -> None:
+    """A filter that the connector takes over shows the rows that Spark's own filter shows."""
+    everything = kit.read(mixed, **source).localCheckpoint()
+    taken = kit.read(mixed, **source).where(condition)
+    assert shown(taken.where("kind != 'unknown'")) == shown(everything.where("kind != 'unknown'").where(condition))
+
+
+def test_unknown_and_end_rows_pass_filters_on_timestamps(kit: Kit, mixed: str, source: dict[str, str]) -> None:
+    """What jobs must not miss is shown whatever is asked of commit timestamps."""
+    frame = kit.read(mixed, endRows="true", **source).where("start_ts >= 50 AND commit_ts IN (1, 2)")
+    assert {r.kind for r in frame.collect()} == {"unknown", "end_of_range"}
+    assert frame.count() == 4
+
+
+def test_filters_leave_nothing_to_spark(kit: Kit, mixed: str) -> None:
+    """The plan of the cleanup's question has no filter of Spark's, reads only its columns and asks for no values."""
+    frame = kit.read(mixed).where("start_ts >= 50 AND (commit_ts IS NULL OR start_ts IN (200, 600))")
+    text = plan(frame.select("row", "timestamp"))
+    assert "Filter (" not in text
+    assert "value" not in text
+    assert "timestamps [50, " in text
+
+
+def test_order_within_a_partition(kit: Kit, mixed: str, source: dict[str, str]) -> None:
+    """Rows come in row order, columns in qualifier order, versions newest first."""
+    rows = kit.read(mixed, **source).where("kind NOT IN ('shadow', 'unknown')").collect()
+    keys = [(bytes(r.row), bytes(r.family), bytes(r.qualifier), -r.timestamp) for r in rows]
+    assert keys == sorted(keys)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 20])
+def test_wide_rows_in_chunks_give_the_same(kit: Kit, mixed: str, source: dict[str, str], limit: int) -> None:
+    """With a buffer of a few cells every row is a wide one, and nothing is missed or shown twice."""
+    assert shown(kit.read(mixed, pairingLimit=limit, **source)) == shown(kit.read(mixed, **source))
+
+
+def test_a_row_of_many_columns(kit: Kit) -> None:
+    """A row wider than the buffer and than one answer of the server is paired in chunks, from both sources."""
+    table = kit.table()
+    rng = random.Random(1)
+    cells = [
+        Cell(b"wide", b"c%d" % column, 1000, None if rng.random() < 0.01 else 1050, b"x" * 200)
+        for column in range(30_000)
+    ]
+    kit.put(table, cells)
+    orphans = sorted(cell.qualifier for cell in cells if cell.commit is None)
+    with kit.snapshot(table) as snapshot:
+        for options in ({"read": "rpc"}, snapshot):
+            frame = kit.read(table, pairingLimit=5000, **options)
+            suspects = frame.where("commit_ts IS NULL").select("qualifier").collect()
+            assert sorted(bytes(r.qualifier) for r in suspects) == orphans
+            assert frame.where("kind = 'put'").count() == len(cells)
+
+
+@pytest.fixture(scope="module")
+def large(kit: Kit) -> str:
+    """A table of one region with 20,000 rows in several files; one cell in 100 has no shadow cell."""
+    table = kit.table()
+    for part in range(2):
+        kit.put(
+            table,
+            [
+                Cell(b"user%08d" % (2 * i + part), b"q", 1000 + 50 * part, None if i % 100 == 0 else 1200, b"x" * 100)
+                for i in range(10_000)
+            ],
+        )
+        kit.admin.flush(kit.options, table)
+    return table
+
+
+def test_large_regions_are_read_in_pieces(kit: Kit, large: str) -> None:
+    """A region above ``splitBytes`` is read by several partitions that share its id, cover it and are about even."""
+    whole = shown(kit.read(large))
+    with kit.snapshot(large) as snapshot:
+        for options in ({"read": "rpc", "splitBytes": 1 << 20}, {**snapshot, "splitBytes": 1 << 20}):
+            frame = kit.read(large, endRows="true", **options)
+            ends = frame.where("kind = 'end_of_range'").select("region", "cells_read").collect()
+            assert len(ends) >= 4
+            assert len({end.region for end in ends}) == 1
+            assert sum(end.cells_read for end in ends) == 39_800
+            assert max(end.cells_read for end in ends) < 3 * 39_800 / len(ends)
+            assert shown(frame.where("kind != 'end_of_range'")) == whole
+
+
+def test_ranges_with_their_own_times(kit: Kit, large: str) -> None:
+    """Each range keeps to its rows and its timestamps and answers with its end, also where it is empty."""
+    ranges = [
+        {"id": "early", "start": b"user00000000".hex(), "stop": b"user00000100".hex(), "from": 0, "to": 1050},
+        {"id": "late", "start": b"user00000100".hex(), "stop": b"user00000200".hex(), "from": 1050, "to": 2**63 - 1},
+        {"id": "empty", "start": b"v".hex(), "stop": "", "from": 0, "to": 2000},
+        {"id": "timeless", "start": "", "stop": "", "from": 70, "to": 70},
+    ]
+    with kit.snapshot(large) as snapshot:
+        for options in ({"read": "rpc"}, snapshot):
+            frame = kit.read(large, ranges=json.dumps(ranges), endRows="true", **options)
+            counts = {
+                (r.region, r.kind): (r.n, r.low, r.high)
+                for r in frame.groupBy("region", "kind")
+                .agg(F.count("*").alias("n"), F.min("timestamp").alias("low"), F.max("timestamp").alias("high"))
+                .collect()
+            }
+            assert counts == {
+                ("early", "put"): (50, 1000, 1000),
+                ("late", "put"): (50, 1050, 1050),
+                **{(name, "end_of_range"): (1, None, None) for name in ("early", "late", "empty", "timeless")},
+            }
+
+
+def test_time_ranges_leave_files_out(kit: Kit, large: str) -> None:
+    """A time range that a file has nothing for is read without it, in both ways of reading."""
+    with kit.snapshot(large) as snapshot:
+        for options in ({"read": "rpc"}, snapshot):
+            frame = kit.read(large, endRows="true", **options)
+            read = {
+                condition: frame.where(condition).agg(F.sum("cells_read")).first()[0]
+                for condition in ("timestamp >= 0", "timestamp >= 1050", "timestamp >= 2000")
+            }
+            assert read == {"timestamp >= 0": 39_800, "timestamp >= 1050": 19_900, "timestamp >= 2000": 0}
+
+
+def test_samples_stop_early(kit: Kit, large: str) -> None:
+    """``rowsPerRange`` stops a partition after that many rows that passed, and still shows its end."""
+    frame = kit.read(large, rowsPerRange="7", endRows="true").where("commit_ts IS NULL")
+    rows = frame.collect()
+    assert [r.kind for r in rows] == ["put"] * 7 + ["end_of_range"]
+    assert rows[-1].cells_read < 5000
+
+
+def test_grouping_by_region_needs_no_shuffle(kit: Kit, large: str) -> None:
+    """Partitions report their region, so grouping by region and row moves no data, also with several pieces a region."""
+    frame = kit.read(large, splitBytes=1 << 20).groupBy("region", "row").count()
+    kit.spark.conf.set("spark.sql.sources.v2.bucketing.enabled", "true")
+    try:
+        assert "Exchange" not in plan(frame)
+        assert frame.count() == 20_000
+    finally:
+        kit.spark.conf.unset("spark.sql.sources.v2.bucketing.enabled")
+
+
+def test_a_join_hands_its_keys_to_the_scan(kit: Kit, mixed: str) -> None:
+    """Joined with a small table of starts, the scan shows only versions of those; the result is the join's."""
+    starts = kit.spark.createDataFrame([(200,), (600,)], "wanted bigint").where("wanted > 0")
+    frame = kit.read(mixed).join(F.broadcast(starts), F.col("start_ts") == F.col("wanted"))
+    assert frame.where("kind = 'put'").count() == 120
+    assert frame.where("kind = 'tombstone'").count() == 2
+
+
+def test_plain_tables(kit: Kit) -> None:
+    """The view ``cells`` shows the latest version of each column; raw, every version and every delete marker."""
+    table = kit.table()
+    cell = {"op": "put", "row": b"r", "family": b"f", "qualifier": b"q", "value": b"1"}
+    kit.write(table, [{**cell, "timestamp": t, "value": str(t).encode()} for t in (10, 20, 30)])
+    kit.write(table, [{**cell, "qualifier": b"p", "timestamp": 5}, {**cell, "row": b"s", "timestamp": 7}])
+    kit.write(table, [{**cell, "op": "delete_version", "timestamp": 30}])
+    kit.write(table, [{**cell, "op": "delete_up_to", "timestamp": 10}])
+
+    def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
+        return shown(frame.select("row", "qualifier", "timestamp", "value", "kind"))
+
+    raw = kit.read(table, view="cells", raw="true")
+    assert rows(raw.where(F.col("qualifier") == bytearray(b"q")).where(F.col("row") == bytearray(b"r"))) == sorted(
+        [
+            (b"r", b"q", 30, b"", "delete"),
+            (b"r", b"q", 30, b"30", "put"),
+            (b"r", b"q", 20, b"20", "put"),
+            (b"r", b"q", 10, b"", "delete_column"),
+            (b"r", b"q", 10, b"10", "put"),
+        ],
+        key=repr,
+    )
+    assert rows(raw.where("timestamp < 8")) == rows(raw.where("kind != 'x'").localCheckpoint().where("timestamp < 8"))
+    plain = kit.read(table, view="cells")
+    latest = [(b"r", b"p", 5, b"1", "put"), (b"r", b"q", 20, b"20", "put"), (b"s", b"q", 7, b"1", "put")]
+    assert rows(plain) == sorted(latest, key=repr)
+    with kit.snapshot(table) as snapshot:
+        assert rows(kit.read(table, view="cells", **snapshot)) == rows(plain)
+    assert rows(plain.where("timestamp < 20")) == sorted(
+        [(b"r", b"p", 5, b"1", "put"), (b"s", b"q", 7, b"1", "put")], key=repr
+    ), "an upper bound shows no version that is not the latest"
+    assert len(rows(plain.where("qualifier IN (X'70')"))) == 1
+    assert len(rows(plain.where("row IN (X'73', X'74') AND qualifier = X'71'"))) == 1
+
+
+def test_the_catalog(kit: Kit, mixed: str) -> None:
+    """Tables, regions and snapshots are DataFrames too."""
+    tables = {r.table: r for r in kit.read(None, view="tables").collect()}
+    assert tables[mixed].enabled
+    assert tables[mixed].family == "f"
+    assert tables[mixed].family_attributes["VERSIONS"] == str(2**31 - 1)
+    assert tables["OMID_COMMIT_TABLE"].coprocessors == []
+    assert not any(name.startswith("hbase:") for name in tables)
+    regions = kit.read("OMID_COMMIT_TABLE", view="regions").orderBy("start").collect()
+    assert len(regions) > 1
+    assert bytes(regions[0].start) == b""
+    assert bytes(regions[-1].stop) == b""
+    assert all(bytes(one.stop) == bytes(other.start) for one, other in itertools.pairwise(regions))
+    assert all(r.created > 1_500_000_000_000 and r.server for r in regions)
+    with kit.snapshot(mixed) as options:
+        (snapshot,) = kit.read(None, view="snapshots").where(F.col("snapshot") == options["snapshot"]).collect()
+        assert snapshot.table == mixed
+        assert snapshot.created > 1_500_000_000_000
+
+
+def test_snapshots_leave_nothing_behind(kit: Kit, mixed: str, stack: Stack) -> None:
+    """After the scratch folder was dropped there is no trace of the read on the file system, and no snapshot."""
+    with kit.snapshot(mixed) as options:
+        folder = Path(urlparse(options["restoreDir"]).path)
+        frame = kit.read(mixed, **options)
+        assert frame.count() > 0
+        assert frame.count() == kit.read(mixed).count()
+        assert len(list(folder.iterdir())) == 1, "restored once, read twice"
+    assert not folder.exists()
+    assert kit.read(None, view="snapshots").where(F.col("snapshot") == options["snapshot"]).count() == 0
+
+
+def test_errors_name_the_thing_and_the_remedy(kit: Kit, mixed: str) -> None:
+    """What cannot be read is refused with its name and what to do."""
+    with pytest.raises(IllegalArgumentException, match="Unknown table: nowhere"):
+        kit.read("nowhere")
+    with pytest.raises(IllegalArgumentException, match="Unknown option: tabel = x"):
+        kit.read(mixed, tabel="x")
+    with pytest.raises(IllegalArgumentException, match="Option table is missing"):
+        kit.read(None)
+    with pytest.raises(IllegalArgumentException, match=r"Unknown snapshot: never.*createSnapshot"):
+        kit.read(mixed, read="snapshot", snapshot="never", restoreDir="/tmp/x").count()
+    with kit.snapshot(mixed) as options:
+        inside = kit.options["hbase.rootdir"] + "/restored"
+        with pytest.raises(IllegalArgumentException, match=r"restoreDir.*lies in HBase's root"):
+            kit.read(mixed, **{**options, "restoreDir": inside}).count()
+        with pytest.raises(IllegalArgumentException, match=f"is of table {mixed}, not of OMID_COMMIT_TABLE"):
+            kit.read("OMID_COMMIT_TABLE", **options).count()
+        without_root = {k: v for k, v in kit.options.items() if k != "hbase.rootdir"}
+        reader = kit.spark.read.format("lowtide").options(**without_root).options(table=mixed, **options)
+        with pytest.raises(IllegalArgumentException, match=r"Option hbase\.rootdir is missing"):
+            reader.load().count()

@@ -1,0 +1,226 @@
+"""Writing through the connector: guards, reports and what the driver asks of HBase."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from connector_kit import Cell, Kit
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lowtide.formats import shadow_qualifier
+from lowtide.stack import Stack
+from lowtide.workload import OmidClient
+
+R = b"r"
+
+
+@pytest.fixture(scope="module")
+def kit(spark: SparkSession, stack: Stack) -> Kit:
+    return Kit(spark, stack)
+
+
+@pytest.fixture
+def table(kit: Kit) -> str:
+    return kit.table()
+
+
+def mutation(
+    op: str, timestamp: int | None = 100, row: bytes = R, qualifier: bytes = b"q", **more: Any
+) -> dict[str, Any]:
+    return {"op": op, "region": "g", "row": row, "family": b"f", "qualifier": qualifier, "timestamp": timestamp, **more}
+
+
+def counts(report: list[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
+    """Done, refused and failed by operation."""
+    return {r["op"]: (r["done"], r["refused"], r["failed"]) for r in report}
+
+
+def test_delete_version_leaves_the_others(kit: Kit, table: str) -> None:
+    """Exactly one version goes; older and newer ones stay."""
+    kit.put(table, [Cell(R, b"q", t) for t in (100, 150, 200)])
+    assert counts(kit.write(table, [mutation("delete_version", 150)])) == {"delete_version": (1, 0, 0)}
+    assert sorted(key[2] for key in kit.plain(table)) == [100, 200]
+
+
+def test_delete_up_to_takes_the_older_ones(kit: Kit, table: str) -> None:
+    """All versions up to and including the timestamp go, of that column alone."""
+    kit.put(table, [Cell(R, q, t) for q in (b"p", b"q") for t in (100, 150, 200)])
+    kit.write(table, [mutation("delete_up_to", 150)])
+    assert sorted((key[1], key[2]) for key in kit.plain(table)) == [(b"p", 100), (b"p", 150), (b"p", 200), (b"q", 200)]
+
+
+def test_delete_if_absent_heeds_the_guard_at_that_very_timestamp(kit: Kit, table: str) -> None:
+    """A version goes if its shadow cell is not there; shadow cells of other versions do not protect it."""
+    kit.put(table, [Cell(R, b"q", 100), Cell(R, b"q", 150, 170), Cell(R, b"q", 200)])
+    guard = {"guard_family": b"f", "guard_qualifier": shadow_qualifier(b"q")}
+    report = kit.write(table, [mutation("delete_if_absent", t, **guard) for t in (100, 150, 200)])
+    assert counts(report) == {"delete_if_absent": (2, 1, 0)}
+    assert [key[2] for key in kit.plain(table) if key[1] == b"q"] == [150]
+
+
+def test_put_if_absent_with_and_without_a_guard(kit: Kit, table: str) -> None:
+    """A put is refused where the guarded column, or the column itself, has a cell of any timestamp."""
+    kit.put(table, [Cell(b"taken", b"c", 5), Cell(b"same", b"q", 5)])
+    guard = {"guard_family": b"f", "guard_qualifier": b"c"}
+    report = kit.write(
+        table,
+        [
+            mutation("put_if_absent", 7, row=b"taken", value=b"x", **guard),
+            mutation("put_if_absent", 7, row=b"free", value=b"x", **guard),
+            mutation("put_if_absent", 7, row=b"same", value=b"x"),
+            mutation("put_if_absent", 7, row=b"other", value=b"x"),
+        ],
+    )
+    assert counts(report) == {"put_if_absent": (2, 2, 0)}
+    assert {key[0] for key in kit.plain(table) if key[2] == 7} == {b"free", b"other"}
+
+
+def test_heal_writes_copy_and_shadow_cell_only_where_the_version_is(kit: Kit, table: str) -> None:
+    """A heal puts data and shadow cell again at the version; it brings nothing back that is gone."""
+    kit.put(table, [Cell(b"a", b"q", 100, value=b"one"), Cell(b"b", b"q", 150, value=b"two"), Cell(b"e", b"q", 100)])
+    kit.put(table, [Cell(b"d", b"", 100, value=b"")])
+    kit.write(table, [mutation("delete_version", 100, row=b"e")])
+    heal = [mutation("heal_if_present", 100, row=row, value=b"one", commit_ts=190) for row in (b"a", b"b", b"c", b"e")]
+    heal.append(mutation("heal_if_present", 100, row=b"d", qualifier=b"", value=b"", commit_ts=190))
+    report = kit.write(table, heal)
+    assert counts(report) == {"heal_if_present": (2, 3, 0)}
+    shadow = (190).to_bytes(8, "big")
+    assert kit.plain(table) == {
+        (b"a", b"q", 100): b"one",
+        (b"a", shadow_qualifier(b"q"), 100): shadow,
+        (b"b", b"q", 150): b"two",
+        (b"d", b"", 100): b"",
+        (b"d", shadow_qualifier(b""), 100): shadow,
+    }
+
+
+def test_heal_finds_its_cell_in_a_wide_row_of_several_families(kit: Kit, omid: OmidClient) -> None:
+    """The guard looks at its family and column alone."""
+    table = kit.table("f") + "x"
+    omid.create(table, ("e", "f", "g"), omid_enabled=False)
+    kit.put(table, [Cell(R, b"q%03d" % i, 100, family=f) for i in range(300) for f in (b"e", b"f", b"g") if i != 7])
+    kit.put(table, [Cell(R, b"q007", 100, family=b"e"), Cell(R, b"q007", 150, family=b"f")])
+    heal = [mutation("heal_if_present", t, qualifier=b"q007", value=b"v", commit_ts=200) for t in (100, 150)]
+    assert counts(kit.write(table, heal)) == {"heal_if_present": (1, 1, 0)}
+
+
+def test_mutations_are_safe_to_repeat(kit: Kit, table: str) -> None:
+    """Written twice, everything ends as written once; guarded deletes find nothing and still succeed."""
+    kit.put(table, [Cell(R, b"q", t, value=b"v") for t in (100, 150)])
+    plan = [
+        mutation("heal_if_present", 150, value=b"v", commit_ts=180),
+        mutation("delete_if_absent", 100, guard_family=b"f", guard_qualifier=shadow_qualifier(b"q")),
+        mutation("put", 60, qualifier=b"p", value=b"p"),
+    ]
+    kit.write(table, plan)
+    once = kit.plain(table)
+    assert counts(kit.write(table, plan)) == {
+        "heal_if_present": (1, 0, 0),
+        "delete_if_absent": (1, 0, 0),
+        "put": (1, 0, 0),
+    }
+    assert kit.plain(table) == once
+
+
+def test_large_writes_are_counted_by_region_and_operation(kit: Kit, table: str) -> None:
+    """Many batches over several tasks are all applied, and counted once each with their bytes."""
+    puts = kit.spark.range(0, 25_000, numPartitions=4).select(
+        F.lit("put").alias("op"),
+        F.concat(F.lit("g"), (F.col("id") % 2).cast("string")).alias("region"),
+        F.format_string("r%05d", F.col("id") % 5000).cast("binary").alias("row"),
+        F.lit(b"f").alias("family"),
+        F.concat(F.lit("q"), F.floor(F.col("id") / 5000).cast("string")).cast("binary").alias("qualifier"),
+        F.lit(100).cast("bigint").alias("timestamp"),
+        F.lit(b"value").alias("value"),
+    )
+    report = kit.write(table, puts)
+    assert {(r["region"], r["op"]): (r["done"], r["failed"]) for r in report} == {
+        ("g0", "put"): (12_500, 0),
+        ("g1", "put"): (12_500, 0),
+    }
+    # A KeyValue: two lengths, row with length, family with length, qualifier, timestamp, type, value.
+    assert sum(r["bytes"] for r in report) == 25_000 * (8 + 2 + 6 + 1 + 1 + 2 + 8 + 1 + 5)
+    assert kit.read(table, view="cells").count() == 25_000
+
+
+def test_columns_come_in_any_order_and_may_be_missing(kit: Kit, table: str) -> None:
+    """Columns go by their names; what an operation needs and lacks makes that mutation fail, not the others."""
+    frame = kit.spark.createDataFrame(
+        [
+            (b"1", b"q", 100, b"f", "put", b"r1"),
+            (None, b"q", 100, b"f", "put", b"r2"),
+            (b"3", b"q", None, b"f", "delete_version", b"r3"),
+        ],
+        "value binary, qualifier binary, timestamp bigint, family binary, op string, row binary",
+    )
+    report = {r["op"]: r for r in kit.write(table, frame)}
+    assert (report["put"]["region"], report["put"]["done"], report["put"]["failed"]) == (None, 1, 1)
+    assert report["put"]["failure"] == "put without value at row r2"
+    assert report["delete_version"]["failure"] == "delete_version without timestamp at row r3"
+    assert set(kit.plain(table)) == {(b"r1", b"q", 100)}
+
+
+def test_what_fails_is_counted_and_the_rest_goes_on(kit: Kit, table: str) -> None:
+    """Mutations of a family that is not there fail with HBase's words; their neighbours are written."""
+    rows = [mutation("put", row=b"r%d" % i, value=b"v") for i in range(10)]
+    rows += [{**mutation("delete_version", row=b"r%d" % i), "family": b"nope"} for i in range(10)]
+    rows += [mutation("whatever", row=b"x")]
+    report = {r["op"]: r for r in kit.write(table, rows)}
+    assert (report["put"]["done"], report["put"]["failed"]) == (10, 0)
+    assert (report["delete_version"]["done"], report["delete_version"]["failed"]) == (0, 10)
+    assert "NoSuchColumnFamily" in report["delete_version"]["failure"]
+    assert report["whatever"]["failure"] == "unknown op whatever"
+    assert len(kit.plain(table)) == 10
+
+
+def test_writes_that_cannot_start_are_refused(kit: Kit, table: str) -> None:
+    """A wrong column, type or table is told before anything is written."""
+    frame = kit.frame([mutation("put", value=b"v")])
+    with pytest.raises(IllegalArgumentException, match="Unknown column: colour"):
+        kit.write(table, frame.withColumn("colour", F.lit(1)))
+    with pytest.raises(IllegalArgumentException, match=r"Column timestamp is STRING\. Cast it to BIGINT"):
+        kit.write(table, frame.withColumn("timestamp", F.lit("x")))
+    with pytest.raises(IllegalArgumentException, match="Column op is missing"):
+        kit.write(table, frame.drop("op"))
+    with pytest.raises(IllegalArgumentException, match="Unknown table: nowhere"):
+        kit.write("nowhere", frame)
+    assert kit.plain(table) == {}
+
+
+def test_a_report_is_taken_once(kit: Kit, table: str) -> None:
+    """The report of an empty write is an empty list; a report that was taken, or never made, is an error."""
+    assert kit.write(table, []) == []
+    with pytest.raises(IllegalArgumentException, match="no report of a write with writeId = other"):
+        kit.admin.takeReport("other")
+
+
+def test_major_compaction_drops_markers_and_waits(kit: Kit, table: str) -> None:
+    """After it returns, markers and what they hid are gone from the files, for the table as for one family."""
+    for family in (None, "f"):
+        kit.put(table, [Cell(R, b"q", 100), Cell(R, b"q", 150)])
+        kit.write(table, [mutation("delete_version", 100)])
+        kit.admin.majorCompact(kit.options, table, family, 60_000)
+        raw = kit.read(table, view="cells", raw="true").collect()
+        assert [(r.timestamp, r.kind) for r in raw] == [(150, "put")]
+    with pytest.raises(IllegalArgumentException, match="has no family zz"):
+        kit.admin.majorCompact(kit.options, table, "zz", 60_000)
+
+
+def test_admin_errors_name_the_table(kit: Kit, table: str) -> None:
+    """Snapshots of what is not there, or under a name that is taken, are refused with words that help."""
+    with pytest.raises(IllegalArgumentException, match="Unknown table: nowhere"):
+        kit.admin.createSnapshot(kit.options, "nowhere", "s")
+    kit.admin.createSnapshot(kit.options, table, f"{table}_s")
+    try:
+        with pytest.raises(IllegalArgumentException, match=f"Snapshot {table}_s of table {table} exists already"):
+            kit.admin.createSnapshot(kit.options, table, f"{table}_s")
+    finally:
+        kit.admin.dropSnapshot(kit.options, f"{table}_s")
+    kit.admin.dropSnapshot(kit.options, f"{table}_s")  # nothing to drop, nothing said
+    with pytest.raises(IllegalArgumentException, match="is no scratch folder"):
+        kit.admin.dropScratchDir(kit.options, kit.options["hbase.rootdir"])
+    kit.admin.createTable(kit.options, table, "other", 1)  # it is there: nothing happens
+    assert {r.family for r in kit.read(None, view="tables").where(F.col("table") == table).collect()} == {"f"}

@@ -1,0 +1,148 @@
+"""A job killed at any moment and started again ends in the state of an undisturbed run; a restart repeats only what was not recorded."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Outcome
+from lowtide_spark import orphans, sideline
+from lowtide_spark.store import Store
+from scene import Scene
+
+from lowtide.config import load
+from lowtide.state import StateStore
+from lowtide.submit import command
+from lowtide.workload import OmidClient
+
+Job = Callable[..., Outcome]
+
+
+class Killed(BaseException):
+    """Ends a run where it stands: no handler of errors catches it."""
+
+
+def leftovers(scene: Scene) -> str:
+    """A table of two regions with orphans, a wrongly marked commit, crashed commits."""
+    table = scene.table(splits=(b"m",))
+    for row in (b"a", b"z"):
+        scene.orphan(table, row=row)
+        scene.crashed_after_commit(table, row=row, qualifier=b"c")
+        start, commit = scene.committed(table, row=row, qualifier=b"sibling")
+        scene.cell(table, start, row=row, qualifier=b"marked")
+        assert commit
+        scene.omid.invalidate(start)
+    scene.omid.advance_watermark()
+    return table
+
+
+def shape(scene: Scene, table: str) -> list[tuple[bytes, bytes]]:
+    """What is in a table, timestamps aside."""
+    return sorted((row, qualifier) for row, _, qualifier, _ in scene.data(table))
+
+
+EFFECTS = (
+    (Store, "write"),
+    (orphans, "put_aside"),
+    (orphans, "_record"),
+    (StateStore, "record"),
+)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_at_every_effect_and_run_again(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Every effect of the run, found by counting them in an undisturbed one, is cut before or after it; the next run ends alike."""
+    reference = leftovers(scene)
+    effects = Countdown(monkeypatch, moment)
+    assert job("orphan_cleanup", "--table", reference, "--execute").code == 0
+    expected, count = shape(scene, reference), effects.seen
+    assert count >= 7
+    for number in range(1, count + 1):
+        table = leftovers(scene)
+        effects.kill_at(number)
+        with pytest.raises(Killed):
+            job("orphan_cleanup", "--table", table, "--execute", "--run-id", f"cut-{number}")
+        effects.kill_at(0)
+        again = job("orphan_cleanup", "--table", table, "--execute", "--run-id", f"cut-{number}")
+        assert again.code == 0, (number, again.problems)
+        assert shape(scene, table) == expected, number
+        assert len(state.read(table).facts) == 2
+        omid.drop(table)
+
+
+class Countdown:
+    """Counts effects and kills the run at one of them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+        self.seen, self._kill_at, self._moment = 0, 0, moment
+        for owner, name in EFFECTS:
+            monkeypatch.setattr(owner, name, self._wrapped(getattr(owner, name)))
+
+    def kill_at(self, number: int) -> None:
+        """Kill at the *number*-th effect from now on; 0: at none."""
+        self.seen, self._kill_at = 0, number
+
+    def _wrapped(self, effect: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **named: Any) -> Any:
+            self.seen += 1
+            cut = self.seen == self._kill_at
+            if cut and self._moment == "before":
+                raise Killed
+            result = effect(*arguments, **named)
+            if cut:
+                raise Killed
+            return result
+
+        return counted
+
+
+def test_a_restart_leaves_out_what_its_run_has_recorded(
+    job: Job, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the same run id a restarted full pass reads only the key ranges that were not recorded."""
+    table = leftovers(scene)
+    effects = Countdown(monkeypatch, "after")
+    assert job("orphan_cleanup", "--table", table, "--execute", "--run-id", "count").code == 0
+    first_record = effects.seen - 2  # _record, then one state write a range: cut after the first of the two
+    effects.kill_at(effects.seen - 1)
+    assert first_record > 0
+    with pytest.raises(Killed):
+        job("orphan_cleanup", "--table", table, "--execute", "--full", "--run-id", "full")
+    effects.kill_at(0)
+    again = job("orphan_cleanup", "--table", table, "--execute", "--full", "--run-id", "full")
+    assert (again.code, again.table(table)["regions"]) == (0, 1)
+
+
+def test_a_submitted_job_that_is_killed_ends_well_the_second_time(
+    job: Job, scene: Scene, configure: Callable[..., Path], omid: OmidClient
+) -> None:
+    """SIGKILL to the real spark-submit process while it acts; the next run finishes the work."""
+    table = leftovers(scene)
+    config = configure()
+    submit = command(load(config), "orphan_cleanup", ["--config", str(config), "--table", table, "--execute"])
+    process = subprocess.Popen(submit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "decide took" in line:
+                break
+        time.sleep(0.5)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    again = job("orphan_cleanup", "--table", table, "--execute")
+    assert again.code == 0, again.problems
+    assert [q for _, q in shape(scene, table) if q == b"q"] == []
+
+
+def test_the_sideline_folder_is_one_to_one() -> None:
+    """Two runs whose ids differ by a character never share a folder."""
+    names = ["a:b", "a_b", "a/b", "a=b", "a b", "a=3Ab"]
+    assert len({sideline._safe(n) for n in names}) == len(names)

@@ -1,0 +1,44 @@
+"""Ten thousand regions in a driver of 1 GB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from conftest import Outcome
+from lowtide_spark.store import Store
+from pyspark.sql import SparkSession
+from scene import Scene
+
+from lowtide.cleaned import Region
+from lowtide.keyranges import KeyRange
+from lowtide.state import StateStore
+from lowtide.workload import OmidClient
+
+REGIONS = 10_000
+
+
+def test_ten_thousand_regions_are_planned_read_and_recorded(
+    job: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    spark: SparkSession,
+    state: StateStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A table listed as 10,000 regions (key ranges of a real one) is cleaned by a driver with a heap of 1 GB, each range recorded."""
+    runtime = spark._jvm.java.lang.Runtime.getRuntime()
+    assert runtime.maxMemory() <= 1 << 30
+    table = scene.table()
+    orphans = [scene.orphan(table, row=number.to_bytes(2, "big") + b"row") for number in range(0, REGIONS, 1000)]
+    omid.advance_watermark()
+    edges = [b"", *(number.to_bytes(2, "big") for number in range(1, REGIONS)), b""]
+    listed = [Region(f"region{number:05d}", KeyRange(edges[number], edges[number + 1]), 1) for number in range(REGIONS)]
+    monkeypatch.setattr(Store, "regions", lambda _, name: listed if name == table else [])
+    outcome = job("orphan_cleanup", "--table", table, "--execute")
+    assert outcome.code == 0, outcome.problems
+    report = outcome.table(table)
+    assert (report["regions"], report["regions_recorded"]) == (REGIONS, REGIONS)
+    assert outcome.totals["deleted"] == len(orphans)
+    assert scene.data(table) == {}
+    assert len(state.read(table).facts) == REGIONS
