@@ -123,6 +123,8 @@ class DemoSettings:
             },
             "omid": {"oracle": [f"127.0.0.1:{self.tso_port}"]},
             "state": {"sideline": str(self.home / "sideline")},
+            # A job here lives for some seconds: it is over before the second compiler's work would pay.
+            "spark": {"conf": {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}},
             "defaults": {"mode": "execute"},
             "grace": "0s",
         }
