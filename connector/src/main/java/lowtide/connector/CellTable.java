@@ -60,7 +60,6 @@ final class CellTable {
         timestamps[i] = timestamp;
         numbers[i] = number;
         marks[i] = false;
-        valueLengths[i] = -1;
         indexed = false;
     }
 
@@ -69,12 +68,11 @@ final class CellTable {
         add(array, offset, length, cell.getTimestamp(), Omid.NONE);
         int i = size - 1;
         kinds[i] = Omid.kind(cell, length);
+        valueLengths[i] = withValue ? cell.getValueLength() : -1;
         if (withValue) {
-            int valueLength = cell.getValueLength();
-            reserve(valueLength);
+            reserve(valueLengths[i]);
             copyValue(cell, bytes, used);
-            used += valueLength;
-            valueLengths[i] = valueLength;
+            used += valueLengths[i];
         }
     }
 
@@ -112,7 +110,7 @@ final class CellTable {
         return Arrays.copyOfRange(bytes, offsets[i], offsets[i] + lengths[i]);
     }
 
-    /** The kept value, or null if none was asked for. */
+    /** The kept value of a data cell, or null if none was asked for. */
     byte[] value(int i) {
         int start = offsets[i] + lengths[i];
         return valueLengths[i] < 0 ? null : Arrays.copyOfRange(bytes, start, start + valueLengths[i]);

@@ -105,13 +105,4 @@ final class Omid {
         return java.util.Arrays.equals(cell.getValueArray(), cell.getValueOffset(),
                 cell.getValueOffset() + LEGACY_TOMBSTONE.length, LEGACY_TOMBSTONE, 0, LEGACY_TOMBSTONE.length);
     }
-
-    /** The eight bytes of the cell's value as a big-endian number; the caller has looked at the length. */
-    static long longValue(Cell cell) {
-        if (cell instanceof ByteBufferExtendedCell) {
-            ByteBufferExtendedCell buffered = (ByteBufferExtendedCell) cell;
-            return ByteBufferUtils.toLong(buffered.getValueByteBuffer(), buffered.getValuePosition());
-        }
-        return org.apache.hadoop.hbase.util.Bytes.toLong(cell.getValueArray(), cell.getValueOffset());
-    }
 }

@@ -50,7 +50,11 @@ final class PieceReader implements PartitionReader<InternalRow> {
         }
         this.shown = new SpecificInternalRow(schema);
         this.id = UTF8String.fromString(piece.id());
-        Scan scan = scan(pushdown, piece);
+        // What replaced a version lies above it: an upper bound from a filter must not hide that from the reader.
+        long to = withReplaced ? Long.MAX_VALUE : pushdown.to;
+        RowFilter filter = withReplaced && pushdown.to < Long.MAX_VALUE
+                ? new RowFilter.Before(pushdown.to, pushdown.filter()) : pushdown.filter();
+        Scan scan = scan(pushdown, piece, Math.min(piece.to(), to));
         if (scan == null) {
             store = null;
             reader = RowReader.NOTHING;
@@ -60,9 +64,9 @@ final class PieceReader implements PartitionReader<InternalRow> {
         RowReader opened = null;
         try {
             opened = options.view == View.VERSIONS
-                    ? new VersionReader(store, scan, piece.families().length, pushdown.filter(), withValue,
-                            withReplaced, options.pairingLimit)
-                    : new PlainReader(store, scan, pushdown.filter());
+                    ? new VersionReader(store, scan, piece.families().length, filter, withValue, withReplaced,
+                            options.pairingLimit)
+                    : new PlainReader(store, scan, filter);
         } finally {
             if (opened == null) {
                 store.close();
@@ -85,9 +89,8 @@ final class PieceReader implements PartitionReader<InternalRow> {
     }
 
     /** The scan of a piece; null if nothing in it can pass. */
-    private Scan scan(Pushdown pushdown, Piece piece) throws IOException {
+    private Scan scan(Pushdown pushdown, Piece piece, long to) throws IOException {
         long from = Math.max(piece.from(), pushdown.from);
-        long to = Math.min(piece.to(), pushdown.to);
         if (pushdown.isEmpty() || from >= to || piece.families().length == 0) {
             return null;
         }

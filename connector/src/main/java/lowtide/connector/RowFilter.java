@@ -39,6 +39,23 @@ interface RowFilter extends Serializable {
         }
     }
 
+    /** An upper bound of timestamps beside another filter. */
+    final class Before implements RowFilter {
+        private static final long serialVersionUID = 1;
+        private final long to;
+        private final RowFilter filter;
+
+        Before(long to, RowFilter filter) {
+            this.to = to;
+            this.filter = filter;
+        }
+
+        @Override
+        public boolean test(long timestamp, long commit, long replaced) {
+            return timestamp < to && filter.test(timestamp, commit, replaced);
+        }
+    }
+
     /** Any expression over the three; only what is true passes, null does not. */
     final class Tree implements RowFilter {
         private static final long serialVersionUID = 1;

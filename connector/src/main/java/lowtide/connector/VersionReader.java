@@ -4,12 +4,10 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import org.apache.hadoop.hbase.ByteBufferExtendedCell;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.filter.ColumnRangeFilter;
-import org.apache.hadoop.hbase.util.ByteBufferUtils;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
@@ -89,11 +87,7 @@ final class VersionReader implements RowReader {
     private long[] tombstones = new long[4];
     private int tombstoneCount;
 
-    // The qualifier of the cell at hand.
-    private byte[] qualifierArray;
-    private int qualifierOffset;
-    private int qualifierLength;
-    private byte[] scratch = new byte[256];
+    private final CellView view = new CellView();
 
     // The row to show.
     private Kind kind;
@@ -160,20 +154,20 @@ final class VersionReader implements RowReader {
                 }
                 openFamily(cell);
             }
-            loadQualifier(cell);
-            if (Omid.endsAsShadow(qualifierArray, qualifierOffset, qualifierLength)) {
-                seen(cell);
+            view.set(cell);
+            if (Omid.endsAsShadow(view.array, view.offset, view.length)) {
+                seen();
                 if (shadow(cell)) {
                     return true;
                 }
             } else if (wide) {
-                if (!room(cell.getValueLength())) {
+                if (!room(view.valueLength)) {
                     startChunk();
                     return false;
                 }
-                seen(cell);
-                early.add(qualifierArray, qualifierOffset, qualifierLength, cell, withValue);
-            } else if (Omid.sortsAfterShadows(qualifierArray, qualifierOffset, qualifierLength)) {
+                seen();
+                early.add(view.array, view.offset, view.length, cell, withValue);
+            } else if (Omid.sortsAfterShadows(view.array, view.offset, view.length)) {
                 if (!shadowsDone) {
                     shadowsDone = true;
                     if (early.size() > 0) {
@@ -181,18 +175,18 @@ final class VersionReader implements RowReader {
                         return false;
                     }
                 }
-                seen(cell);
+                seen();
                 if (data(cell)) {
                     return true;
                 }
             } else {
-                if (!room(cell.getValueLength())) {
+                if (!room(view.valueLength)) {
                     wide = true;
                     shadows.clear();
                     continue;
                 }
-                seen(cell);
-                early.add(qualifierArray, qualifierOffset, qualifierLength, cell, withValue);
+                seen();
+                early.add(view.array, view.offset, view.length, cell, withValue);
             }
         }
     }
@@ -209,37 +203,20 @@ final class VersionReader implements RowReader {
         return false;
     }
 
-    private void seen(Cell cell) {
+    private void seen() {
         position++;
         cellsRead++;
-        bytesRead += cell.getSerializedSize();
+        bytesRead += view.bytes;
     }
 
     private boolean room(int valueLength) {
         return early.size() == 0 && shadows.size() == 0 || early.size() + shadows.size() < limit
-                && (long) early.bytesUsed() + shadows.bytesUsed() + qualifierLength
+                && (long) early.bytesUsed() + shadows.bytesUsed() + view.length
                         + (withValue ? valueLength : 0) <= BYTE_LIMIT;
     }
 
-    private void loadQualifier(Cell cell) {
-        qualifierLength = cell.getQualifierLength();
-        if (cell instanceof ByteBufferExtendedCell) {
-            if (scratch.length < qualifierLength) {
-                scratch = new byte[2 * qualifierLength];
-            }
-            ByteBufferExtendedCell buffered = (ByteBufferExtendedCell) cell;
-            ByteBufferUtils.copyFromBufferToArray(scratch, buffered.getQualifierByteBuffer(),
-                    buffered.getQualifierPosition(), 0, qualifierLength);
-            qualifierArray = scratch;
-            qualifierOffset = 0;
-        } else {
-            qualifierArray = cell.getQualifierArray();
-            qualifierOffset = cell.getQualifierOffset();
-        }
-    }
-
     private void openFamily(Cell cell) {
-        if (!CellUtil.matchingFamily(cell, family)) {
+        if (family.length == 0 || !oneFamily && !CellUtil.matchingFamily(cell, family)) {
             family = CellUtil.cloneFamily(cell);
         }
         familyOpen = true;
@@ -280,14 +257,14 @@ final class VersionReader implements RowReader {
 
     /** A cell whose qualifier ends as a shadow cell's. True if it is to be shown. */
     private boolean shadow(Cell cell) {
-        if (!Omid.startsAsShadow(qualifierArray, qualifierOffset, qualifierLength)) {
+        if (!Omid.startsAsShadow(view.array, view.offset, view.length)) {
             return showUnknown(cell, NO_PREFIX);
         }
-        if (cell.getValueLength() != Long.BYTES) {
-            return showUnknown(cell, String.format(BAD_LENGTH, cell.getValueLength()));
+        if (view.valueLength != Long.BYTES) {
+            return showUnknown(cell, String.format(BAD_LENGTH, view.valueLength));
         }
-        long value = Omid.longValue(cell);
-        if (value < Omid.start(cell.getTimestamp())) {
+        long value = view.longValue();
+        if (value < Omid.start(view.timestamp)) {
             return showUnknown(cell, BELOW_OWN);
         }
         if (wide) {
@@ -298,22 +275,22 @@ final class VersionReader implements RowReader {
             shadows.clear();
             return false;
         }
-        shadows.add(qualifierArray, qualifierOffset + Omid.PREFIX_LENGTH,
-                qualifierLength - Omid.PREFIX_LENGTH - Omid.SUFFIX_LENGTH, cell.getTimestamp(), value);
+        shadows.add(view.array, view.offset + Omid.PREFIX_LENGTH,
+                view.length - Omid.PREFIX_LENGTH - Omid.SUFFIX_LENGTH, view.timestamp, value);
         return false;
     }
 
     /** A data cell behind the shadow cells of its family. True if it is to be shown. */
     private boolean data(Cell cell) {
-        long at = cell.getTimestamp();
+        long at = view.timestamp;
         long proof = Omid.NONE;
-        int found = shadows.find(qualifierArray, qualifierOffset, qualifierLength, at);
+        int found = shadows.find(view.array, view.offset, view.length, at);
         if (found >= 0) {
             shadows.mark(found);
             proof = shadows.number(found);
         }
         long hidden = withReplaced
-                ? hidden(qualifierArray, qualifierOffset, qualifierLength, at, proof, false) : Omid.NONE;
+                ? hidden(view.array, view.offset, view.length, at, proof, false) : Omid.NONE;
         if (!filter.test(at, proof, hidden)) {
             return false;
         }
@@ -537,25 +514,25 @@ final class VersionReader implements RowReader {
                 chunkAt = 0;
             }
             Cell cell = chunkCells[chunkAt++];
-            loadQualifier(cell);
-            if (!Omid.endsAsShadow(qualifierArray, qualifierOffset, qualifierLength)
-                    || !Omid.startsAsShadow(qualifierArray, qualifierOffset, qualifierLength)
-                    || cell.getValueLength() != Long.BYTES) {
+            view.set(cell);
+            if (!Omid.endsAsShadow(view.array, view.offset, view.length)
+                    || !Omid.startsAsShadow(view.array, view.offset, view.length)
+                    || view.valueLength != Long.BYTES) {
                 continue;
             }
-            long at = cell.getTimestamp();
-            long value = Omid.longValue(cell);
+            long at = view.timestamp;
+            long value = view.longValue();
             if (value < Omid.start(at)) {
                 continue;
             }
-            int offset = qualifierOffset + Omid.PREFIX_LENGTH;
-            int length = qualifierLength - Omid.PREFIX_LENGTH - Omid.SUFFIX_LENGTH;
-            int found = early.find(qualifierArray, offset, length, at);
+            int offset = view.offset + Omid.PREFIX_LENGTH;
+            int length = view.length - Omid.PREFIX_LENGTH - Omid.SUFFIX_LENGTH;
+            int found = early.find(view.array, offset, length, at);
             if (found >= 0) {
                 early.setNumber(found, value);
             } else if (ofThisChunk(offset, length, at) && filter.test(at, value, Omid.NONE)) {
                 show(Kind.SHADOW, null, null, 0, at, value, Omid.NONE);
-                shownQualifier = Arrays.copyOfRange(qualifierArray, offset, offset + length);
+                shownQualifier = Arrays.copyOfRange(view.array, offset, offset + length);
                 return true;
             }
         }
@@ -563,7 +540,7 @@ final class VersionReader implements RowReader {
 
     private boolean ofThisChunk(int offset, int length, long at) {
         if (previousQualifier != null) {
-            int order = Bytes.compareTo(qualifierArray, offset, length,
+            int order = Bytes.compareTo(view.array, offset, length,
                     previousQualifier, 0, previousQualifier.length);
             if (order < 0 || order == 0 && at >= previousTimestamp) {
                 return false;
@@ -573,7 +550,7 @@ final class VersionReader implements RowReader {
             return true;
         }
         int last = early.size() - 1;
-        int order = Bytes.compareTo(qualifierArray, offset, length,
+        int order = Bytes.compareTo(view.array, offset, length,
                 early.bytes(), early.offset(last), early.length(last));
         return order < 0 || order == 0 && at >= early.timestamp(last);
     }

@@ -1,0 +1,207 @@
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.UUID;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.KeyValue;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.ClientSideRegionScanner;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.ResultScanner;
+import org.apache.hadoop.hbase.client.Scan;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.client.TableDescriptor;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.io.hfile.CacheConfig;
+import org.apache.hadoop.hbase.io.hfile.HFile;
+import org.apache.hadoop.hbase.io.hfile.HFileContextBuilder;
+import org.apache.hadoop.hbase.snapshot.RestoreSnapshotHelper;
+import org.apache.hadoop.hbase.tool.BulkLoadHFiles;
+import org.apache.hadoop.hbase.util.Bytes;
+import org.apache.hadoop.hbase.util.CommonFSUtils;
+
+/**
+ * What the connector is measured against: loops that read every cell and do nothing but count. Also makes the table.
+ * One file, run by {@code java -cp ... Bare.java COMMAND ...}; settings of HBase come as {@code -Dhbase.*}.
+ *
+ * <pre>
+ * load TABLE ROWS COLUMNS VALUE_BYTES REGIONS   a table of committed cells; 1 row in 1,000 has no shadow cells
+ * rpc TABLE THREADS ROUNDS                      scan the live table; a line "CELLS SECONDS" a round
+ * snapshot TABLE THREADS ROUNDS                 ClientSideRegionScanner over a snapshot's files; likewise
+ * </pre>
+ */
+public final class Bare {
+    private static final byte[] FAMILY = Bytes.toBytes("f");
+    private static final byte[] PREFIX = {0x00, (byte) 0xC2, (byte) 0x80};
+    private static final byte[] SUFFIX = {(byte) 0xC2, (byte) 0x80};
+
+    private final Configuration configuration = HBaseConfiguration.create();
+
+    private Bare() {
+        System.getProperties().forEach((name, value) -> {
+            if (name.toString().startsWith("hbase.")) {
+                configuration.set(name.toString(), value.toString());
+            }
+        });
+        configuration.setBoolean("hbase.hregion.memstore.mslab.enabled", false);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Bare bare = new Bare();
+        TableName table = TableName.valueOf(arguments[1]);
+        switch (arguments[0]) {
+            case "load":
+                bare.load(table, Long.parseLong(arguments[2]), Integer.parseInt(arguments[3]),
+                        Integer.parseInt(arguments[4]), Integer.parseInt(arguments[5]));
+                break;
+            case "rpc":
+                bare.rpc(table, Integer.parseInt(arguments[2]), Integer.parseInt(arguments[3]));
+                break;
+            case "snapshot":
+                bare.snapshot(table, Integer.parseInt(arguments[2]), Integer.parseInt(arguments[3]));
+                break;
+            default:
+                throw new IllegalArgumentException("unknown command " + arguments[0]);
+        }
+        System.exit(0);
+    }
+
+    /** Writes one file a region and hands it to HBase: cells as they are after a flush, without the wait. */
+    private void load(TableName name, long rows, int columns, int valueBytes, int regions) throws Exception {
+        byte[][] splits = new byte[regions - 1][];
+        for (int i = 1; i < regions; i++) {
+            splits[i - 1] = row(rows * i / regions);
+        }
+        Path root = CommonFSUtils.getRootDir(configuration);
+        FileSystem files = root.getFileSystem(configuration);
+        Path folder = new Path(root.getParent(), "bulk-" + UUID.randomUUID());
+        byte[] value = new byte[valueBytes];
+        new Random(1).nextBytes(value);
+        for (int region = 0; region < regions; region++) {
+            Path file = new Path(new Path(folder, Bytes.toString(FAMILY)), "part" + region);
+            try (HFile.Writer writer = HFile.getWriterFactory(configuration, new CacheConfig(configuration))
+                    .withPath(files, file)
+                    .withFileContext(new HFileContextBuilder().withBlockSize(64 << 10).build())
+                    .create()) {
+                for (long i = rows * region / regions; i < rows * (region + 1) / regions; i++) {
+                    write(writer, i, columns, value);
+                }
+            }
+        }
+        try (Connection connection = ConnectionFactory.createConnection(configuration);
+                Admin admin = connection.getAdmin()) {
+            admin.createTable(TableDescriptorBuilder.newBuilder(name)
+                    .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(FAMILY)
+                            .setMaxVersions(Integer.MAX_VALUE).build())
+                    .build(), splits);
+            BulkLoadHFiles.create(configuration).bulkLoad(name, folder);
+        }
+        files.delete(folder, true);
+    }
+
+    private static byte[] row(long i) {
+        return Bytes.toBytes(String.format("user%012d", i));
+    }
+
+    private static void write(HFile.Writer writer, long i, int columns, byte[] value) throws IOException {
+        byte[] row = row(i);
+        long start = 50 * (1 + 2 * i);
+        if (i % 1000 != 999) {
+            byte[] commit = Bytes.toBytes(start + 50);
+            for (int column = 0; column < columns; column++) {
+                writer.append(new KeyValue(row, FAMILY, Bytes.add(PREFIX, qualifier(column), SUFFIX), start, commit));
+            }
+        }
+        for (int column = 0; column < columns; column++) {
+            writer.append(new KeyValue(row, FAMILY, qualifier(column), start, value));
+        }
+    }
+
+    private static byte[] qualifier(int column) {
+        return Bytes.toBytes(String.format("column%03d", column));
+    }
+
+    /** Counts the cells of one region. */
+    private interface Counter {
+        long count(RegionInfo region) throws IOException;
+    }
+
+    private static void rounds(List<RegionInfo> regions, int threads, int rounds, Counter counter) throws Exception {
+        for (int round = 0; round < rounds; round++) {
+            ExecutorService pool = Executors.newFixedThreadPool(threads);
+            long begin = System.nanoTime();
+            List<Future<Long>> counts = new ArrayList<>();
+            for (RegionInfo region : regions) {
+                counts.add(pool.submit(() -> counter.count(region)));
+            }
+            long cells = 0;
+            for (Future<Long> count : counts) {
+                cells += count.get();
+            }
+            System.out.println(cells + " " + (System.nanoTime() - begin) / 1e9);
+            pool.shutdown();
+        }
+    }
+
+    private void rpc(TableName name, int threads, int rounds) throws Exception {
+        try (Connection connection = ConnectionFactory.createConnection(configuration);
+                Admin admin = connection.getAdmin()) {
+            rounds(admin.getRegions(name), threads, rounds, region -> {
+                Scan scan = new Scan().withStartRow(region.getStartKey()).withStopRow(region.getEndKey())
+                        .readAllVersions().setCaching(Integer.MAX_VALUE).setCacheBlocks(false)
+                        .setReadType(Scan.ReadType.STREAM);
+                long cells = 0;
+                try (Table table = connection.getTable(name); ResultScanner scanner = table.getScanner(scan)) {
+                    for (Result result = scanner.next(); result != null; result = scanner.next()) {
+                        cells += result.rawCells().length;
+                    }
+                }
+                return cells;
+            });
+        }
+    }
+
+    private void snapshot(TableName name, int threads, int rounds) throws Exception {
+        Path root = CommonFSUtils.getRootDir(configuration);
+        FileSystem files = root.getFileSystem(configuration);
+        Path folder = new Path(root.getParent(), "bare-" + UUID.randomUUID());
+        String snapshot = "bare-" + UUID.randomUUID();
+        try (Connection connection = ConnectionFactory.createConnection(configuration);
+                Admin admin = connection.getAdmin()) {
+            admin.snapshot(snapshot, name);
+            try {
+                RestoreSnapshotHelper.copySnapshotForScanner(configuration, files, root, folder, snapshot);
+                TableDescriptor descriptor = admin.getDescriptor(name);
+                rounds(admin.getRegions(name), threads, rounds, region -> {
+                    long cells = 0;
+                    try (ClientSideRegionScanner scanner = new ClientSideRegionScanner(
+                            new Configuration(configuration), files, folder, descriptor, region,
+                            new Scan().readAllVersions().setCacheBlocks(false), null)) {
+                        for (Result result = scanner.next(); result != null; result = scanner.next()) {
+                            for (Cell ignored : result.rawCells()) {
+                                cells++;
+                            }
+                        }
+                    }
+                    return cells;
+                });
+            } finally {
+                admin.deleteSnapshot(snapshot);
+                files.delete(folder, true);
+            }
+        }
+    }
+}
