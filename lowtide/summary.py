@@ -41,6 +41,7 @@ class TableReport:
     """A run's work on one table. *intervals* are of start timestamps, half-open; *problems* made the run red."""
 
     table: str
+    execute: bool = False
     counts: Counts = field(default_factory=Counts)
     intervals: list[tuple[int, int]] = field(default_factory=list)
     regions: int = 0

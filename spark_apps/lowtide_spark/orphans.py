@@ -85,6 +85,7 @@ def clean(run: Run) -> None:
     watermark = run.read_low_watermark()
     inventory = take_inventory(run.store)
     works = [w for e in run.choose(inventory) if (w := _prepare(run, e, watermark)) is not None]
+    run.summary.execute = any(w.execute for w in works)
     run.phase("plan")
     with ExitStack() as held:
         entries = _entries(run, works)

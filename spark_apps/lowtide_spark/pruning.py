@@ -34,7 +34,8 @@ def prune(run: Run) -> None:
     bound = min(fresh, _aged(bounds, run, fresh))
     run.summary.bound = bound
     run.summary.blockers = [asdict(b) for b in blockers]
-    report = TableReport(run.config.omid.commit_table, intervals=[(0, bound + 1)])
+    run.summary.execute = run.executes(run.config.omid.commit_table)
+    report = TableReport(run.config.omid.commit_table, execute=run.summary.execute, intervals=[(0, bound + 1)])
     run.summary.tables = [t for t in run.summary.tables if t.problems] + [report]
     if bound < fresh:
         report.notes.append(f"the bound is {fresh}, but only {bound} has been passed for longer than the grace")
