@@ -41,12 +41,13 @@ class TableReport:
     """A run's work on one table. *intervals* are of start timestamps, half-open; *problems* made the run red."""
 
     table: str
-    execute: bool = False
     counts: Counts = field(default_factory=Counts)
     intervals: list[tuple[int, int]] = field(default_factory=list)
     regions: int = 0
     regions_recorded: int = 0
     read: str = ""
+    #: Whether the run acted on this table, or planned only.
+    execute: bool = False
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

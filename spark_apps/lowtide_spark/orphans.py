@@ -116,13 +116,13 @@ def clean(run: Run) -> None:
 
 def _prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
     """What to do for one table; takes its epoch where the run will act."""
-    report = TableReport(entry.table)
+    execute = run.executes(entry.table)
+    report = TableReport(entry.table, execute=execute)
     run.summary.tables.append(report)
     if entry.unmarked:
         report.notes.append(
             f"families {sorted(entry.unmarked)} hold shadow cells but bear no mark; they are left alone"
         )
-    execute = run.executes(entry.table)
     try:
         regions = run.store.regions(entry.table)
         with run.state() as store:
