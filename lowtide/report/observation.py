@@ -110,16 +110,11 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotCheck:
-    """One snapshot read through Omid's client in every table: the values seen, and how many differ from the model.
-
-    *torn* are those of the differences that lie in columns which a torn transaction wrote: committed, its entry gone before all of
-    its shadow cells were there. Until it is healed no reader can see it whole.
-    """
+    """One snapshot read through Omid's client in every table: the values seen, and how many differ from the model."""
 
     timestamp: int
     values: int
     differences: int
-    torn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +133,6 @@ class ModelCheck:
     def differences(self) -> int:
         """Values that are missing, too many or other than in the model."""
         return sum(s.differences for s in self.snapshots)
-
-    @property
-    def torn(self) -> int:
-        """Of the differences, those in columns of torn transactions."""
-        return sum(s.torn for s in self.snapshots)
 
     @property
     def sentence(self) -> str:

@@ -201,9 +201,9 @@ def test_a_good_report_has_no_faults():
 
 def test_wrong_values_before_the_cleaning_are_no_fault():
     """Torn transactions are what the cleaning is for; the page says how many values they made wrong."""
-    report = _report(check_before=ModelCheck(("t",), (SnapshotCheck(5, 10, 4, torn=4),)))
+    report = _report(check_before=ModelCheck(("t",), (SnapshotCheck(5, 10, 4),)))
     assert report.faults == []
-    assert "4 of 10 values were wrong, all of them written by torn transactions" in _Page(render(report)).text
+    assert "4 of 10 values were wrong. They belong to torn transactions" in _Page(render(report)).text
 
 
 def test_of_many_regions_the_furthest_behind_are_drawn():
