@@ -47,7 +47,7 @@ class Backfill:
             jobs = _jobs_of(self.config, run, self.days)
             self.done = sorted([*self.done, *jobs], key=lambda job: (str(job.day), job.started))
             day = f"{run.logical_date:%A, %d %B}" if run.logical_date else run.run_id
-            tell(f"{day}: {_told(jobs)}, Airflow says {run.state}")
+            tell(f"{day}: {_told(jobs)}: {run.state}")
             _check(run, jobs, self.airflow)
 
 
@@ -67,7 +67,7 @@ def run_dag(airflow: LocalAirflow, config: Config, dag_id: str, day: date, tell:
     airflow.dags.unpause(dag_id)
     for run in _follow(airflow, [airflow.dags.run(dag_id, answer["dag_run_id"])]):
         jobs = _jobs_of(config, run)
-        tell(f"{dag_id}: {_told(jobs)}, Airflow says {run.state}")
+        tell(f"{dag_id}: {_told(jobs)}: {run.state}")
         _check(run, jobs, airflow)
     return jobs
 
@@ -109,4 +109,4 @@ def _told(jobs: list[JobRun]) -> str:
     sums = {name: sum(getattr(job, name) for job in jobs) for name in ("healed", "deleted", "marked", "pruned")}
     idle = "nothing to do" if all(job.state == "done" for job in jobs) else "nothing done"
     done = ", ".join(f"{number:,} {name}" for name, number in sums.items() if number) or idle
-    return f"{done} ({sum(job.seconds for job in jobs):.0f} s of Spark)"
+    return f"{done}, {sum(job.seconds for job in jobs):.0f} s of Spark"

@@ -61,8 +61,7 @@ class _Story:
                 made = self._fill(stack, omid)
                 days = self._backdate(made)
                 before, check_before = self._look_before(omid, made.model, days)
-                self._await(starting, airflow)
-                self._clean(airflow, days)
+                self._clean(airflow, starting, days)
                 after, check = self._look_after(omid, made.model, days)
         found = Report(
             title=_title(len(days), check, after),
@@ -157,14 +156,11 @@ class _Story:
 
     # -- cleaning
 
-    def _await(self, starting: Future[None], airflow: LocalAirflow) -> None:
-        with self.screen.step("Airflow") as tell:
-            tell(f"waiting for {airflow.config.url}")
-            starting.result()
-
-    def _clean(self, airflow: LocalAirflow, days: Sequence[values.Day]) -> None:
+    def _clean(self, airflow: LocalAirflow, starting: Future[None], days: Sequence[values.Day]) -> None:
         first, last = days[0].date, days[-1].date
         with self.screen.step(f"airflow backfill create: orphan_cleanup, {first} to {last}") as tell:
+            starting.result()
+            tell(f"Airflow answers at {airflow.config.url}")
             backfill = Backfill.create(airflow, load(self.settings.config_file), days)
             backfill.follow(tell)
         self.screen.show(terminal.runs(backfill.done))
@@ -203,7 +199,7 @@ def _workload(seed: int, model: Model) -> Workload:
     told = [
         ("committed", counts["committed"]),
         ("rolled back", counts["rolled back"]),
-        ("refused by the oracle", counts["conflict"] + counts["watermark"]),
+        ("refused", counts["conflict"] + counts["watermark"]),
         ("only read", counts["read only"]),
         ("abandoned", counts["abandoned"]),
     ]
