@@ -26,8 +26,8 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.io.hfile.CacheConfig;
-import org.apache.hadoop.hbase.io.hfile.HFile;
 import org.apache.hadoop.hbase.io.hfile.HFileContextBuilder;
+import org.apache.hadoop.hbase.regionserver.StoreFileWriter;
 import org.apache.hadoop.hbase.snapshot.RestoreSnapshotHelper;
 import org.apache.hadoop.hbase.tool.BulkLoadHFiles;
 import org.apache.hadoop.hbase.util.Bytes;
@@ -38,7 +38,9 @@ import org.apache.hadoop.hbase.util.CommonFSUtils;
  * One file, run by {@code java -cp ... Bare.java COMMAND ...}; settings of HBase come as {@code -Dhbase.*}.
  *
  * <pre>
- * load TABLE ROWS COLUMNS VALUE_BYTES REGIONS   a table of committed cells; 1 row in 1,000 has no shadow cells
+ * load TABLE ROWS COLUMNS VALUE_BYTES REGIONS START   a table of committed cells, from timestamp START on; 1 row in 1,000 has no
+ *                                                     shadow cells
+ * day TABLE ROWS COLUMNS VALUE_BYTES REGIONS UPDATES START   of its ROWS rows UPDATES written again, from timestamp START on, in new files
  * rpc TABLE THREADS ROUNDS                      scan the live table; a line "CELLS SECONDS" a round
  * snapshot TABLE THREADS ROUNDS                 ClientSideRegionScanner over a snapshot's files; likewise
  * </pre>
@@ -65,7 +67,12 @@ public final class Bare {
         switch (arguments[0]) {
             case "load":
                 bare.load(table, Long.parseLong(arguments[2]), Integer.parseInt(arguments[3]),
-                        Integer.parseInt(arguments[4]), Integer.parseInt(arguments[5]));
+                        Integer.parseInt(arguments[4]), Integer.parseInt(arguments[5]), Long.parseLong(arguments[6]));
+                break;
+            case "day":
+                bare.day(table, Long.parseLong(arguments[2]), Integer.parseInt(arguments[3]),
+                        Integer.parseInt(arguments[4]), Integer.parseInt(arguments[5]),
+                        Long.parseLong(arguments[6]), Long.parseLong(arguments[7]));
                 break;
             case "rpc":
                 bare.rpc(table, Integer.parseInt(arguments[2]), Integer.parseInt(arguments[3]));
@@ -80,26 +87,11 @@ public final class Bare {
     }
 
     /** Writes one file a region and hands it to HBase: cells as they are after a flush, without the wait. */
-    private void load(TableName name, long rows, int columns, int valueBytes, int regions) throws Exception {
+    private void load(TableName name, long rows, int columns, int valueBytes, int regions, long start)
+            throws Exception {
         byte[][] splits = new byte[regions - 1][];
         for (int i = 1; i < regions; i++) {
             splits[i - 1] = row(rows * i / regions);
-        }
-        Path root = CommonFSUtils.getRootDir(configuration);
-        FileSystem files = root.getFileSystem(configuration);
-        Path folder = new Path(root.getParent(), "bulk-" + UUID.randomUUID());
-        byte[] value = new byte[valueBytes];
-        new Random(1).nextBytes(value);
-        for (int region = 0; region < regions; region++) {
-            Path file = new Path(new Path(folder, Bytes.toString(FAMILY)), "part" + region);
-            try (HFile.Writer writer = HFile.getWriterFactory(configuration, new CacheConfig(configuration))
-                    .withPath(files, file)
-                    .withFileContext(new HFileContextBuilder().withBlockSize(64 << 10).build())
-                    .create()) {
-                for (long i = rows * region / regions; i < rows * (region + 1) / regions; i++) {
-                    write(writer, i, columns, value);
-                }
-            }
         }
         try (Connection connection = ConnectionFactory.createConnection(configuration);
                 Admin admin = connection.getAdmin()) {
@@ -107,8 +99,52 @@ public final class Bare {
                     .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(FAMILY)
                             .setMaxVersions(Integer.MAX_VALUE).build())
                     .build(), splits);
-            BulkLoadHFiles.create(configuration).bulkLoad(name, folder);
         }
+        byte[] value = value(valueBytes);
+        bulkLoad(name, regions, (writer, region) -> {
+            for (long i = rows * region / regions; i < rows * (region + 1) / regions; i++) {
+                write(writer, i, start + 100 * i, columns, value);
+            }
+        });
+    }
+
+    private void day(TableName name, long rows, int columns, int valueBytes, int regions, long updates, long start)
+            throws Exception {
+        byte[] value = value(valueBytes);
+        bulkLoad(name, regions, (writer, region) -> {
+            for (long n = updates * region / regions; n < updates * (region + 1) / regions; n++) {
+                write(writer, n * rows / updates, start + 100 * n, columns, value);
+            }
+        });
+    }
+
+    private static byte[] value(int bytes) {
+        byte[] value = new byte[bytes];
+        new Random(1).nextBytes(value);
+        return value;
+    }
+
+    /** Writes one part of a bulk load. */
+    private interface Part {
+        void write(StoreFileWriter writer, int number) throws IOException;
+    }
+
+    private void bulkLoad(TableName name, int parts, Part part) throws Exception {
+        Path root = CommonFSUtils.getRootDir(configuration);
+        FileSystem files = root.getFileSystem(configuration);
+        Path folder = new Path(root.getParent(), "bulk-" + UUID.randomUUID());
+        for (int number = 0; number < parts; number++) {
+            Path file = new Path(new Path(folder, Bytes.toString(FAMILY)), "part" + number);
+            // Not a bare HFile: only a store file tells its time range, by which scans leave it out.
+            StoreFileWriter writer = new StoreFileWriter.Builder(configuration, new CacheConfig(configuration), files)
+                    .withFilePath(file)
+                    .withFileContext(new HFileContextBuilder().withBlockSize(64 << 10).build())
+                    .build();
+            part.write(writer, number);
+            writer.appendMetadata(1, false);
+            writer.close();
+        }
+        BulkLoadHFiles.create(configuration).bulkLoad(name, folder);
         files.delete(folder, true);
     }
 
@@ -116,9 +152,9 @@ public final class Bare {
         return Bytes.toBytes(String.format("user%012d", i));
     }
 
-    private static void write(HFile.Writer writer, long i, int columns, byte[] value) throws IOException {
+    private static void write(StoreFileWriter writer, long i, long start, int columns, byte[] value)
+            throws IOException {
         byte[] row = row(i);
-        long start = 50 * (1 + 2 * i);
         if (i % 1000 != 999) {
             byte[] commit = Bytes.toBytes(start + 50);
             for (int column = 0; column < columns; column++) {

@@ -267,7 +267,9 @@ def plan(spark: SparkSession) -> DataFrame:
     """One cell without shadow cell of every case of a transaction."""
     known = rules.verdicts(**frames(spark), blind=False)
     cells = [("r", b"r", b"f", b"q", t, t, None, "put", b"v", None) for t in START.values()]
-    return rules.cell_actions(spark.createDataFrame(cells, COLUMNS), known, rules.first_timestamp(False)).localCheckpoint()
+    return rules.cell_actions(
+        spark.createDataFrame(cells, COLUMNS), known, rules.first_timestamp(False)
+    ).localCheckpoint()
 
 
 def names(frame: DataFrame) -> set[str]:

@@ -1,0 +1,1 @@
+"""Speed, as ratios: both sides in one run, on one machine, in turns."""

@@ -1,0 +1,46 @@
+"""The other side: bare Java loops over the same table (``bench/java/Bare.java``)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from lowtide.config import Config
+from lowtide.stack import Stack
+from lowtide.submit import class_path
+
+SOURCE = Path(__file__).parent / "java" / "Bare.java"
+COLUMNS, VALUE_BYTES, REGIONS, THREADS = 5, 32, 8, 2
+
+
+class Bare:
+    """Runs ``Bare.java`` on a store. Each call is a process of its own."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+
+    def load(self, table: str, rows: int) -> int:
+        """A new table of *rows* rows, committed before now, 1 row in 1,000 without shadow cells; the number of its cells."""
+        start = self._stack.timestamp() - 200 * rows
+        self._run("load", table, rows, COLUMNS, VALUE_BYTES, REGIONS, start - start % 50)
+        return rows * COLUMNS * 2 - (rows // 1000) * COLUMNS
+
+    def day(self, table: str, rows: int, updates: int, start: int) -> None:
+        """*updates* rows of the table's *rows* written again, by transactions from *start* on, in store files of their own."""
+        self._run("day", table, rows, COLUMNS, VALUE_BYTES, REGIONS, updates, start)
+
+    def loop(self, way: str, table: str, rounds: int) -> tuple[int, list[float]]:
+        """Read every cell *rounds* times over ``rpc`` or a ``snapshot``; the cells of one round and the seconds of each."""
+        lines = [line.split() for line in self._run(way, table, THREADS, rounds).splitlines() if line]
+        return int(lines[-1][0]), [float(seconds) for _, seconds in lines]
+
+    def _run(self, *arguments: object) -> str:
+        from pyspark.find_spark_home import _find_spark_home
+
+        jars = f"{_find_spark_home()}/jars/*"
+        properties = [f"-D{name}={value}" for name, value in self._stack.hbase_properties().items()]
+        command = ["java", "-Xmx2g", *properties, "-cp", ":".join([*class_path(Config()), jars]), str(SOURCE)]
+        done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"Bare {arguments[0]} failed:\n{done.stderr[-2000:]}")
+        return done.stdout
