@@ -72,12 +72,18 @@ class Dags:
         """Start no more of its runs; those that run go on."""
         self._rest.patch("dags", dag_id, body={"is_paused": True})
 
-    def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> Run:
+    def trigger(self, dag_id: str, conf: dict[str, Any] | None = None, *, logical_date: datetime | None = None) -> Run:
         """Start a manual run, as the page's trigger button does, with *conf* over the form's defaults.
 
-        A paused DAG keeps it waiting.
+        With a *logical_date*, the beginning of a day, it stands for that day: no daily run is made for it any more. A paused DAG
+        keeps the run waiting.
         """
-        return _run(self._rest.post("dags", dag_id, "dagRuns", body={"logical_date": None, "conf": conf or {}}))
+        date_given = logical_date.isoformat() if logical_date else None
+        return _run(self._rest.post("dags", dag_id, "dagRuns", body={"logical_date": date_given, "conf": conf or {}}))
+
+    def mark(self, run: Run, state: str) -> Run:
+        """Declare a run to be over, as ``success`` or ``failed``; its tasks that wait never start."""
+        return _run(self._rest.patch("dags", run.dag_id, "dagRuns", run.run_id, body={"state": state}))
 
     def backfill(
         self,

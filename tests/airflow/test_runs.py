@@ -166,6 +166,9 @@ def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> 
     site.omid.put("orders", b"committed", b"a", b"q", begun, b"its client died before the shadow cell")
     site.omid.advance_watermark()
     for follower in ("watermark_collection", "commit_table_pruning"):
+        # Yesterday counts as done, so that a run of theirs can only come from the one before.
+        yesterday = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
+        site.dags.mark(site.dags.trigger(follower, logical_date=yesterday), "success")
         site.dags.unpause(follower)
 
     form = {"tables": ["orders", "guarded"], "execute": True}
@@ -186,6 +189,8 @@ def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> 
     assert {blocker["table"] for blocker in summary["blockers"]} == {"guarded"}
     assert site.expect("commit_table_pruning", "asset_triggered").state == "success"
     assert begun in site.omid.commit_table()
+    for follower in ("watermark_collection", "commit_table_pruning"):
+        assert site.dags.runs(follower, "scheduled") == []
 
 
 def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
