@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -44,11 +45,35 @@ class Kit:
         }
         self.admin: Any = spark._jvm.lowtide.connector.Admin  # type: ignore[union-attr]
 
-    def table(self, family: str = "f") -> str:
-        """A new table that keeps all versions."""
+    def table(self, family: str = "f", encoding: str | None = None) -> str:
+        """A new table that keeps all versions, its data blocks encoded if asked for."""
         name = f"connector_{uuid.uuid4().hex[:10]}"
-        self.admin.createTable(self.options, name, family, 2**31 - 1)
+        if encoding is None:
+            self.admin.createTable(self.options, name, family, 2**31 - 1)
+            return name
+        hadoop: Any = self.spark._jvm.org.apache.hadoop  # type: ignore[union-attr]
+        client = hadoop.hbase.client
+        settings = hadoop.hbase.HBaseConfiguration.create()
+        for key, value in self.options.items():
+            settings.set(key, value)
+        descriptor = client.TableDescriptorBuilder.newBuilder(hadoop.hbase.TableName.valueOf(name)).setColumnFamily(
+            client.ColumnFamilyDescriptorBuilder.newBuilder(family.encode())
+            .setMaxVersions(2**31 - 1)
+            .setDataBlockEncoding(hadoop.hbase.io.encoding.DataBlockEncoding.valueOf(encoding))
+            .build()
+        )
+        connection = client.ConnectionFactory.createConnection(settings)
+        try:
+            connection.getAdmin().createTable(descriptor.build())
+        finally:
+            connection.close()
         return name
+
+    def region_threads(self) -> int:
+        """Threads that an open region starts, in the driver, which is also the executor."""
+        running = self.spark._jvm.java.lang.Thread.getAllStackTraces().keySet()  # type: ignore[union-attr]
+        pattern = re.compile("Lru|Mob|StoreFile|StoreOpener|StoreCloser|HFile|MemStore|Chunk|RpcServer|Evict")
+        return sum(pattern.search(thread.getName()) is not None for thread in running)
 
     def read(self, table: str | None, **options: Any) -> DataFrame:
         """A DataFrame of the view *versions*, unless another is named."""

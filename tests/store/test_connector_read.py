@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from lowtide.formats import shadow_qualifier
 from lowtide.stack import Stack
+from lowtide.workload import OmidClient
 
 SHADOW_SUFFIX = b"\xc2\x80"
 
@@ -30,10 +31,6 @@ def kit(spark: SparkSession, stack: Stack) -> Kit:
 def plan(frame: DataFrame) -> str:
     """The physical plan, as text."""
     return frame._jdf.queryExecution().executedPlan().toString()
-
-
-def partitions(frame: DataFrame) -> int:
-    return frame.rdd.getNumPartitions()
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +255,42 @@ def test_time_ranges_leave_files_out(kit: Kit, large: str) -> None:
             assert read == {"timestamp >= 0": 39_800, "timestamp >= 1050": 19_900, "timestamp >= 2000": 0}
 
 
+def test_splits_change_nothing(kit: Kit, omid: OmidClient) -> None:
+    """After a split the daughters' half files, and ranges across their border, are read as before."""
+    table = kit.table()
+    kit.put(table, [Cell(b"user%04d" % i, b"q", 1000, None if i % 10 == 0 else 1100) for i in range(1000)])
+    kit.admin.flush(kit.options, table)
+    before = shown(kit.read(table).drop("region"))
+    omid.split(table, b"user0300")
+    ranges = json.dumps([{"id": "all", "start": "", "stop": ""}])
+    with kit.snapshot(table) as snapshot:
+        for options in ({"read": "rpc"}, {"read": "rpc", "splitBytes": 1}, snapshot, {**snapshot, "splitBytes": 1}):
+            assert shown(kit.read(table, **options).drop("region")) == before
+            whole = kit.read(table, ranges=ranges, **options)
+            assert shown(whole.drop("region")) == before
+            assert whole.rdd.getNumPartitions() >= 2
+            assert {r.region for r in whole.select("region").distinct().collect()} == {"all"}
+
+
+@pytest.mark.parametrize("encoding", ["FAST_DIFF", "PREFIX", "ROW_INDEX_V1"])
+def test_encoded_blocks(kit: Kit, encoding: str) -> None:
+    """Cells of tables with encoded data blocks, which lie in memory in other ways, are paired alike."""
+    table = kit.table(encoding=encoding)
+    cells = [
+        Cell(b"r%03d" % row, qualifier, timestamp, None if row % 10 == 0 else timestamp + 50, b"x" * (row % 30))
+        for row in range(300)
+        for qualifier in (b"a", b"c1", b"c10")
+        for timestamp in (100, 151, 200)
+    ]
+    kit.put(table, cells)
+    with kit.snapshot(table) as snapshot:
+        for options in ({"read": "rpc"}, snapshot):
+            rows = kit.read(table, **options).select("row", "qualifier", "timestamp", "commit_ts", "value").collect()
+            assert sorted(
+                (bytes(r.row), bytes(r.qualifier), r.timestamp, r.commit_ts or 0, bytes(r.value)) for r in rows
+            ) == sorted((c.row, c.qualifier, c.timestamp, c.commit or 0, c.value) for c in cells)
+
+
 def test_samples_stop_early(kit: Kit, large: str) -> None:
     """``rowsPerRange`` stops a partition after that many rows that passed, and still shows its end."""
     frame = kit.read(large, rowsPerRange="7", endRows="true").where("commit_ts IS NULL")
@@ -349,6 +382,10 @@ def test_snapshots_leave_nothing_behind(kit: Kit, mixed: str, stack: Stack) -> N
         assert frame.count() > 0
         assert frame.count() == kit.read(mixed).count()
         assert len(list(folder.iterdir())) == 1, "restored once, read twice"
+        threads = kit.region_threads()
+        for _ in range(3):
+            kit.read(mixed, **options).count()
+        assert kit.region_threads() <= threads, "regions are closed with all they started"
     assert not folder.exists()
     assert kit.read(None, view="snapshots").where(F.col("snapshot") == options["snapshot"]).count() == 0
 

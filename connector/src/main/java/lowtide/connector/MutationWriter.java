@@ -5,10 +5,16 @@ import java.io.InterruptedIOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.CheckAndMutate;
 import org.apache.hadoop.hbase.client.CheckAndMutateResult;
+import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Delete;
 import org.apache.hadoop.hbase.client.Put;
-import org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException;
 import org.apache.hadoop.hbase.client.Row;
 import org.apache.hadoop.hbase.client.RowMutations;
 import org.apache.hadoop.hbase.client.Table;
@@ -26,8 +32,16 @@ final class MutationWriter implements DataWriter<InternalRow> {
     private static final long BATCH_BYTES = 8L << 20;
     /** Batches in a row without one acknowledged mutation, after which the rest is counted as failed untried. */
     private static final int PATIENCE = 10;
+    /**
+     * Guarded mutations a server works off one by one, each with a sync of its log; several requests at a time share
+     * the syncs.
+     */
+    private static final int REQUESTS = 8;
+    private static final int LEAST_OF_A_REQUEST = 20;
 
-    private final Table table;
+    private final Connection connection;
+    private final TableName name;
+    private final ExecutorService requests = Executors.newFixedThreadPool(REQUESTS, MutationWriter::thread);
     private final int[] positions;
     private final WriteReport report = new WriteReport();
 
@@ -47,7 +61,8 @@ final class MutationWriter implements DataWriter<InternalRow> {
     private String lastFailure;
 
     MutationWriter(Options options, int[] positions) throws IOException {
-        this.table = Connections.get(options.hbase).getTable(options.tableName());
+        this.connection = Connections.get(options.hbase);
+        this.name = options.tableName();
         this.positions = positions;
     }
 
@@ -127,16 +142,7 @@ final class MutationWriter implements DataWriter<InternalRow> {
         if (silentBatches >= PATIENCE) {
             failure = "not tried after " + PATIENCE + " batches without an answer: " + lastFailure;
         } else {
-            try {
-                table.batch(actions, results);
-            } catch (RetriesExhaustedWithDetailsException e) {
-                failure = firstLine(e);
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-                throw (InterruptedIOException) new InterruptedIOException("Interrupted while writing").initCause(e);
-            } catch (IOException | RuntimeException e) {
-                failure = firstLine(e);
-            }
+            failure = request(results);
         }
         boolean answered = false;
         for (int i = 0; i < results.length; i++) {
@@ -148,6 +154,52 @@ final class MutationWriter implements DataWriter<InternalRow> {
         origins.clear();
         pending = 0;
         pendingBytes = 0;
+    }
+
+    /** Sends all actions and fills in the results; what went wrong, or null. */
+    private String request(Object[] results) throws IOException {
+        int guarded = (int) actions.stream().filter(CheckAndMutate.class::isInstance).count();
+        int parts = Math.max(1, Math.min(REQUESTS, guarded / LEAST_OF_A_REQUEST));
+        List<Future<String>> answers = new ArrayList<>();
+        for (int part = 0; part < parts; part++) {
+            int from = part * results.length / parts;
+            int to = (part + 1) * results.length / parts;
+            answers.add(requests.submit(() -> request(results, from, to)));
+        }
+        String failure = null;
+        try {
+            for (Future<String> answer : answers) {
+                String text = answer.get();
+                failure = failure == null ? text : failure;
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw (InterruptedIOException) new InterruptedIOException("Interrupted while writing").initCause(e);
+        } catch (ExecutionException e) {
+            throw new IOException(e.getCause());
+        }
+        return failure;
+    }
+
+    private String request(Object[] results, int from, int to) {
+        Object[] part = new Object[to - from];
+        try (Table table = connection.getTable(name)) {
+            table.batch(actions.subList(from, to), part);
+            return null;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return firstLine(e);
+        } catch (IOException | RuntimeException e) {
+            return firstLine(e);
+        } finally {
+            System.arraycopy(part, 0, results, from, part.length);
+        }
+    }
+
+    private static Thread thread(Runnable work) {
+        Thread thread = new Thread(work, "lowtide-writer");
+        thread.setDaemon(true);
+        return thread;
     }
 
     /** Counts an action's mutations; true if HBase answered. */
@@ -192,7 +244,7 @@ final class MutationWriter implements DataWriter<InternalRow> {
     }
 
     @Override
-    public void close() throws IOException {
-        table.close();
+    public void close() {
+        requests.shutdownNow();
     }
 }
