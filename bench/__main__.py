@@ -99,8 +99,6 @@ def _spark() -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]").appName("bench").config("spark.driver.memory", "2g")
     for name, value in {
         **job_conf(Config()),
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
     }.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()

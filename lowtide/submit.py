@@ -50,7 +50,12 @@ def class_path(config: Config) -> list[str]:
 def job_conf(config: Config) -> dict[str, str]:
     """Spark settings for a job: the class path on driver and executors, then the configuration's own, which win."""
     entries = os.pathsep.join(class_path(config))
+    # A driver on this machine alone needs no address that others can reach.
+    here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return {
+        **(here if config.spark.master.startswith("local") else {}),
+        # The program's Python is this one, whatever comes first on PATH; executors run none.
+        "spark.pyspark.driver.python": sys.executable,
         "spark.driver.extraClassPath": entries,
         "spark.executor.extraClassPath": entries,
         # Off: a job's page helps nobody after its half minute, and its port would be one more to open.

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from lowtide import __version__
+from lowtide.airflowctl.cli import app as airflow_app
 from lowtide.cli.tables import print_runs, print_tables
 from lowtide.config import Config, load
 from lowtide.demo.cli import demo
@@ -23,6 +24,7 @@ from lowtide.submit import command
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Maintenance for transactional HBase.")
 app.add_typer(stack_app, name="stack")
+app.add_typer(airflow_app, name="airflow")
 state_app = typer.Typer(no_args_is_help=True, help="Lowtide's own records.")
 app.add_typer(state_app, name="state")
 app.command()(demo)

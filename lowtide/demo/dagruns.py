@@ -19,6 +19,8 @@ Tell = Callable[[str], None]
 
 _POLL_SECONDS = 1.0
 _PATIENCE_SECONDS = 1800
+#: What a job without counts has done.
+_WITHOUT_COUNTS = {"watermark_collection": "region watermarks and prune bound published"}
 
 
 @dataclass
@@ -107,6 +109,9 @@ def _check(run: Run, jobs: list[JobRun], airflow: LocalAirflow) -> None:
 
 def _told(jobs: list[JobRun]) -> str:
     sums = {name: sum(getattr(job, name) for job in jobs) for name in ("healed", "deleted", "marked", "pruned")}
-    idle = "nothing to do" if all(job.state == "done" for job in jobs) else "nothing done"
+    if any(job.state != "done" for job in jobs):
+        idle = "nothing done"
+    else:
+        idle = _WITHOUT_COUNTS.get(jobs[0].job if jobs else "", "nothing to do")
     done = ", ".join(f"{number:,} {name}" for name, number in sums.items() if number) or idle
     return f"{done}, {sum(job.seconds for job in jobs):.0f} s of Spark"

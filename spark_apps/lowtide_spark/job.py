@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from lowtide.clock import Clock, SampledClock, WorldClock, is_world
 from lowtide.config import Budget, Config, Mode, load
 from lowtide.durations import parse_duration, parse_time
-from lowtide.errors import GatewayError, LowtideError, TableError, UsageError, WatermarkError
+from lowtide.errors import GatewayError, LowtideError, UsageError, WatermarkError
 from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
 from lowtide.gateway import connect, parse_low_watermark
 from lowtide.inventory import Entry, Kind
@@ -141,8 +141,8 @@ class Run:
     def choose(self, inventory: Sequence[Entry]) -> list[Entry]:
         """The tables to work on, out of the inventory.
 
-        Raises:
-            TableError: one that was asked for by name is unknown, plain, of unknown standing or disabled.
+        One that was asked for by name and is unknown, plain, of unknown standing or disabled makes the run red; the others
+        are worked on.
         """
         by_name = {e.table: e for e in inventory}
         names = self.options.table or [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL and e.enabled]
@@ -152,7 +152,7 @@ class Run:
             if entry is not None and entry.kind is Kind.TRANSACTIONAL and entry.enabled:
                 chosen.append(entry)
             elif not self.options.discovered:
-                raise TableError(_refusal(name, entry))
+                self.summary.problems.append(_refusal(name, entry))
             else:
                 print(f"{self.summary.job}: {name} is passed over: {_refusal(name, entry)}", flush=True)
         return chosen
