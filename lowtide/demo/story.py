@@ -7,7 +7,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 
-from pydantic import TypeAdapter
 from rich.console import Console
 
 from lowtide import report as values
@@ -78,7 +77,7 @@ class _Story:
         )
         with screen.step("The report"):
             settings.page.write_text(render(found), "utf-8")
-            settings.numbers.write_bytes(TypeAdapter(Report).dump_json(found, indent=2))
+            settings.numbers.write_text(found.to_json(), "utf-8")
         return found
 
     # -- filling the store

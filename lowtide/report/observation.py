@@ -6,8 +6,9 @@ None or an empty tuple, and the report leaves it out.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
 
@@ -175,6 +176,10 @@ class Report:
     workload: Workload | None = None
     seconds: float | None = None
     commands: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self) -> str:
+        """All of it for programs; days and times are ISO 8601 texts."""
+        return json.dumps(asdict(self), indent=2, default=lambda value: value.isoformat()) + "\n"
 
     @property
     def faults(self) -> list[str]:

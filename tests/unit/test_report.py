@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
@@ -144,6 +145,15 @@ def test_every_number_stands_in_words():
         "310 values compared",
     ):
         assert number in text, number
+
+
+def test_programs_get_the_same_numbers():
+    """The JSON holds what the page tells, with days and times as ISO 8601."""
+    told = json.loads(_report().to_json())
+    assert told["made_at"] == NOW.isoformat()
+    assert told["days"][0] == {"date": "2026-01-29", "from_ts": 0, "to_ts": 1000}
+    assert told["before"]["leftovers"][0] == {"table": "accounts", "orphans": 1234, "unproven": 56, "cells_read": 4321}
+    assert told["check"]["snapshots"][1]["values"] == 160
 
 
 def test_both_themes_and_narrow_screens_are_provided_for():
