@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lowtide.stack import Stack
 from lowtide.workload import history, script
-from lowtide.workload.client import OmidClient
+from lowtide.workload.client import OmidClient, WorkloadError
 from lowtide.workload.model import Model, Transaction
 from lowtide.workload.script import Group, Shape
 
@@ -126,7 +126,7 @@ class _Doomed:
                     self._await_events(self.folder / f"{kind}-{index}.jsonl")
                     client.kill()
                 else:
-                    client.wait(60)
+                    _await_halt(client)
 
     def settled(self, fate: history.Fate) -> list[Transaction]:
         return [each for log in self.logs for each in history.read(log, fate, ended="kill")]
@@ -148,6 +148,18 @@ class _Doomed:
             if log.exists() and log.read_bytes().count(b"\n") >= wanted:
                 return
             time.sleep(0.005)
+
+
+def _await_halt(client: OmidClient) -> None:
+    """See a client that halts at a crash point dead.
+
+    One whose last transaction the oracle refused (a conflict, or the low watermark had passed it) never reaches its point
+    and would live on: it is killed, which is one more way to crash.
+    """
+    try:
+        client.wait(30)
+    except WorkloadError:
+        client.kill()
 
 
 def _parts(groups: Sequence[Group], count: int) -> list[Sequence[Group]]:
