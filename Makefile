@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 MVN := mvn -q -B -ntp
 STAMPS := .lowtide/setup
 
-.PHONY: help setup check-tools demo test unit store-test airflow-test lint bench soak lock clean
+.PHONY: help setup check-tools demo test java-test unit store-test airflow-test lint bench soak lock clean
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
@@ -51,12 +51,14 @@ lint: setup
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-test: setup lint
+# One process a folder: they need Spark sessions with different class paths, and a process has one JVM.
+test: setup lint java-test unit store-test airflow-test
+
+java-test: setup
 	@$(MVN) -f connector/pom.xml surefire:test
-	@$(BIN)/python -m pytest
 
 unit: setup
-	@$(BIN)/python -m pytest tests/unit
+	@$(BIN)/python -m pytest tests/unit tests/spark
 
 store-test: setup
 	@$(BIN)/python -m pytest tests/store
