@@ -71,8 +71,8 @@ final class RestoredSnapshot {
             if (made == null || !files.exists(made.folder)) {
                 Path folder = new Path(base, name + "-" + UUID.randomUUID());
                 checkOutside(root, folder);
-                files.deleteOnExit(folder);
                 RestoreSnapshotHelper.copySnapshotForScanner(configuration, files, root, folder, name);
+                files.deleteOnExit(folder);
                 made = new RestoredSnapshot(folder, descriptor, regions(manifest));
                 MADE.put(key, made);
             }
