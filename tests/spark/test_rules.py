@@ -259,7 +259,7 @@ def test_marks_are_told(world: dict[str, Row]) -> None:
 def work(plan: DataFrame) -> Work:
     entry = Entry("t", Kind.TRANSACTIONAL, True, frozenset({"f"}))
     state = TableState("t", 1, Incarnation.unseen(), ())
-    return Work(entry, TableReport("t"), True, [], state, [], [], plan=plan)
+    return Work(entry, TableReport("t"), True, [], state, [], [], suspects=plan, plan=plan)
 
 
 @pytest.fixture(scope="module")
