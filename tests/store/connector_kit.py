@@ -33,7 +33,7 @@ class Cell(NamedTuple):
 
 
 class Kit:
-    """One cluster through one session. Tables get unique names and are not dropped: the store is the tests' own."""
+    """One cluster through one session. Tables get unique names; they are dropped after the module."""
 
     def __init__(self, spark: SparkSession, stack: Stack) -> None:
         self.spark = spark
