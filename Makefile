@@ -7,13 +7,14 @@ BIN := $(VENV)/bin
 MVN := mvn -q -B -ntp
 STAMPS := .lowtide/setup
 
-.PHONY: help setup check-tools demo test java-test unit store-test airflow-test lint bench soak lock clean
+.PHONY: help setup check-tools demo test java-test unit store-test airflow-test lint break-rules bench soak lock clean
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
 	@echo "make test    set up, lint, run all tests"
 	@echo "make setup   the set-up alone: $(BIN)/lowtide, the connector, the embedded store"
 	@echo "make bench   the speed ratios (20 million cells; takes a while)"
+	@echo "make break-rules   break each safety rule in a copy of the code, and see a test fail"
 	@echo "make lock    resolve requirements.txt into requirements.lock again"
 	@echo "make clean   remove what was built and the demo's data"
 
@@ -65,6 +66,10 @@ store-test: setup
 
 airflow-test: setup
 	@$(BIN)/python -m pytest tests/airflow
+
+# Breaks each safety rule in a copy of the code and sees a test fail.
+break-rules: setup
+	@$(BIN)/python tools/break-rules
 
 bench: setup
 	@$(BIN)/python -m bench

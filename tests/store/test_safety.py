@@ -481,6 +481,29 @@ def test_an_unknown_commit_table_value_is_left_alone(job: Job, scene: Scene, omi
         omid.delete_commit_entry(start)
 
 
+def test_an_empty_commit_entry_that_comes_while_the_run_decides_stops_it(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HBase's guards take a cell with an empty value for absent, so the mark is put; the look after it sees the entry, and the cell stays."""
+    table = scene.table()
+    start = scene.orphan(table)
+    omid.advance_watermark()
+    mark = orphans._mark
+
+    def late_entry(*arguments: Any) -> Any:
+        omid.put("OMID_COMMIT_TABLE", bytes([start & 15]) + encode_long(start), b"F", b"C", start, b"")
+        return mark(*arguments)
+
+    monkeypatch.setattr(orphans, "_mark", late_entry)
+    try:
+        outcome = clean(job, table)
+        assert "its commit-table row is of an unknown form" in outcome.problems
+        assert scene.has(table, start)
+        assert state.read(table).facts == ()
+    finally:
+        omid.delete_commit_entry(start)
+
+
 # -- rule 9
 
 
