@@ -77,9 +77,9 @@ def omid(stack: Stack) -> Iterator[OmidClient]:
         yield client
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def swept(omid: OmidClient) -> Iterator[None]:
-    """Each module leaves the store without its tables: one it forgot would hold another's prune bound."""
+    """A module leaves the store without its tables: one it forgot would hold another's prune bound."""
     there = set(omid.tables())
     yield
     settings = Config()

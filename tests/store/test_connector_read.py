@@ -23,6 +23,9 @@ from lowtide.workload import OmidClient
 SHADOW_SUFFIX = b"\xc2\x80"
 
 
+pytestmark = pytest.mark.usefixtures("swept")
+
+
 @pytest.fixture(scope="module")
 def kit(spark: SparkSession, stack: Stack) -> Kit:
     return Kit(spark, stack)

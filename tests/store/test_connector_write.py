@@ -17,6 +17,9 @@ from lowtide.workload import OmidClient
 R = b"r"
 
 
+pytestmark = pytest.mark.usefixtures("swept")
+
+
 @pytest.fixture(scope="module")
 def kit(spark: SparkSession, stack: Stack) -> Kit:
     return Kit(spark, stack)
