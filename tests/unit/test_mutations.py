@@ -24,4 +24,5 @@ def test_each_mutation_can_be_made_and_names_tests_that_are_there(name: str) -> 
 
 def test_every_rule_is_broken_somewhere() -> None:
     """Each of the eleven rules of docs/safety.md has a mutation."""
-    assert {int(re.match(r"\d+", name)[0]) for name in MUTATIONS} == set(range(1, 12))  # type: ignore[index]
+    numbers = (re.match(r"\d+", name) for name in MUTATIONS)  # those of other rules begin with a letter
+    assert {int(number[0]) for number in numbers if number} == set(range(1, 12))
