@@ -85,6 +85,28 @@ def test_a_low_watermark_that_went_back_stops_the_run(
     assert not scene.has(table, orphan)
 
 
+def test_records_that_are_reset_while_the_run_decides_stop_it(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An oracle made anew, its records reset, between reading and acting: nothing is put, nothing deleted, nothing recorded."""
+    table = scene.table()
+    orphan = scene.orphan(table)
+    omid.advance_watermark()
+    plan = orphans._plan_all
+
+    def slow_plan(*arguments: Any) -> None:
+        plan(*arguments)
+        state.reset()
+
+    monkeypatch.setattr(orphans, "_plan_all", slow_plan)
+    outcome = clean(job, table)
+    assert outcome.code == 1
+    assert "made anew" in outcome.problems
+    assert scene.has(table, orphan)
+    assert orphan not in omid.commit_table()
+    assert state.read(table).facts == ()
+
+
 # -- rule 2
 
 
