@@ -59,7 +59,8 @@ class Run:
     def executes(self, table: str) -> bool:
         """Whether this run acts on *table*, or plans only."""
         if self.options.as_configured:
-            return self.config.table(table).mode is Mode.EXECUTE
+            settings = self.config.table(table)
+            return (settings.history_mode if self.summary.job == "history_gc" else settings.mode) is Mode.EXECUTE
         return bool(self.options.execute)
 
     def budget(self, table: str) -> Budget:

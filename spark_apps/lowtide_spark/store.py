@@ -81,10 +81,20 @@ class Store:
     # -- reading
 
     def versions(
-        self, table: str, ranges: Sequence[WorkRange], families: Sequence[str], source: Source = LIVE
+        self,
+        table: str,
+        ranges: Sequence[WorkRange],
+        families: Sequence[str],
+        source: Source = LIVE,
+        *,
+        traces: bool = False,
     ) -> DataFrame:
-        """Cell versions of *ranges*, each with its own time range; one ``end_of_range`` row a partition tells what was read."""
-        frame = self._read("versions", table, ranges=_ranges_json(ranges), endRows="true", **source.options())
+        """Cell versions of *ranges*, each with its own time range; one ``end_of_range`` row a partition tells what was read.
+
+        With *traces*, tombstones, cells without qualifier and shadow cells without data pass every filter on timestamps.
+        """
+        options = {"ranges": _ranges_json(ranges), "endRows": "true", "traces": str(traces).lower()}
+        frame = self._read("versions", table, **options, **source.options())
         return frame.where(_is_family(families))
 
     def proofs(self, table: str, families: Sequence[str], span: tuple[int, int], source: Source = LIVE) -> DataFrame:

@@ -21,7 +21,8 @@ record Mutation(String op, String region, byte[] row, byte[] family, byte[] qual
 
     /** What can be written. */
     enum Op {
-        PUT, DELETE_VERSION, DELETE_UP_TO, PUT_IF_ABSENT, DELETE_IF_ABSENT, HEAL_IF_PRESENT;
+        PUT, DELETE_VERSION, DELETE_UP_TO, REMOVE_VERSION, REMOVE_UP_TO, PUT_IF_ABSENT, DELETE_IF_ABSENT,
+        HEAL_IF_PRESENT;
 
         boolean guarded() {
             return ordinal() >= PUT_IF_ABSENT.ordinal();
@@ -76,6 +77,16 @@ record Mutation(String op, String region, byte[] row, byte[] family, byte[] qual
             case DELETE_UP_TO:
                 delete.addColumns(family, qualifier, timestamp);
                 break;
+            // Data and shadow cell in one mutation: a reader that met one without the other would look for the rest,
+            // and Omid's never ends where a family tombstone's shadow cell is left alone.
+            case REMOVE_VERSION:
+                delete.addColumn(family, qualifier, timestamp);
+                delete.addColumn(family, Omid.shadowQualifier(qualifier), timestamp);
+                break;
+            case REMOVE_UP_TO:
+                delete.addColumns(family, qualifier, timestamp);
+                delete.addColumns(family, Omid.shadowQualifier(qualifier), timestamp);
+                break;
             default:
                 throw new IllegalStateException(op);
         }
@@ -120,6 +131,9 @@ record Mutation(String op, String region, byte[] row, byte[] family, byte[] qual
                 return key + value.length;
             case HEAL_IF_PRESENT:
                 return 2 * key + value.length + Omid.PREFIX_LENGTH + Omid.SUFFIX_LENGTH + Long.BYTES;
+            case REMOVE_VERSION:
+            case REMOVE_UP_TO:
+                return 2 * key + Omid.PREFIX_LENGTH + Omid.SUFFIX_LENGTH;
             default:
                 return key;
         }

@@ -22,7 +22,7 @@ import org.apache.hadoop.hbase.util.Bytes;
 final class Options implements Serializable {
     private static final long serialVersionUID = 1;
     private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
-            "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "writeId", "pairingLimit"));
+            "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "traces", "writeId", "pairingLimit"));
     private static final long DEFAULT_SPLIT_BYTES = 512L << 20;
 
     /** A key range of the option {@code ranges}: [start, stop), empty for no bound; timestamps [from, to). */
@@ -42,6 +42,8 @@ final class Options implements Serializable {
     final long rowsPerRange;
     final boolean endRows;
     final boolean raw;
+    /** Whether tombstones, cells without qualifier and shadow cells without data pass every filter. */
+    final boolean traces;
     final String writeId;
     /** Internal, for tests: cells of a row and family kept before it is taken for wide. */
     final int pairingLimit;
@@ -71,6 +73,7 @@ final class Options implements Serializable {
         rowsPerRange = number("rowsPerRange", own.get("rowsPerRange"), 0, 0);
         endRows = truth("endRows", own.get("endRows"));
         raw = truth("raw", own.get("raw"));
+        traces = truth("traces", own.get("traces"));
         writeId = own.get("writeId");
         pairingLimit = (int) Math.min(Integer.MAX_VALUE,
                 number("pairingLimit", own.get("pairingLimit"), VersionReader.DEFAULT_LIMIT, 1));

@@ -65,7 +65,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
         try {
             opened = options.view == View.VERSIONS
                     ? new VersionReader(store, scan, piece.families().length, filter, withValue, withReplaced,
-                            options.pairingLimit)
+                            options.traces, options.pairingLimit)
                     : new PlainReader(store, scan, filter);
         } finally {
             if (opened == null) {
