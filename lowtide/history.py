@@ -47,7 +47,7 @@ def take(
         TableError: there is no such table.
         HistoryError: that history is gone, or about to go.
     """
-    now = datetime.now(UTC)
+    now = _now()
     with connect(config.hbase.thrift) as connection:
         state = StateStore(connection, config.state.table)
         wanted = low_watermark(connection, config) if timestamp is None else timestamp
@@ -72,7 +72,7 @@ def renew(config: Config, held: Hold, lasting: timedelta) -> Hold:
     Raises:
         HistoryError: it was released, has expired and its history is gone, or its hard maximum is reached.
     """
-    now = datetime.now(UTC)
+    now = _now()
     ends = min(now + lasting, held.taken + config.table(held.table).hold_max_age)
     if ends <= now:
         msg = (
@@ -162,6 +162,12 @@ class _Renewals(threading.Thread):
         except LowtideError as error:
             # What cannot be released expires; a reader that has its result need not fail for it. One that was lost must.
             self.failure = self.failure or (error if datetime.now(UTC) >= self._held.expires else None)
+
+
+def _now() -> datetime:
+    """The time to the millisecond, as it is recorded: a hold is compared with its record."""
+    now = datetime.now(UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
 def _check_mark(state: StateStore, held: Hold) -> None:

@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from lowtide.formats import CHECKPOINTS, SHADOW_PREFIX, SHADOW_SUFFIX
+from lowtide_spark.orphans import shadow_of
 from lowtide_spark.rules import CELL_KINDS, FOREIGN
 
 REMOVE = "remove"
@@ -43,7 +44,7 @@ _SHADOW_BYTES = len(SHADOW_PREFIX) + len(SHADOW_SUFFIX) + 8
 def wanted(mark: int, first_ts: int) -> Column:
     """What :func:`plan` must be given of the view ``versions``, beside its ``traces``; the connector filters by it."""
     timestamp = F.col("timestamp")
-    undecided = F.col("commit_ts").isNull() & (timestamp < mark)
+    undecided = F.col("commit_ts").isNull() & (timestamp <= mark)
     return (F.col("replaced_ts") < mark) | undecided | (timestamp < first_ts)
 
 
@@ -97,7 +98,7 @@ def _judged(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
     family = Window.partitionBy("region", "row", "family")
     mixed = F.max(is_data & is_family).over(family) & F.max(is_data & is_bare & ~is_family).over(family)
     undecided = is_data & own.isNull()
-    doubtful = cells.where(undecided & (timestamp >= first_ts) & (timestamp < mark)).select("start_ts").distinct()
+    doubtful = cells.where(undecided & (timestamp >= first_ts) & (timestamp <= mark)).select("start_ts").distinct()
     stop = (
         F.when(F.col("kind") == "unknown", F.concat(F.lit("unknown form: "), F.col("problem")))
         .when(~is_data & (F.col("kind") != "shadow"), F.concat(F.lit("unknown kind "), F.col("kind")))
@@ -171,13 +172,12 @@ def mutations(removed: DataFrame) -> DataFrame:
     single = up_to.isNull()
     op = F.when(~single, "remove_up_to").when(is_shadow, "delete_if_absent").otherwise("remove_version")
     alone = single & is_shadow
-    shadow = F.concat(F.lit(SHADOW_PREFIX), F.col("qualifier"), F.lit(SHADOW_SUFFIX))
     return removed.where(single | (F.col("timestamp") == up_to)).select(
         op.alias("op"),
         "region",
         "row",
         "family",
-        F.when(alone, shadow).otherwise(F.col("qualifier")).alias("qualifier"),
+        F.when(alone, shadow_of(F.col("qualifier"))).otherwise(F.col("qualifier")).alias("qualifier"),
         "timestamp",
         F.when(alone, F.col("family")).alias("guard_family"),
         F.when(alone, F.col("qualifier")).alias("guard_qualifier"),

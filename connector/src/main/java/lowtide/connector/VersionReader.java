@@ -43,6 +43,8 @@ final class VersionReader implements RowReader {
     private final boolean withValue;
     private final boolean withReplaced;
     private final boolean traces;
+    /** Commits beside the shadow cells, where a snapshot is read; else null. */
+    private final Commits commits;
     private final boolean oneFamily;
     private final int limit;
 
@@ -89,6 +91,8 @@ final class VersionReader implements RowReader {
     private int tombstoneCount;
     /** Whether the family has a cell without qualifier that is no family tombstone. */
     private boolean bare;
+    /** Whether the family has a family tombstone, proven or not. */
+    private boolean deleted;
 
     private final CellView view = new CellView();
 
@@ -107,16 +111,18 @@ final class VersionReader implements RowReader {
      * @param scan the scan of the range: all versions, not raw
      * @param families how many families it can meet
      * @param traces whether tombstones, cells without qualifier and shadow cells without data pass the filter anyway
+     * @param commits commit timestamps of cells without shadow cell, for the read of a snapshot; else null
      * @param limit cells kept for one row and family before it is taken for wide
      */
     VersionReader(CellStore store, Scan scan, int families, RowFilter filter, boolean withValue, boolean withReplaced,
-            boolean traces, int limit) throws IOException {
+            boolean traces, Commits commits, int limit) throws IOException {
         this.store = store;
         this.scan = scan;
         this.filter = filter;
         this.withValue = withValue;
         this.withReplaced = withReplaced;
         this.traces = traces;
+        this.commits = commits;
         this.oneFamily = families == 1;
         this.limit = limit;
         this.source = store.open(scan);
@@ -236,6 +242,7 @@ final class VersionReader implements RowReader {
         familyReplaced = Omid.NONE;
         tombstoneCount = 0;
         bare = false;
+        deleted = false;
     }
 
     /** Ends the family at hand; false if there is something to show first. */
@@ -294,6 +301,8 @@ final class VersionReader implements RowReader {
         if (found >= 0) {
             shadows.mark(found);
             proof = shadows.number(found);
+        } else if (commits != null) {
+            proof = commits.of(at);
         }
         long hidden = withReplaced
                 ? hidden(view.array, view.offset, view.length, at, proof, false) : Omid.NONE;
@@ -316,6 +325,7 @@ final class VersionReader implements RowReader {
      */
     private long hidden(byte[] array, int offset, int length, long at, long proof, boolean familyTombstone) {
         if (familyTombstone) {
+            deleted = true;
             long before = familyReplaced;
             if (proof != Omid.NONE && (before == Omid.NONE || proof < before)) {
                 familyReplaced = proof;
@@ -333,6 +343,9 @@ final class VersionReader implements RowReader {
             System.arraycopy(array, offset, column, 0, length);
             columnLength = length;
             columnReplaced = Omid.NONE;
+        }
+        if (length == 0 && deleted && commits != null) {
+            return 0; // below a family tombstone of its snapshot the reader does not look under the empty qualifier
         }
         bare |= length == 0;
         long before = columnReplaced;
@@ -426,6 +439,9 @@ final class VersionReader implements RowReader {
     private boolean kept(int i) {
         long at = early.timestamp(i);
         long proof = early.number(i);
+        if (proof == Omid.NONE && commits != null) {
+            proof = commits.of(at);
+        }
         long hidden = withReplaced ? hidden(early.bytes(), early.offset(i), early.length(i), at, proof,
                 early.kind(i) == Kind.FAMILY_TOMBSTONE) : Omid.NONE;
         boolean trace = traces && (early.kind(i) != Kind.PUT || early.length(i) == 0);

@@ -42,7 +42,7 @@ class VersionReaderTest {
     private static List<String> read(CellStore store, Scan scan, RowFilter filter, int limit, boolean withValue,
             boolean withReplaced, long[] counted) throws IOException {
         List<String> rows = new ArrayList<>();
-        try (VersionReader reader = new VersionReader(store, scan, 2, filter, withValue, withReplaced, false, limit)) {
+        try (VersionReader reader = new VersionReader(store, scan, 2, filter, withValue, withReplaced, false, null, limit)) {
             while (reader.next()) {
                 rows.add(text(reader.row(), reader.family(), reader.qualifier(), reader.timestamp(), reader.commit(),
                         reader.replaced(), reader.kind(), reader.value(), reader.problem()));
@@ -363,7 +363,7 @@ class VersionReaderTest {
                     .filter(row -> !row.endsWith(" PUT") || row.contains(":@")
                             || row.matches(".* replaced=([12]?[0-9]{1,2}) PUT")).toList();
             List<String> actual = new ArrayList<>();
-            try (VersionReader reader = new VersionReader(store, all(), 2, early, false, true, true, limit)) {
+            try (VersionReader reader = new VersionReader(store, all(), 2, early, false, true, true, null, limit)) {
                 while (reader.next()) {
                     actual.add(text(reader.row(), reader.family(), reader.qualifier(), reader.timestamp(),
                             reader.commit(), reader.replaced(), reader.kind(), reader.value(), reader.problem()));
