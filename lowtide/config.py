@@ -119,6 +119,17 @@ class Budget(_Section):
     always: NonNegativeInt = 10_000
 
 
+class Compaction(_Section):
+    """Which regions ``history_gc --compact`` asks HBase to compact."""
+
+    #: Only regions that give back at least this share of their bytes.
+    share: float = Field(0.3, gt=0, le=1)
+    #: So many bytes on disk are read anew in one run, at most.
+    bytes: PositiveInt = 10 << 30
+    #: So many regions at a time.
+    regions: PositiveInt = 2
+
+
 class Mode(StrEnum):
     """What scheduled and backfilled runs do with a table."""
 
@@ -154,6 +165,7 @@ class TableDefaults(_Section):
     min_history_age: Duration = timedelta(hours=1)
     #: How long one hold on the table's history may last, renewals included.
     hold_max_age: Duration = timedelta(days=7)
+    compaction: Compaction = Compaction()
     budget: Budget = Budget()
 
     @model_validator(mode="after")

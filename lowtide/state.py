@@ -11,6 +11,7 @@ atomically: a late, killed or second run cannot move state. Rows (family ``s``, 
 ``watermarks/NAME``       region watermarks computed last
 ``history/NAME``          the ancient history mark applied, and the one that a run intends to apply
 ``hold/NAME/ID``          a hold on a table's history; an empty value is one that was let go
+``reads/NAME``            how many snapshots of a table were read, one counter an age (``lowtide.advice``), eight bytes each
 ``run/INVERTED-MILLIS/JOB/RUN``   a run's summary, newest first
 """
 
@@ -28,6 +29,7 @@ from lowtide.ancient import Hold
 from lowtide.cleaned import Fact, Incarnation, Region
 from lowtide.clock import EPOCH, millis
 from lowtide.errors import FencedError, WatermarkError
+from lowtide.formats import decode_long
 from lowtide.gateway import check_and_put
 from lowtide.intervals import Intervals
 from lowtide.inventory import Entry, Kind
@@ -325,6 +327,13 @@ class StateStore:
                 "Let the newer run finish"
             )
             raise FencedError(msg)
+
+    def reads(self) -> dict[str, dict[int, int]]:
+        """By table: how many snapshots were read, by the bucket of their age."""
+        return {
+            row[6:].decode(): {int(column[6:]): decode_long(value) for column, value in cells.items()}
+            for row, cells in self._scan(b"reads/")
+        }
 
     def holds(self, table: str | None = None) -> list[Hold]:
         """The holds on *table*, or on all tables, expired ones included; by table and age."""

@@ -6,12 +6,13 @@ import getpass
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from lowtide.advice import advise, bucket, bytes_a_day
 from lowtide.ancient import Hold
 from lowtide.cli.tables import when
 from lowtide.clock import Clock, SampledClock, WorldClock, is_world
@@ -105,6 +106,44 @@ def history_marks(config: ConfigFile = None) -> None:
     console.print(grid)
 
 
+@history_app.command("advise")
+def history_advise(
+    config: ConfigFile = None,
+    served: Annotated[
+        float, typer.Option(min=0, max=1, help="The share of the reads that must not be refused.")
+    ] = 0.999,
+) -> None:
+    """Propose an age for each table, from the ages of the snapshots that were read with asOf and of the holds there are."""
+    loaded = load(config)
+    with connect(loaded.hbase.thrift) as connection:
+        state = StateStore(connection, loaded.state.table)
+        reads, runs, holds = state.reads(), state.runs(1000, "history_gc"), state.holds()
+        now, clock = datetime.now(UTC), _clock(loaded, connection)
+    for held in holds:
+        snapshot = clock.time(held.timestamp)
+        if snapshot is not None:
+            counted = reads.setdefault(held.table, {})
+            number = bucket(now - snapshot)
+            counted[number] = counted.get(number, 0) + 1
+    if not reads:
+        console.print(
+            "No snapshot was read yet, so there is nothing to go by: reads with asOf are counted by their age."
+        )
+        return
+    for table, counted in sorted(reads.items()):
+        settings = loaded.table(table)
+        age = None if settings.history_max_age == "forever" else settings.history_max_age
+        best, lines = advise(counted, bytes_a_day(table, runs), settings.min_history_age, age, served)
+        grid = Table(
+            title=f"{table}: history_max_age is {age or 'forever'}; advised {best and best.age}", title_justify="left"
+        )
+        for column in ("age", "reads it refuses", "bytes it keeps more"):
+            grid.add_column(column, justify="right")
+        for line in lines:
+            grid.add_row(str(line.age), f"{line.refused:.2%}", f"{line.bytes:+,}")
+        console.print(grid)
+
+
 def snapshot_of(config: Config, text: str) -> int:
     """The oracle's timestamp in *text*, or the one at that time: never later than the time.
 
@@ -115,11 +154,14 @@ def snapshot_of(config: Config, text: str) -> int:
         return int(text)
     time = parse_time(text, "--at")
     with connect(config.hbase.thrift) as connection:
-        kind = config.omid.clock
-        clock: Clock = WorldClock()
-        if kind == "incremental" or (kind == "auto" and not is_world(low_watermark(connection, config))):
-            clock = SampledClock(StateStore(connection, config.state.table).samples())
-        return clock.timestamp(time)
+        return _clock(config, connection).timestamp(time)
+
+
+def _clock(config: Config, connection: Any) -> Clock:
+    kind = config.omid.clock
+    if kind == "incremental" or (kind == "auto" and not is_world(low_watermark(connection, config))):
+        return SampledClock(StateStore(connection, config.state.table).samples())
+    return WorldClock()
 
 
 def _print_holds(holds: list[Hold], now: datetime) -> None:

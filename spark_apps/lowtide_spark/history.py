@@ -20,6 +20,7 @@ from lowtide.ancient import Ages, Limit, at_most, limits, mark_of
 from lowtide.budget import check_budget
 from lowtide.cleaned import Incarnation, Region, prune_bound
 from lowtide.clock import millis
+from lowtide.compaction import Gain, worth_compacting
 from lowtide.config import Read, TableDefaults
 from lowtide.errors import FencedError, LowtideError, StoreError
 from lowtide.inventory import Entry
@@ -29,6 +30,7 @@ from lowtide.summary import TableReport
 from lowtide_spark import ancient, rules
 from lowtide_spark.inventory import take_inventory
 from lowtide_spark.job import Run
+from lowtide_spark.restore import COMPACTION_TIMEOUT_SECONDS
 from lowtide_spark.sideline import put_aside
 from lowtide_spark.sideline import sweep as sweep_sideline
 from lowtide_spark.store import FOREVER, LIVE, Source, Written
@@ -49,6 +51,8 @@ class Work:
     plan: DataFrame | None = None
     #: Regions that are not touched (any more), with the reason.
     stopped: dict[str, str] = field(default_factory=dict)
+    #: Bytes read of each region.
+    examined: dict[str, int] = field(default_factory=dict)
     #: Mutations that a guard refused.
     refused: int = 0
 
@@ -93,6 +97,11 @@ def collect_history(run: Run) -> None:
                 with _failures(work):
                     _act(run, work)
             run.phase("act")
+    if run.options.compact:
+        for work in works:
+            with _failures(work):
+                _compact(run, work)
+        run.phase("compact")
     if run.summary.execute:
         _clear_holds(run)
         sweep_sideline(run)
@@ -210,6 +219,10 @@ def _find(run: Run, work: Work, held: ExitStack) -> None:
     if seen != len(ranges):
         msg = f"{len(ranges)} regions of {work.table} were to be read, {seen} were read to their end"
         raise StoreError(msg)
+    work.examined = {
+        r.region: r.bytes
+        for r in read.where(is_end).groupBy("region").agg(F.sum("bytes_read").alias("bytes")).collect()
+    }
     work.cells = read.where(~is_end)
 
 
@@ -380,6 +393,45 @@ def _book(work: Work, written: Sequence[Written]) -> None:
             work.refused += w.refused
         if w.failed:
             work.stop([w.region], f"{w.failed} mutations failed: {w.failure}; what of it is gone the next run will see")
+
+
+# -- giving the space back
+
+
+def _compact(run: Run, work: Work) -> None:
+    """Ask HBase for the compactions that pay, within the configured share, bytes and regions at a time; a dry run names them."""
+    settings = run.config.table(work.table).compaction
+    sizes = {r.name: r.store_bytes for r in work.regions}
+    gains = [
+        Gain(r["region"], r["bytes"], work.examined.get(r["region"], 0), sizes.get(r["region"], 0))
+        for r in work.report.by_region
+        if r["region"] not in work.stopped
+    ]
+    chosen = worth_compacting(gains, settings.share, settings.bytes)
+    told = {
+        g.region: {"share": round(g.share, 4), "reclaimable": g.reclaimed, "rewritten_per_byte": g.ratio} for g in gains
+    }
+    work.report.by_region = [{**r, **told.get(r["region"], {})} for r in work.report.by_region]
+    names = [g.region for g in chosen]
+    would = f"{len(names)} of {len(gains)} regions give back {settings.share:.0%} or more of their bytes"
+    if not work.execute or not names:
+        work.report.notes.append(f"{would}; " + ("nothing is compacted in a dry run" if names else "none is compacted"))
+        return
+    before = after = 0
+    for start in range(0, len(names), settings.regions):
+        batch = names[start : start + settings.regions]
+        done = run.store.compact_regions(work.table, batch, None, COMPACTION_TIMEOUT_SECONDS)
+        for entry in work.report.by_region:
+            if entry["region"] in done:
+                entry["bytes_before"], entry["bytes_after"] = done[entry["region"]]
+        before += sum(b for b, _ in done.values())
+        after += sum(a for _, a in done.values())
+    ratio = (
+        f"{after / (before - after):.2f} bytes rewritten for each byte given back"
+        if before > after
+        else "too small to measure"
+    )
+    work.report.notes.append(f"{would} and were compacted: {before:,} bytes on disk before, {after:,} after, {ratio}")
 
 
 def _clear_holds(run: Run) -> None:

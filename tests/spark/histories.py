@@ -17,7 +17,6 @@ from tests.spark.omid_reader import (
     is_shadow,
     kind,
     put,
-    read,
     shadow,
 )
 
@@ -187,7 +186,7 @@ def leaving(row: Row, mark: int, first_ts: int) -> set[Key]:
                 for k, v in sight.items()
             )
         else:
-            goes = not _would_show(sight, proof, key, mark, key.family in mixed)
+            goes = _passed_over(sight, proof, key, mark, key.family in mixed)
         if goes:
             gone.add(key)
     dangling = [k for k in row if is_shadow(k.qualifier) and not _has_data(row, k)]
@@ -206,15 +205,13 @@ def _has_data(row: Row, key: Key) -> bool:
     return Key(key.family, data_qualifier(key.qualifier), key.timestamp) in row
 
 
-def _would_show(sight: Row, proof: dict[Key, int], key: Key, mark: int, mixed: bool) -> bool:
-    """Whether the mark's snapshot would show the version, were it a put that had been committed at once."""
-    pretended: dict[Key, bytes] = {}
-    for other, value in sight.items():
-        if other == key:
-            put(pretended, key, b"shown", 1)
-        elif not (mixed and is_family_tombstone(other, value)):
-            put(pretended, other, value, proof[other])
-    return read(pretended, mark).get(key[:2]) == b"shown"
+def _passed_over(sight: Row, proof: dict[Key, int], key: Key, mark: int, mixed: bool) -> bool:
+    """Whether the mark's snapshot would not show the version even if it had been committed at once."""
+    seen = [k for k in sight if k.family == key.family and proof[k] < mark]
+    tombstones = [] if mixed else [k for k in seen if is_family_tombstone(k, sight[k])]
+    newest = max(tombstones, key=lambda k: k.timestamp, default=None)
+    higher = any(k.qualifier == key.qualifier and k.timestamp > key.timestamp for k in seen)
+    return higher or (newest is not None and proof[newest] >= key.timestamp)
 
 
 def _free_tombstones(row: Row, proof: dict[Key, int], gone: set[Key], mark: int, sure: Callable[[Key], bool]) -> None:

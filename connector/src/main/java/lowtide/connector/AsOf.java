@@ -34,6 +34,7 @@ final class AsOf implements Serializable {
     private static final byte[] INVALID = Bytes.toBytes("IT");
     private static final int COMMIT_KEY_LENGTH = 9;
     private static final long WORLD_CLOCK_MIN = 100_000_000_000_000_000L;
+    private static final int LAST_BUCKET = 23;
     private static final long UNITS_PER_MILLI = 1_000_000L;
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -57,8 +58,27 @@ final class AsOf implements Serializable {
                     + ": a transaction may still commit before it. Read at " + watermark + " or before (asOf = latest).");
         }
         AsOf asOf = new AsOf(snapshot, Commits.NONE);
+        asOf.count(connection, options, watermark);
         asOf.checkMark(options, "");
         return new AsOf(snapshot, commits(connection, options, snapshot));
+    }
+
+    /**
+     * Counts the read by its age, refused ones too, for {@code lowtide history advise}: bucket n has ages from 2^(n-1)
+     * up to 2^n minutes. Readers may lack the right to write there: then nothing is counted.
+     */
+    private void count(Connection connection, Options options, long watermark) {
+        if (watermark < WORLD_CLOCK_MIN) {
+            return; // a counter's ages need its samples; the holds still tell
+        }
+        long minutes = Math.max(0, System.currentTimeMillis() - snapshot / UNITS_PER_MILLI) / 60_000;
+        int bucket = Math.min(64 - Long.numberOfLeadingZeros(minutes), LAST_BUCKET);
+        try (Table table = connection.getTable(TableName.valueOf(options.stateTable))) {
+            table.incrementColumnValue(Bytes.toBytes("reads/" + options.table), STATE_FAMILY,
+                    Bytes.toBytes("age/" + bucket), 1);
+        } catch (IOException e) {
+            // The read itself is what was asked for.
+        }
     }
 
     /** Fails where the ancient history mark has passed the snapshot. */
