@@ -75,10 +75,10 @@ def after(cells: Cells, mutations: Iterable[SparkRow]) -> Cells:
     return left
 
 
-def seen(cells: Cells, mark: int, entries: Mapping[int, int]) -> list[object]:
+def seen(cells: Cells, mark: int, entries: Mapping[int, int]) -> list[tuple[int, object]]:
     """What Omid's client shows of the row at every snapshot from the mark on at which something may change."""
     commit = [c for c in commits(cells).values() if c >= mark] + [c for c in entries.values() if c >= mark]
-    shown: list[object] = []
+    shown: list[tuple[int, object]] = []
     for snapshot in sorted({mark, *(c + 1 for c in commit), *(c for c in commit), 10**9}):
         try:
             shown.append((snapshot, read(cells, snapshot, entries)))
@@ -140,7 +140,8 @@ def test_every_snapshot_from_the_mark_on_reads_as_before(
         parts += [source.sample(early, source.randrange(len(early) + 1)) for _ in range(3)]
         parts += [[*early, *source.sample(last, source.randrange(len(last) + 1))]]
         for entries in ({}, _late_commits(history)):
-            before = seen(history.cells, MARK, entries)
+            # Where a lone shadow cell already makes the client search for ever, there is nothing to keep as it was.
+            before = [(s, shows) for s, shows in seen(history.cells, MARK, entries) if shows != "endless"]
             for part in parts:
                 left = after(history.cells, part)
                 assert [(s, _read(left, s, entries)) for s, _ in before] == before, (name, history.cells, part)
