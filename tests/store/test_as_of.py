@@ -21,6 +21,7 @@ from lowtide.stack import Stack
 from lowtide.state import StateStore
 from lowtide.workload import CRASH_POINTS, OmidClient, Shape, run
 
+pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]
 Read = Callable[..., DataFrame]
 

@@ -27,6 +27,7 @@ from lowtide.workload import OmidClient, Result, Shape, run
 from tests.spark.histories import leaving, random_history
 from tests.spark.omid_reader import EndlessError, Key, is_shadow, read
 
+pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]
 
 #: History may go as soon as it is history: the mark is then the low watermark of the last sample, or a hold.
