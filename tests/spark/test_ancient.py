@@ -137,11 +137,13 @@ def test_every_snapshot_from_the_mark_on_reads_as_before(
         early, last = [m for m in mutations if not m.last], [m for m in mutations if m.last]
         assert set(history.cells) - set(after(history.cells, mutations)) == removed(planned[0].get(name, []))
         parts = [early, [*early, *last]]
-        parts += [source.sample(early, source.randrange(len(early) + 1)) for _ in range(3)]
-        parts += [[*early, *source.sample(last, source.randrange(len(last) + 1))]]
-        for entries in ({}, _late_commits(history)):
+        parts += [source.sample(early, source.randrange(len(early) + 1)) for _ in range(2)]
+        parts += [[*early, *source.sample(last, source.randrange(len(last) + 1))]] if last else []
+        late = _late_commits(history)
+        for entries in ({}, late) if late else ({},):
             # Where a lone shadow cell already makes the client search for ever, there is nothing to keep as it was.
-            before = [(s, shows) for s, shows in seen(history.cells, MARK, entries) if shows != "endless"]
+            shown = seen(history.cells, MARK, entries)
+            before = [(s, shows) for s, shows in shown[:: max(1, len(shown) // 12)] if shows != "endless"]
             for part in parts:
                 left = after(history.cells, part)
                 assert [(s, _read(left, s, entries)) for s, _ in before] == before, (name, history.cells, part)
