@@ -37,8 +37,9 @@ Cells = dict[tuple[bytes, bytes, bytes, int], bytes]
 
 @pytest.fixture
 def eager(configure: Callable[..., Path]) -> Path:
-    """A configuration that keeps no history by age."""
-    return configure(defaults=YOUNG)
+    """A configuration that keeps no history by age, in a file of its own."""
+    path = configure(defaults=YOUNG)
+    return path.rename(path.with_name("eager.yaml"))
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def expected(cells: Cells, mark: int) -> set[tuple[bytes, bytes, bytes, int]]:
 # -- exactness, on real workloads and on random cells
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_every_snapshot_from_the_mark_on_reads_as_before(
     job: Job, gc: Callable[..., Outcome], stack: Stack, omid: OmidClient, config: Config, tmp_path: Path, seed: int
 ) -> None:
@@ -125,7 +126,7 @@ def test_every_snapshot_from_the_mark_on_reads_as_before(
         result: Result = run(
             stack,
             seed=seed,
-            transactions=700,
+            transactions=500,
             out=tmp_path / "history",
             shape=shape,
             omid=omid,
