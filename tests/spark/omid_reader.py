@@ -59,8 +59,8 @@ class Reader:
 
     row: Row
     snapshot: int
-    #: Start timestamps to commit timestamps.
-    entries: Mapping[int, int]
+    #: Start timestamps to commit timestamps; None: an invalidation mark.
+    entries: Mapping[int, int | None]
 
     def cells(self) -> dict[tuple[bytes, bytes], bytes]:
         """What the client shows: value by family and qualifier."""
@@ -90,9 +90,9 @@ class Reader:
         """``getTSIfInSnapshot``: cache, commit table, own shadow cell."""
         own = self.row.get(Key(key.family, shadow_qualifier(key.qualifier), key.timestamp))
         commit = cache.get(key.timestamp)
-        if commit is None:
-            commit = self.entries.get(base(key.timestamp))
-        if commit is None and own is not None:
+        if commit is None and base(key.timestamp) in self.entries:
+            commit = self.entries[base(key.timestamp)]
+        elif commit is None and own is not None:
             commit = decode_long(own)
         return commit if commit is not None and commit < self.snapshot else None
 
@@ -150,7 +150,7 @@ class Reader:
         return None
 
 
-def read(row: Row, snapshot: int, entries: Mapping[int, int] | None = None) -> dict[tuple[bytes, bytes], bytes]:
+def read(row: Row, snapshot: int, entries: Mapping[int, int | None] | None = None) -> dict[tuple[bytes, bytes], bytes]:
     """What Omid's client shows of a row to a transaction that starts at *snapshot*."""
     return Reader(row, snapshot, entries or {}).cells()
 

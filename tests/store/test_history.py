@@ -118,15 +118,13 @@ def test_every_snapshot_from_the_mark_on_reads_as_before(
     """After a workload of crashing and conflict-free clients exactly what the model names goes, a dry run counts the same, a second run
     writes nothing, and every snapshot from the mark on reads so through the real client; restores bring all of it back.
     """
-    shape = Shape(
-        tables=("orders", "stock"), rows=12, conflict_free=0.2, deletes=0.15, family_deletes=0.06, row_deletes=0.05
-    )
+    shape = Shape(tables=("orders",), rows=12, conflict_free=0.2, deletes=0.15, family_deletes=0.06, row_deletes=0.05)
     tables = list(shape.tables)
     try:
         result: Result = run(
             stack,
             seed=seed,
-            transactions=500,
+            transactions=400,
             out=tmp_path / "history",
             shape=shape,
             omid=omid,
@@ -221,7 +219,7 @@ def test_twenty_random_histories_on_the_real_store(
     )
     snapshots = [mark, *[c for c in commits if c > mark][::3], omid.begin()]
     # Other tests' transactions began at the same numbers; what the commit table says of them the client believes.
-    entries = {e.start: e.commit for e in omid.commit_table().values() if e.commit is not None and not e.invalid}
+    entries = {e.start: None if e.invalid else e.commit for e in omid.commit_table().values()}
     for compaction in (None, False, True):
         if compaction is not None:
             omid.flush(table)
@@ -402,7 +400,8 @@ def test_a_hold_that_comes_first_is_honoured(
     assert outcome.table(table)["mark"]["applied"] == at_most(snapshot)
     assert "came while the run went on" in str(outcome.table(table)["notes"])
     assert omid.read(table, snapshot) == before
-    assert outcome.totals["deleted"] == 2
+    # The first version was replaced before the mark; the second only when the third, which the snapshot shows, was committed.
+    assert outcome.totals["deleted"] == 1
 
 
 def test_a_hold_that_comes_second_is_refused(
@@ -578,6 +577,7 @@ def test_killed_at_every_effect_and_run_again(
         assert gc(table).code == 0
         count, left = seen, sorted((k[0], k[2]) for k in shown(omid, table))
         assert count == 5, "intend, apply, put aside, the versions, the family tombstones"
+        omid.drop(table)  # what is not cleaned up to the end holds the mark of all
         for number in range(1, count + 1):
             kill_at = 0
             table, snapshot, visible = story()
