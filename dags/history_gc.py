@@ -18,7 +18,7 @@ red, the others are done all the same. The pool `lowtide` must have **one** slot
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, Param, task
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import (
     budget_param,
@@ -36,6 +36,13 @@ with DAG(
     params={
         "tables": tables_param(),
         "execute": execute_param("moves the mark on and removes what lies before it"),
+        "compact": Param(
+            False,
+            type="boolean",
+            title="Compact",
+            description="Ticked, HBase is asked for the major compactions that pay: delete markers alone free no space.",
+            section="What to do",
+        ),
         "to": time_param("To", "the mark as of now", "The mark is computed as it would have been at this time. "),
         "budget_rows": budget_param(),
     },
