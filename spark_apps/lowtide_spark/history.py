@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -36,6 +37,9 @@ from lowtide_spark.sideline import sweep as sweep_sideline
 from lowtide_spark.store import FOREVER, LIVE, Source, Written
 from lowtide_spark.watermarks import region_marks
 
+#: Regions that the summary tells of, those that lose most.
+MOST_REGIONS = 1000
+
 
 @dataclass
 class Work:
@@ -51,6 +55,8 @@ class Work:
     plan: DataFrame | None = None
     #: Regions that are not touched (any more), with the reason.
     stopped: dict[str, str] = field(default_factory=dict)
+    #: What goes, by region, see :func:`_by_region`.
+    by_region: list[dict[str, Any]] = field(default_factory=list)
     #: Bytes read of each region.
     examined: dict[str, int] = field(default_factory=dict)
     #: Mutations that a guard refused.
@@ -280,11 +286,12 @@ def _count_plan(work: Work) -> None:
     kept = work.plan.where((F.col("action") == ancient.KEEP) & F.col("why").isNotNull())
     for row in kept.groupBy("why").count().collect():
         counts.skipped[row.why] += row["count"]
-    work.report.by_region = _by_region(work)
+    work.by_region = _by_region(work)
+    _report_regions(work)
     _total(work)
 
 
-def _by_region(work: Work) -> list[dict[str, object]]:
+def _by_region(work: Work) -> list[dict[str, Any]]:
     going = _going(work)
     markers = {r.region: r["count"] for r in ancient.mutations(going).groupBy("region").count().collect()}
     is_version = F.col("kind") != "shadow"
@@ -296,10 +303,15 @@ def _by_region(work: Work) -> list[dict[str, object]]:
     return [{**r.asDict(), "markers": markers.get(r.region, 0)} for r in rows.orderBy("region").collect()]
 
 
+def _report_regions(work: Work) -> None:
+    """Put the regions of which most goes into the summary, which is one cell of the state table."""
+    work.report.by_region = sorted(work.by_region, key=lambda r: -r["bytes"])[:MOST_REGIONS]
+
+
 def _total(work: Work) -> None:
     """Sum the regions that are not stopped into the table's counts."""
     total = Counter[str]()
-    for region in work.report.by_region:
+    for region in work.by_region:
         if region["region"] not in work.stopped:
             total.update({name: region[name] for name in ("versions", "shadows", "bytes", "markers")})
     counts = work.report.counts
@@ -404,14 +416,15 @@ def _compact(run: Run, work: Work) -> None:
     sizes = {r.name: r.store_bytes for r in work.regions}
     gains = [
         Gain(r["region"], r["bytes"], work.examined.get(r["region"], 0), sizes.get(r["region"], 0))
-        for r in work.report.by_region
+        for r in work.by_region
         if r["region"] not in work.stopped
     ]
     chosen = worth_compacting(gains, settings.share, settings.bytes)
     told = {
         g.region: {"share": round(g.share, 4), "reclaimable": g.reclaimed, "rewritten_per_byte": g.ratio} for g in gains
     }
-    work.report.by_region = [{**r, **told.get(r["region"], {})} for r in work.report.by_region]
+    work.by_region = [{**r, **told.get(r["region"], {})} for r in work.by_region]
+    _report_regions(work)
     names = [g.region for g in chosen]
     would = f"{len(names)} of {len(gains)} regions give back {settings.share:.0%} or more of their bytes"
     if not work.execute or not names:
@@ -421,7 +434,7 @@ def _compact(run: Run, work: Work) -> None:
     for start in range(0, len(names), settings.regions):
         batch = names[start : start + settings.regions]
         done = run.store.compact_regions(work.table, batch, None, COMPACTION_TIMEOUT_SECONDS)
-        for entry in work.report.by_region:
+        for entry in work.by_region:
             if entry["region"] in done:
                 entry["bytes_before"], entry["bytes_after"] = done[entry["region"]]
         before += sum(b for b, _ in done.values())
