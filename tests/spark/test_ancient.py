@@ -10,6 +10,7 @@ import pytest
 from lowtide_spark import ancient
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from lowtide.formats import shadow_qualifier
 from tests.spark.histories import COLUMNS, History, leaving, random_history, versions
@@ -31,13 +32,8 @@ def plans(
     frame = spark.createDataFrame(shown, COLUMNS)
     # The connector passes on what is wanted, and all traces.
     traces = "kind != 'put' or length(qualifier) = 0"
-    planned = ancient.plan(
-        frame.where(ancient.wanted(mark, first)).union(
-            frame.where(traces).exceptAll(frame.where(traces).where(ancient.wanted(mark, first)))
-        ),
-        mark,
-        first,
-    ).localCheckpoint()
+    handed = frame.where(ancient.wanted(mark, first) | F.expr(traces)).localCheckpoint()
+    planned = ancient.plan(handed, mark, first).localCheckpoint()
     cells, mutations = defaultdict(list), defaultdict(list)
     for r in planned.collect():
         cells[bytes(r.row)].append(r)
