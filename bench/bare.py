@@ -29,6 +29,12 @@ class Bare:
         """*updates* rows of the table's *rows* written again, by transactions from *start* on, in store files of their own."""
         self._run("day", table, rows, COLUMNS, VALUE_BYTES, REGIONS, updates, start)
 
+    def history(self, table: str, rows: int, versions: int) -> int:
+        """A new table of *rows* rows with *versions* committed versions of every cell, all before now; the number of its cells."""
+        start = self._stack.timestamp() - 200 * rows * versions
+        self._run("history", table, rows, COLUMNS, VALUE_BYTES, REGIONS, versions, start - start % 50)
+        return rows * COLUMNS * versions * 2
+
     def loop(self, way: str, table: str, rounds: int) -> tuple[int, list[float]]:
         """Read every cell *rounds* times over ``rpc`` or a ``snapshot``; the cells of one round and the seconds of each."""
         lines = [line.split() for line in self._run(way, table, THREADS, rounds).splitlines() if line]

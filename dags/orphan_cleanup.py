@@ -23,15 +23,16 @@ from datetime import timedelta
 
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param, task
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
 from lowtide_airflow.settings import (
     CLEANED,
+    budget_param,
     dag_arguments,
     daily,
     execute_param,
     job_arguments,
-    number,
+    tables_param,
     time_param,
 )
 
@@ -39,14 +40,7 @@ with DAG(
     "orphan_cleanup",
     schedule=daily(),
     params={
-        "tables": Param(
-            [],
-            type="array",
-            items={"type": "string", "minLength": 1},
-            title="Tables",
-            description="One name a line. Empty: every table that may be transactional.",
-            section="What to do",
-        ),
+        "tables": tables_param(),
         "execute": execute_param("heals, deletes and records"),
         "full": Param(
             False,
@@ -57,14 +51,7 @@ with DAG(
         ),
         "from": time_param("From", "from each region's watermark"),
         "to": time_param("To", "up to the oracle's low watermark"),
-        "budget_rows": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            title="Row budget",
-            description="The most rows that the run may remove from one table before it stops and says so. Empty: as configured.",
-            section="Limits",
-        ),
+        "budget_rows": budget_param(),
     },
     **dag_arguments(__doc__, "cleanup"),
 ):
@@ -72,17 +59,9 @@ with DAG(
     @task(execution_timeout=timedelta(minutes=5))
     def choose_tables(params: dict) -> list[list[str]]:
         """The tables of this run, in batches of one Spark job each."""
-        from lowtide_airflow import tables
-        from lowtide_airflow.batches import batches
+        from lowtide_airflow.choice import table_batches
 
-        from lowtide.config import load
-        from lowtide.errors import TableError, UsageError
-
-        try:
-            sizes = tables.sizes(load(), params["tables"])
-        except (UsageError, TableError) as error:
-            raise AirflowFailException(str(error)) from error
-        return batches(sizes, number("batch_bytes", 1 << 30), number("batch_tables", 200), number("batches", 300))
+        return table_batches(params)
 
     chosen = choose_tables()
 

@@ -30,6 +30,7 @@ from lowtide.errors import UsageError
 from lowtide.inventory import Kind
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
+Age = Annotated[timedelta | Literal["forever"], BeforeValidator(lambda v: v if v == "forever" else parse_duration(v))]
 
 CONFIG_VARIABLE = "LOWTIDE_CONFIG"
 DEFAULT_FILE = Path("lowtide.yaml")
@@ -118,6 +119,17 @@ class Budget(_Section):
     always: NonNegativeInt = 10_000
 
 
+class Compaction(_Section):
+    """Which regions ``history_gc --compact`` asks HBase to compact."""
+
+    #: Only regions that give back at least this share of their bytes.
+    share: float = Field(0.3, gt=0, le=1)
+    #: So many bytes on disk are read anew in one run, at most.
+    bytes: PositiveInt = 10 << 30
+    #: So many regions at a time.
+    regions: PositiveInt = 2
+
+
 class Mode(StrEnum):
     """What scheduled and backfilled runs do with a table."""
 
@@ -144,7 +156,24 @@ class TableDefaults(_Section):
     #: ``auto`` reads a snapshot when a full pass must read at least this many bytes and ``hbase.rootdir`` is given.
     snapshot_from_bytes: NonNegativeInt = 1 << 30
     full_pass_every: Duration = timedelta(days=7)
+    #: What scheduled and backfilled runs of ``history_gc`` do. It has a switch of its own: what it removes was committed.
+    history_mode: Mode = Mode.DRY_RUN
+    #: Snapshots younger than this stay readable; older history is removed. ``forever`` removes nothing.
+    history_max_age: Age = timedelta(days=7)
+    #: No history younger than this is removed, whatever else says so: live transactions read at their start, and nobody
+    #: tracks them. Longer than the longest transaction, and than a few hours where scans are long.
+    min_history_age: Duration = timedelta(hours=1)
+    #: How long one hold on the table's history may last, renewals included.
+    hold_max_age: Duration = timedelta(days=7)
+    compaction: Compaction = Compaction()
     budget: Budget = Budget()
+
+    @model_validator(mode="after")
+    def _check_ages(self) -> TableDefaults:
+        if self.history_max_age != "forever" and self.history_max_age < self.min_history_age:
+            text = "history_max_age {age} is shorter than min_history_age {least}: set min_history_age as low, if no transaction lives as long"
+            raise PydanticCustomError("setting", text, {"age": self.history_max_age, "least": self.min_history_age})
+        return self
 
 
 class Config(_Section):

@@ -9,6 +9,7 @@
         ├── TableError                      a table is unknown, disabled or bears no marks of Omid
         ├── WatermarkError                  the low watermark is missing or has gone back
         ├── BudgetError                     the plan is out of proportion
+        ├── HistoryError                    history that was asked for is gone, or about to go
         └── FencedError                     a newer run holds the table's epoch
 
 Every message names the thing, the value and the remedy.
@@ -45,6 +46,10 @@ class WatermarkError(StoreError):
 
 class BudgetError(StoreError):
     """A plan would remove more than the budget allows."""
+
+
+class HistoryError(StoreError):
+    """A snapshot lies before the ancient history mark, or a hold cannot be kept."""
 
 
 class FencedError(StoreError):

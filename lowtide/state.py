@@ -9,21 +9,27 @@ atomically: a late, killed or second run cannot move state. Rows (family ``s``, 
 ``bound/INVERTED-MILLIS`` the prune bound computed then, newest first
 ``inventory``             the transactional tables found last
 ``watermarks/NAME``       region watermarks computed last
+``history/NAME``          the ancient history mark applied, and the one that a run intends to apply
+``hold/NAME/ID``          a hold on a table's history; an empty value is one that was let go
+``reads/NAME``            how many snapshots of a table were read, one counter an age (``lowtide.advice``), eight bytes each
 ``run/INVERTED-MILLIS/JOB/RUN``   a run's summary, newest first
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from lowtide.ancient import Hold
 from lowtide.cleaned import Fact, Incarnation, Region
 from lowtide.clock import EPOCH, millis
 from lowtide.errors import FencedError, WatermarkError
+from lowtide.formats import decode_long
 from lowtide.gateway import check_and_put
 from lowtide.intervals import Intervals
 from lowtide.inventory import Entry, Kind
@@ -34,6 +40,8 @@ _EPOCH = b"s:epoch"
 _INCARNATION = b"s:incarnation"
 _VALUE = b"s:value"
 _FACT = b"s:fact/"
+_MARK = b"s:mark"
+_INTENDED = b"s:intended"
 _MAX_MILLIS = 10**15
 
 
@@ -54,6 +62,26 @@ class Bound:
     at: datetime
     value: int
     blockers: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A table's ancient history mark: *applied*, which readers are held to, and *intended* by a run that has not applied it yet."""
+
+    table: str
+    applied: int = 0
+    intended: int = 0
+    #: When and by which run the mark was applied, and what keeps it from moving on.
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A run's claim to a table's mark; it holds as long as nobody claims after it."""
+
+    table: str
+    mark: int
+    token: bytes
 
 
 class StateStore:
@@ -250,6 +278,85 @@ class StateStore:
             for v in self._json(b"inventory", [])
         ]
 
+    # -- history
+
+    def history(self, table: str) -> History:
+        """The table's mark; 0 where none was ever applied."""
+        cells = self._table.row(_history_row(table)) if self.exists() else {}
+        return _parse_history(table, cells)
+
+    def histories(self) -> list[History]:
+        """The marks of all tables that have one, by name."""
+        return [_parse_history(row[8:].decode(), cells) for row, cells in self._scan(b"history/")]
+
+    def intend(self, table: str, mark: int, run: str) -> Intent:
+        """Say which mark a run is going to apply, before it reads the holds; it takes the place of any claim before it."""
+        token = _dump({"mark": mark, "run": run, "at": _now(), "claim": secrets.token_hex(8)})
+        while True:
+            known = self._table.row(_history_row(table)).get(_INTENDED)
+            if check_and_put(self._connection, self._name, _history_row(table), (_INTENDED, known), (_INTENDED, token)):
+                return Intent(table, mark, token)
+
+    def lower_intent(self, intent: Intent, mark: int, run: str) -> Intent:
+        """Intend less than *intent* did: a hold came between, or nothing is applied after all.
+
+        Raises:
+            FencedError: another run has claimed the mark since.
+        """
+        token = _dump({"mark": mark, "run": run, "at": _now(), "claim": secrets.token_hex(8)})
+        self._move_history(intent, _INTENDED, token)
+        return Intent(intent.table, mark, token)
+
+    def apply_mark(self, intent: Intent, about: Mapping[str, Any]) -> int:
+        """Apply the intended mark; returns the mark that holds now: never less than the one before.
+
+        Raises:
+            FencedError: another run has claimed the mark since.
+        """
+        before = self.history(intent.table).applied
+        if intent.mark <= before:
+            return before
+        self._move_history(intent, _MARK, _dump({**about, "mark": intent.mark, "at": _now()}))
+        return intent.mark
+
+    def _move_history(self, intent: Intent, column: bytes, value: bytes) -> None:
+        row = _history_row(intent.table)
+        if not check_and_put(self._connection, self._name, row, (_INTENDED, intent.token), (column, value)):
+            msg = (
+                f"another run of history_gc has taken over table {intent.table}; this one removes nothing. "
+                "Let the newer run finish"
+            )
+            raise FencedError(msg)
+
+    def reads(self) -> dict[str, dict[int, int]]:
+        """By table: how many snapshots were read, by the bucket of their age."""
+        return {
+            row[6:].decode(): {int(column[6:]): decode_long(value) for column, value in cells.items()}
+            for row, cells in self._scan(b"reads/")
+        }
+
+    def holds(self, table: str | None = None) -> list[Hold]:
+        """The holds on *table*, or on all tables, expired ones included; by table and age."""
+        prefix = b"hold/" + (f"{table}/".encode() if table is not None else b"")
+        return [Hold.from_json(json.loads(cells[_VALUE])) for _, cells in self._scan(prefix) if cells.get(_VALUE)]
+
+    def add_hold(self, hold: Hold) -> None:
+        """Write a hold. It counts once the mark was seen not to have passed it: see ``lowtide.history``."""
+        self._table.put(_hold_row(hold), {_VALUE: _dump(hold.to_json())})
+
+    def change_hold(self, old: Hold, new: Hold) -> bool:
+        """Put *new* in the place of *old*, if that is still there as it was."""
+        change = (_VALUE, _dump(new.to_json()))
+        return check_and_put(self._connection, self._name, _hold_row(old), (_VALUE, _dump(old.to_json())), change)
+
+    def drop_hold(self, hold: Hold) -> bool:
+        """Let go of a hold, if it is still there as it was: one that was renewed meanwhile stays."""
+        row = _hold_row(hold)
+        if not check_and_put(self._connection, self._name, row, (_VALUE, _dump(hold.to_json())), (_VALUE, b"")):
+            return False
+        self._table.delete(row)
+        return True
+
     # -- runs
 
     def add_run(self, summary: dict[str, Any]) -> None:
@@ -293,6 +400,19 @@ class StateStore:
 
 def _row(table: str) -> bytes:
     return b"table/" + table.encode()
+
+
+def _history_row(table: str) -> bytes:
+    return b"history/" + table.encode()
+
+
+def _parse_history(table: str, cells: Mapping[bytes, bytes]) -> History:
+    applied, intended = (json.loads(cells[c]) if cells.get(c) else {} for c in (_MARK, _INTENDED))
+    return History(table, applied.get("mark", 0), intended.get("mark", 0), applied)
+
+
+def _hold_row(hold: Hold) -> bytes:
+    return f"hold/{hold.table}/{hold.id}".encode()
 
 
 def _fact_column(keys: KeyRange) -> bytes:

@@ -22,6 +22,10 @@ class Counts:
     pruned: int = 0
     restored: int = 0
     failed: int = 0
+    #: Delete markers written for what was deleted: one may stand for many versions.
+    markers: int = 0
+    #: Bytes of what was deleted. HBase gives them back when it compacts.
+    bytes_removed: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     cells_read: int = 0
     bytes_read: int = 0
@@ -48,6 +52,10 @@ class TableReport:
     read: str = ""
     #: Whether the run acted on this table, or planned only.
     execute: bool = False
+    #: The ancient history mark that the run worked with, and what holds it (``history_gc``).
+    mark: dict[str, Any] | None = None
+    #: What goes, by region (``history_gc``).
+    by_region: list[dict[str, Any]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

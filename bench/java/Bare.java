@@ -41,6 +41,7 @@ import org.apache.hadoop.hbase.util.CommonFSUtils;
  * load TABLE ROWS COLUMNS VALUE_BYTES REGIONS START   a table of committed cells, from timestamp START on; 1 row in 1,000 has no
  *                                                     shadow cells
  * day TABLE ROWS COLUMNS VALUE_BYTES REGIONS UPDATES START   of its ROWS rows UPDATES written again, from timestamp START on, in new files
+ * history TABLE ROWS COLUMNS VALUE_BYTES REGIONS VERSIONS START   a table of so many committed versions of each cell
  * rpc TABLE THREADS ROUNDS                      scan the live table; a line "CELLS SECONDS" a round
  * snapshot TABLE THREADS ROUNDS                 ClientSideRegionScanner over a snapshot's files; likewise
  * </pre>
@@ -74,6 +75,11 @@ public final class Bare {
                         Integer.parseInt(arguments[4]), Integer.parseInt(arguments[5]),
                         Long.parseLong(arguments[6]), Long.parseLong(arguments[7]));
                 break;
+            case "history":
+                bare.history(table, Long.parseLong(arguments[2]), Integer.parseInt(arguments[3]),
+                        Integer.parseInt(arguments[4]), Integer.parseInt(arguments[5]),
+                        Integer.parseInt(arguments[6]), Long.parseLong(arguments[7]));
+                break;
             case "rpc":
                 bare.rpc(table, Integer.parseInt(arguments[2]), Integer.parseInt(arguments[3]));
                 break;
@@ -89,6 +95,41 @@ public final class Bare {
     /** Writes one file a region and hands it to HBase: cells as they are after a flush, without the wait. */
     private void load(TableName name, long rows, int columns, int valueBytes, int regions, long start)
             throws Exception {
+        create(name, rows, regions);
+        byte[] value = value(valueBytes);
+        bulkLoad(name, regions, (writer, region) -> {
+            for (long i = rows * region / regions; i < rows * (region + 1) / regions; i++) {
+                write(writer, i, start + 100 * i, columns, value);
+            }
+        });
+    }
+
+    /** Every cell in so many versions, 100 apart and each committed 50 later; of a row newest first, as HBase sorts them. */
+    private void history(TableName name, long rows, int columns, int valueBytes, int regions, int versions, long start)
+            throws Exception {
+        create(name, rows, regions);
+        byte[] value = value(valueBytes);
+        bulkLoad(name, regions, (writer, region) -> {
+            for (long i = rows * region / regions; i < rows * (region + 1) / regions; i++) {
+                byte[] row = row(i);
+                for (int column = 0; column < columns; column++) {
+                    byte[] shadow = Bytes.add(PREFIX, qualifier(column), SUFFIX);
+                    for (int version = versions - 1; version >= 0; version--) {
+                        long at = start + 100 * (i * versions + version);
+                        writer.append(new KeyValue(row, FAMILY, shadow, at, Bytes.toBytes(at + 50)));
+                    }
+                }
+                for (int column = 0; column < columns; column++) {
+                    for (int version = versions - 1; version >= 0; version--) {
+                        writer.append(new KeyValue(row, FAMILY, qualifier(column),
+                                start + 100 * (i * versions + version), value));
+                    }
+                }
+            }
+        });
+    }
+
+    private void create(TableName name, long rows, int regions) throws IOException {
         byte[][] splits = new byte[regions - 1][];
         for (int i = 1; i < regions; i++) {
             splits[i - 1] = row(rows * i / regions);
@@ -100,12 +141,6 @@ public final class Bare {
                             .setMaxVersions(Integer.MAX_VALUE).build())
                     .build(), splits);
         }
-        byte[] value = value(valueBytes);
-        bulkLoad(name, regions, (writer, region) -> {
-            for (long i = rows * region / regions; i < rows * (region + 1) / regions; i++) {
-                write(writer, i, start + 100 * i, columns, value);
-            }
-        });
     }
 
     private void day(TableName name, long rows, int columns, int valueBytes, int regions, long updates, long start)

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from lowtide import __version__
 from lowtide.airflowctl.cli import app as airflow_app
+from lowtide.cli.history import history_app, hold_app
 from lowtide.cli.tables import print_runs, print_tables
 from lowtide.config import Config, load
 from lowtide.demo.cli import demo
@@ -27,6 +28,8 @@ app.add_typer(stack_app, name="stack")
 app.add_typer(airflow_app, name="airflow")
 state_app = typer.Typer(no_args_is_help=True, help="Lowtide's own records.")
 app.add_typer(state_app, name="state")
+app.add_typer(hold_app, name="hold")
+app.add_typer(history_app, name="history")
 app.command()(demo)
 app.command()(report)
 
@@ -64,7 +67,7 @@ def restore(
     table: Annotated[list[str] | None, typer.Option(help="Only this table; may be given several times.")] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
 ) -> None:
-    """Put back what an orphan cleanup removed."""
+    """Put back what a run of orphan_cleanup or history_gc removed."""
     arguments = ["--restore", run_id, *(["--execute"] if execute else [])]
     arguments += [part for name in table or [] for part in ("--table", name)]
     arguments += ["--config", str(config)] if config else []

@@ -93,6 +93,10 @@ class OmidClient:
         rows = self._do("read", table=table, timestamp=timestamp, heal=heal)
         return {(raw(row), raw(family), raw(qualifier)): raw(value) for row, family, qualifier, value in rows}
 
+    def count(self, table: str, timestamp: int) -> int:
+        """How many cells Omid's reader shows to a transaction with this read timestamp."""
+        return int(self._do("count", table=table, timestamp=timestamp))
+
     def begin(self) -> int:
         """A fresh start timestamp: a snapshot at it shows everything committed before."""
         return int(self._do("begin"))

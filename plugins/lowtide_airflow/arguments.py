@@ -75,7 +75,7 @@ def interval(run: Run) -> list[str]:
 
 def options(run: Run) -> list[str]:
     """What else the form can say."""
-    found = ["--full"] if run.params.get("full") else []
+    found = [f"--{switch}" for switch in ("full", "compact") if run.params.get(switch)]
     for param, option in (("budget_rows", "--budget-rows"), ("grace", "--grace")):
         if run.params.get(param) is not None:
             found += [option, str(run.params[param])]

@@ -72,8 +72,8 @@ def execute_param(does: str) -> Param:
     )
 
 
-def time_param(title: str, empty: str) -> Param:
-    """One end of an interval; *empty* says what leaving it empty means."""
+def time_param(title: str, empty: str, what: str = "") -> Param:
+    """One end of an interval; *empty* says what leaving it empty means, *what* the time stands for, where it is no end of an interval."""
     return Param(
         None,
         type=["null", "string"],
@@ -81,7 +81,32 @@ def time_param(title: str, empty: str) -> Param:
         # Airflow's form keeps to the format; what comes through its API is held to the pattern alone.
         pattern=_TIME,
         title=title,
-        description=f"Empty: {empty}. Times are those at which transactions began; From belongs to the interval, To does not. "
-        "A backfill takes both from its dates.",
+        description=f"Empty: {empty}. "
+        + (what or "Times are those at which transactions began; From belongs to the interval, To does not. ")
+        + "A backfill takes it from its dates.",
         section="Interval",
+    )
+
+
+def tables_param() -> Param:
+    """The tables of a run; none: all."""
+    return Param(
+        [],
+        type="array",
+        items={"type": "string", "minLength": 1},
+        title="Tables",
+        description="One name a line. Empty: every table that may be transactional.",
+        section="What to do",
+    )
+
+
+def budget_param() -> Param:
+    """The most that a run may remove, where it is not to be the configured one."""
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        title="Row budget",
+        description="The most rows that the run may remove from one table before it stops and says so. Empty: as configured.",
+        section="Limits",
     )

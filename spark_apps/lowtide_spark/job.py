@@ -59,7 +59,8 @@ class Run:
     def executes(self, table: str) -> bool:
         """Whether this run acts on *table*, or plans only."""
         if self.options.as_configured:
-            return self.config.table(table).mode is Mode.EXECUTE
+            settings = self.config.table(table)
+            return (settings.history_mode if self.summary.job == "history_gc" else settings.mode) is Mode.EXECUTE
         return bool(self.options.execute)
 
     def budget(self, table: str) -> Budget:
@@ -185,6 +186,8 @@ def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace
     how.add_argument("--as-configured", action="store_true", help="act on the tables whose mode is execute")
     if job == "sideline_restore":
         parser.add_argument("--restore", metavar="RUN", help="the run whose removed cells are put back")
+    if job == "history_gc":
+        parser.add_argument("--compact", action="store_true", help="ask HBase for the compactions that pay")
     parser.add_argument("--grace", metavar="DURATION")
     parser.add_argument("--budget-rows", type=_positive(int), metavar="N")
     parser.add_argument("--budget-share", type=_positive(float), metavar="X")

@@ -1,25 +1,33 @@
-"""Restore: put back what an orphan cleanup removed, from its sideline, and read it back.
+"""Restore: put back what a cleanup or a history GC removed, from its sideline, and read it back.
 
 A put at the timestamp of a delete marker stays hidden until a major compaction drops the marker. So the families
 concerned are flushed and compacted first, then the cells are put, then read back; what does not show is named.
-The cells come back as they were: orphans without shadow cell, invisible to Omid's readers.
+
+Orphans come back as they were: without shadow cell, invisible to Omid's readers. Committed history comes back with its shadow cells, and
+hidden as it was: tombstones are put before what they hide, the highest family tombstone first. What would be *visible* again, because
+what replaced it was removed by a later run, is not put back: that run is to be restored first.
 """
 
 from __future__ import annotations
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError, UsageError
 from lowtide.planning import WorkRange
 from lowtide.summary import TableReport
 from lowtide_spark.job import Run
+from lowtide_spark.omid import bytes_of
+from lowtide_spark.orphans import shadow_of
 from lowtide_spark.rules import CELL_KINDS
 from lowtide_spark.sideline import sidelined
 from lowtide_spark.startset import StartSet
+from lowtide_spark.store import Written
 
 COMPACTION_TIMEOUT_SECONDS = 3600
+
+KEY = ("row", "family", "qualifier", "timestamp", "lone")
 
 
 def restore(run: Run) -> None:
@@ -40,29 +48,36 @@ def restore(run: Run) -> None:
 
 
 def _restore_table(run: Run, table: str, cells: DataFrame) -> None:
-    report = TableReport(table)
+    report = TableReport(table, execute=run.summary.execute)
     run.summary.tables.append(report)
-    cells = cells.dropDuplicates(["row", "family", "qualifier", "timestamp"])
-    missing = _missing(run, table, cells).persist()
+    cells = cells.withColumn("lone", F.col("kind") == "shadow").dropDuplicates([*KEY])
+    families = sorted(bytes(r.family).decode() for r in cells.select("family").distinct().collect())
+    live = _live(run, table, families, cells)
+    missing = _missing(cells, live)
     counts = report.counts
     counts.candidates = cells.count()
-    counts.restored = missing.count()
-    if counts.candidates > counts.restored:
-        counts.skipped["there already"] = counts.candidates - counts.restored
+    there = counts.candidates - missing.count()
+    judged = _judged(missing, live, _mark(run, table)).localCheckpoint()
+    back = judged.where(F.col("why").isNull())
+    counts.restored = back.count()
+    if there:
+        counts.skipped["there already"] = there
+    for row in judged.where(F.col("why").isNotNull()).groupBy("why").count().collect():
+        counts.skipped[row.why] = row["count"]
+        report.problems.append(f"{row['count']} cells are not put back: {row.why}")
+    if there == counts.candidates:
+        report.problems.append(f"all {there} cells are there already: the run was restored before, nothing was changed")
     if not run.summary.execute or not counts.restored:
         return
-    for family in sorted(bytes(r.family).decode() for r in missing.select("family").distinct().collect()):
+    for family in families:
         run.store.major_compact(table, family, COMPACTION_TIMEOUT_SECONDS)
-    written = run.store.write(
-        missing.select(F.lit("put").alias("op"), "region", "row", "family", "qualifier", "timestamp", "value"), table
-    )
-    for w in written:
-        counts.bytes_written += w.bytes
-        counts.failed += w.failed
-        if w.failed:
-            report.problems.append(f"{w.failed} cells could not be put: {w.failure}")
-    hidden = _missing(run, table, missing).count()
-    counts.restored = sum(w.done for w in written) - hidden
+    done = 0
+    for step in _steps():
+        now = back.where(step)
+        if not now.isEmpty():
+            done += _book(report, run.store.write(_puts(now), table))
+    hidden = _missing(back, _live(run, table, families, back)).count()
+    counts.restored = done - hidden
     if hidden:
         report.problems.append(
             f"{hidden} cells are put but still hidden behind delete markers that the compaction kept "
@@ -71,14 +86,115 @@ def _restore_table(run: Run, table: str, cells: DataFrame) -> None:
         )
 
 
-def _missing(run: Run, table: str, cells: DataFrame) -> DataFrame:
-    """Those of *cells* that are not in the live table."""
+def _steps() -> tuple[Column, ...]:
+    """In this order cells are put back, each step acknowledged before the next: what hides before what is hidden."""
+    kind, highest = F.col("kind"), F.col("highest")
+    return (
+        highest,
+        (kind == "family_tombstone") & ~highest,
+        kind == "tombstone",
+        ~kind.isin("tombstone", "family_tombstone"),
+    )
+
+
+def _book(report: TableReport, written: list[Written]) -> int:
+    for w in written:
+        report.counts.bytes_written += w.bytes
+        report.counts.failed += w.failed
+        if w.failed:
+            report.problems.append(f"{w.failed} cells could not be put: {w.failure}")
+    return sum(w.done for w in written)
+
+
+def _mark(run: Run, table: str) -> int:
+    with run.state() as state:
+        return state.history(table).applied
+
+
+def _live(run: Run, table: str, families: list[str], cells: DataFrame) -> DataFrame:
+    """What the table holds now in the rows and families of *cells*."""
+    regions = [WorkRange(r.name, r.keys, 0, 2**63 - 1) for r in run.store.regions(table)]
+    kinds = F.col("kind").isin(*CELL_KINDS, "shadow")
+    data = run.store.versions(table, regions, families).where(kinds)
+    committed = cells.where(F.col("commit_ts").isNotNull())
     starts = StartSet(cells.withColumn("start_ts", F.col("timestamp") - F.col("timestamp") % 50))
-    whole = [WorkRange(r.name, r.keys, *starts.span) for r in run.store.regions(table)]
-    families = [bytes(r.family).decode() for r in cells.select("family").distinct().collect()]
-    keys = ["row", "family", "qualifier", "timestamp"]
-    data = run.store.versions(table, whole, families).where(F.col("kind").isin(*CELL_KINDS))
-    there = starts.restrict(data).select(*keys)
-    found = cells.join(there, keys, "left_anti").localCheckpoint()
+    if committed.isEmpty():  # orphans hide nothing and are hidden by nothing: their own versions are all that matters
+        found = starts.restrict(data)
+    else:
+        found = data.join(committed.select("row", "family").distinct(), ["row", "family"], "left_semi").unionByName(
+            starts.restrict(data)
+        )
+    wanted = found.select("row", "family", "qualifier", "timestamp", "commit_ts", "kind")
+    frozen = wanted.dropDuplicates(["row", "family", "qualifier", "timestamp"]).localCheckpoint()
     starts.close()
-    return found
+    return frozen
+
+
+def _missing(cells: DataFrame, live: DataFrame) -> DataFrame:
+    """Those of *cells* that are not in the live table: the data cell, or the shadow cell that belongs to it, or both."""
+    there = live.select(
+        *KEY[:-1], (F.col("kind") != "shadow").alias("_data"), F.col("commit_ts").isNotNull().alias("_proof")
+    )
+    has_data = F.col("lone") | F.coalesce("_data", F.lit(False))
+    has_proof = F.col("commit_ts").isNull() | F.coalesce("_proof", F.lit(False))
+    found = cells.join(there, [*KEY[:-1]], "left").where(~(has_data & has_proof)).drop("_data", "_proof")
+    return found.localCheckpoint()
+
+
+def _judged(missing: DataFrame, live: DataFrame, mark: int) -> DataFrame:
+    """*missing* with ``why`` it must not come back (null: it may), and ``highest``: the family tombstone that counts in its family.
+
+    A version may come back if, before the mark, a higher version or a family tombstone hides it: one that is there, or a tombstone
+    that comes back with it. Those hide what was put back whatever else is; a put that comes back is itself hidden by one of them.
+    """
+    both = live.withColumn("back", F.lit(False)).unionByName(
+        missing.where(F.col("commit_ts").isNotNull()).withColumn("back", F.lit(True)), allowMissingColumns=True
+    )
+    before = F.coalesce(F.col("commit_ts") < mark, F.lit(False)) & (F.col("kind") != "shadow")
+    hides = before & (~F.col("back") | F.col("kind").isin("tombstone", "family_tombstone"))
+    column = Window.partitionBy("row", "family", "qualifier").orderBy(F.desc("timestamp"))
+    family = Window.partitionBy("row", "family")
+    is_family = F.col("kind") == "family_tombstone"
+    is_bare = (F.length("qualifier") == 0) & ~is_family & (F.col("kind") != "shadow")
+    top = F.max(F.when(is_family & before, F.struct("timestamp", "commit_ts", "back"))).over(family)
+    # What is there, committed, and would vanish under a family tombstone that comes back as the highest.
+    exposed = F.min(F.when(~F.col("back") & ~is_family & before, F.col("timestamp"))).over(family)
+    judged = (
+        both.withColumn("_higher", F.max(hides).over(column.rowsBetween(Window.unboundedPreceding, -1)))
+        .withColumn("_top", top)
+        .withColumn("_exposed", exposed)
+        .withColumn("_bare", F.max(is_bare).over(family))
+        .where("back")
+    )
+    by_family = ~F.col("_bare") & F.coalesce(F.col("_top.commit_ts") >= F.col("timestamp"), F.lit(False))
+    buries = F.coalesce(F.col("_top.back") & (F.col("_exposed") <= F.col("_top.commit_ts")), F.lit(False))
+    visible = (F.col("kind") == "put") & ~F.coalesce("_higher", F.lit(False)) & ~by_family
+    why = F.when(
+        buries, "their family tombstone would hide what lies there now; restore the runs after this one first"
+    ).when(visible, "they would be visible again; restore the runs after this one first")
+    highest = is_family & F.coalesce(F.col("_top.timestamp") == F.col("timestamp"), F.lit(False))
+    names = [*missing.columns, "why", "highest"]
+    orphans = missing.where(F.col("commit_ts").isNull())
+    return (
+        judged.withColumn("why", why)
+        .withColumn("highest", highest)
+        .select(*names)
+        .unionByName(
+            orphans.withColumn("why", F.lit(None).cast("string")).withColumn("highest", F.lit(False)).select(*names)
+        )
+    )
+
+
+def _puts(cells: DataFrame) -> DataFrame:
+    committed, lone = F.col("commit_ts").isNotNull(), F.col("lone")
+    op: Column = F.when(committed & ~lone, "put_committed").otherwise("put")
+    return cells.select(
+        op.alias("op"),
+        "region",
+        "row",
+        "family",
+        F.when(lone, shadow_of(F.col("qualifier"))).otherwise(F.col("qualifier")).alias("qualifier"),
+        "timestamp",
+        F.when(lone, bytes_of(F.col("commit_ts"))).otherwise(F.col("value")).alias("value"),
+        "commit_ts",
+    )

@@ -12,7 +12,7 @@ from lowtide.clock import millis
 if TYPE_CHECKING:
     from lowtide_spark.job import Run
 
-COLUMNS = ("table", "region", "row", "family", "qualifier", "timestamp", "kind", "value")
+COLUMNS = ("table", "region", "row", "family", "qualifier", "timestamp", "commit_ts", "kind", "value")
 
 
 def put_aside(run: Run, table: str, cells: DataFrame) -> str:
@@ -23,12 +23,14 @@ def put_aside(run: Run, table: str, cells: DataFrame) -> str:
 
 
 def sidelined(run: Run, name: str) -> DataFrame:
-    """All that run *name* put aside.
+    """All that run *name* put aside; ``commit_ts`` is null for what had no shadow cell.
 
     Raises:
         pyspark.errors.AnalysisException: there is nothing.
     """
-    return run.store.spark.read.option("recursiveFileLookup", "true").parquet(_folder(run, name))
+    cells = run.store.spark.read.option("recursiveFileLookup", "true").parquet(_folder(run, name))
+    # Sidelines of before history GC hold orphans only.
+    return cells if "commit_ts" in cells.columns else cells.withColumn("commit_ts", F.lit(None).cast("bigint"))
 
 
 def _folder(run: Run, name: str) -> str:

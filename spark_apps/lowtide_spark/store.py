@@ -81,10 +81,20 @@ class Store:
     # -- reading
 
     def versions(
-        self, table: str, ranges: Sequence[WorkRange], families: Sequence[str], source: Source = LIVE
+        self,
+        table: str,
+        ranges: Sequence[WorkRange],
+        families: Sequence[str],
+        source: Source = LIVE,
+        *,
+        traces: bool = False,
     ) -> DataFrame:
-        """Cell versions of *ranges*, each with its own time range; one ``end_of_range`` row a partition tells what was read."""
-        frame = self._read("versions", table, ranges=_ranges_json(ranges), endRows="true", **source.options())
+        """Cell versions of *ranges*, each with its own time range; one ``end_of_range`` row a partition tells what was read.
+
+        With *traces*, tombstones, cells without qualifier and shadow cells without data pass every filter on timestamps.
+        """
+        options = {"ranges": _ranges_json(ranges), "endRows": "true", "traces": str(traces).lower()}
+        frame = self._read("versions", table, **options, **source.options())
         return frame.where(_is_family(families))
 
     def proofs(self, table: str, families: Sequence[str], span: tuple[int, int], source: Source = LIVE) -> DataFrame:
@@ -199,6 +209,13 @@ class Store:
     def major_compact(self, table: str, family: str, timeout_seconds: int) -> None:
         """Major-compact one family of *table* and wait for the end."""
         self._admin().majorCompact(self._options, table, family, timeout_seconds * 1000)
+
+    def compact_regions(
+        self, table: str, regions: Sequence[str], family: str | None, timeout_seconds: int
+    ) -> dict[str, tuple[int, int]]:
+        """Major-compact these regions, all families or one, wait, and tell their bytes on disk before and after (whole MiB)."""
+        report = self._admin().compactRegions(self._options, table, list(regions), family, timeout_seconds * 1000)
+        return {region: (before, after) for region, (before, after) in json.loads(report).items()}
 
     def _admin(self) -> Any:
         return self.spark._jvm.lowtide.connector.Admin  # type: ignore[union-attr]

@@ -57,6 +57,7 @@ def test_a_backfill_with_a_form_does_what_the_form_says() -> None:
     assert arguments.how(run) == ["--execute"]
     assert arguments.interval(run)[0] == "--from"
     assert arguments.options(run) == ["--full"]
+    assert arguments.options(Run.of(context("manual", {"compact": True}, DAY))) == ["--compact"]
 
 
 def test_a_backfill_refuses_another_interval() -> None:

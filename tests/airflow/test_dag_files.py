@@ -21,7 +21,7 @@ from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import CLEANED, MARKED, POOL
 
 ROOT = Path(__file__).resolve().parents[2]
-DAGS = {"orphan_cleanup", "watermark_collection", "commit_table_pruning"}
+DAGS = {"orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc"}
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +155,7 @@ def test_the_form_explains_every_field_and_is_valid_as_it_stands(dag: DAG) -> No
         ("orphan_cleanup", {"execute": "yes"}),
         ("orphan_cleanup", {"from": "yesterday"}),
         ("orphan_cleanup", {"budget_rows": 0}),
+        ("history_gc", {"to": "last week"}),
         ("commit_table_pruning", {"grace": "24"}),
         ("commit_table_pruning", {"grace": "soon"}),
     ],

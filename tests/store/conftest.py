@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from lowtide_spark.history import collect_history
 from lowtide_spark.job import run_job
 from lowtide_spark.orphans import clean
 from lowtide_spark.pruning import prune
@@ -30,6 +31,7 @@ JOBS = {
     "orphan_cleanup": clean,
     "watermark_collection": collect,
     "commit_table_pruning": prune,
+    "history_gc": collect_history,
     "sideline_restore": restore,
 }
 

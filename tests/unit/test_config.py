@@ -124,3 +124,38 @@ def test_client_properties() -> None:
         "zookeeper.znode.parent": "/other",
         "hbase.rpc.timeout": "9",
     }
+
+
+def test_history_is_kept_a_week_and_removed_only_when_asked() -> None:
+    """By default history is kept for 7 days, never less than an hour, and scheduled runs remove none of it."""
+    table = load().table("any")
+    assert (table.history_max_age, table.min_history_age) == (timedelta(days=7), timedelta(hours=1))
+    assert table.history_mode is Mode.DRY_RUN
+
+
+def test_history_ages_of_a_table() -> None:
+    """A table may keep its history for ever, or for a quarter of an hour where the least age is as low."""
+    tables = (
+        "tables: {a: {history_max_age: forever}, b: {history_max_age: 15m, min_history_age: 15m}, c: {mode: execute}}"
+    )
+    config = load(given(tables))
+    assert config.table("a").history_max_age == "forever"
+    assert config.table("b").history_max_age == timedelta(minutes=15)
+    assert config.table("c").history_mode is Mode.DRY_RUN
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what"),
+    [
+        ("tables: {t: {history_max_age: -1h}}", "tables.t.history_max_age", "a duration such as"),
+        ("tables: {t: {history_max_age: never}}", "tables.t.history_max_age", "a duration such as"),
+        ("defaults: {history_max_age: 15m}", "defaults", "set min_history_age as low"),
+        ("tables: {t: {min_history_age: 8d}}", "tables.t", "history_max_age 7 days"),
+    ],
+)
+def test_history_ages_that_cannot_be_meant(text: str, place: str, what: str) -> None:
+    """A negative, unparsable or too short age is named with its place."""
+    with pytest.raises(UsageError) as error:
+        load(given(text))
+    assert place in str(error.value)
+    assert what in str(error.value)

@@ -1,18 +1,24 @@
 package lowtide.connector;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hbase.RegionMetrics;
+import org.apache.hadoop.hbase.Size;
 import org.apache.hadoop.hbase.TableExistsException;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.CompactionState;
 import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.snapshot.SnapshotExistsException;
@@ -127,6 +133,77 @@ public final class Admin {
                         || admin.getCompactionState(name) != CompactionState.NONE);
             }
         }
+    }
+
+    /**
+     * Major-compacts some regions of a table, all their families or one, and waits; each is flushed first.
+     *
+     * @param regions encoded names
+     * @param family null for all
+     * @return JSON, by region: bytes on disk before and after, as HBase counts them (whole MiB)
+     */
+    public static String compactRegions(Map<String, String> options, String table, List<String> regions, String family,
+            long timeoutMillis) throws IOException {
+        Connection connection = Connections.get(options);
+        TableName name = Options.tableName(table);
+        Planner.enabledTable(connection, name);
+        long start = System.nanoTime();
+        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+            for (String region : regions) {
+                admin.flushRegion(Bytes.toBytes(region));
+            }
+            Map<String, Long> sizes = sizes(connection, name);
+            Map<String, Long> before = majorCompactions(connection, name);
+            List<String> waiting = new ArrayList<>(regions);
+            while (!waiting.isEmpty()) {
+                for (String region : waiting) {
+                    if (family == null) {
+                        admin.majorCompactRegion(Bytes.toBytes(region));
+                    } else {
+                        admin.majorCompactRegion(Bytes.toBytes(region), Bytes.toBytes(family));
+                    }
+                }
+                long asked = System.nanoTime();
+                do {
+                    if (millisSince(start) > timeoutMillis) {
+                        throw new IOException("Major compaction of regions " + waiting + " of table " + table
+                                + " is not done after " + timeoutMillis + " ms. It goes on; wait longer, or run again later.");
+                    }
+                    pause();
+                    Map<String, Long> now = majorCompactions(connection, name);
+                    waiting.removeIf(region -> compacting(admin, region) == CompactionState.NONE
+                            && (family != null || newer(now, before, region)));
+                } while (!waiting.isEmpty() && millisSince(asked) < ASK_AGAIN_MILLIS);
+            }
+            ObjectNode report = new ObjectMapper().createObjectNode();
+            Map<String, Long> after = sizes(connection, name);
+            for (String region : regions) {
+                report.putArray(region).add(sizes.getOrDefault(region, 0L)).add(after.getOrDefault(region, 0L));
+            }
+            return report.toString();
+        }
+    }
+
+    private static CompactionState compacting(org.apache.hadoop.hbase.client.Admin admin, String region) {
+        try {
+            return admin.getCompactionStateForRegion(Bytes.toBytes(region));
+        } catch (IOException e) {
+            return CompactionState.NONE; // split or moved away: nothing of it is left to wait for
+        }
+    }
+
+    private static boolean newer(Map<String, Long> now, Map<String, Long> before, String region) {
+        return now.entrySet().stream().filter(each -> each.getKey().contains(region))
+                .allMatch(each -> each.getValue() > before.getOrDefault(each.getKey(), -1L));
+    }
+
+    private static Map<String, Long> sizes(Connection connection, TableName name) throws IOException {
+        Map<String, Long> sizes = new HashMap<>();
+        for (RegionMetrics region : Planner.regionMetrics(connection, name, Planner.locations(connection, name))) {
+            sizes.put(RegionInfo.encodeRegionName(region.getRegionName()),
+                    (long) region.getStoreFileSize().get(Size.Unit.BYTE));
+        }
+        return sizes;
     }
 
     /** By region: when its oldest compacted file was made; for a region without files the end of time. */

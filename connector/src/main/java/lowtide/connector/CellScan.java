@@ -25,6 +25,8 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
     private final Pushdown pushdown;
     private final StructType schema;
     private Piece[] pieces;
+    /** What a read of the view {@code as_of} is of; known once it is planned. */
+    private AsOf asOf;
 
     CellScan(Options options, Pushdown pushdown, StructType schema) {
         this.options = options;
@@ -56,6 +58,13 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
     private synchronized Piece[] pieces() {
         if (pieces == null) {
             try {
+                if (options.view == View.AS_OF) {
+                    // Before the data, and before the regions are cut: see there.
+                    asOf = AsOf.of(options);
+                    if (options.hold) {
+                        Hold.take(options, asOf, this);
+                    }
+                }
                 pieces = new Planner(options, pushdown).pieces().toArray(new Piece[0]);
             } catch (IOException e) {
                 throw new UncheckedIOException("Cannot plan the read of table " + options.table + ": "
@@ -67,7 +76,8 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        return new PieceReaderFactory(options, pushdown, schema);
+        pieces();
+        return new PieceReaderFactory(options, pushdown, schema, asOf);
     }
 
     @Override

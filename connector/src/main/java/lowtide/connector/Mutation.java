@@ -21,7 +21,8 @@ record Mutation(String op, String region, byte[] row, byte[] family, byte[] qual
 
     /** What can be written. */
     enum Op {
-        PUT, DELETE_VERSION, DELETE_UP_TO, PUT_IF_ABSENT, DELETE_IF_ABSENT, HEAL_IF_PRESENT;
+        PUT, PUT_COMMITTED, DELETE_VERSION, DELETE_UP_TO, REMOVE_VERSION, REMOVE_UP_TO, PUT_IF_ABSENT, DELETE_IF_ABSENT,
+        HEAL_IF_PRESENT;
 
         boolean guarded() {
             return ordinal() >= PUT_IF_ABSENT.ordinal();
@@ -42,11 +43,12 @@ record Mutation(String op, String region, byte[] row, byte[] family, byte[] qual
         require("row", row != null && row.length > 0);
         require("family", family != null && family.length > 0);
         require("qualifier", qualifier != null);
-        boolean puts = known == Op.PUT || known == Op.PUT_IF_ABSENT || known == Op.HEAL_IF_PRESENT;
+        boolean commits = known == Op.PUT_COMMITTED || known == Op.HEAL_IF_PRESENT;
+        boolean puts = known == Op.PUT || known == Op.PUT_IF_ABSENT || commits;
         // A put without value would be a tombstone to Omid: that has to be said with an empty value.
         require("value", !puts || value != null);
         require("timestamp", timestamp != Omid.NONE || known == Op.PUT || known == Op.PUT_IF_ABSENT);
-        require("commit_ts", known != Op.HEAL_IF_PRESENT || commit != Omid.NONE);
+        require("commit_ts", !commits || commit != Omid.NONE);
         if (known == Op.DELETE_IF_ABSENT) {
             require("guard_family", guardFamily != null);
             require("guard_qualifier", guardQualifier != null);
@@ -70,11 +72,25 @@ record Mutation(String op, String region, byte[] row, byte[] family, byte[] qual
             case PUT:
                 put.addColumn(family, qualifier, timeToPut(), value);
                 break;
+            case PUT_COMMITTED:
+                put.addColumn(family, qualifier, timestamp, value);
+                put.addColumn(family, Omid.shadowQualifier(qualifier), timestamp, Bytes.toBytes(commit));
+                break;
             case DELETE_VERSION:
                 delete.addColumn(family, qualifier, timestamp);
                 break;
             case DELETE_UP_TO:
                 delete.addColumns(family, qualifier, timestamp);
+                break;
+            // Data and shadow cell in one mutation: a reader that met one without the other would look for the rest,
+            // and Omid's never ends where a family tombstone's shadow cell is left alone.
+            case REMOVE_VERSION:
+                delete.addColumn(family, qualifier, timestamp);
+                delete.addColumn(family, Omid.shadowQualifier(qualifier), timestamp);
+                break;
+            case REMOVE_UP_TO:
+                delete.addColumns(family, qualifier, timestamp);
+                delete.addColumns(family, Omid.shadowQualifier(qualifier), timestamp);
                 break;
             default:
                 throw new IllegalStateException(op);
@@ -118,8 +134,12 @@ record Mutation(String op, String region, byte[] row, byte[] family, byte[] qual
             case PUT:
             case PUT_IF_ABSENT:
                 return key + value.length;
+            case PUT_COMMITTED:
             case HEAL_IF_PRESENT:
                 return 2 * key + value.length + Omid.PREFIX_LENGTH + Omid.SUFFIX_LENGTH + Long.BYTES;
+            case REMOVE_VERSION:
+            case REMOVE_UP_TO:
+                return 2 * key + Omid.PREFIX_LENGTH + Omid.SUFFIX_LENGTH;
             default:
                 return key;
         }

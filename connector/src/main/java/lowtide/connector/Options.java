@@ -22,7 +22,8 @@ import org.apache.hadoop.hbase.util.Bytes;
 final class Options implements Serializable {
     private static final long serialVersionUID = 1;
     private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
-            "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "writeId", "pairingLimit"));
+            "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "traces", "writeId", "pairingLimit", "asOf", "hold",
+            "holdOwner", "stateTable", "commitTable", "commitFamily", "watermarkFamily"));
     private static final long DEFAULT_SPLIT_BYTES = 512L << 20;
 
     /** A key range of the option {@code ranges}: [start, stop), empty for no bound; timestamps [from, to). */
@@ -42,7 +43,19 @@ final class Options implements Serializable {
     final long rowsPerRange;
     final boolean endRows;
     final boolean raw;
+    /** Whether tombstones, cells without qualifier and shadow cells without data pass every filter. */
+    final boolean traces;
     final String writeId;
+    /** The snapshot that the view {@code as_of} shows, as it was given. */
+    final String asOf;
+    /** Whether that read holds the table's history, and in whose name. */
+    final boolean hold;
+    final String holdOwner;
+    /** Where Lowtide keeps its records and Omid its commits. */
+    final String stateTable;
+    final String commitTable;
+    final String commitFamily;
+    final String watermarkFamily;
     /** Internal, for tests: cells of a row and family kept before it is taken for wide. */
     final int pairingLimit;
 
@@ -61,7 +74,14 @@ final class Options implements Serializable {
                         + ". Known are hbase.*, zookeeper.* and " + String.join(", ", NAMES) + ".");
             }
         }
-        view = oneOf(View.class, "view", own.getOrDefault("view", "versions"));
+        asOf = own.get("asOf");
+        view = oneOf(View.class, "view", own.getOrDefault("view", asOf == null ? "versions" : "as_of"));
+        hold = truth("hold", own.get("hold"));
+        holdOwner = ascii(own.getOrDefault("holdOwner", System.getProperty("user.name", "a Spark driver")));
+        stateTable = own.getOrDefault("stateTable", "LOWTIDE_STATE");
+        commitTable = own.getOrDefault("commitTable", "OMID_COMMIT_TABLE");
+        commitFamily = own.getOrDefault("commitFamily", "F");
+        watermarkFamily = own.getOrDefault("watermarkFamily", "LWF");
         readsSnapshot = oneOf(Way.class, "read", own.getOrDefault("read", "rpc")) == Way.SNAPSHOT;
         table = own.get("table");
         snapshot = own.get("snapshot");
@@ -71,12 +91,21 @@ final class Options implements Serializable {
         rowsPerRange = number("rowsPerRange", own.get("rowsPerRange"), 0, 0);
         endRows = truth("endRows", own.get("endRows"));
         raw = truth("raw", own.get("raw"));
+        traces = truth("traces", own.get("traces"));
         writeId = own.get("writeId");
         pairingLimit = (int) Math.min(Integer.MAX_VALUE,
                 number("pairingLimit", own.get("pairingLimit"), VersionReader.DEFAULT_LIMIT, 1));
         if (raw && view != View.CELLS) {
             throw new IllegalArgumentException("Option raw = true does not go with view = " + view.label
                     + ": only the view cells shows delete markers.");
+        }
+        if (view == View.AS_OF != (asOf != null) || hold && asOf == null) {
+            throw new IllegalArgumentException("Options asOf and hold go with the view as_of and no other: give asOf = a"
+                    + " time, a timestamp of the oracle, or latest; view = " + view.label + " was asked for.");
+        }
+        if (traces && view != View.VERSIONS || endRows && view == View.AS_OF) {
+            throw new IllegalArgumentException("Option " + (traces ? "traces" : "endRows") + " = true does not go with view = "
+                    + view.label + ".");
         }
         if (readsSnapshot && view != View.VERSIONS && view != View.CELLS) {
             throw new IllegalArgumentException("Option read = snapshot does not go with view = " + view.label
@@ -115,6 +144,10 @@ final class Options implements Serializable {
         }
         throw new IllegalArgumentException("Option " + name + " = " + value + " is not a whole number from " + least
                 + " on.");
+    }
+
+    private static String ascii(String text) {
+        return text.replaceAll("[^ -~]", "?");
     }
 
     private static boolean truth(String name, String value) {

@@ -33,16 +33,18 @@ final class PieceReader implements PartitionReader<InternalRow> {
     private final Column[] columns;
     private final InternalRow shown;
     private final UTF8String id;
+    private final AsOf asOf;
     private final CellStore store;
     private final RowReader reader;
     private long rows;
     private boolean ended;
 
-    PieceReader(Options options, Pushdown pushdown, StructType schema, Piece piece) throws IOException {
+    PieceReader(Options options, Pushdown pushdown, StructType schema, Piece piece, AsOf asOf) throws IOException {
         this.options = options;
+        this.asOf = asOf;
         this.columns = new Column[schema.size()];
         boolean withValue = false;
-        boolean withReplaced = pushdown.asksReplaced();
+        boolean withReplaced = pushdown.asksReplaced() || asOf != null;
         for (int i = 0; i < columns.length; i++) {
             columns[i] = Column.valueOf(schema.fields()[i].name().toUpperCase(java.util.Locale.ROOT));
             withValue |= columns[i] == Column.VALUE;
@@ -52,8 +54,10 @@ final class PieceReader implements PartitionReader<InternalRow> {
         this.id = UTF8String.fromString(piece.id());
         // What replaced a version lies above it: an upper bound from a filter must not hide that from the reader.
         long to = withReplaced ? Long.MAX_VALUE : pushdown.to;
-        RowFilter filter = withReplaced && pushdown.to < Long.MAX_VALUE
+        RowFilter filter = asOf != null ? new RowFilter.Seen(asOf.snapshot) : withReplaced && pushdown.to < Long.MAX_VALUE
                 ? new RowFilter.Before(pushdown.to, pushdown.filter()) : pushdown.filter();
+        // A snapshot's reader looks at no cell above it.
+        to = asOf == null ? to : asOf.snapshot + 1;
         Scan scan = scan(pushdown, piece, Math.min(piece.to(), to));
         if (scan == null) {
             store = null;
@@ -63,9 +67,9 @@ final class PieceReader implements PartitionReader<InternalRow> {
         store = store(piece);
         RowReader opened = null;
         try {
-            opened = options.view == View.VERSIONS
+            opened = options.view != View.CELLS
                     ? new VersionReader(store, scan, piece.families().length, filter, withValue, withReplaced,
-                            options.pairingLimit)
+                            options.traces, asOf == null ? null : asOf.commits, options.pairingLimit)
                     : new PlainReader(store, scan, filter);
         } finally {
             if (opened == null) {
@@ -137,16 +141,32 @@ final class PieceReader implements PartitionReader<InternalRow> {
         if (ended) {
             return false;
         }
-        if ((options.rowsPerRange == 0 || rows < options.rowsPerRange) && reader.next()) {
+        while ((options.rowsPerRange == 0 || rows < options.rowsPerRange) && reader.next()) {
+            if (asOf != null && reader.kind() != Kind.PUT) {
+                notShown(reader.kind());
+                continue;
+            }
             rows++;
             fill();
             return true;
         }
         ended = true;
+        if (asOf != null) {
+            asOf.checkMark(options, " by now; history GC has overtaken this read");
+        }
         if (options.endRows) {
             fillEnd();
         }
         return options.endRows;
+    }
+
+    /** Of a snapshot only puts are shown; what nobody can judge fails the read. */
+    private void notShown(Kind kind) {
+        if (kind == Kind.UNKNOWN) {
+            throw new IllegalStateException("Table " + options.table + " cannot be read as of a snapshot: row "
+                    + org.apache.hadoop.hbase.util.Bytes.toStringBinary(reader.row()) + " has a " + reader.problem()
+                    + ". The view versions shows it.");
+        }
     }
 
     @Override

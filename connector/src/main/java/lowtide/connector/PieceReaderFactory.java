@@ -14,17 +14,19 @@ final class PieceReaderFactory implements PartitionReaderFactory {
     private final Options options;
     private final Pushdown pushdown;
     private final StructType schema;
+    private final AsOf asOf;
 
-    PieceReaderFactory(Options options, Pushdown pushdown, StructType schema) {
+    PieceReaderFactory(Options options, Pushdown pushdown, StructType schema, AsOf asOf) {
         this.options = options;
         this.pushdown = pushdown;
         this.schema = schema;
+        this.asOf = asOf;
     }
 
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
         try {
-            return new PieceReader(options, pushdown, schema, (Piece) partition);
+            return new PieceReader(options, pushdown, schema, (Piece) partition, asOf);
         } catch (IOException e) {
             throw new UncheckedIOException("Cannot read range " + ((Piece) partition).id() + " of table "
                     + options.table + ": " + e.getMessage(), e);

@@ -45,7 +45,7 @@ final class Pushdown implements Serializable {
 
     Pushdown(Options options) {
         this.view = options.view;
-        this.allVersions = view == View.VERSIONS || options.raw;
+        this.allVersions = view == View.VERSIONS || view == View.AS_OF || options.raw;
     }
 
     /** Whether every version is read, rather than the latest of each column. */
@@ -85,6 +85,9 @@ final class Pushdown implements Serializable {
     boolean take(Predicate predicate) {
         if (takeKey(predicate)) {
             return true;
+        }
+        if (view == View.AS_OF) {
+            return false; // a snapshot is made of all timestamps; which of its cells are wanted Spark can say
         }
         if (takeSuspects(predicate)) {
             return true;

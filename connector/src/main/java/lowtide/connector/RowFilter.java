@@ -56,6 +56,21 @@ interface RowFilter extends Serializable {
         }
     }
 
+    /** What a snapshot sees: committed before it, and not yet replaced. */
+    final class Seen implements RowFilter {
+        private static final long serialVersionUID = 1;
+        private final long snapshot;
+
+        Seen(long snapshot) {
+            this.snapshot = snapshot;
+        }
+
+        @Override
+        public boolean test(long timestamp, long commit, long replaced) {
+            return commit != Omid.NONE && commit < snapshot && (replaced == Omid.NONE || replaced >= snapshot);
+        }
+    }
+
     /** Any expression over the three; only what is true passes, null does not. */
     final class Tree implements RowFilter {
         private static final long serialVersionUID = 1;

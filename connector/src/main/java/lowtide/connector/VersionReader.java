@@ -42,6 +42,9 @@ final class VersionReader implements RowReader {
     private final RowFilter filter;
     private final boolean withValue;
     private final boolean withReplaced;
+    private final boolean traces;
+    /** Commits beside the shadow cells, where a snapshot is read; else null. */
+    private final Commits commits;
     private final boolean oneFamily;
     private final int limit;
 
@@ -86,6 +89,10 @@ final class VersionReader implements RowReader {
     private long familyReplaced;
     private long[] tombstones = new long[4];
     private int tombstoneCount;
+    /** Whether the family has a cell without qualifier that is no family tombstone. */
+    private boolean bare;
+    /** Whether the family has a family tombstone, proven or not. */
+    private boolean deleted;
 
     private final CellView view = new CellView();
 
@@ -103,15 +110,19 @@ final class VersionReader implements RowReader {
     /**
      * @param scan the scan of the range: all versions, not raw
      * @param families how many families it can meet
+     * @param traces whether tombstones, cells without qualifier and shadow cells without data pass the filter anyway
+     * @param commits commit timestamps of cells without shadow cell, for the read of a snapshot; else null
      * @param limit cells kept for one row and family before it is taken for wide
      */
     VersionReader(CellStore store, Scan scan, int families, RowFilter filter, boolean withValue, boolean withReplaced,
-            int limit) throws IOException {
+            boolean traces, Commits commits, int limit) throws IOException {
         this.store = store;
         this.scan = scan;
         this.filter = filter;
         this.withValue = withValue;
         this.withReplaced = withReplaced;
+        this.traces = traces;
+        this.commits = commits;
         this.oneFamily = families == 1;
         this.limit = limit;
         this.source = store.open(scan);
@@ -230,6 +241,8 @@ final class VersionReader implements RowReader {
         columnReplaced = Omid.NONE;
         familyReplaced = Omid.NONE;
         tombstoneCount = 0;
+        bare = false;
+        deleted = false;
     }
 
     /** Ends the family at hand; false if there is something to show first. */
@@ -288,10 +301,12 @@ final class VersionReader implements RowReader {
         if (found >= 0) {
             shadows.mark(found);
             proof = shadows.number(found);
+        } else if (commits != null) {
+            proof = commits.of(at);
         }
         long hidden = withReplaced
                 ? hidden(view.array, view.offset, view.length, at, proof, false) : Omid.NONE;
-        if (!filter.test(at, proof, hidden)) {
+        if (!filter.test(at, proof, hidden) && !(traces && Omid.kind(cell, view.length) != Kind.PUT)) {
             return false;
         }
         show(null, cell, null, 0, at, proof, hidden);
@@ -304,11 +319,13 @@ final class VersionReader implements RowReader {
      * <p>A version is hidden by the higher versions of its column, and by a family tombstone whose commit timestamp is
      * not below its own timestamp. The reader uses, of the family tombstones in its snapshot, the highest one only
      * ({@code SnapshotFilterImpl.buildFamilyDeletionCache}), so one that commits after a higher one hides nothing.
-     * Puts under the empty qualifier are a column beside the family tombstones; only those above it are known when such
-     * a put is shown, so it may count as not hidden where it is.
+     * It looks at the newest cell without qualifier first: where that is a put, no family tombstone is looked for, and
+     * what they hid is seen again. So in a row and family with a cell without qualifier that is no family tombstone,
+     * proven or not, family tombstones count as hiding nothing.
      */
     private long hidden(byte[] array, int offset, int length, long at, long proof, boolean familyTombstone) {
         if (familyTombstone) {
+            deleted = true;
             long before = familyReplaced;
             if (proof != Omid.NONE && (before == Omid.NONE || proof < before)) {
                 familyReplaced = proof;
@@ -327,8 +344,12 @@ final class VersionReader implements RowReader {
             columnLength = length;
             columnReplaced = Omid.NONE;
         }
+        if (length == 0 && deleted && commits != null) {
+            return 0; // below a family tombstone of its snapshot the reader does not look under the empty qualifier
+        }
+        bare |= length == 0;
         long before = columnReplaced;
-        if (tombstoneCount > 0) {
+        if (tombstoneCount > 0 && !bare) {
             long tombstone = smallestTombstoneFrom(at);
             if (tombstone != Omid.NONE && (before == Omid.NONE || tombstone < before)) {
                 before = tombstone;
@@ -382,8 +403,8 @@ final class VersionReader implements RowReader {
                 break;
             case DANGLING:
                 for (; drainAt < shadows.size(); drainAt++) {
-                    if (!shadows.isMarked(drainAt)
-                            && filter.test(shadows.timestamp(drainAt), shadows.number(drainAt), Omid.NONE)) {
+                    if (!shadows.isMarked(drainAt) && (traces
+                            || filter.test(shadows.timestamp(drainAt), shadows.number(drainAt), Omid.NONE))) {
                         show(Kind.SHADOW, null, shadows, drainAt, shadows.timestamp(drainAt),
                                 shadows.number(drainAt), Omid.NONE);
                         drainAt++;
@@ -418,9 +439,13 @@ final class VersionReader implements RowReader {
     private boolean kept(int i) {
         long at = early.timestamp(i);
         long proof = early.number(i);
+        if (proof == Omid.NONE && commits != null) {
+            proof = commits.of(at);
+        }
         long hidden = withReplaced ? hidden(early.bytes(), early.offset(i), early.length(i), at, proof,
                 early.kind(i) == Kind.FAMILY_TOMBSTONE) : Omid.NONE;
-        if (!filter.test(at, proof, hidden)) {
+        boolean trace = traces && (early.kind(i) != Kind.PUT || early.length(i) == 0);
+        if (!filter.test(at, proof, hidden) && !trace) {
             return false;
         }
         show(early.kind(i), null, early, i, at, proof, hidden);
@@ -530,7 +555,7 @@ final class VersionReader implements RowReader {
             int found = early.find(view.array, offset, length, at);
             if (found >= 0) {
                 early.setNumber(found, value);
-            } else if (ofThisChunk(offset, length, at) && filter.test(at, value, Omid.NONE)) {
+            } else if (ofThisChunk(offset, length, at) && (traces || filter.test(at, value, Omid.NONE))) {
                 show(Kind.SHADOW, null, null, 0, at, value, Omid.NONE);
                 shownQualifier = Arrays.copyOfRange(view.array, offset, offset + length);
                 return true;

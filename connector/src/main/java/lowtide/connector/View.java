@@ -32,6 +32,14 @@ enum View {
             .add("problem", DataTypes.StringType)
             .add("cells_read", DataTypes.LongType)
             .add("bytes_read", DataTypes.LongType)),
+    AS_OF(new StructType()
+            .add("region", DataTypes.StringType)
+            .add("row", DataTypes.BinaryType)
+            .add("family", DataTypes.BinaryType)
+            .add("qualifier", DataTypes.BinaryType)
+            .add("timestamp", DataTypes.LongType)
+            .add("commit_ts", DataTypes.LongType)
+            .add("value", DataTypes.BinaryType)),
     TABLES(new StructType()
             .add("table", DataTypes.StringType)
             .add("enabled", DataTypes.BooleanType)
@@ -62,7 +70,7 @@ enum View {
 
     /** Whether it shows cells of one table, rather than what the cluster knows about itself. */
     boolean showsCells() {
-        return this == VERSIONS || this == CELLS;
+        return this == VERSIONS || this == CELLS || this == AS_OF;
     }
 
     /** Whether it is of one table. */

@@ -42,7 +42,7 @@ class OptionsTest {
     @Test
     void refusesWithARemedy() {
         refused("veiw", "cells", "veiw", "cells", "Known are");
-        refused("view", "cell", "view = cell", "versions, cells, tables, regions, snapshots");
+        refused("view", "cell", "view = cell", "versions, cells, as_of, tables, regions, snapshots");
         refused("read", "files", "read = files", "rpc, snapshot");
         refused("splitBytes", "-1", "splitBytes = -1", "whole number");
         refused("endRows", "yes", "endRows = yes", "true nor false");

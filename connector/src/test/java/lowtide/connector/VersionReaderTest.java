@@ -42,7 +42,7 @@ class VersionReaderTest {
     private static List<String> read(CellStore store, Scan scan, RowFilter filter, int limit, boolean withValue,
             boolean withReplaced, long[] counted) throws IOException {
         List<String> rows = new ArrayList<>();
-        try (VersionReader reader = new VersionReader(store, scan, 2, filter, withValue, withReplaced, limit)) {
+        try (VersionReader reader = new VersionReader(store, scan, 2, filter, withValue, withReplaced, false, null, limit)) {
             while (reader.next()) {
                 rows.add(text(reader.row(), reader.family(), reader.qualifier(), reader.timestamp(), reader.commit(),
                         reader.replaced(), reader.kind(), reader.value(), reader.problem()));
@@ -87,7 +87,8 @@ class VersionReaderTest {
             } else {
                 Cell shadow = shadows.get(key(cell, qualifier));
                 long commit = shadow == null ? Omid.NONE : Bytes.toLong(CellUtil.cloneValue(shadow));
-                long replaced = withReplaced ? replaced(cell, qualifier, proven(cell, store, shadows)) : Omid.NONE;
+                long replaced = withReplaced ? replaced(cell, qualifier, proven(cell, store, shadows), bare(cell, store))
+                        : Omid.NONE;
                 if (filter.test(at, commit, replaced)) {
                     rows.add(text(CellUtil.cloneRow(cell), CellUtil.cloneFamily(cell), qualifier, at, commit, replaced,
                             Omid.kind(cell, qualifier.length), value, null));
@@ -118,15 +119,23 @@ class VersionReaderTest {
         return proven;
     }
 
+    /** Whether a cell without qualifier lies in the cell's row and family that is no family tombstone. */
+    private static boolean bare(Cell cell, MemoryStore store) {
+        return store.cells.stream().anyMatch(other -> CellUtil.matchingRows(cell, other)
+                && CellUtil.matchingFamily(cell, other) && other.getQualifierLength() == 0
+                && Omid.kind(other, 0) != Kind.FAMILY_TOMBSTONE);
+    }
+
     /** The smallest commit after which a reader does not see the version any more. */
-    private static long replaced(Cell cell, byte[] qualifier, List<Proven> others) {
+    private static long replaced(Cell cell, byte[] qualifier, List<Proven> others, boolean bare) {
         boolean isTombstone = Omid.kind(cell, qualifier.length) == Kind.FAMILY_TOMBSTONE;
         return others.stream().mapToLong(Proven::commit)
-                .filter(candidate -> hidden(cell, isTombstone, candidate + 1, others)).min().orElse(Omid.NONE);
+                .filter(candidate -> hidden(cell, isTombstone, candidate + 1, others, bare)).min().orElse(Omid.NONE);
     }
 
     /** Whether a reader at a snapshot passes the version over: Omid's SnapshotFilterImpl, in short. */
-    private static boolean hidden(Cell cell, boolean isTombstone, long snapshot, List<Proven> others) {
+    private static boolean hidden(Cell cell, boolean isTombstone, long snapshot, List<Proven> others,
+            boolean bare) {
         Proven tombstone = null;
         for (Proven other : others) {
             boolean higher = other.cell.getTimestamp() > cell.getTimestamp();
@@ -136,13 +145,11 @@ class VersionReaderTest {
             if (higher && isTombstone == other.isTombstone && CellUtil.matchingQualifier(cell, other.cell)) {
                 return true;
             }
-            // A put without qualifier is shown before the older tombstones are seen: only higher ones count for it.
-            if (other.isTombstone && (higher || cell.getQualifierLength() > 0)
-                    && (tombstone == null || other.cell.getTimestamp() > tombstone.cell.getTimestamp())) {
+            if (other.isTombstone && (tombstone == null || other.cell.getTimestamp() > tombstone.cell.getTimestamp())) {
                 tombstone = other;
             }
         }
-        return !isTombstone && tombstone != null && tombstone.commit >= cell.getTimestamp();
+        return !isTombstone && !bare && tombstone != null && tombstone.commit >= cell.getTimestamp();
     }
 
     private static String key(Cell cell, byte[] qualifier) {
@@ -326,6 +333,44 @@ class VersionReaderTest {
                 "r/f:a@200 commit=250 replaced=- PUT",
                 "r/f:a@100 commit=120 replaced=150 PUT"),
                 read(store, all(), RowFilter.ALL, 100, false, true, null));
+    }
+
+    /** Beside a put without qualifier Omid's reader finds no family tombstone: none is taken to hide anything. */
+    @Test
+    void aPutWithoutQualifierUndoesFamilyTombstones() throws IOException {
+        MemoryStore store = new MemoryStore(new Random(1), 50);
+        store.data("r", "", 200, "put without proof");
+        store.data("r", "", 100, "").shadow("r", "", 100, 150);
+        store.data("r", "a", 50, "x").shadow("r", "a", 50, 60);
+        store.data("r", "a", 20, "y").shadow("r", "a", 20, 30);
+        assertEquals(List.of(
+                "r/f:@200 commit=- replaced=- PUT",
+                "r/f:@100 commit=150 replaced=- FAMILY_TOMBSTONE",
+                "r/f:a@50 commit=60 replaced=- PUT",
+                "r/f:a@20 commit=30 replaced=60 PUT"),
+                read(store, all(), RowFilter.ALL, 100, false, true, null));
+    }
+
+    /** Asked for traces, tombstones, cells without qualifier and shadow cells without data pass every filter. */
+    @ParameterizedTest
+    @ValueSource(ints = {2, 7, 1 << 16})
+    void tracesPassEveryFilter(int limit) throws IOException {
+        RowFilter early = new RowFilter.Tree(
+                Condition.compare(Condition.Field.REPLACED, Condition.Comparison.LESS, 300));
+        for (int seed = 0; seed < 50; seed++) {
+            MemoryStore store = randomCells(new Random(seed), 3, 10);
+            List<String> wanted = expected(store, RowFilter.ALL, false, true).stream()
+                    .filter(row -> !row.endsWith(" PUT") || row.contains(":@")
+                            || row.matches(".* replaced=([12]?[0-9]{1,2}) PUT")).toList();
+            List<String> actual = new ArrayList<>();
+            try (VersionReader reader = new VersionReader(store, all(), 2, early, false, true, true, null, limit)) {
+                while (reader.next()) {
+                    actual.add(text(reader.row(), reader.family(), reader.qualifier(), reader.timestamp(),
+                            reader.commit(), reader.replaced(), reader.kind(), reader.value(), reader.problem()));
+                }
+            }
+            assertSameRows(wanted, actual, "seed " + seed);
+        }
     }
 
     /** An empty range has no rows. */

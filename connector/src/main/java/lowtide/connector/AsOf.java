@@ -1,0 +1,217 @@
+package lowtide.connector;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.Serializable;
+import java.time.DateTimeException;
+import java.time.OffsetDateTime;
+import java.util.TreeMap;
+import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.CellUtil;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.Get;
+import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.ResultScanner;
+import org.apache.hadoop.hbase.client.Scan;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/**
+ * A snapshot to read at, and what its readers need to know of the commit table.
+ *
+ * <p>The order is what makes it right. The low watermark is read first, and no later snapshot is taken: every
+ * transaction that commits before it has its commit entry by then. Then the ancient history mark is looked at, then
+ * the commit table is read, then the data: a transaction that completes in between shows by its entry or by its shadow
+ * cells. At its end each piece looks at the mark again: history GC moves it before it deletes anything, so a piece that
+ * still finds it at or before the snapshot has seen everything.
+ */
+final class AsOf implements Serializable {
+    private static final long serialVersionUID = 1;
+    private static final byte[] STATE_FAMILY = Bytes.toBytes("s");
+    private static final byte[] COMMIT = Bytes.toBytes("C");
+    private static final byte[] INVALID = Bytes.toBytes("IT");
+    private static final int COMMIT_KEY_LENGTH = 9;
+    private static final long WORLD_CLOCK_MIN = 100_000_000_000_000_000L;
+    private static final int LAST_BUCKET = 23;
+    private static final long UNITS_PER_MILLI = 1_000_000L;
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    /** Versions with a commit timestamp below it are seen. */
+    final long snapshot;
+    final Commits commits;
+
+    private AsOf(long snapshot, Commits commits) {
+        this.snapshot = snapshot;
+        this.commits = commits;
+    }
+
+    /** Prepares the read; an error says why the table cannot be read as of then. */
+    static AsOf of(Options options) throws IOException {
+        Connection connection = Connections.get(options.hbase);
+        long watermark = lowWatermark(connection, options);
+        long snapshot = snapshot(connection, options, watermark);
+        if (snapshot > watermark) {
+            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is the snapshot " + snapshot
+                    + ", later than the low watermark " + watermark + " by " + (snapshot - watermark)
+                    + ": a transaction may still commit before it. Read at " + watermark + " or before (asOf = latest).");
+        }
+        AsOf asOf = new AsOf(snapshot, Commits.NONE);
+        asOf.count(connection, options, watermark);
+        asOf.checkMark(options, "");
+        return new AsOf(snapshot, commits(connection, options, snapshot));
+    }
+
+    /**
+     * Counts the read by its age, refused ones too, for {@code lowtide history advise}: bucket n has ages from 2^(n-1)
+     * up to 2^n minutes. Readers may lack the right to write there: then nothing is counted.
+     */
+    private void count(Connection connection, Options options, long watermark) {
+        if (watermark < WORLD_CLOCK_MIN) {
+            return; // a counter's ages need its samples; the holds still tell
+        }
+        long minutes = Math.max(0, System.currentTimeMillis() - snapshot / UNITS_PER_MILLI) / 60_000;
+        int bucket = Math.min(64 - Long.numberOfLeadingZeros(minutes), LAST_BUCKET);
+        try (Table table = connection.getTable(TableName.valueOf(options.stateTable))) {
+            table.incrementColumnValue(Bytes.toBytes("reads/" + options.table), STATE_FAMILY,
+                    Bytes.toBytes("age/" + bucket), 1);
+        } catch (IOException e) {
+            // The read itself is what was asked for.
+        }
+    }
+
+    /** Fails where the ancient history mark has passed the snapshot. */
+    void checkMark(Options options, String since) throws IOException {
+        Connection connection = Connections.get(options.hbase);
+        long mark = mark(connection, options);
+        if (snapshot < mark) {
+            throw new IllegalArgumentException("The snapshot " + snapshot + " of " + options.table + " lies "
+                    + (mark - snapshot) + " before its ancient history mark " + mark + since
+                    + ": that history was removed. Read at " + mark + " or later; to keep more from now on, raise"
+                    + " history_max_age for " + options.table + ", or take a hold (hold = true, or lowtide hold add).");
+        }
+    }
+
+    /** The mark that readers are held to: Omid's compactor collapses what lies below the low watermark by itself. */
+    private static long mark(Connection connection, Options options) throws IOException {
+        long applied = number(state(connection, options, "history/" + options.table, "mark"), "mark");
+        boolean compacts = Planner.enabledTable(connection, options.tableName()).getCoprocessorDescriptors().stream()
+                .anyMatch(each -> each.getClassName().contains("org.apache.omid.transaction.OmidCompactor"));
+        return compacts ? Math.max(applied, lowWatermark(connection, options)) : applied;
+    }
+
+    static long number(JsonNode node, String name) {
+        return node == null ? 0 : node.path(name).asLong();
+    }
+
+    /** A JSON value of the state table; null where there is none. */
+    static JsonNode state(Connection connection, Options options, String row, String column) throws IOException {
+        TableName name = TableName.valueOf(options.stateTable);
+        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+            if (!admin.tableExists(name)) {
+                return null;
+            }
+        }
+        try (Table table = connection.getTable(name)) {
+            byte[] value = table.get(new Get(Bytes.toBytes(row))).getValue(STATE_FAMILY, Bytes.toBytes(column));
+            return value == null || value.length == 0 ? null : JSON.readTree(value);
+        }
+    }
+
+    static long lowWatermark(Connection connection, Options options) throws IOException {
+        try (Table table = connection.getTable(TableName.valueOf(options.commitTable))) {
+            byte[] value = table.get(new Get(Bytes.toBytes("LOW_WATERMARK")))
+                    .getValue(Bytes.toBytes(options.watermarkFamily), Bytes.toBytes("LWC"));
+            if (value == null || value.length != Long.BYTES) {
+                throw new IllegalArgumentException("The commit table " + options.commitTable + " has no low watermark:"
+                        + " start the oracle, or name the table in the option commitTable.");
+            }
+            return Bytes.toLong(value);
+        }
+    }
+
+    private static long snapshot(Connection connection, Options options, long watermark) throws IOException {
+        String asked = options.asOf.trim();
+        if (asked.equalsIgnoreCase("latest")) {
+            return watermark;
+        }
+        try {
+            if (asked.matches("\\d+")) {
+                return Long.parseLong(asked);
+            }
+            long millis = OffsetDateTime.parse(asked).toInstant().toEpochMilli();
+            return watermark >= WORLD_CLOCK_MIN ? Omid.start(Math.multiplyExact(millis, UNITS_PER_MILLI))
+                    : sampled(connection, options, millis);
+        } catch (DateTimeException | ArithmeticException | NumberFormatException e) {
+            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is neither a timestamp of the oracle"
+                    + " nor an ISO 8601 time with zone such as 2026-01-31T00:00:00Z, nor latest.", e);
+        }
+    }
+
+    /** For an oracle that counts: the timestamp of the last sample at or before the time. */
+    private static long sampled(Connection connection, Options options, long millis) throws IOException {
+        long reached = -1;
+        TableName name = TableName.valueOf(options.stateTable);
+        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+            if (admin.tableExists(name)) {
+                Scan scan = new Scan().withStartRow(Bytes.toBytes("clock/"))
+                        .withStopRow(Bytes.toBytes(String.format("clock/%020d", millis)), true);
+                try (Table table = connection.getTable(name); ResultScanner samples = table.getScanner(scan)) {
+                    for (Result sample : samples) {
+                        byte[] value = sample.getValue(STATE_FAMILY, Bytes.toBytes("value"));
+                        reached = Math.max(reached, number(JSON.readTree(value), "timestamp"));
+                    }
+                }
+            }
+        }
+        if (reached < 0) {
+            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is before the first time sample of an"
+                    + " oracle that counts: give its timestamp, or run watermark_collection regularly.");
+        }
+        return Omid.start(reached);
+    }
+
+    /** Commit entries of transactions that the snapshot may see; a mark beside an entry outranks it. */
+    private static Commits commits(Connection connection, Options options, long snapshot) throws IOException {
+        TreeMap<Long, Long> entries = new TreeMap<>();
+        byte[] family = Bytes.toBytes(options.commitFamily);
+        try (Table table = connection.getTable(TableName.valueOf(options.commitTable))) {
+            for (int bucket = 0; bucket < 16; bucket++) {
+                Scan scan = new Scan().addFamily(family).setCaching(1000)
+                        .withStartRow(key(bucket, 0)).withStopRow(key(bucket, snapshot));
+                try (ResultScanner rows = table.getScanner(scan)) {
+                    for (Result row : rows) {
+                        Cell entry = row.getColumnLatestCell(family, COMMIT);
+                        if (row.getRow().length != COMMIT_KEY_LENGTH || entry == null
+                                || row.containsColumn(family, INVALID)) {
+                            continue;
+                        }
+                        long start = Bytes.toLong(row.getRow(), 1);
+                        long commit = start + varint(CellUtil.cloneValue(entry), options);
+                        if (commit > start && commit < snapshot) {
+                            entries.put(Omid.start(start), commit);
+                        }
+                    }
+                }
+            }
+        }
+        return new Commits(entries);
+    }
+
+    private static byte[] key(int bucket, long start) {
+        return Bytes.add(new byte[] {(byte) bucket}, Bytes.toBytes(start));
+    }
+
+    private static long varint(byte[] value, Options options) {
+        long number = 0;
+        for (int i = 0; i < value.length && i < 9; i++) {
+            number |= (value[i] & 0x7FL) << 7 * i;
+            if (value[i] >= 0 && i + 1 == value.length) {
+                return number;
+            }
+        }
+        throw new IllegalArgumentException("The commit table " + options.commitTable + " holds an entry that is no"
+                + " commit of Omid's: " + Bytes.toHex(value) + ". Nothing can be read as of a snapshot beside it.");
+    }
+}

@@ -1,0 +1,136 @@
+package lowtide.connector;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.lang.ref.Cleaner;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.hbase.CompareOperator;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.CheckAndMutate;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.Delete;
+import org.apache.hadoop.hbase.client.Put;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/**
+ * A hold on a table's history for one read, as {@code lowtide.history} takes them: written first, then the mark is
+ * looked at. It is renewed by the driver as long as the read is referenced, and let go when it is not any more, or
+ * when the driver ends; a driver that dies holds nothing after {@link #LASTING_MILLIS}.
+ */
+final class Hold implements Runnable {
+    private static final long LASTING_MILLIS = TimeUnit.MINUTES.toMillis(10);
+    /** As {@code hold_max_age} ships; a read that lasts longer fails at its end if the mark has passed it. */
+    private static final long LONGEST_MILLIS = TimeUnit.DAYS.toMillis(7);
+    private static final byte[] FAMILY = Bytes.toBytes("s");
+    private static final byte[] VALUE = Bytes.toBytes("value");
+    private static final Cleaner UNREFERENCED = Cleaner.create();
+    private static final Set<Hold> TAKEN = ConcurrentHashMap.newKeySet();
+    private static final ScheduledExecutorService RENEWALS = Executors.newSingleThreadScheduledExecutor(work -> {
+        Thread thread = new Thread(work, "lowtide-holds");
+        thread.setDaemon(true);
+        return thread;
+    });
+
+    static {
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> TAKEN.forEach(Hold::run), "lowtide-holds-end"));
+    }
+
+    private final Options options;
+    private final String id = "read-" + UUID.randomUUID();
+    private final long snapshot;
+    private final long taken = System.currentTimeMillis();
+    private byte[] recorded;
+    private ScheduledFuture<?> renewal;
+
+    private Hold(Options options, long snapshot) {
+        this.options = options;
+        this.snapshot = snapshot;
+    }
+
+    /** Takes a hold that lasts as long as the reader is referenced. */
+    static void take(Options options, AsOf asOf, Object reader) throws IOException {
+        Hold hold = new Hold(options, asOf.snapshot);
+        hold.recorded = hold.record(hold.taken + LASTING_MILLIS);
+        try (Table table = hold.table()) {
+            table.put(new Put(hold.row()).addColumn(FAMILY, VALUE, hold.recorded));
+        }
+        try {
+            Connection connection = Connections.get(options.hbase);
+            long intended = AsOf.number(AsOf.state(connection, options, "history/" + options.table, "intended"), "mark");
+            if (asOf.snapshot < intended) {
+                throw new IllegalArgumentException("A run of history_gc is about to remove the history of "
+                        + options.table + " before " + intended + ", so a hold at " + asOf.snapshot
+                        + " comes too late. Read at " + intended + " or later, or try again after it.");
+            }
+            asOf.checkMark(options, "");
+        } catch (IOException | RuntimeException e) {
+            hold.release();
+            throw e;
+        }
+        hold.renewal = RENEWALS.scheduleAtFixedRate(hold::renew, LASTING_MILLIS / 3, LASTING_MILLIS / 3,
+                TimeUnit.MILLISECONDS);
+        TAKEN.add(hold);
+        UNREFERENCED.register(reader, hold);
+    }
+
+    /** Lets go. */
+    @Override
+    public void run() {
+        renewal.cancel(false);
+        TAKEN.remove(this);
+        try {
+            release();
+        } catch (IOException e) {
+            // It expires by itself.
+        }
+    }
+
+    private synchronized void renew() {
+        long expires = Math.min(System.currentTimeMillis() + LASTING_MILLIS, taken + LONGEST_MILLIS);
+        byte[] longer = record(expires);
+        try (Table table = table()) {
+            Put put = new Put(row()).addColumn(FAMILY, VALUE, longer);
+            if (table.checkAndMutate(CheckAndMutate.newBuilder(row())
+                    .ifMatches(FAMILY, VALUE, CompareOperator.EQUAL, recorded).build(put)).isSuccess()) {
+                recorded = longer;
+            }
+        } catch (IOException e) {
+            // Tried again before it expires; what it did not hold any more the read sees at its end.
+        }
+    }
+
+    private synchronized void release() throws IOException {
+        try (Table table = table()) {
+            table.delete(new Delete(row()));
+        }
+    }
+
+    private Table table() throws IOException {
+        return Connections.get(options.hbase).getTable(TableName.valueOf(options.stateTable));
+    }
+
+    private byte[] row() {
+        return Bytes.toBytes("hold/" + options.table + "/" + id);
+    }
+
+    /** The hold as lowtide.ancient.Hold writes it: keys in order, so that both compare alike. */
+    private byte[] record(long expires) {
+        ObjectNode node = new ObjectMapper().createObjectNode();
+        node.put("expires", expires);
+        node.put("id", id);
+        node.put("owner", options.holdOwner);
+        node.put("reason", "a read with asOf");
+        node.put("table", options.table);
+        node.put("taken", taken);
+        node.put("timestamp", snapshot);
+        return Bytes.toBytes(node.toString());
+    }
+}

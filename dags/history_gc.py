@@ -1,0 +1,64 @@
+"""# History GC
+
+Removes history that no snapshot at or after a table's *ancient history mark* needs: versions that were replaced before it, deleted
+columns and rows, with their shadow cells. Readers are refused snapshots before the mark. Every day at midnight UTC.
+
+The mark is the least of: now minus the table's `history_max_age`; the oracle's low watermark; the prune bound; every hold. It never
+moves back. What goes is put aside first: `lowtide restore RUN` brings it back.
+
+| run | the mark as of | acts |
+|---|---|---|
+| **scheduled** | the end of the day | on tables whose `history_mode` is `execute` in the configuration; dry run on the others |
+| **backfill** | the end of each run's own day; what is behind the applied mark changes nothing | the same, or as its form says |
+| **by hand** | *To* of the form; empty: now | only with *Execute* ticked |
+
+`choose_tables` asks the store which tables there are; `remove` is one Spark job a batch. A table that fails makes its batch and the run
+red, the others are done all the same. The pool `lowtide` must have **one** slot.
+"""
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, Param, task
+from lowtide_airflow.operator import LowtideSparkOperator
+from lowtide_airflow.settings import (
+    budget_param,
+    dag_arguments,
+    daily,
+    execute_param,
+    job_arguments,
+    tables_param,
+    time_param,
+)
+
+with DAG(
+    "history_gc",
+    schedule=daily(),
+    params={
+        "tables": tables_param(),
+        "execute": execute_param("moves the mark on and removes what lies before it"),
+        "compact": Param(
+            False,
+            type="boolean",
+            title="Compact",
+            description="Ticked, HBase is asked for the major compactions that pay: delete markers alone free no space.",
+            section="What to do",
+        ),
+        "to": time_param("To", "the mark as of now", "The mark is computed as it would have been at this time. "),
+        "budget_rows": budget_param(),
+    },
+    **dag_arguments(__doc__, "history"),
+):
+
+    @task(execution_timeout=timedelta(minutes=5))
+    def choose_tables(params: dict) -> list[list[str]]:
+        """The tables of this run, in batches of one Spark job each."""
+        from lowtide_airflow.choice import table_batches
+
+        return table_batches(params)
+
+    LowtideSparkOperator.partial(
+        task_id="remove",
+        job="history_gc",
+        map_index_template="{{ task.tables[0] }}{{ ' and %d more' % (task.tables | length - 1) if task.tables | length > 1 }}",
+        **job_arguments(),
+    ).expand(tables=choose_tables())

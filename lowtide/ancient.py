@@ -1,0 +1,171 @@
+"""The ancient history mark: before it a table's history is removed, and snapshot reads are refused. Pure.
+
+A mark is a timestamp of the oracle, inclusive, and always the last one of a base timestamp (``50 k + 49``), or 0 for none. No
+transaction starts or commits at such a number. So both halves of its meaning are exact: a snapshot at or after the mark
+reads as it always did, and what was replaced before the mark is in none of these snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from lowtide.clock import EPOCH, Clock, millis
+from lowtide.errors import UsageError
+from lowtide.formats import base
+
+#: Clocks of machines differ: a hold counts for so long after its expiry, by the clock of the one who looks.
+EXPIRY_MARGIN = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A promise that *table*'s history from the snapshot *timestamp* on stays until *expires*; wall-clock times."""
+
+    id: str
+    table: str
+    timestamp: int
+    owner: str
+    reason: str
+    taken: datetime
+    expires: datetime
+
+    def counts(self, now: datetime) -> bool:
+        """Whether it still holds anything back at *now*."""
+        return now < self.expires + EXPIRY_MARGIN
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; times in ms since 1970."""
+        return asdict(self) | {"taken": millis(self.taken), "expires": millis(self.expires)}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Hold:
+        """The opposite."""
+        times = {name: EPOCH + timedelta(milliseconds=value[name]) for name in ("taken", "expires")}
+        return cls(**{**value, **times})
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One thing that the mark may not pass: the highest mark it allows, what it is, since when, and what would move it."""
+
+    timestamp: int
+    what: str
+    remedy: str
+    since: datetime | None = None
+    #: Whether it is a mere age: what holds the mark back on a good day.
+    age: bool = False
+
+
+def at_most(timestamp: int) -> int:
+    """The highest mark that is not above *timestamp*; 0 where there is none."""
+    return max(0, base(timestamp + 1) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """What the configuration says of a table's history; *keep* None: for ever."""
+
+    keep: timedelta | None
+    least: timedelta
+
+
+def limits(
+    *,
+    ages: Ages,
+    now: datetime,
+    as_of: datetime | None,
+    clock: Clock,
+    low_watermark: int,
+    bound: int,
+    bound_by: str,
+    holds: Iterable[Hold],
+) -> list[Limit]:
+    """Everything that a table's mark may not pass.
+
+    Args:
+        ages: of the table.
+        now: of this machine.
+        as_of: the time for which the mark is computed, where it is not now: a backfill's interval end. Never after *now*.
+        clock: of the oracle. It maps times to timestamps that are never later than the time warrants.
+        low_watermark: inclusive. No transaction at or below it can still commit.
+        bound: the prune bound, inclusive: at or below it every committed cell of every table has its own shadow cell.
+        bound_by: what holds the bound, for people.
+        holds: the table's.
+    """
+    found = [
+        Limit(low_watermark, "the low watermark", "it moves as the oracle commits"),
+        Limit(bound, f"the prune bound ({bound_by})", "lowtide run orphan_cleanup --execute"),
+        *(
+            Limit(
+                hold.timestamp,
+                f"hold {hold.id} of {hold.owner}: {hold.reason}",
+                f"lowtide hold release {hold.table} {hold.id}",
+                hold.taken,
+            )
+            for hold in holds
+            if hold.counts(now)
+        ),
+    ]
+    if ages.keep is None:
+        found.append(Limit(0, "history_max_age: forever", "set history_max_age for this table", age=True))
+        return found
+    aged = clock.timestamp(min(as_of or now, now) - ages.keep) - 1
+    found.append(Limit(max(0, aged), f"history_max_age {_text(ages.keep)}", "set a shorter history_max_age", age=True))
+    # Live transactions read at their start, and nobody tracks them: no history younger than this goes, whatever else allows it.
+    least = clock.timestamp(now - ages.least) - 1
+    found.append(
+        Limit(max(0, least), f"min_history_age {_text(ages.least)}", "set a shorter min_history_age", age=True)
+    )
+    return found
+
+
+def mark_of(found: Sequence[Limit]) -> tuple[int, list[Limit]]:
+    """The mark that *found* allow, and those of them that allow no higher one."""
+    mark = min(at_most(limit.timestamp) for limit in found)
+    return mark, [limit for limit in found if at_most(limit.timestamp) == mark]
+
+
+def enforced(applied: int, low_watermark: int, compactor: bool) -> int:
+    """The mark that readers are held to.
+
+    Where Omid's compactor is on the table it collapses what lies below the low watermark by itself, so that nothing at or
+    before it can be read any more; elsewhere it is the mark that history GC applied.
+    """
+    # A snapshot at the low watermark itself needs what was committed before it, of which the compactor keeps the newest only.
+    return max(applied, low_watermark) if compactor else applied
+
+
+def check_hold(hold: Hold, now: datetime, longest: timedelta) -> None:
+    """Refuse a hold that cannot be meant.
+
+    Raises:
+        UsageError: it has no owner, no reason, no sensible timestamp, or would last beyond *longest* after it was taken.
+    """
+    for name in ("owner", "reason", "table"):
+        if not getattr(hold, name).strip():
+            msg = f"a hold needs {'an' if name == 'owner' else 'a'} {name}: whoever looks at a mark that stands still must know whom to ask"
+            raise UsageError(msg)
+    if hold.timestamp < 0:
+        msg = f"a hold's timestamp is the snapshot that is read, 0 or more; found {hold.timestamp}"
+        raise UsageError(msg)
+    if hold.expires <= now:
+        msg = f"the hold would end at {hold.expires.isoformat(timespec='seconds')}, before it began; give it a time to live, as in --for 2h"
+        raise UsageError(msg)
+    if hold.expires - hold.taken > longest:
+        msg = (
+            f"a hold on {hold.table} may last {_text(longest)} (hold_max_age), this one would last {_text(hold.expires - hold.taken)}; "
+            "take a shorter one, or raise hold_max_age in the configuration"
+        )
+        raise UsageError(msg)
+
+
+def _text(span: timedelta) -> str:
+    """*span* as the configuration writes it: the largest whole unit."""
+    seconds = span.total_seconds()
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size and seconds % size == 0:
+            return f"{int(seconds // size)}{unit}"
+    return f"{seconds:g}s"

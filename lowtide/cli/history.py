@@ -1,0 +1,178 @@
+"""``lowtide hold`` and ``lowtide history``: what keeps history, and how far it reaches back."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lowtide.advice import advise, bucket, bytes_a_day
+from lowtide.ancient import Hold
+from lowtide.cli.tables import when
+from lowtide.clock import Clock, SampledClock, WorldClock, is_world
+from lowtide.config import Config, load
+from lowtide.durations import parse_duration, parse_time
+from lowtide.errors import UsageError
+from lowtide.gateway import connect, low_watermark
+from lowtide.history import release, take
+from lowtide.state import StateStore
+
+hold_app = typer.Typer(no_args_is_help=True, help="Keep history that a reader needs.")
+history_app = typer.Typer(no_args_is_help=True, help="How far tables can be read back.")
+
+console = Console()
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+TableName = Annotated[str, typer.Argument(metavar="TABLE")]
+
+
+@hold_app.command("add")
+def hold_add(
+    table: TableName,
+    reason: Annotated[str, typer.Option(help="For whoever looks at a mark that stands still.")],
+    config: ConfigFile = None,
+    at: Annotated[
+        str | None,
+        typer.Option(help="The snapshot: an ISO 8601 time with zone, or the oracle's timestamp. Now, if left out."),
+    ] = None,
+    owner: Annotated[str | None, typer.Option(help="Whom to ask; you, if left out.", show_default=False)] = None,
+    lasting: Annotated[str, typer.Option("--for", help="How long, as in 2h; hold_max_age at most.")] = "1h",
+) -> None:
+    """Hold a table's history from a snapshot on, until it is released or expires. Prints the hold's id."""
+    loaded = load(config)
+    try:
+        span = parse_duration(lasting)
+    except ValueError as error:
+        msg = f"--for: {error}"
+        raise UsageError(msg) from None
+    held = take(
+        loaded,
+        table,
+        None if at is None else snapshot_of(loaded, at),
+        owner=f"{getpass.getuser()}@{socket.gethostname()}" if owner is None else owner,
+        reason=reason,
+        lasting=span,
+    )
+    console.print(
+        f"{held.id} holds {table} from {held.timestamp} on, until {held.expires:%Y-%m-%d %H:%M:%S} UTC", soft_wrap=True
+    )
+
+
+@hold_app.command("list")
+def hold_list(
+    config: ConfigFile = None,
+    table: Annotated[str | None, typer.Option(help="Only holds on this table.", show_default=False)] = None,
+) -> None:
+    """The holds there are, and which of them have expired."""
+    loaded = load(config)
+    with connect(loaded.hbase.thrift) as connection:
+        found = StateStore(connection, loaded.state.table).holds(table)
+    _print_holds(found, datetime.now(UTC))
+
+
+@hold_app.command("release")
+def hold_release(
+    table: TableName,
+    identity: Annotated[str, typer.Argument(metavar="ID", help="As `lowtide hold list` shows it.")],
+    config: ConfigFile = None,
+) -> None:
+    """Let go of a hold: the next run of history_gc may move the mark on."""
+    held = release(load(config), table, identity)
+    console.print(f"{held.id} of {held.owner} on {held.table} is released.", soft_wrap=True)
+
+
+@history_app.command("marks")
+def history_marks(config: ConfigFile = None) -> None:
+    """The ancient history mark of every table, since when, and what keeps it from moving on."""
+    loaded = load(config)
+    with connect(loaded.hbase.thrift) as connection:
+        marks = StateStore(connection, loaded.state.table).histories()
+    if not any(m.applied for m in marks):
+        console.print("No table has lost any history yet: no mark was ever applied.")
+        return
+    grid = Table(title="Ancient history marks", title_justify="left")
+    for column in ("table", "mark", "applied (UTC)", "by run", "held by"):
+        grid.add_column(column, justify="right" if column == "mark" else "left")
+    for mark in marks:
+        if mark.applied:
+            held = "; ".join(by["reason"] for by in mark.about.get("held_by", []))
+            applied = when(mark.about["at"]).strftime("%Y-%m-%d %H:%M:%S")
+            grid.add_row(mark.table, str(mark.applied), applied, str(mark.about.get("run", "")), held)
+    console.print(grid)
+
+
+@history_app.command("advise")
+def history_advise(
+    config: ConfigFile = None,
+    served: Annotated[
+        float, typer.Option(min=0, max=1, help="The share of the reads that must not be refused.")
+    ] = 0.999,
+) -> None:
+    """Propose an age for each table, from the ages of the snapshots that were read with asOf and of the holds there are."""
+    loaded = load(config)
+    with connect(loaded.hbase.thrift) as connection:
+        state = StateStore(connection, loaded.state.table)
+        reads, runs, holds = state.reads(), state.runs(1000, "history_gc"), state.holds()
+        now, clock = datetime.now(UTC), _clock(loaded, connection)
+    for held in holds:
+        snapshot = clock.time(held.timestamp)
+        if snapshot is not None:
+            counted = reads.setdefault(held.table, {})
+            number = bucket(now - snapshot)
+            counted[number] = counted.get(number, 0) + 1
+    if not reads:
+        console.print(
+            "No snapshot was read yet, so there is nothing to go by: reads with asOf are counted by their age."
+        )
+        return
+    for table, counted in sorted(reads.items()):
+        settings = loaded.table(table)
+        age = None if settings.history_max_age == "forever" else settings.history_max_age
+        best, lines = advise(counted, bytes_a_day(table, runs), settings.min_history_age, age, served)
+        grid = Table(
+            title=f"{table}: history_max_age is {age or 'forever'}; advised {best and best.age}", title_justify="left"
+        )
+        for column in ("age", "reads it refuses", "bytes it keeps more"):
+            grid.add_column(column, justify="right")
+        for line in lines:
+            grid.add_row(str(line.age), f"{line.refused:.2%}", f"{line.bytes:+,}")
+        console.print(grid)
+
+
+def snapshot_of(config: Config, text: str) -> int:
+    """The oracle's timestamp in *text*, or the one at that time: never later than the time.
+
+    Raises:
+        UsageError: it is neither a number nor a time with zone.
+    """
+    if text.strip().isdecimal():
+        return int(text)
+    time = parse_time(text, "--at")
+    with connect(config.hbase.thrift) as connection:
+        return _clock(config, connection).timestamp(time)
+
+
+def _clock(config: Config, connection: Any) -> Clock:
+    kind = config.omid.clock
+    if kind == "incremental" or (kind == "auto" and not is_world(low_watermark(connection, config))):
+        return SampledClock(StateStore(connection, config.state.table).samples())
+    return WorldClock()
+
+
+def _print_holds(holds: list[Hold], now: datetime) -> None:
+    if not holds:
+        console.print("No history is held.")
+        return
+    grid = Table(title="Holds", title_justify="left")
+    for column in ("table", "id", "from", "owner", "reason", "taken (UTC)", "expires (UTC)"):
+        grid.add_column(column, justify="right" if column == "from" else "left")
+    for held in holds:
+        expires = f"{held.expires:%Y-%m-%d %H:%M:%S}" + ("" if held.counts(now) else " [red]expired[/]")
+        taken = f"{held.taken:%Y-%m-%d %H:%M:%S}"
+        grid.add_row(held.table, held.id, str(held.timestamp), held.owner, held.reason, taken, expires)
+    console.print(grid)

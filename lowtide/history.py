@@ -1,0 +1,190 @@
+"""Holds on history: taken, renewed, released.
+
+A hold and a run of history GC meet in the state table, and one of the two gives way: the run writes the mark it intends,
+*then* reads the holds, then applies the mark and removes; a hold is written, *then* the mark is looked at. Whichever comes first,
+either the run sees the hold and keeps to it, or the hold sees the mark and is refused.
+"""
+
+from __future__ import annotations
+
+import getpass
+import secrets
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lowtide.ancient import Hold, check_hold
+from lowtide.errors import HistoryError, LowtideError, TableError
+from lowtide.gateway import connect, low_watermark
+from lowtide.state import StateStore
+
+if TYPE_CHECKING:
+    from lowtide.config import Config
+
+#: A hold that is renewed as long as its reader lives lasts so long beyond its last renewal.
+RENEWED_FOR = timedelta(minutes=10)
+
+
+def take(
+    config: Config,
+    table: str,
+    timestamp: int | None = None,
+    *,
+    owner: str,
+    reason: str,
+    lasting: timedelta,
+) -> Hold:
+    """Hold *table*'s history from the snapshot *timestamp* on (None: the oracle's low watermark now) for *lasting*.
+
+    When it returns, every snapshot from there on stays readable until the hold expires or is released.
+
+    Raises:
+        UsageError: no owner, no reason, or longer than ``hold_max_age``.
+        TableError: there is no such table.
+        HistoryError: that history is gone, or about to go.
+    """
+    now = _now()
+    with connect(config.hbase.thrift) as connection:
+        state = StateStore(connection, config.state.table)
+        wanted = low_watermark(connection, config) if timestamp is None else timestamp
+        new = Hold(f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}", table, wanted, owner, reason, now, now + lasting)
+        check_hold(new, now, config.table(table).hold_max_age)
+        if not state.has_table(table):
+            msg = f"unknown table {table}: it is not in HBase, so there is no history to hold"
+            raise TableError(msg)
+        state.create()
+        state.add_hold(new)
+        try:
+            _check_mark(state, new)
+        except HistoryError:
+            state.drop_hold(new)
+            raise
+        return new
+
+
+def renew(config: Config, held: Hold, lasting: timedelta) -> Hold:
+    """Let *held* last until *lasting* from now, though never beyond ``hold_max_age`` after it was taken.
+
+    Raises:
+        HistoryError: it was released, has expired and its history is gone, or its hard maximum is reached.
+    """
+    now = _now()
+    ends = min(now + lasting, held.taken + config.table(held.table).hold_max_age)
+    if ends <= now:
+        msg = (
+            f"hold {held.id} on {held.table} has reached its longest life (hold_max_age, taken {held.taken:%Y-%m-%d %H:%M} UTC); "
+            "it cannot be renewed: finish, or take a new snapshot"
+        )
+        raise HistoryError(msg)
+    longer = replace(held, expires=ends)
+    with connect(config.hbase.thrift) as connection:
+        state = StateStore(connection, config.state.table)
+        if not state.change_hold(held, longer):
+            msg = f"hold {held.id} on {held.table} is no longer there: it was released, or expired and was cleared away"
+            raise HistoryError(msg)
+        _check_mark(state, longer)
+    return longer
+
+
+def release(config: Config, table: str, identity: str) -> Hold:
+    """Let go of a hold, and return it.
+
+    Raises:
+        HistoryError: there is none of that id.
+    """
+    with connect(config.hbase.thrift) as connection:
+        state = StateStore(connection, config.state.table)
+        for found in state.holds(table):
+            if found.id == identity and state.drop_hold(found):
+                return found
+    msg = f"there is no hold {identity} on {table}; `lowtide hold list` shows those there are"
+    raise HistoryError(msg)
+
+
+@contextmanager
+def hold(
+    config: Config, table: str, timestamp: int | None = None, *, reason: str, owner: str | None = None
+) -> Iterator[Hold]:
+    """Hold history for as long as the block runs: taken before it, renewed in the background, released after it.
+
+    A process that dies holds nothing after :data:`RENEWED_FOR`. Where a renewal fails the block goes on, and the end raises: what
+    was read since may be short of history.
+
+    Args:
+        config: of the store.
+        table: name.
+        timestamp: the snapshot that is read; None: the low watermark now.
+        reason: for whoever looks at a mark that stands still.
+        owner: None: this user on this machine.
+    """
+    named = owner or f"{getpass.getuser()}@{socket.gethostname()}"
+    lasting = min(RENEWED_FOR, config.table(table).hold_max_age)
+    held = take(config, table, timestamp, owner=named, reason=reason, lasting=lasting)
+    renewals = _Renewals(config, held, lasting)
+    renewals.start()
+    try:
+        yield held
+    finally:
+        renewals.stop()
+    if renewals.failure:
+        raise renewals.failure
+
+
+class _Renewals(threading.Thread):
+    """Renews a hold three times in its life, until it is stopped; then releases it."""
+
+    def __init__(self, config: Config, held: Hold, lasting: timedelta) -> None:
+        super().__init__(name=f"hold {held.id}", daemon=True)
+        self._config, self._held, self._lasting = config, held, lasting
+        self._done = threading.Event()
+        self.failure: LowtideError | None = None
+
+    def run(self) -> None:
+        while not self._done.wait(self._lasting.total_seconds() / 3):
+            try:
+                self._held = renew(self._config, self._held, self._lasting)
+                self.failure = None
+            except HistoryError as error:  # for good: the hold is gone
+                self.failure = error
+                return
+            except LowtideError as error:  # the gateway may be back before the hold expires
+                self.failure = error
+
+    def stop(self) -> None:
+        self._done.set()
+        self.join()
+        try:
+            release(self._config, self._held.table, self._held.id)
+        except LowtideError as error:
+            # What cannot be released expires; a reader that has its result need not fail for it. One that was lost must.
+            self.failure = self.failure or (error if datetime.now(UTC) >= self._held.expires else None)
+
+
+def _now() -> datetime:
+    """The time to the millisecond, as it is recorded: a hold is compared with its record."""
+    now = datetime.now(UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+
+def _check_mark(state: StateStore, held: Hold) -> None:
+    history = state.history(held.table)
+    if held.timestamp < history.applied:
+        raise HistoryError(too_early(held.table, held.timestamp, history.applied))
+    if held.timestamp < history.intended:
+        msg = (
+            f"a run of history_gc is about to remove the history of {held.table} before {history.intended}, "
+            f"so a hold at {held.timestamp} comes too late; hold {history.intended} or later, or try again after it"
+        )
+        raise HistoryError(msg)
+
+
+def too_early(table: str, timestamp: int, mark: int) -> str:
+    """What to say to a reader of a snapshot before the mark."""
+    return (
+        f"the snapshot {timestamp} of {table} lies {mark - timestamp} before its ancient history mark {mark}: that history was removed. "
+        f"Read at {mark} or later; to keep more from now on, raise history_max_age for {table}, or take a hold (lowtide hold add {table})"
+    )

@@ -1,0 +1,27 @@
+"""Which tables a run takes, and in which batches: what the mapped DAGs have in common. Asks the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from lowtide.config import load
+from lowtide.errors import TableError, UsageError
+from lowtide_airflow import tables
+from lowtide_airflow.batches import batches
+from lowtide_airflow.settings import number
+
+
+def table_batches(params: Mapping[str, Any]) -> list[list[str]]:
+    """The tables of a run with these *params*, in batches of one Spark job each.
+
+    Raises:
+        AirflowFailException: the configuration is wrong, or a table that was asked for is not there: trying again cannot help.
+    """
+    try:
+        sizes = tables.sizes(load(), params["tables"])
+    except (UsageError, TableError) as error:
+        raise AirflowFailException(str(error)) from error
+    return batches(sizes, number("batch_bytes", 1 << 30), number("batch_tables", 200), number("batches", 300))

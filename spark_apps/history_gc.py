@@ -1,0 +1,9 @@
+"""``spark-submit`` program of the job ``history_gc``; see docs/jobs.md."""
+
+import sys
+
+from lowtide_spark.history import collect_history
+from lowtide_spark.job import run_job
+
+if __name__ == "__main__":
+    sys.exit(run_job("history_gc", collect_history))

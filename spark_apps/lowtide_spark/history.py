@@ -1,0 +1,455 @@
+"""History GC: what no snapshot at or after a table's ancient history mark needs is put aside and deleted.
+
+Its order is what keeps readers safe (docs/history.md): the plan is made for a mark that every known limit allows; then the mark is
+published as intended, then the holds are read again, then the mark is applied, and only then anything is deleted. A reader
+looks at the applied mark when it begins and when it ends.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.ancient import Ages, Limit, at_most, limits, mark_of
+from lowtide.budget import check_budget
+from lowtide.cleaned import Incarnation, Region, prune_bound
+from lowtide.clock import millis
+from lowtide.compaction import Gain, worth_compacting
+from lowtide.config import Read, TableDefaults
+from lowtide.errors import FencedError, LowtideError, StoreError
+from lowtide.inventory import Entry
+from lowtide.planning import WorkRange
+from lowtide.state import Intent
+from lowtide.summary import TableReport
+from lowtide_spark import ancient, rules
+from lowtide_spark.inventory import take_inventory
+from lowtide_spark.job import Run
+from lowtide_spark.restore import COMPACTION_TIMEOUT_SECONDS
+from lowtide_spark.sideline import put_aside
+from lowtide_spark.sideline import sweep as sweep_sideline
+from lowtide_spark.store import FOREVER, LIVE, Source, Written
+from lowtide_spark.watermarks import region_marks
+
+#: Regions that the summary tells of, those that lose most.
+MOST_REGIONS = 1000
+
+
+@dataclass
+class Work:
+    """One table of the run."""
+
+    entry: Entry
+    report: TableReport
+    execute: bool
+    regions: list[Region]
+    limits: list[Limit]
+    mark: int
+    cells: DataFrame | None = None
+    plan: DataFrame | None = None
+    #: Regions that are not touched (any more), with the reason.
+    stopped: dict[str, str] = field(default_factory=dict)
+    #: What goes, by region, see :func:`_by_region`.
+    by_region: list[dict[str, Any]] = field(default_factory=list)
+    #: Bytes read of each region.
+    examined: dict[str, int] = field(default_factory=dict)
+    #: Mutations that a guard refused.
+    refused: int = 0
+
+    @property
+    def table(self) -> str:
+        return self.entry.table
+
+    def stop(self, regions: Iterable[str], reason: str) -> None:
+        """Touch nothing (more) in these regions."""
+        for region in regions:
+            if region not in self.stopped:
+                self.stopped[region] = reason
+                self.report.problems.append(f"region {region}: {reason}")
+
+    def give_up(self, reason: str) -> None:
+        """Do nothing more for this table."""
+        self.report.problems.append(reason)
+        self.cells = None
+
+
+def collect_history(run: Run) -> None:
+    """The job ``history_gc``."""
+    watermark = run.read_low_watermark()
+    inventory = take_inventory(run.store)
+    bound, bound_by = _bound(run, inventory, watermark)
+    works = [w for e in run.choose(inventory) if (w := _prepare(run, e, watermark, bound, bound_by)) is not None]
+    run.summary.execute = any(w.execute for w in works)
+    run.phase("plan")
+    with ExitStack() as held:
+        for work in works:
+            with _failures(work):
+                _find(run, work, held)
+        run.phase("find")
+        for work in works:
+            with _failures(work):
+                _plan(run, work)
+        run.phase("decide")
+        acting = [w for w in works if w.execute and w.cells is not None]
+        if acting:
+            run.check_low_watermark_again()
+            for work in acting:
+                with _failures(work):
+                    _act(run, work)
+            run.phase("act")
+    if run.options.compact:
+        for work in works:
+            with _failures(work):
+                _compact(run, work)
+        run.phase("compact")
+    if run.summary.execute:
+        _clear_holds(run)
+        sweep_sideline(run)
+
+
+@contextmanager
+def _failures(work: Work) -> Iterator[None]:
+    """One failing table never hides the others: its error is kept and its work ends."""
+    try:
+        yield
+    except LowtideError as error:
+        work.give_up(str(error))
+    except Exception as error:  # Spark's, Thrift's, Java's
+        traceback.print_exc()
+        work.give_up(f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}")
+
+
+# -- the mark
+
+
+def _bound(run: Run, inventory: Sequence[Entry], watermark: int) -> tuple[int, str]:
+    """The prune bound as of now, and what holds it. Removing a shadow cell here may remove the proof of a cell anywhere below it."""
+    marks, blocked = region_marks(run, inventory)
+    bound, blockers = prune_bound(marks, blocked, watermark)
+    run.summary.bound = bound
+    run.summary.tables = [t for t in run.summary.tables if t.problems]
+    if not blockers:
+        return bound, "every region is cleaned up to it"
+    first = blockers[0]
+    more = f" and {len(blockers) - 1} more" if len(blockers) > 1 else ""
+    return bound, f"{first.table} {first.keys or ''}: {first.reason}{more}".replace("  ", " ")
+
+
+def _ages(settings: TableDefaults) -> Ages:
+    keep = settings.history_max_age
+    return Ages(None if keep == "forever" else keep, settings.min_history_age)
+
+
+def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -> Work | None:
+    execute = run.executes(entry.table)
+    report = TableReport(entry.table, execute=execute)
+    run.summary.tables.append(report)
+    if entry.unmarked:
+        report.notes.append(
+            f"families {sorted(entry.unmarked)} hold shadow cells but bear no mark; they are left alone"
+        )
+    try:
+        regions = run.store.regions(entry.table)
+        with run.state() as state:
+            holds, applied = state.holds(entry.table), state.history(entry.table).applied
+        found = limits(
+            ages=_ages(run.config.table(entry.table)),
+            now=run.request.now,
+            as_of=run.request.end,
+            clock=run.clock,
+            low_watermark=watermark,
+            bound=bound,
+            bound_by=bound_by,
+            holds=holds,
+        )
+    except StoreError as error:
+        report.problems.append(str(error))
+        return None
+    work = Work(entry, report, execute, regions, found, mark_of(found)[0])
+    _tell_mark(run, work, applied)
+    return work
+
+
+def _tell_mark(run: Run, work: Work, applied: int) -> None:
+    """Put the mark, and what keeps it from moving on, into the report; what is no mere age is a blocker of the run."""
+    mark, holding = mark_of(work.limits)
+    told = [
+        {"mark": at_most(x.timestamp), "reason": x.what, "remedy": x.remedy, "since": x.since and millis(x.since)}
+        for x in holding
+    ]
+    work.report.mark = {"mark": mark, "applied": max(applied, mark if work.execute else 0), "held_by": told}
+    work.report.intervals = [(0, mark + 1)] if mark else []
+    if mark < applied:
+        work.report.notes.append(
+            f"the mark {applied} was applied before and stays: what the settings allow now, {mark}, is behind it"
+        )
+    run.summary.blockers = [b for b in run.summary.blockers if b["table"] != work.table]
+    if not any(limit.age for limit in holding):
+        where = {"table": work.table, "region": None, "keys": None, "watermark": mark}
+        run.summary.blockers += [{**where, **one} for one in told]
+
+
+# -- finding and deciding
+
+
+def _find(run: Run, work: Work, held: ExitStack) -> None:
+    """Read, once, what may go and whatever stands in its way."""
+    report = work.report
+    if work.mark == 0:
+        report.notes.append("nothing may go: " + "; ".join(limit.what for limit in mark_of(work.limits)[1]))
+        return
+    source = _source(run, work, held)
+    report.read, report.regions = source.name, len(work.regions)
+    # No upper end: whatever lies under the empty qualifier decides what family tombstones hide, however young it is.
+    ranges = [WorkRange(r.name, r.keys, 0, FOREVER) for r in work.regions]
+    families = sorted(work.entry.families)
+    first = rules.first_timestamp(run.world_clock)
+    # Decided on what was read now: a cache would be read again where a block is lost, from a store that has moved on.
+    read = (
+        run.store.versions(work.table, ranges, families, source, traces=True)
+        .where(ancient.wanted(work.mark, first))
+        .localCheckpoint()
+    )
+    is_end = F.col("kind") == "end_of_range"
+    counted = read.agg(
+        F.sum("cells_read"), F.sum("bytes_read"), F.count_if(~is_end), F.count_distinct(F.when(is_end, F.col("region")))
+    ).first()
+    counts = report.counts
+    counts.cells_read, counts.bytes_read, counts.candidates, seen = (int(value or 0) for value in counted)
+    if seen != len(ranges):
+        msg = f"{len(ranges)} regions of {work.table} were to be read, {seen} were read to their end"
+        raise StoreError(msg)
+    work.examined = {
+        r.region: r.bytes
+        for r in read.where(is_end).groupBy("region").agg(F.sum("bytes_read").alias("bytes")).collect()
+    }
+    work.cells = read.where(~is_end)
+
+
+def _source(run: Run, work: Work, held: ExitStack) -> Source:
+    """The live table, or a snapshot made now: every run reads from 0."""
+    settings = run.config.table(work.table)
+    readable = "hbase.rootdir" in run.config.hbase.properties
+    size = sum(r.store_bytes for r in work.regions)
+    large = settings.read is Read.AUTO and readable and size >= settings.snapshot_from_bytes
+    if settings.read is Read.SNAPSHOT or large:
+        return held.enter_context(run.store.snapshot(work.table, run.request.run, sweep=False))
+    return LIVE
+
+
+def _plan(run: Run, work: Work) -> None:
+    """Decide every cell for the work's mark, count the plan, stop the regions that hold something unknown, keep to the budget."""
+    if work.cells is None:
+        return
+    plan = ancient.plan(work.cells, work.mark, rules.first_timestamp(run.world_clock)).localCheckpoint()
+    unknown = (
+        plan.where(F.col("action") == ancient.STOP)
+        .groupBy("region")
+        .agg(
+            F.count("*").alias("n"),
+            F.min_by(F.struct("why", F.hex("row").alias("row"), "timestamp"), "row").alias("one"),
+        )
+    )
+    for found in unknown.collect():
+        one = found.one
+        work.stop(
+            [found.region],
+            f"{found.n} cells that no rule decides, such as row {one.row} at timestamp {one.timestamp}: {one.why}; "
+            "nothing is removed from it",
+        )
+    work.plan = plan
+    _count_plan(work)
+    counts = work.report.counts
+    check_budget(work.table, counts.deleted, counts.cells_read, run.budget(work.table))
+
+
+def _going(work: Work) -> DataFrame:
+    """The planned cells that may still be removed."""
+    assert work.plan is not None
+    return work.plan.where((F.col("action") == ancient.REMOVE) & ~_in_regions(work.stopped))
+
+
+def _in_regions(regions: Iterable[str]) -> Column:
+    return F.col("region").isin(list(regions))
+
+
+def _count_plan(work: Work) -> None:
+    counts = work.report.counts
+    counts.skipped.clear()
+    assert work.plan is not None
+    kept = work.plan.where((F.col("action") == ancient.KEEP) & F.col("why").isNotNull())
+    for row in kept.groupBy("why").count().collect():
+        counts.skipped[row.why] += row["count"]
+    work.by_region = _by_region(work)
+    _report_regions(work)
+    _total(work)
+
+
+def _by_region(work: Work) -> list[dict[str, Any]]:
+    going = _going(work)
+    markers = {r.region: r["count"] for r in ancient.mutations(going).groupBy("region").count().collect()}
+    is_version = F.col("kind") != "shadow"
+    rows = going.groupBy("region").agg(
+        F.count_if(is_version).alias("versions"),
+        F.count_if(~is_version).alias("shadows"),
+        F.sum("bytes").alias("bytes"),
+    )
+    return [{**r.asDict(), "markers": markers.get(r.region, 0)} for r in rows.orderBy("region").collect()]
+
+
+def _report_regions(work: Work) -> None:
+    """Put the regions of which most goes into the summary, which is one cell of the state table."""
+    work.report.by_region = sorted(work.by_region, key=lambda r: -r["bytes"])[:MOST_REGIONS]
+
+
+def _total(work: Work) -> None:
+    """Sum the regions that are not stopped into the table's counts."""
+    total = Counter[str]()
+    for region in work.by_region:
+        if region["region"] not in work.stopped:
+            total.update({name: region[name] for name in ("versions", "shadows", "bytes", "markers")})
+    counts = work.report.counts
+    counts.deleted, counts.markers = (
+        total["versions"] + total["shadows"] - work.refused,
+        total["markers"] - work.refused,
+    )
+    counts.bytes_removed = total["bytes"]
+
+
+# -- acting
+
+
+def _act(run: Run, work: Work) -> None:
+    """Apply the mark, put aside what goes, delete it: tombstones of families after all that they hid."""
+    counts = work.report.counts
+    counts.deleted = counts.markers = counts.bytes_removed = 0
+    _check_same_table(run, work)
+    _apply_mark(run, work)
+    going = _going(work)
+    if going.isEmpty():
+        return
+    folder = put_aside(run, work.table, going)
+    work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
+    mutations = ancient.mutations(going)
+    for last in (False, True):
+        now = mutations.where((F.col("last") == last) & ~_in_regions(work.stopped)).drop("last")
+        if not now.isEmpty():
+            _book(work, run.store.write(now, work.table))
+    _total(work)
+
+
+def _check_same_table(run: Run, work: Work) -> None:
+    """Refuse a table that was dropped and made again since it was read: what replaced a version may not be in it."""
+    before = Incarnation(1, max(r.created for r in work.regions))
+    if before.advance(run.store.regions(work.table)).number != 1:
+        msg = f"all regions of {work.table} were replaced while the run went on; nothing is removed from it. Run again"
+        raise StoreError(msg)
+
+
+def _apply_mark(run: Run, work: Work) -> None:
+    """Publish the mark as intended, *then* read the holds, then apply: a hold written since either shows here or sees the intention.
+
+    A hold that shows here lowers the mark, and the plan is made again for it from what was read.
+    """
+    with run.state() as state:
+        intent = state.intend(work.table, work.mark, run.request.run)
+    try:
+        with run.state() as state:
+            holds = [h for h in state.holds(work.table) if h.counts(run.request.now)]
+            mark = min([work.mark, *(at_most(h.timestamp) for h in holds)])
+            if mark < work.mark:
+                intent = state.lower_intent(intent, mark, run.request.run)
+        if mark < work.mark:
+            _lower(run, work, mark, [h.id for h in holds if at_most(h.timestamp) == mark])
+        about = {"run": run.request.run, "held_by": (work.report.mark or {}).get("held_by", [])}
+        with run.state() as state:
+            applied = state.apply_mark(intent, about)
+    except BaseException:
+        _withdraw(run, intent)
+        raise
+    work.report.mark = {**(work.report.mark or {}), "applied": applied}
+
+
+def _withdraw(run: Run, intent: Intent) -> None:
+    """Intend no more than is applied, so that no hold is refused for a run that ended without applying."""
+    with suppress(LowtideError), run.state() as state:
+        applied = state.history(intent.table).applied
+        with suppress(FencedError):
+            state.lower_intent(intent, applied, run.request.run)
+
+
+def _lower(run: Run, work: Work, mark: int, holds: Sequence[str]) -> None:
+    work.report.notes.append(
+        f"hold {', '.join(holds)} came while the run went on; it works with the mark {mark}, not {work.mark}"
+    )
+    work.mark = mark
+    work.report.mark = {**(work.report.mark or {}), "mark": mark}
+    _plan(run, work)
+    work.report.counts.deleted = work.report.counts.markers = work.report.counts.bytes_removed = 0
+
+
+def _book(work: Work, written: Sequence[Written]) -> None:
+    """Count acknowledged mutations; a region with a failed one gets no more, and counts as not done."""
+    counts = work.report.counts
+    for w in written:
+        counts.bytes_written += w.bytes
+        counts.failed += w.failed
+        if w.refused:
+            counts.skipped["data came beside a lone shadow cell"] += w.refused
+            work.refused += w.refused
+        if w.failed:
+            work.stop([w.region], f"{w.failed} mutations failed: {w.failure}; what of it is gone the next run will see")
+
+
+# -- giving the space back
+
+
+def _compact(run: Run, work: Work) -> None:
+    """Ask HBase for the compactions that pay, within the configured share, bytes and regions at a time; a dry run names them."""
+    settings = run.config.table(work.table).compaction
+    sizes = {r.name: r.store_bytes for r in work.regions}
+    gains = [
+        Gain(r["region"], r["bytes"], work.examined.get(r["region"], 0), sizes.get(r["region"], 0))
+        for r in work.by_region
+        if r["region"] not in work.stopped
+    ]
+    chosen = worth_compacting(gains, settings.share, settings.bytes)
+    told = {
+        g.region: {"share": round(g.share, 4), "reclaimable": g.reclaimed, "rewritten_per_byte": g.ratio} for g in gains
+    }
+    work.by_region = [{**r, **told.get(r["region"], {})} for r in work.by_region]
+    _report_regions(work)
+    names = [g.region for g in chosen]
+    would = f"{len(names)} of {len(gains)} regions give back {settings.share:.0%} or more of their bytes"
+    if not work.execute or not names:
+        work.report.notes.append(f"{would}; " + ("nothing is compacted in a dry run" if names else "none is compacted"))
+        return
+    before = after = 0
+    for start in range(0, len(names), settings.regions):
+        batch = names[start : start + settings.regions]
+        done = run.store.compact_regions(work.table, batch, None, COMPACTION_TIMEOUT_SECONDS)
+        for entry in work.by_region:
+            if entry["region"] in done:
+                entry["bytes_before"], entry["bytes_after"] = done[entry["region"]]
+        before += sum(b for b, _ in done.values())
+        after += sum(a for _, a in done.values())
+    ratio = (
+        f"{after / (before - after):.2f} bytes rewritten for each byte given back"
+        if before > after
+        else "too small to measure"
+    )
+    work.report.notes.append(f"{would} and were compacted: {before:,} bytes on disk before, {after:,} after, {ratio}")
+
+
+def _clear_holds(run: Run) -> None:
+    """Remove holds that expired."""
+    with run.state() as state:
+        for hold in state.holds():
+            if not hold.counts(run.request.now):
+                state.drop_hold(hold)

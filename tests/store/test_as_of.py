@@ -1,0 +1,180 @@
+"""Reading a table as of a snapshot: what Omid's client shows, refused where history is gone, and holds for the time of a read."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Outcome
+from pyspark.sql import DataFrame, SparkSession
+from scene import Scene
+
+from lowtide.ancient import at_most
+from lowtide.config import Config, load
+from lowtide.history import take
+from lowtide.stack import Stack
+from lowtide.state import StateStore
+from lowtide.workload import CRASH_POINTS, OmidClient, Shape, run
+
+pytestmark = pytest.mark.usefixtures("swept")
+Job = Callable[..., Outcome]
+Read = Callable[..., DataFrame]
+
+
+@pytest.fixture
+def config(configure: Callable[..., Path]) -> Config:
+    """A configuration that keeps no history by age."""
+    return load(configure(defaults={"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}))
+
+
+@pytest.fixture
+def as_of(spark: SparkSession, config: Config) -> Read:
+    """A table as of a snapshot, through the data source."""
+
+    def read(table: str, snapshot: object, **options: str) -> DataFrame:
+        reader = spark.read.format("lowtide").options(**config.hbase.client_properties()).options(**options)
+        return reader.option("table", table).option("asOf", str(snapshot)).load()
+
+    return read
+
+
+@pytest.fixture
+def collected(job: Job, omid: OmidClient, configure: Callable[..., Path]) -> Callable[[str], int]:
+    """Clean a table and remove its history; the mark."""
+
+    def start(table: str) -> int:
+        omid.advance_watermark()
+        assert job("orphan_cleanup", "--table", table, "--full", "--execute").code == 0
+        assert job("watermark_collection", "--execute").code == 0
+        path = configure(defaults={"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}})
+        outcome = job("history_gc", "--table", table, "--execute", config=path)
+        assert outcome.code == 0, outcome.problems
+        return int(outcome.table(table)["mark"]["applied"])
+
+    return start
+
+
+def cells(frame: DataFrame) -> dict[tuple[bytes, bytes, bytes], bytes]:
+    """As the Omid client gives them."""
+    return {(bytes(r.row), bytes(r.family), bytes(r.qualifier)): bytes(r.value) for r in frame.collect()}
+
+
+def test_shows_what_omids_client_shows(
+    as_of: Read, stack: Stack, omid: OmidClient, tmp_path: Path, collected: Callable[[str], int]
+) -> None:
+    """At every snapshot, before anything was cleaned (commit entries without shadow cells, orphans, deletes of all kinds) and after
+    history was removed: the same cells, and nothing is written. Before the mark: refused, by name.
+    """
+    # A torn transaction (crash point 10) shows in part, and in which part depends on what the client happens to read together.
+    points = tuple(point for point in CRASH_POINTS if point != 10)
+    shape = Shape(tables=("orders",), rows=15, conflict_free=0.2, family_deletes=0.06, crash_points=points)
+    try:
+        result = run(
+            stack, seed=3, transactions=400, out=tmp_path / "history", shape=shape, omid=omid, kills=1, halts=1
+        )
+        stamps = result.model.read_timestamps(200, upto=omid.watermark() - 1)
+        before = omid.raw("orders")
+        for snapshot in [*stamps[:: len(stamps) // 15], omid.watermark()]:
+            assert cells(as_of("orders", snapshot)) == omid.read("orders", snapshot), snapshot
+        assert cells(as_of("orders", "latest")) == omid.read("orders", omid.watermark())
+        assert omid.raw("orders") == before
+        mark = collected("orders")
+        for snapshot in (mark, omid.watermark()):
+            assert cells(as_of("orders", snapshot)) == omid.read("orders", snapshot)
+        early = stamps[len(stamps) // 2]
+        with pytest.raises(
+            Exception, match=f"snapshot {early} of orders lies {mark - early} before .* mark {mark}.*history_max_age"
+        ):
+            as_of("orders", early).collect()
+    finally:
+        omid.drop("orders")
+
+
+def _two_regions(scene: Scene) -> tuple[str, int]:
+    """A table of two regions, and a snapshot at which both rows show what is replaced after it."""
+    table = scene.table(splits=(b"m",))
+    for row in (b"a", b"z"):
+        scene.committed(table, row=row, value=b"then")
+    snapshot = scene.omid.begin()
+    for row in (b"a", b"z"):
+        scene.committed(table, row=row, value=b"now")
+    scene.omid.advance_watermark()
+    return table, snapshot
+
+
+def test_a_read_that_is_overtaken_fails(as_of: Read, scene: Scene, collected: Callable[[str], int]) -> None:
+    """A scan opened before a run of history GC and finished after it ends in an error, never in fewer rows."""
+    table, snapshot = _two_regions(scene)
+    rows = as_of(table, snapshot).toLocalIterator()
+    assert bytes(next(rows).value) == b"then"
+    collected(table)
+    with pytest.raises(Exception, match="overtaken this read"):
+        list(rows)
+
+
+def test_a_read_with_a_hold_is_not_overtaken(
+    as_of: Read, scene: Scene, collected: Callable[[str], int], state: StateStore
+) -> None:
+    """With hold = true the run keeps to the read's snapshot; when the read is no longer referenced the hold is let go."""
+    table, snapshot = _two_regions(scene)
+    frame = as_of(table, snapshot, hold="true", holdOwner="the test")
+    rows = frame.toLocalIterator()
+    assert bytes(next(rows).value) == b"then"
+    [held] = state.holds(table)
+    assert (held.timestamp, held.owner) == (snapshot, "the test")
+    assert collected(table) == at_most(snapshot)
+    assert [bytes(r.value) for r in rows] == [b"then"]
+    del rows, frame
+    _until(lambda: not state.holds(table))
+    assert collected(table) > snapshot
+    with pytest.raises(Exception, match="was removed"):
+        as_of(table, snapshot, hold="true").collect()
+    assert state.holds(table) == []
+
+
+def _until(done: Callable[[], bool]) -> None:
+    session: Any = SparkSession.getActiveSession()
+    deadline = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < deadline, "the hold was never let go"
+        gc.collect()
+        session._jvm.java.lang.System.gc()
+        time.sleep(0.3)
+
+
+def test_a_hold_of_python_keeps_what_the_connector_reads(
+    as_of: Read, scene: Scene, collected: Callable[[str], int], config: Config
+) -> None:
+    """Holds are one thing, whoever takes them: one taken beforehand keeps the snapshot readable."""
+    table, snapshot = _two_regions(scene)
+    take(config, table, snapshot, owner="test", reason="later", lasting=timedelta(hours=1))
+    assert collected(table) == at_most(snapshot)
+    assert {v for v in cells(as_of(table, snapshot)).values()} == {b"then"}
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "options", "text"),
+    [
+        (10**15, {}, "later than the low watermark"),
+        ("yesterday", {}, "neither a timestamp of the oracle nor an ISO 8601 time"),
+        ("2026-01-31T00:00:00", {}, "neither a timestamp of the oracle nor an ISO 8601 time"),
+        ("1970-01-02T00:00:00Z", {}, "before the first time sample"),
+        (1000, {"view": "cells"}, "asOf and hold go with the view as_of"),
+        (1000, {"read": "snapshot"}, "read = snapshot does not go with view = as_of"),
+        (1000, {"traces": "true"}, "traces = true does not go with"),
+        (1000, {"hold": "perhaps"}, "neither true nor false"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    as_of: Read, scene: Scene, omid: OmidClient, snapshot: object, options: dict[str, str], text: str
+) -> None:
+    """Times to come, times without zone or before any sample, and options that do not go together are refused by name."""
+    table = scene.table()
+    omid.advance_watermark()
+    with pytest.raises(Exception, match=text):
+        as_of(table, snapshot, **options).collect()

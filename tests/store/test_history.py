@@ -1,0 +1,622 @@
+"""History GC on the real store: what it removes, what it leaves, holds, restores, and every interruption."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Outcome
+from lowtide_spark import history as job_module
+from lowtide_spark.store import Store
+from scene import Scene
+from typer.testing import CliRunner
+
+from lowtide.ancient import Hold, at_most
+from lowtide.cli import app
+from lowtide.config import Config, load
+from lowtide.errors import HistoryError, TableError, UsageError
+from lowtide.formats import shadow_qualifier
+from lowtide.history import RENEWED_FOR, hold, release, renew, take
+from lowtide.stack import Stack
+from lowtide.state import StateStore
+from lowtide.workload import OmidClient, Result, Shape, run
+from tests.spark.histories import leaving, random_history
+from tests.spark.omid_reader import EndlessError, Key, is_shadow, read
+
+pytestmark = pytest.mark.usefixtures("swept")
+Job = Callable[..., Outcome]
+
+#: History may go as soon as it is history: the mark is then the low watermark of the last sample, or a hold.
+YOUNG = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
+Cells = dict[tuple[bytes, bytes, bytes, int], bytes]
+
+
+@pytest.fixture
+def eager(configure: Callable[..., Path]) -> Path:
+    """A configuration that keeps no history by age, in a file of its own."""
+    path = configure(defaults=YOUNG)
+    return path.rename(path.with_name("eager.yaml"))
+
+
+@pytest.fixture
+def config(eager: Path) -> Config:
+    """The same, loaded."""
+    return load(eager)
+
+
+@pytest.fixture
+def gc(job: Job, eager: Path) -> Callable[..., Outcome]:
+    """Run history_gc for a table, acting unless told otherwise."""
+
+    def start(*tables: str, execute: bool = True, extra: tuple[str, ...] = (), config: Path = eager) -> Outcome:
+        named = [part for table in tables for part in ("--table", table)]
+        return job("history_gc", *named, *(["--execute"] if execute else []), *extra, config=config)
+
+    return start
+
+
+@pytest.fixture(autouse=True)
+def no_holds(state: StateStore) -> Iterator[None]:
+    """A test leaves no holds behind."""
+    yield
+    for held in state.holds():
+        state.drop_hold(held)
+
+
+def cleaned(job: Job, omid: OmidClient, *tables: str) -> int:
+    """Everything so far is history: cleaned, below the low watermark, and the time is known to be past it."""
+    watermark = omid.advance_watermark()
+    for table in tables or [None]:
+        named = ["--table", table] if table else []
+        outcome = job("orphan_cleanup", *named, "--full", "--execute")
+        assert outcome.code == 0, outcome.problems
+    assert job("watermark_collection", "--execute").code == 0
+    return watermark
+
+
+def shown(omid: OmidClient, table: str) -> Cells:
+    """What HBase shows of a table: puts, without those that delete markers hide."""
+    found: Cells = {}
+    one: set[tuple[bytes, bytes, bytes, int]] = set()
+    up_to: dict[tuple[bytes, bytes, bytes], int] = {}
+    for cell in omid.raw(table):
+        if cell.kind == "delete":
+            one.add(cell.key)
+        elif cell.kind == "delete_column":
+            up_to[cell.key[:3]] = max(cell.timestamp, up_to.get(cell.key[:3], -1))
+        elif cell.kind == "put":
+            found[cell.key] = cell.value
+        else:
+            raise AssertionError(cell)
+    return {k: v for k, v in found.items() if k not in one and k[3] > up_to.get(k[:3], -1)}
+
+
+def rows(cells: Cells) -> dict[bytes, dict[Key, bytes]]:
+    """By row, as the model of the reader takes them."""
+    found: dict[bytes, dict[Key, bytes]] = {}
+    for (row, *key), value in cells.items():
+        found.setdefault(row, {})[Key(*key)] = value
+    return found
+
+
+def expected(cells: Cells, mark: int) -> set[tuple[bytes, bytes, bytes, int]]:
+    """The keys that must go, by the model."""
+    return {(row, *key) for row, of_row in rows(cells).items() for key in leaving(of_row, mark, 50)}
+
+
+# -- exactness, on real workloads and on random cells
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_every_snapshot_from_the_mark_on_reads_as_before(
+    job: Job, gc: Callable[..., Outcome], stack: Stack, omid: OmidClient, config: Config, tmp_path: Path, seed: int
+) -> None:
+    """After a workload of crashing and conflict-free clients exactly what the model names goes, a dry run counts the same, a second run
+    writes nothing, and every snapshot from the mark on reads so through the real client; restores bring all of it back.
+    """
+    shape = Shape(tables=("orders",), rows=12, conflict_free=0.2, deletes=0.15, family_deletes=0.06, row_deletes=0.05)
+    tables = list(shape.tables)
+    try:
+        result: Result = run(
+            stack,
+            seed=seed,
+            transactions=400,
+            out=tmp_path / "history",
+            shape=shape,
+            omid=omid,
+            slices=2,
+            kills=1,
+            halts=1,
+        )
+        cleaned(job, omid)
+        middle = result.boundaries[0]
+        held = [take(config, t, middle, owner="test", reason="the middle", lasting=timedelta(hours=1)) for t in tables]
+        first = _collect(gc, omid, result, tables, at_most(middle))
+        for one in held:
+            release(config, one.table, one.id)
+        second = _collect(gc, omid, result, tables, None)
+        totals = second["outcome"].totals
+        assert totals["markers"] < totals["deleted"]
+
+        # The first run's cells alone would be seen again where the second removed what hid them: refused, by name.
+        refused = job("sideline_restore", "--restore", first["outcome"].summary["run"])
+        assert refused.code == 1
+        assert "restore the runs after this one first" in refused.problems
+        for one in (second, first):
+            restored = job("sideline_restore", "--restore", one["outcome"].summary["run"], "--execute")
+            assert restored.code == 0, restored.problems
+            assert {t: shown(omid, t) for t in tables} == one["before"]
+        _check(omid, result, tables, result.model.read_timestamps(20, seed))
+        again = job("sideline_restore", "--restore", first["outcome"].summary["run"], "--execute")
+        assert (again.code, again.totals["restored"]) == (1, 0)
+        assert "restored before" in again.problems
+    finally:
+        for table in tables:
+            omid.drop(table)
+
+
+def _collect(
+    gc: Callable[..., Outcome], omid: OmidClient, result: Result, tables: list[str], mark: int | None
+) -> dict[str, Any]:
+    before = {t: shown(omid, t) for t in tables}
+    raw = {t: omid.raw(t) for t in tables}
+    dry = gc(*tables, execute=False)
+    assert dry.code == 0, dry.problems
+    assert {t: omid.raw(t) for t in tables} == raw
+    outcome = gc(*tables)
+    assert outcome.code == 0, outcome.problems
+    names = ("deleted", "markers", "bytes_removed", "candidates", "skipped")
+    assert [dry.totals[n] for n in names] == [outcome.totals[n] for n in names]
+    assert outcome.totals["deleted"] > 100
+    marks = {t: outcome.table(t)["mark"]["applied"] for t in tables}
+    assert mark is None or set(marks.values()) == {mark}
+    for table in tables:
+        assert set(before[table]) - set(shown(omid, table)) == expected(before[table], marks[table])
+        assert sum(r["versions"] for r in outcome.table(table)["by_region"]) > 0
+    later = [t for t in result.model.read_timestamps(400) if t >= max(marks.values())]
+    _check(omid, result, tables, [*marks.values(), *later[:: max(1, len(later) // 25)], omid.begin()])
+    raw = {t: omid.raw(t) for t in tables}
+    again = gc(*tables)
+    assert (again.code, again.totals["deleted"], again.totals["bytes_written"]) == (0, 0, 0)
+    assert {t: omid.raw(t) for t in tables} == raw
+    return {"outcome": outcome, "before": before}
+
+
+def _check(omid: OmidClient, result: Result, tables: list[str], timestamps: list[int]) -> None:
+    for timestamp in timestamps:
+        for table in tables:
+            assert omid.read(table, timestamp) == result.model.snapshot(table, timestamp), (table, timestamp)
+
+
+def test_twenty_random_histories_on_the_real_store(
+    job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, config: Config
+) -> None:
+    """Histories such as the rules are tried on, orphans and lone shadow cells among them: exactly what the model names goes, and
+    the real client, minor and major compactions of HBase between, shows what the model of the reader shows.
+    """
+    number, beats = 20, 40
+    mark = at_most(50 * number * 24 + 49)
+    while omid.begin() <= 50 * number * (beats + 60):
+        pass
+    table = scene.table(("f", "g"), splits=(b"row10",))
+    # Cleaned while it is empty: what lies there afterwards is as clients left it, and no orphan cleanup has touched it.
+    cleaned(job, omid, table)
+    put = _random_rows(number, beats, mark)
+    for row, cells in put.items():
+        for key, value in cells.items():
+            omid.put(table, row, *key[:2], key.timestamp, value)
+    take(config, table, mark, owner="test", reason="the mark", lasting=timedelta(hours=1))
+    before = shown(omid, table)
+    outcome = gc(table)
+    assert (outcome.code, outcome.table(table)["mark"]["applied"]) == (0, mark), outcome.problems
+    assert set(before) - set(shown(omid, table)) == expected(before, mark)
+    commits = sorted(
+        {int.from_bytes(v, "big") + 1 for cells in put.values() for k, v in cells.items() if is_shadow(k.qualifier)}
+    )
+    snapshots = [mark, *[c for c in commits if c > mark][::3], omid.begin()]
+    # Other tests' transactions began at the same numbers; what the commit table says of them the client believes.
+    entries = {e.start: None if e.invalid else e.commit for e in omid.commit_table().values()}
+    for compaction in (None, False, True):
+        if compaction is not None:
+            omid.flush(table)
+            omid.compact(table, major=compaction)
+        for snapshot in snapshots if compaction is None else snapshots[::8]:
+            seen = {
+                (row, *place): v for row, cells in put.items() for place, v in read(cells, snapshot, entries).items()
+            }
+            assert omid.read(table, snapshot) == seen, snapshot
+    assert set(before) - set(shown(omid, table)) == expected(before, mark)
+
+
+def _random_rows(number: int, beats: int, mark: int) -> dict[bytes, dict[Key, bytes]]:
+    """Rows of random histories that the real client can read from the mark on: where it would search for ever, it is no witness."""
+    source = random.Random(11)
+    found: dict[bytes, dict[Key, bytes]] = {}
+    while len(found) < number:
+        place = len(found)
+        shift = source.randrange(0, 12)
+        cells = random_history(source, lambda beat, p=place, s=shift: 50 * (number * (beat + s) + p), beats).cells
+        stamps = {int.from_bytes(v, "big") + 1 for k, v in cells.items() if is_shadow(k.qualifier)}
+        try:
+            for snapshot in {mark, 10**9, *(s for s in stamps if s > mark)}:
+                read(cells, snapshot)
+        except EndlessError:
+            continue
+        found[b"row%02d" % place] = {k: v for k, v in cells.items() if k.timestamp >= 50}
+    return found
+
+
+# -- the mark
+
+
+def _versions(scene: Scene, table: str, count: int = 3, row: bytes = b"r") -> list[tuple[int, int]]:
+    return [scene.committed(table, row=row, value=b"v%d" % n) for n in range(count)]
+
+
+def test_the_mark_never_goes_back(
+    job: Job,
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    configure: Callable[..., Path],
+) -> None:
+    """Nor when the age is raised, nor in a backfill of a day before it, nor for a table that is dropped and made again."""
+    table = scene.table()
+    _versions(scene, table)
+    first = cleaned(job, omid, table)
+    between = datetime.now(UTC)
+    _versions(scene, table, row=b"s")
+    cleaned(job, omid, table)
+    applied = gc(table).table(table)["mark"]["applied"]
+    assert state.history(table).applied == applied > first
+    behind = gc(table, extra=("--to", between.isoformat()))
+    assert behind.table(table)["mark"]["mark"] == at_most(first) > 0
+    assert (behind.code, behind.totals["deleted"], state.history(table).applied) == (0, 0, applied)
+    raised = gc(table, config=configure(defaults={**YOUNG, "history_max_age": "1000d"}))
+    assert (raised.code, raised.totals["deleted"], state.history(table).applied) == (0, 0, applied)
+    assert "applied before and stays" in str(raised.table(table)["notes"])
+    past = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    assert gc(table, extra=("--to", past)).code == 0
+    assert gc(table, config=configure(defaults={**YOUNG, "history_max_age": "forever"})).code == 0
+    omid.drop(table)
+    omid.create(table, ("a",))
+    fresh = gc(table)
+    assert (fresh.code, fresh.totals["deleted"], state.history(table).applied) == (0, 0, applied)
+    assert "never cleaned" in str(fresh.summary["blockers"])
+    _versions(scene, table)
+    cleaned(job, omid, table)
+    assert gc(table).table(table)["mark"]["applied"] > applied
+
+
+def test_what_is_not_cleaned_holds_the_mark(
+    job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient
+) -> None:
+    """A region of any transactional table that was never cleaned keeps the mark of every table at nothing, and is named."""
+    table = scene.table()
+    _versions(scene, table)
+    cleaned(job, omid, table)
+    other = scene.table()
+    scene.committed(other)
+    outcome = gc(table)
+    assert (outcome.code, outcome.totals["deleted"]) == (0, 0)
+    assert any(other in b["reason"] and "never cleaned" in b["reason"] for b in outcome.summary["blockers"])
+
+
+def test_what_is_undecided_and_what_is_unknown_stays(
+    job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient
+) -> None:
+    """An orphan that landed late stays, also between versions that go; a region with an unknown form is not touched, the others are."""
+    table = scene.table(splits=(b"m",))
+    zombie = omid.begin()
+    old = _versions(scene, table, row=b"a")
+    beyond = _versions(scene, table, row=b"z")
+    cleaned(job, omid, table)
+    between = old[1][0] + 1
+    scene.cell(table, zombie, row=b"a")
+    scene.cell(table, between, row=b"a", qualifier=b"other")
+    omid.put(table, b"z", b"a", shadow_qualifier(b"odd"), beyond[0][0], b"three")
+    outcome = gc(table)
+    assert outcome.code == 1
+    assert "shadow cell of 5 bytes" in outcome.problems
+    kept = {k[3] for k in shown(omid, table) if k[0] == b"a" and k[2] == b"q"}
+    # Of the transaction with an undecided cell nothing goes.
+    assert kept == {zombie, old[1][0], old[2][0]}
+    assert {k[3] for k in shown(omid, table) if k[0] == b"z" and k[2] == b"q"} == {s for s, _ in beyond}
+    assert outcome.totals["skipped"]["undecided"] == 2
+
+
+def test_a_plan_out_of_proportion_moves_no_mark(
+    job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, state: StateStore
+) -> None:
+    """Over budget nothing is deleted and nothing refused to readers: the mark stays where it was."""
+    table = scene.table()
+    _versions(scene, table, 10)
+    cleaned(job, omid, table)
+    before = omid.raw(table)
+    outcome = gc(table, extra=("--budget-rows", "5"))
+    assert outcome.code == 1
+    assert "budget" in outcome.problems
+    assert omid.raw(table) == before
+    assert (state.history(table).applied, state.history(table).intended) == (0, 0)
+
+
+def test_only_compactions_that_pay_are_asked_for(
+    job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient
+) -> None:
+    """With --compact the region whose history went is compacted, so that its cells are gone for good; one that loses little is not."""
+    table = scene.table(splits=(b"m",))
+    _versions(scene, table, 10, row=b"a")
+    for n in range(10):
+        scene.committed(table, row=b"z%d" % n)
+    _versions(scene, table, 2, row=b"z")
+    omid.flush(table)
+    cleaned(job, omid, table)
+    dry = gc(table, execute=False, extra=("--compact",))
+    assert dry.code == 0, dry.problems
+    assert "1 of 2 regions" in str(dry.table(table)["notes"])
+    outcome = gc(table, extra=("--compact",))
+    assert outcome.code == 0, outcome.problems
+    done = {r["versions"]: r for r in outcome.table(table)["by_region"]}
+    assert "bytes_after" in done[9]
+    assert done[9]["share"] > 0.8
+    assert "bytes_after" not in done[1]
+    kinds = {(c.row, c.kind) for c in omid.raw(table)}
+    assert (b"a", "delete_column") not in kinds
+    assert (b"z", "delete") in kinds
+    assert len([c for c in omid.raw(table) if c.row == b"a"]) == 2
+
+
+# -- holds
+
+
+def test_a_hold_that_comes_first_is_honoured(
+    job: Job,
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    config: Config,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hold written after the run has planned, but before the run has published its mark, lowers the mark and keeps its history."""
+    table = scene.table()
+    versions = _versions(scene, table, 6)
+    cleaned(job, omid, table)
+    snapshot = versions[2][1] + 1
+    before, intend = omid.read(table, snapshot), StateStore.intend
+
+    def held_meanwhile(*arguments: Any) -> Any:
+        take(config, table, snapshot, owner="test", reason="in between", lasting=timedelta(hours=1))
+        return intend(*arguments)
+
+    monkeypatch.setattr(StateStore, "intend", held_meanwhile)
+    outcome = gc(table)
+    monkeypatch.undo()
+    assert outcome.code == 0, outcome.problems
+    assert outcome.table(table)["mark"]["applied"] == at_most(snapshot)
+    assert "came while the run went on" in str(outcome.table(table)["notes"])
+    assert omid.read(table, snapshot) == before
+    # The first version was replaced before the mark; the second only when the third, which the snapshot shows, was committed.
+    assert outcome.totals["deleted"] == 1
+
+
+def test_a_hold_that_comes_second_is_refused(
+    job: Job,
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    config: Config,
+    state: StateStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hold written after the run has read the holds finds the published mark, is refused, and leaves nothing behind."""
+    table = scene.table()
+    versions = _versions(scene, table, 4)
+    cleaned(job, omid, table)
+    refused: list[str] = []
+    apply_mark = StateStore.apply_mark
+
+    def held_too_late(*arguments: Any) -> Any:
+        for snapshot in (versions[1][1] + 1, 50):
+            with pytest.raises(HistoryError) as error:
+                take(config, table, snapshot, owner="test", reason="too late", lasting=timedelta(hours=1))
+            refused.append(str(error.value))
+        return apply_mark(*arguments)
+
+    monkeypatch.setattr(StateStore, "apply_mark", held_too_late)
+    outcome = gc(table)
+    monkeypatch.undo()
+    assert (outcome.code, len(refused), state.holds(table)) == (0, 2, [])
+    assert all("about to remove" in text and table in text for text in refused)
+    mark = state.history(table).applied
+    with pytest.raises(HistoryError, match=f"before its ancient history mark {mark}.*raise history_max_age"):
+        take(config, table, versions[1][1], owner="test", reason="much too late", lasting=timedelta(hours=1))
+    assert take(config, table, mark, owner="test", reason="just right", lasting=timedelta(hours=1))
+
+
+def test_a_run_that_was_overtaken_applies_nothing(
+    job: Job,
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """When another run claims the mark in between, the first one says so and deletes nothing."""
+    table = scene.table()
+    _versions(scene, table)
+    cleaned(job, omid, table)
+    before, holds = omid.raw(table), StateStore.holds
+
+    def overtaken(self: StateStore, *arguments: Any) -> Any:
+        StateStore.intend(self, table, 99, "another")
+        return holds(self, *arguments)
+
+    once = iter([False, True])
+    monkeypatch.setattr(
+        StateStore, "holds", lambda self, *a: overtaken(self, *a) if next(once, False) else holds(self, *a)
+    )
+    outcome = gc(table)
+    assert outcome.code == 1
+    assert "another run of history_gc has taken over" in outcome.problems
+    assert (omid.raw(table), state.history(table).applied) == (before, 0)
+
+
+def test_the_life_of_a_hold(scene: Scene, omid: OmidClient, config: Config, state: StateStore) -> None:
+    """It is renewed up to its hard maximum, ends with its block or its reader, and needs an owner, a reason and a table."""
+    table = scene.table()
+    state.create()
+    with hold(config, table, reason="a block") as held:
+        assert state.holds(table) == [held]
+        assert held.timestamp == omid.watermark()
+        assert held.expires - held.taken == RENEWED_FOR
+    assert state.holds(table) == []
+    long = take(config, table, 1000, owner="me", reason="long", lasting=timedelta(minutes=1))
+    longer = renew(config, long, timedelta(days=700))
+    assert longer.expires == long.taken + timedelta(days=7)
+    with pytest.raises(HistoryError, match="no longer there"):
+        renew(config, long, timedelta(minutes=5))  # the record is the longer one by now
+    assert release(config, table, long.id) == longer
+    with pytest.raises(HistoryError, match="no hold"):
+        release(config, table, long.id)
+    with pytest.raises(UsageError, match="owner"):
+        take(config, table, 1000, owner="", reason="x", lasting=timedelta(minutes=1))
+    with pytest.raises(UsageError, match="hold_max_age"):
+        take(config, table, 1000, owner="me", reason="x", lasting=timedelta(days=8))
+    with pytest.raises(TableError, match="nosuch"):
+        take(config, "nosuch", 1000, owner="me", reason="x", lasting=timedelta(minutes=1))
+    assert state.holds() == []
+
+
+def test_holds_on_the_command_line(scene: Scene, omid: OmidClient, eager: Path, state: StateStore) -> None:
+    """`hold add` tells the id, `hold list` shows who and why, `hold release` lets go; a bad time is refused by name."""
+    table = scene.table()
+    omid.advance_watermark()
+    invoke = CliRunner().invoke
+    file = ["--config", str(eager)]
+    added = invoke(
+        app, ["hold", "add", table, "--reason", "audit", "--owner", "ann", "--at", "1000", "--for", "2h", *file]
+    )
+    assert added.exit_code == 0, added.output
+    [held] = state.holds(table)
+    assert (held.owner, held.reason, held.timestamp) == ("ann", "audit", 1000)
+    assert held.id in added.output
+    listed = invoke(app, ["hold", "list", *file], env={"COLUMNS": "200"}).output
+    assert all(word in listed for word in (table, "ann", "audit", "1000"))
+    assert invoke(app, ["hold", "release", table, held.id, *file]).exit_code == 0
+    assert state.holds(table) == []
+    with pytest.raises(UsageError, match="no time zone"):
+        invoke(
+            app, ["hold", "add", table, "--reason", "x", "--at", "2026-01-01T00:00:00", *file], catch_exceptions=False
+        )
+
+
+def test_a_dead_reader_holds_nothing_after_its_expiry(
+    job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, state: StateStore
+) -> None:
+    """An expired hold keeps nothing back, and the run that finds it clears it away."""
+    table = scene.table()
+    _versions(scene, table)
+    cleaned(job, omid, table)
+    now = datetime.now(UTC)
+    dead = Hold("dead", table, 100, "gone", "crashed", now - timedelta(hours=2), now - timedelta(hours=1))
+    state.add_hold(dead)
+    outcome = gc(table)
+    assert (outcome.code, outcome.totals["deleted"], state.holds(table)) == (0, 2, [])
+
+
+# -- interruptions
+
+
+class Killed(BaseException):
+    """Ends a run where it stands: no handler of errors catches it."""
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_at_every_effect_and_run_again(
+    gc: Callable[..., Outcome], job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Cut before or after each effect of an undisturbed run, the next run ends in the same cells, and readers never see a difference."""
+    seen, kill_at = 0, 0
+
+    def counted(effect: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            nonlocal seen
+            seen += 1
+            cut = seen == kill_at
+            if cut and moment == "before":
+                raise Killed
+            result = effect(*arguments, **named)
+            if cut:
+                raise Killed
+            return result
+
+        return call
+
+    effects = [(Store, "write"), (job_module, "put_aside"), (StateStore, "intend"), (StateStore, "apply_mark")]
+    wrapped = [(owner, name, counted(getattr(owner, name))) for owner, name in effects]
+
+    def story() -> tuple[str, int, dict[Any, bytes]]:
+        table = scene.table(splits=(b"m",))
+        for row in (b"a", b"z"):
+            _versions(scene, table, row=row)
+            scene.committed(table, row=row, qualifier=b"", value=b"")  # a family tombstone, in a write of its own
+            scene.committed(table, row=row, qualifier=b"again")
+        cleaned(job, omid, table)
+        return table, omid.begin(), omid.read(table, omid.begin())
+
+    with monkeypatch.context() as patched:
+        for owner, name, effect in wrapped:
+            patched.setattr(owner, name, effect)
+        table, _, _ = story()
+        seen = 0
+        assert gc(table).code == 0
+        count, left = seen, sorted((k[0], k[2]) for k in shown(omid, table))
+        assert count == 5, "intend, apply, put aside, the versions, the family tombstones"
+        omid.drop(table)  # what is not cleaned up to the end holds the mark of all
+        for number in range(1, count + 1):
+            kill_at = 0
+            table, snapshot, visible = story()
+            seen, kill_at = 0, number
+            with pytest.raises(Killed):
+                gc(table, extra=("--run-id", f"cut-{moment}-{number}"))
+            kill_at = 0
+            assert omid.read(table, snapshot) == visible, number
+            again = gc(table, extra=("--run-id", f"cut-{moment}-{number}"))
+            assert again.code == 0, (number, again.problems)
+            assert sorted((k[0], k[2]) for k in shown(omid, table)) == left, number
+            assert omid.read(table, snapshot) == visible, number
+            omid.drop(table)
+
+
+def test_failed_deletes_leave_family_tombstones_alone(
+    gc: Callable[..., Outcome], job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a version under a family tombstone could not be deleted, the family tombstone stays, and the run is red."""
+    table = scene.table(splits=(b"m",))
+    for row in (b"a", b"z"):
+        scene.committed(table, row=row)
+        scene.committed(table, row=row, qualifier=b"", value=b"")
+    cleaned(job, omid, table)
+    write = Store.write
+
+    def half(self: Store, mutations: Any, name: str) -> Any:
+        written = write(self, mutations.where("row != X'61'"), name)
+        failed = mutations.where("row = X'61'").select("region", "op").collect()
+        lost = [type(written[0])(r.region, r.op, 0, 0, 1, 0, "refused by the test") for r in failed]
+        return [*written, *lost]
+
+    monkeypatch.setattr(Store, "write", half)
+    outcome = gc(table)
+    monkeypatch.undo()
+    assert outcome.code == 1
+    assert "refused by the test" in outcome.problems
+    assert {k[0] for k in shown(omid, table)} == {b"a"}
+    assert outcome.totals["deleted"] == 2
+    assert omid.read(table, omid.begin()) == {}
+    assert gc(table).code == 0
+    assert shown(omid, table) == {}

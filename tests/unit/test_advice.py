@@ -1,0 +1,56 @@
+"""The age that suits the reads."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowtide.advice import BUCKETS, advise, bucket, bytes_a_day, upper
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+@given(st.timedeltas(timedelta(0), timedelta(days=3000)))
+def test_a_bucket_holds_ages_below_its_end(age: timedelta) -> None:
+    """And not below the end of the one before."""
+    number = bucket(age)
+    assert age < upper(number) or number == BUCKETS - 1
+    assert number == 0 or age >= upper(number - 1)
+
+
+def test_the_shortest_age_that_serves_the_reads() -> None:
+    """A few reads far back do not decide unless asked for; the lines say what each age refuses and keeps."""
+    reads = {bucket(10 * HOUR): 9_995, bucket(6 * DAY): 5}
+    best, lines = advise(reads, 1000.0, HOUR, 7 * DAY)
+    assert best is not None
+    assert best.age == upper(bucket(10 * HOUR))
+    assert best.refused == 0.0005
+    assert best.bytes < 0
+    assert [line.refused for line in lines] == [0.0005, 0.0]
+    longest, _ = advise(reads, 1000.0, HOUR, 7 * DAY, served=1.0)
+    assert longest is not None
+    assert longest.refused == 0
+    assert longest.age >= 6 * DAY
+
+
+def test_never_below_the_least_age_and_nothing_without_reads() -> None:
+    """Reads of a minute ago advise no less than min_history_age; no reads advise nothing."""
+    best, _ = advise({0: 5}, 0.0, HOUR, None)
+    assert best is not None
+    assert best.age == HOUR
+    assert advise({}, 10.0, HOUR, DAY) == (None, [])
+
+
+def test_what_a_day_brings() -> None:
+    """The first run removes what had gathered before; after it, bytes over days. Dry runs and other tables say nothing."""
+    day = 86_400_000
+
+    def run(started: int, size: int, execute: bool = True, table: str = "t") -> dict[str, object]:
+        report = {"table": table, "execute": execute, "counts": {"bytes_removed": size}}
+        return {"job": "history_gc", "started": started, "tables": [report]}
+
+    runs = [run(0, 10**9), run(day, 100), run(2 * day, 300), run(3 * day, 7, execute=False), run(0, 5, table="u")]
+    assert bytes_a_day("t", runs) == 200
+    assert bytes_a_day("u", runs) == 0
