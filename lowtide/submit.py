@@ -14,7 +14,14 @@ from lowtide.errors import UsageError
 if TYPE_CHECKING:
     from lowtide.config import Config
 
-JOBS = ("orphan_cleanup", "watermark_collection", "commit_table_pruning", "sideline_restore")
+JOBS = (
+    "orphan_cleanup",
+    "watermark_collection",
+    "commit_table_pruning",
+    "sideline_restore",
+    "transaction_repair",
+    "balances",
+)
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 

@@ -443,6 +443,39 @@ def balance(user: str) -> Program[int]:
     raise LedgerError(msg)
 
 
+def audit(id: str, user: str | None = None) -> Program[Transaction]:
+    """Check that a transaction's rows agree: finished, both records are finished; dropped, there are none; records are never ahead.
+
+    Args:
+        id: of the transaction.
+        user: whose record brought it up; must have a part in it.
+
+    Raises:
+        ContradictionError: they do not, or there is no such transaction.
+    """
+    (row,) = yield Read(Table.TRANSACTIONS, (id,))
+    if not row:
+        msg = f"record {user}/{id} has no transaction" if user else f"transaction {id} is gone"
+        raise ContradictionError(msg)
+    seen = yield from _with_records(Seen(id, row))
+    transaction = parse_transaction(id, seen.row)
+    if user:
+        side(transaction, user)
+    for record, cells in zip(transaction.records, (seen.debit or {}, seen.credit or {}), strict=True):
+        _audit_record(transaction, record, cells)
+    return transaction
+
+
+def _audit_record(transaction: Transaction, record: Record, cells: Cells) -> None:
+    state = record.state(cells)
+    said = f"is {state}" if state else "exists" if cells else "is missing"
+    ahead = state is RecordState.FINISHED and transaction.state not in (State.COMMITTED, State.FINISHED)
+    behind = state is not RecordState.FINISHED and transaction.state is State.FINISHED
+    if ahead or behind or (cells and transaction.state is State.DROPPED):
+        msg = f"record {record.row} {said}, and its transaction is {transaction.state or 'only claimed'}"
+        raise ContradictionError(msg)
+
+
 def show(id: str) -> Program[dict[str, Cells]]:
     """The rows of a transaction, as they are: ``transaction`` and, where it tells whose they are, ``debit`` and ``credit``.
 
