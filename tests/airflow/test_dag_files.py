@@ -21,7 +21,7 @@ from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import CLEANED, MARKED, POOL
 
 ROOT = Path(__file__).resolve().parents[2]
-DAGS = {"orphan_cleanup", "watermark_collection", "commit_table_pruning"}
+DAGS = {"orphan_cleanup", "watermark_collection", "commit_table_pruning", "transaction_repair"}
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +157,8 @@ def test_the_form_explains_every_field_and_is_valid_as_it_stands(dag: DAG) -> No
         ("orphan_cleanup", {"budget_rows": 0}),
         ("commit_table_pruning", {"grace": "24"}),
         ("commit_table_pruning", {"grace": "soon"}),
+        ("transaction_repair", {"grace": "-1h"}),
+        ("transaction_repair", {"from": "2026-01-01"}),
     ],
 )
 def test_the_form_refuses_what_cannot_be_meant(bag: DagBag, dag_id: str, given: dict[str, Any]) -> None:
@@ -172,6 +174,7 @@ def test_the_form_refuses_what_cannot_be_meant(bag: DagBag, dag_id: str, given: 
         ("commit_table_pruning", {"grace": "1d12h"}),
         ("commit_table_pruning", {"grace": "0s"}),
         ("watermark_collection", {"execute": True}),
+        ("transaction_repair", {"execute": True, "full": True, "grace": "15m"}),
     ],
 )
 def test_the_form_takes_what_the_docs_promise(bag: DagBag, dag_id: str, given: dict[str, Any]) -> None:
@@ -199,14 +202,15 @@ def test_a_batch_of_one_is_labelled_with_its_table(bag: DagBag) -> None:
     assert template.render({"task": task.unmap({"tables": ["orders"]})}) == "orders"
 
 
-def test_every_run_has_a_day_to_work_on_and_a_backfill_can_be_made(dag: DAG) -> None:
+def test_every_run_has_a_time_to_work_on_and_a_backfill_can_be_made(dag: DAG) -> None:
     """Airflow 3 reads ``@daily`` as a timetable with empty intervals, over which a cleanup would do nothing."""
     timetable = serialized(dag).timetable
     assert timetable.periodic
     restriction = TimeRestriction(datetime(2026, 1, 1, tzinfo=UTC), None, catchup=True)
     info = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
     assert info.data_interval.start == datetime(2026, 1, 1, tzinfo=UTC)
-    assert info.data_interval.end == datetime(2026, 1, 2, tzinfo=UTC)
+    length = timedelta(hours=1) if dag.dag_id == "transaction_repair" else timedelta(days=1)
+    assert info.data_interval.end == datetime(2026, 1, 1, tzinfo=UTC) + length
     assert info.run_after == info.data_interval.end
 
 
