@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pendulum
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
@@ -206,7 +207,7 @@ def test_every_run_has_a_time_to_work_on_and_a_backfill_can_be_made(dag: DAG) ->
     """Airflow 3 reads ``@daily`` as a timetable with empty intervals, over which a cleanup would do nothing."""
     timetable = serialized(dag).timetable
     assert timetable.periodic
-    restriction = TimeRestriction(datetime(2026, 1, 1, tzinfo=UTC), None, catchup=True)
+    restriction = TimeRestriction(pendulum.datetime(2026, 1, 1), None, catchup=True)
     info = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
     assert info.data_interval.start == datetime(2026, 1, 1, tzinfo=UTC)
     length = timedelta(hours=1) if dag.dag_id == "transaction_repair" else timedelta(days=1)
