@@ -28,6 +28,8 @@ class Relay:
 
     def close(self) -> None:
         """Stop listening."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # ends the waiting accept, which a close alone does not
         self._listener.close()
         self.cut()
 
