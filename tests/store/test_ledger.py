@@ -21,6 +21,8 @@ from lowtide.ledger.steps import Write
 from lowtide.ledger.store import Moment
 from lowtide.stack import Stack, free_ports_config
 
+pytestmark = pytest.mark.usefixtures("swept")
+
 
 @pytest.fixture
 def books(configure: Callable[..., Path]) -> Books:

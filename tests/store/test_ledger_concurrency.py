@@ -16,12 +16,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from conftest import Outcome
 from ledger_kit import Books, made
 
 from lowtide.errors import LedgerError
 from lowtide.ledger import user_id
 from lowtide.ledger.model import State, Table, parse_transaction
+
+pytestmark = pytest.mark.usefixtures("swept")
 
 SECONDS = float(os.environ.get("LOWTIDE_LEDGER_SECONDS", "60"))
 CLIENTS, REPAIRS = 20, 3

@@ -25,6 +25,8 @@ from lowtide.ledger.settled import Settled
 from lowtide.ledger.steps import Write
 from lowtide.ledger.store import Moment, node
 
+pytestmark = pytest.mark.usefixtures("swept")
+
 Job = Callable[..., Outcome]
 NOW = ("--grace", "0s", "--execute")
 WAYS = ("before", "after", "answer lost")

@@ -263,6 +263,60 @@ def test_contradictions_are_named_and_left_alone(
     assert memory.rows == before
 
 
+def test_a_record_is_compared_with_its_transaction_of_the_same_moment() -> None:
+    """Another commits the transaction just after its records were read as missing: that is no contradiction."""
+    memory = opened("ann", "bob", money=10)
+    until(memory, steps.transfer(request("ann", "bob", 3), ISSUER), 6, applied=True)
+    (entry,) = memory.entries()
+    reads = count(1)
+
+    def overtaken(operation: Any) -> Any:
+        answer = memory(operation)
+        if isinstance(operation, Read) and operation.table is Table.RECORDS and next(reads) == 1:
+            until(memory, steps.repair(entry, ISSUER), 5, applied=True)
+            assert memory.rows[Table.TRANSACTIONS][FIRST]["state"] == State.COMMITTED
+        return answer
+
+    assert steps.run(steps.repair(entry, ISSUER), overtaken) == Outcome(FIRST, State.FINISHED)
+
+
+def paused_at(memory: Memory, program: Program[Any], column: str, row: str = "") -> CheckAndPut:
+    """Run *program* until it is about to put a cell in *column* (of *row*); that write, to be sent later."""
+    answer: Any = None
+    while True:
+        operation = program.send(answer)
+        if isinstance(operation, CheckAndPut) and operation.column == column and row in ("", operation.row):
+            return operation
+        answer = memory(operation)
+
+
+def test_who_decides_second_takes_the_first_decision() -> None:
+    """One repair finds no money and pauses; money comes, another decides and finishes; the first learns so."""
+    memory = opened("ann", "bob", money=10)
+    until(memory, steps.transfer(request("ann", "bob", 10), ISSUER), 2, applied=True)
+    until(memory, steps.transfer(request("ann", "bob", 4, nonce=2), ISSUER), 2, applied=True)
+    entry = next(e for e in memory.entries() if e.id == transaction_id(user_id("ann"), 2))
+    slow = steps.repair(entry, ISSUER)
+    write = paused_at(memory, slow, "decision", entry.id)
+    steps.run(steps.transfer(request("issuer", "ann", 4, nonce=3), ISSUER), memory)
+    memory.repair_all()
+    assert "the balance is 0" in write.value
+    assert resumed(slow, memory(write), memory) == Outcome(entry.id, State.FINISHED)
+    memory.check_over()
+
+
+def test_two_clients_never_share_a_number() -> None:
+    """Both are about to claim the same; the second takes the next, and both transfers take place."""
+    memory = opened("ann", "bob", money=10)
+    slow = steps.transfer(request("ann", "bob", 3), ISSUER)
+    write = paused_at(memory, slow, "request")
+    steps.run(steps.transfer(request("ann", "bob", 4, nonce=2), ISSUER), memory)
+    outcome = resumed(slow, memory(write), memory)
+    assert outcome == Outcome(transaction_id(user_id("ann"), 2), State.FINISHED)
+    assert memory.balances()[user_id("bob")] == 17
+    memory.check_over()
+
+
 def test_a_hole_in_the_numbers_is_named() -> None:
     """Number 2 is not decided where number 1 is gone."""
     memory = opened("ann", "bob", money=10)
