@@ -73,6 +73,7 @@ break-rules: setup
 
 bench: setup
 	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench.ledger
 
 soak: setup
 	@$(BIN)/python -m pytest tests/soak -p no:cacheprovider
