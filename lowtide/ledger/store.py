@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lowtide.errors import GatewayError, LedgerError, LowtideError, TableError
 from lowtide.gateway import check_and_put, pool
 from lowtide.ledger import steps
 from lowtide.ledger.model import FAMILY, Table
-from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan, Write
+from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Remove, Scan, Write
 
 if TYPE_CHECKING:
     from lowtide.config import Config
 
 T = TypeVar("T")
+K = TypeVar("K")
 
+#: Rows of one call; more would make an answer larger than a gateway likes.
+_ROWS_A_CALL = 250
 _PREFIX = FAMILY.encode() + b":"
 
 
@@ -110,6 +116,18 @@ class Tables:
             return self._table(operation.table).put(row, cells)
         return self._table(operation.table).delete(row)
 
+    def write_rows(self, writes: Sequence[Put | Remove]) -> None:
+        """Several writes of one table, each row by itself atomic, in one call. No hook is called."""
+        for table in {write.table for write in writes}:
+            batch = self._table(table).batch()
+            for write in writes:
+                if isinstance(write, Put):
+                    cells = {_PREFIX + name.encode(): value.encode() for name, value in write.cells.items()}
+                    batch.put(write.row.encode(), cells)
+                else:
+                    batch.delete(write.row.encode())
+            batch.send()
+
     def _table(self, table: Table) -> Any:
         return self._connection.table(self.name(table))
 
@@ -125,8 +143,9 @@ def _cells(cells: dict[bytes, bytes]) -> dict[str, str]:
 class Node:
     """An application node: a pool of connections, shared by its threads. Nodes know nothing of each other."""
 
-    def __init__(self, config: Config, connections: Any, hook: Hook | None = None) -> None:
+    def __init__(self, config: Config, connections: Any, size: int, hook: Hook | None = None) -> None:
         self.config = config
+        self.size = size
         self._pool = connections
         self._hook = hook
 
@@ -145,38 +164,78 @@ class Node:
             GatewayError: a read had none.
             LowtideError: as the program says.
         """
-        from thriftpy2.thrift import TException
-
-        with self._pool.connection() as connection:
-            store = _Patient(
-                connection, Tables(connection, self.config.ledger.prefix, self._hook), (TException, OSError)
-            )
-            try:
+        store: _Patient | None = None
+        try:
+            with self._pool.connection() as connection:
+                store = _Patient(connection, self._tables(connection))
                 return steps.run(program(), store)
-            except LowtideError:
-                raise
-            except (TException, OSError) as error:
-                _renew(connection)
-                said = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
-                if store.written:
-                    msg = f"{what}: no answer from the store ({said}); it was left as it is, a repair brings it to its end"
-                    raise LedgerError(msg) from error
-                msg = f"{what}: no answer from the store ({said}); nothing was written"
-                raise GatewayError(msg) from error
+        except _failures() as error:
+            raise _left(what, error, store is not None and store.written) from error
+
+    def run_many(
+        self, items: Iterable[K], program: Callable[[K], Program[T]], what: Callable[[K], str], window: int = 500
+    ) -> Iterator[tuple[K, T | LowtideError]]:
+        """Run a program an item side by side; each item with its result, or with what went wrong, as they end.
+
+        Up to *window* programs are under way. What they ask for at the same time is asked in few calls: rows by key, and writes without
+        a check, many at once (each row by itself atomic); checks one by one, over all connections of the pool. A program waits for each
+        of its answers before it goes on, as if it ran alone.
+        """
+        with ThreadPoolExecutor(self.size) as threads:
+            side_by_side = _SideBySide(self, threads, window)
+            yield from side_by_side.run(items, program, what)
+
+    def answers(self, operations: Sequence[Operation]) -> list[Any]:
+        """The answer to each of *operations* over one connection, or the exception; those after a failed one are worked off all the same."""
+        found: list[Any] = []
+        for operation in operations:
+            try:
+                with self._pool.connection() as connection:
+                    found.append(_Patient(connection, self._tables(connection))(operation))
+            except _failures(LowtideError) as error:
+                found.append(error)
+        return found
+
+    def rows(self, table: Table, keys: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Rows by key, in one call."""
+        with self._pool.connection() as connection:
+            patient = _Patient(connection, self._tables(connection))
+            return dict(zip(keys, patient(Read(table, tuple(keys))), strict=True))
+
+    def write_rows(self, writes: Sequence[Put | Remove]) -> list[Exception | None]:
+        """Writes of one table, in one call: None for each that was done."""
+        found: list[Exception | None] = [self._hooked(write, Moment.BEFORE) for write in writes]
+        sent = [write for write, stopped in zip(writes, found, strict=True) if stopped is None]
+        try:
+            with self._pool.connection() as connection:
+                self._tables(connection).write_rows(sent)
+        except _failures() as error:
+            return [stopped or error for stopped in found]
+        return [stopped or self._hooked(write, Moment.AFTER) for write, stopped in zip(writes, found, strict=True)]
+
+    def _hooked(self, write: Write, moment: Moment) -> Exception | None:
+        try:
+            if self._hook:
+                self._hook(write, moment)
+        except _failures() as error:
+            return error
+        return None
+
+    def _tables(self, connection: Any) -> Tables:
+        return Tables(connection, self.config.ledger.prefix, self._hook)
 
     def tables(self, work: Callable[[Tables], T]) -> T:
         """What *work* makes of the tables, on a connection of the pool."""
         with self._pool.connection() as connection:
-            return work(Tables(connection, self.config.ledger.prefix, self._hook))
+            return work(self._tables(connection))
 
 
 class _Patient:
     """Repeats reads on a new connection. *written*: whether a write was sent."""
 
-    def __init__(self, connection: Any, tables: Tables, retried: tuple[type[Exception], ...]) -> None:
+    def __init__(self, connection: Any, tables: Tables) -> None:
         self._connection = connection
         self._tables = tables
-        self._retried = retried
         self.written = False
 
     def __call__(self, operation: Operation) -> Any:
@@ -186,12 +245,119 @@ class _Patient:
         for attempt in range(3):
             try:
                 return self._tables(operation)
-            except self._retried:
+            except _failures():
                 if attempt == 2:
                     raise
                 _renew(self._connection)
                 self._connection.open()
         raise AssertionError
+
+
+@dataclass
+class _Running(Generic[K]):
+    """A program that waits for an answer."""
+
+    item: K
+    program: Program[Any]
+    operation: Operation
+    written: bool = False
+
+
+class _SideBySide:
+    """The programs under way, and what they ask for, in rounds."""
+
+    def __init__(self, node: Node, threads: ThreadPoolExecutor, window: int) -> None:
+        self._node = node
+        self._threads = threads
+        self._window = window
+
+    def run(
+        self, items: Iterable[K], program: Callable[[K], Program[T]], what: Callable[[K], str]
+    ) -> Iterator[tuple[K, T | LowtideError]]:
+        """See :meth:`Node.run_many`."""
+        waiting = iter(items)
+        running: list[_Running[K]] = []
+        while True:
+            for item in islice(waiting, self._window - len(running)):
+                made = program(item)
+                yield from self._go_on(_Running(item, made, Read(Table.OPEN, ())), None, running, what)
+            if not running:
+                return
+            asked, running = running, []
+            for each, answer in self._ask(asked):
+                yield from self._go_on(each, answer, running, what)
+
+    def _go_on(
+        self, each: _Running[K], answer: Any, running: list[_Running[K]], what: Callable[[K], str]
+    ) -> Iterator[tuple[K, Any]]:
+        """Hand a program its answer; it is over, or waits for the next."""
+        try:
+            if isinstance(answer, Exception):
+                raise answer
+            each.operation = each.program.send(answer)
+        except StopIteration as end:
+            yield each.item, end.value
+        except LowtideError as error:
+            yield each.item, error
+        except _failures() as error:
+            yield each.item, _left(what(each.item), error, each.written)
+        else:
+            each.written |= not isinstance(each.operation, Read | Scan)
+            running.append(each)
+
+    def _ask(self, asked: Sequence[_Running[K]]) -> Iterator[tuple[_Running[K], Any]]:
+        """Each program with its answer, or with the exception."""
+        together: dict[tuple[bool, Table], list[_Running[K]]] = {}
+        alone: list[_Running[K]] = []
+        for each in asked:
+            if isinstance(each.operation, Read | Put | Remove):
+                key = isinstance(each.operation, Read), each.operation.table
+                together.setdefault(key, []).append(each)
+            else:
+                alone.append(each)
+        shares: list[Sequence[_Running[K]]] = [
+            alone[start :: self._node.size] for start in range(min(self._node.size, len(alone)))
+        ]
+        answers = [self._threads.submit(self._node.answers, [e.operation for e in share]) for share in shares]
+        for (reads, table), group in together.items():
+            for part in batched(group, _ROWS_A_CALL):
+                shares.append(part)
+                work = self._read if reads else self._write
+                answers.append(self._threads.submit(work, table, part))
+        for share, answer in zip(shares, answers, strict=True):
+            yield from zip(share, answer.result(), strict=True)
+
+    def _read(self, table: Table, part: Sequence[_Running[K]]) -> list[Any]:
+        wanted = list(dict.fromkeys(row for each in part for row in each.operation.rows))  # type: ignore[union-attr]
+        try:
+            found = self._node.rows(table, wanted)
+        except _failures(LowtideError) as error:
+            return [error] * len(part)
+        return [[found[row] for row in each.operation.rows] for each in part]  # type: ignore[union-attr]
+
+    def _write(self, table: Table, part: Sequence[_Running[K]]) -> list[Any]:  # noqa: ARG002
+        return self._node.write_rows([each.operation for each in part])  # type: ignore[misc]
+
+
+def batched(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    """*items* in pieces of at most *size*."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _failures(*more: type[Exception]) -> tuple[type[Exception], ...]:
+    """What a call raises whose answer is missing; and *more*."""
+    from thriftpy2.thrift import TException
+
+    return (TException, OSError, *more)
+
+
+def _left(what: str, error: Exception, written: bool) -> LowtideError:
+    said = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
+    if written:
+        return LedgerError(
+            f"{what}: no answer from the store ({said}); it was left as it is, a repair brings it to its end"
+        )
+    return GatewayError(f"{what}: no answer from the store ({said}); nothing was written")
 
 
 def _renew(connection: Any) -> None:
@@ -208,7 +374,8 @@ def node(config: Config, hook: Hook | None = None, size: int | None = None) -> I
         GatewayError: the gateway does not answer.
         TableError: the ledger was never made.
     """
-    with pool(config.hbase.thrift, size or config.ledger.pool) as connections:
-        found = Node(config, connections, hook)
+    size = size or config.ledger.pool
+    with pool(config.hbase.thrift, size) as connections:
+        found = Node(config, connections, size, hook)
         found.tables(lambda tables: tables.check())
         yield found

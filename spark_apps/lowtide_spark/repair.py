@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -36,8 +35,8 @@ _MOST_NAMED = 50
 _MOST_LOOKED_AT = 100_000
 #: How often a mark that others move is tried.
 _MOST_TRIES = 10
-#: The servers' clocks may be apart by this much (ms) when "written since" is asked.
-_SKEW = 10 * 60 * 1000
+#: The servers' clocks and ours may be apart by this much (ms; HBase refuses servers that are off by half a minute) when "written since" is asked.
+_SKEW = 2 * 60 * 1000
 _FOREVER = 10**15 - 1
 
 
@@ -251,11 +250,7 @@ class _Repair:
                 yield row
 
         def program(row: Any) -> Program[Any]:
-            try:
-                parse_transaction_id(row.key)
-            except UsageError as error:
-                raise ContradictionError(str(error)) from None
-            return steps.audit(row.key, row.user)
+            return _audit(row.key, row.user)
 
         before = len(self.report.problems), self.report.counts.failed
         self._each(rows(), program, lambda _: None, "check of", wrong.append)
@@ -274,35 +269,22 @@ class _Repair:
         what: str,
         contradicts: Callable[[str], None] | None = None,
     ) -> None:
-        """Run a program an item on the pool's connections, few more at a time than it has; *done* gets each result, here.
+        """Run a program an item, many side by side; *done* gets each result.
 
         A contradiction is a problem (or goes to *contradicts*); what failed otherwise is counted and named. The others go on.
         """
-        size = self.run.config.ledger.pool
-        waiting: set[Future[Any]] = set()
 
-        def collect(ready: Iterable[Future[Any]]) -> None:
-            for future in ready:
-                try:
-                    done(future.result())
-                except ContradictionError as error:
-                    (contradicts or self._contradiction)(str(error))
-                except LowtideError as error:
-                    self.report.counts.failed += 1
-                    self._problem(str(error))
+        def name(item: Any) -> str:
+            return f"{what} {getattr(item, 'id', None) or getattr(item, 'key', item)}"
 
-        def one(item: Any) -> Any:
-            return self.node.run(
-                lambda: program(item), f"{what} {getattr(item, 'id', None) or getattr(item, 'key', item)}"
-            )
-
-        with ThreadPoolExecutor(size) as threads:
-            for item in items:
-                waiting.add(threads.submit(one, item))
-                if len(waiting) >= 4 * size:
-                    ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    collect(ready)
-            collect(wait(waiting).done)
+        for _, result in self.node.run_many(items, program, name):
+            if isinstance(result, ContradictionError):
+                (contradicts or self._contradiction)(str(result))
+            elif isinstance(result, LowtideError):
+                self.report.counts.failed += 1
+                self._problem(str(result))
+            else:
+                done(result)
 
     def _contradiction(self, text: str) -> None:
         self.report.counts.candidates += 1
@@ -321,6 +303,14 @@ def _look(entry: Entry) -> Program[str]:
         return "never claimed"
     transaction = parse_transaction(entry.id, row)
     return "never claimed" if transaction.entry != entry else str(transaction.state or "claimed")
+
+
+def _audit(id: str, user: str | None) -> Program[object]:
+    try:
+        parse_transaction_id(id)
+    except UsageError as error:
+        raise ContradictionError(str(error)) from None
+    return (yield from steps.audit(id, user))
 
 
 def _entry_of_open(id: str) -> Program[Entry | None]:
