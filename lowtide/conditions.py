@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from lowtide.clock import EPOCH, Clock, SampledClock, WorldClock, is_world, millis
 from lowtide.config import Config
 from lowtide.durations import parse_duration, parse_time
-from lowtide.errors import UsageError
+from lowtide.errors import GatewayError, UsageError
 from lowtide.gateway import connect, low_watermark
 from lowtide.ledger import settled, steps
 from lowtide.ledger.model import State, Table, parse_transaction, parse_transaction_id
@@ -301,11 +301,19 @@ def look(condition: Condition, config: Config) -> Verdict:
     """Look once, over a connection of its own, tried once.
 
     Raises:
-        GatewayError: the gateway does not answer.
+        GatewayError: the gateway does not answer, or stopped answering.
         StoreError: see :meth:`Condition.look`.
     """
-    with connect(config.hbase.thrift, attempts=1) as connection:
-        return condition.look(config, connection, time.time_ns() // 1_000_000)
+    from thriftpy2.thrift import TException
+
+    try:
+        with connect(config.hbase.thrift, attempts=1) as connection:
+            return condition.look(config, connection, time.time_ns() // 1_000_000)
+    except (TException, OSError) as error:
+        thrift = config.hbase.thrift
+        said = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
+        msg = f"the Thrift gateway at {thrift.host}:{thrift.port} gave no answer to {condition.kind!r} ({said})"
+        raise GatewayError(msg) from error
 
 
 def pauses(patience: timedelta, most: float = 30.0) -> Iterator[float]:
