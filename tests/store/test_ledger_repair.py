@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import os
 import random
+import signal
 import sqlite3
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -24,6 +28,7 @@ from lowtide.ledger.model import Table, parse_transaction, transaction_id
 from lowtide.ledger.settled import Settled
 from lowtide.ledger.steps import Write
 from lowtide.ledger.store import Moment, node
+from lowtide.submit import command
 
 pytestmark = pytest.mark.usefixtures("swept")
 
@@ -123,6 +128,26 @@ def test_repairs_that_are_stopped_themselves(run: Job, books: Books, monkeypatch
     assert books.entries() == []
     final = run("transaction_repair", *NOW, "--full")
     assert (final.code, final.totals["candidates"]) == (0, 0), final.problems
+
+
+def test_through_spark_submit_killed_and_run_again(books: Books) -> None:
+    """A driver that is killed as soon as it has ended a transaction leaves the rest to the next, which exits with 0."""
+    _, begun = stop_everywhere(books, 7)
+    arguments = ["--config", str(books.file), *NOW]
+    at_first = len(books.entries())
+    first = subprocess.Popen(command(books.config, "transaction_repair", arguments), start_new_session=True)
+    try:
+        while len(books.entries()) == at_first and first.poll() is None:
+            time.sleep(0.02)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+    assert sum(books.balances().values()) == 0
+    done = subprocess.run(command(books.config, "transaction_repair", arguments), check=False)
+    assert done.returncode == 0
+    assert books.entries() == []
+    assert books.balances()[user_id("bob")] == 7 * begun
 
 
 def test_what_contradicts_itself_is_listed_and_left_alone(run: Job, books: Books) -> None:
