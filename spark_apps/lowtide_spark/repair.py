@@ -111,14 +111,14 @@ class _Repair:
 
     def _entries(self, start: int, end: int) -> Iterator[Entry]:
         for row in self.frames.open_rows(start, end).toLocalIterator():
+            self.report.counts.candidates += 1
             try:
                 yield Entry.parse(row.key)
             except ContradictionError as error:
-                self._problem(str(error))
+                self._contradiction(str(error))
 
     def _repaired(self, outcome: steps.Outcome | None) -> None:
         counts = self.report.counts
-        counts.candidates += 1
         if outcome is None:
             counts.skipped["never claimed"] += 1
         elif outcome.state is State.FINISHED:
@@ -127,7 +127,6 @@ class _Repair:
             counts.dropped += 1
 
     def _looked_at(self, state: str) -> None:
-        self.report.counts.candidates += 1
         self.report.counts.skipped[f"{state}, left by the dry run"] += 1
 
     # -- money
@@ -183,7 +182,9 @@ class _Repair:
         stray = ledger.strays(transactions, records).select(
             F.col("transaction").alias("key"), F.substring("key", 1, 40).alias("user")
         )
-        for text in self._audit(odd) + self._audit(stray):
+        wrong = self._audit(odd) + self._audit(stray)
+        self.run.summary.figures["contradictions"] = len(wrong)
+        for text in wrong:
             self._problem(text)
         lost = transactions.where(~ledger.is_over() & ledger.begun_before(self.horizon))
         lost = lost.withColumn("entry", ledger.entry_key()).join(known, "entry", "left_anti")
@@ -287,7 +288,6 @@ class _Repair:
                 done(result)
 
     def _contradiction(self, text: str) -> None:
-        self.report.counts.candidates += 1
         self.report.counts.skipped["contradicts itself, left alone"] += 1
         self._problem(text)
 
