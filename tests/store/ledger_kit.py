@@ -62,7 +62,7 @@ class Books:
         transactions = self.rows(Table.TRANSACTIONS)
         sums: dict[str, int] = defaultdict(int)
         for cells in self.rows(Table.RECORDS).values():
-            if cells["state"] == "finished" and transactions[cells["transaction_id"]]["state"] == "finished":
+            if cells.get("state") == transactions[cells["transaction_id"]].get("state") == "finished":
                 sums[cells["user_id"]] += int(cells["amount"])
         return sums
 
