@@ -35,7 +35,8 @@ SENSING = """
     with DAG("sensing", schedule=None, params={"transaction": Param("", type="string"), "before": Param("", type="string")}):
         TransactionsStuckSensor(task_id="stuck", older_than="1s", **often)
         TransactionStateSensor(task_id="blocking", transaction="{{ params.transaction }}", **often)
-        TransactionsSettledSensor(task_id="rescheduled", before="{{ params.before }}", mode="reschedule", **often)
+        # Not so often: a task that is back before the scheduler has heard of its last leave is taken for failed.
+        TransactionsSettledSensor(task_id="rescheduled", before="{{ params.before }}", mode="reschedule", **often | {"poke_interval": 15})
         TransactionStateSensor(task_id="deferred", transaction="{{ params.transaction }}", deferrable=True, **often)
         TransactionsSettledSensor(task_id="settled", before="{{ params.before }}", deferrable=True, **often)
 
