@@ -293,10 +293,9 @@ def in_sql(books: Books) -> dict[str, int]:
     return {user: database.execute(query, (user,)).fetchone()[0] or 0 for user in books.rows(Table.USERS)}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_balances_equal_those_of_a_sql_engine(run: Job, books: Books, tmp_path: Path, seed: int) -> None:
-    """On random histories with transfers stopped at random writes: the job, the client, and SQLite with the model's query."""
-    chance = random.Random(seed)
+def test_balances_equal_those_of_a_sql_engine(run: Job, books: Books, tmp_path: Path) -> None:
+    """On a random history with transfers stopped at random writes: the job, the client, and SQLite with the model's query."""
+    chance = random.Random(7)
     names = ["issuer", "ann", "bob", "cid", "dan"]
     with books.open() as book:
         for name in names[3:]:
@@ -304,7 +303,7 @@ def test_balances_equal_those_of_a_sql_engine(run: Job, books: Books, tmp_path: 
         for name in names[1:]:
             book.transfer("issuer", name, 50)
     refused: list[str] = []
-    for _ in range(60):
+    for _ in range(100):
         sender, recipient = chance.sample(names, 2)
         amount, at = chance.randint(1, 40), chance.choice([99, chance.randint(1, 17)])
 
