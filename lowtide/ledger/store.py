@@ -186,13 +186,15 @@ class Node:
             yield from side_by_side.run(items, program, what)
 
     def answers(self, operations: Sequence[Operation]) -> list[Any]:
-        """The answer to each of *operations* over one connection, or the exception; those after a failed one are worked off all the same."""
+        """The answer to each of *operations*, or the exception; those after a failed one are worked off all the same."""
         found: list[Any] = []
-        for operation in operations:
+        while len(found) < len(operations):
             try:
                 with self._pool.connection() as connection:
-                    found.append(_Patient(connection, self._tables(connection))(operation))
-            except _failures(LowtideError) as error:
+                    store = _Patient(connection, self._tables(connection))
+                    for operation in operations[len(found) :]:
+                        found.append(store(operation))
+            except _failures(LowtideError) as error:  # the next ones on a connection that the pool has renewed
                 found.append(error)
         return found
 
