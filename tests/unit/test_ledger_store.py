@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
@@ -102,3 +103,31 @@ def test_one_that_fails_does_not_stop_the_others() -> None:
     )
     assert found[ann].state is found[dan].state is State.FINISHED
     assert {entry.id for entry in memory.entries()} == {bob, cid}
+
+
+def test_an_operation_without_an_answer_does_not_cost_the_others_theirs() -> None:
+    """Those after it are asked on a connection that the pool gives anew, each once and in order; a write is never asked twice."""
+    asked: list[str] = []
+    given: list[int] = []
+
+    class Pool:
+        @contextmanager
+        def connection(self) -> Iterator[None]:
+            given.append(len(asked))
+            yield None
+
+    class Single(Node):
+        def _tables(self, _: Any) -> Any:
+            return self.ask
+
+        def ask(self, operation: Any) -> str:
+            asked.append(operation.row)
+            if operation.row == "broken":
+                raise ConnectionResetError("no answer")
+            return f"done {operation.row}"
+
+    rows = ["a", "broken", "b", "c", "broken"]
+    found = Single(Config(), Pool(), size=1).answers([Remove(Table.OPEN, row) for row in rows])
+    assert asked == rows
+    assert [str(answer) for answer in found] == ["done a", "no answer", "done b", "done c", "no answer"]
+    assert given == [0, 2]
