@@ -13,7 +13,8 @@ help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
 	@echo "make test    set up, lint, run all tests"
 	@echo "make setup   the set-up alone: $(BIN)/lowtide, the connector, the embedded store"
-	@echo "make bench   the speed ratios (20 million cells; takes a while)"
+	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
+	@echo "make soak    an hour of the ledger's clients being killed"
 	@echo "make break-rules   break each safety rule in a copy of the code, and see a test fail"
 	@echo "make lock    resolve requirements.txt into requirements.lock again"
 	@echo "make clean   remove what was built and the demo's data"
@@ -73,8 +74,10 @@ break-rules: setup
 
 bench: setup
 	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench.ledger
 
 soak: setup
+	@LOWTIDE_LEDGER_SECONDS=3600 $(BIN)/python -m pytest tests/store/test_ledger_concurrency.py -s -p no:cacheprovider
 	@$(BIN)/python -m pytest tests/soak -p no:cacheprovider
 
 lock:

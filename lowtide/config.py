@@ -146,6 +146,21 @@ class Read(StrEnum):
     SNAPSHOT = "snapshot"
 
 
+class Ledger(_Section):
+    """The transaction system; see docs/ledger.md."""
+
+    #: Stands before the names of its tables.
+    prefix: Annotated[str, Field(pattern=r"^([A-Za-z0-9_]+:)?[A-Za-z0-9_][A-Za-z0-9_.-]*$")] = "ledger_"
+    #: Nickname of the one user that may go below zero: all money comes from it.
+    issuer: str = "issuer"
+    #: A transaction that has not ended is left to its client for this long before a repair takes it.
+    grace: Duration = timedelta(minutes=15)
+    #: Connections of one client or of one repair, and so the most transactions that it works on at once.
+    pool: PositiveInt = 8
+    #: How old the last full check may be before a run makes one by itself.
+    full_check_every: Duration = timedelta(days=1)
+
+
 class TableDefaults(_Section):
     """Settings of a table; ``defaults`` holds those of every table not named under ``tables``."""
 
@@ -183,6 +198,7 @@ class Config(_Section):
     omid: Omid = Omid()
     state: State = State()
     spark: Spark = Spark()
+    ledger: Ledger = Ledger()
     #: How long the prune bound must have passed a commit entry before the entry goes.
     grace: Duration = timedelta(hours=24)
     defaults: TableDefaults = TableDefaults()

@@ -10,7 +10,8 @@
         ├── WatermarkError                  the low watermark is missing or has gone back
         ├── BudgetError                     the plan is out of proportion
         ├── HistoryError                    history that was asked for is gone, or about to go
-        └── FencedError                     a newer run holds the table's epoch
+        ├── FencedError                     a newer run holds the table's epoch
+        └── LedgerError                     a transfer was left as it is, or the ledger's rows contradict each other
 
 Every message names the thing, the value and the remedy.
 """
@@ -54,3 +55,7 @@ class HistoryError(StoreError):
 
 class FencedError(StoreError):
     """A newer run has taken the table over; this one may no longer record anything."""
+
+
+class LedgerError(StoreError):
+    """A transfer could not go on and was left as it is, or rows of the ledger contradict each other."""

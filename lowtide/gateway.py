@@ -34,13 +34,7 @@ def connect(thrift: Thrift, attempts: int = 4) -> Iterator[Any]:
         reraise=True,
     )
     def opened() -> Any:
-        connection = happybase.Connection(
-            thrift.host,
-            thrift.port,
-            timeout=int(thrift.timeout.total_seconds() * 1000),
-            transport=thrift.transport,
-            protocol=thrift.protocol,
-        )
+        connection = happybase.Connection(**_arguments(thrift))
         connection.tables()  # the first real answer: a gateway that lost its HBase accepts connections all the same
         return connection
 
@@ -56,6 +50,35 @@ def connect(thrift: Thrift, attempts: int = 4) -> Iterator[Any]:
         yield connection
     finally:
         connection.close()
+
+
+@contextmanager
+def pool(thrift: Thrift, size: int, attempts: int = 4) -> Iterator[Any]:
+    """A happybase connection pool, its connections closed at the end.
+
+    Raises:
+        GatewayError: nothing answers at the gateway's address (tried as in :func:`connect`).
+    """
+    import happybase
+
+    with connect(thrift, attempts):
+        pass
+    connections = happybase.ConnectionPool(size, **_arguments(thrift))
+    try:
+        yield connections
+    finally:
+        while not connections._queue.empty():
+            connections._queue.get().close()
+
+
+def _arguments(thrift: Thrift) -> dict[str, Any]:
+    return {
+        "host": thrift.host,
+        "port": thrift.port,
+        "timeout": int(thrift.timeout.total_seconds() * 1000),
+        "transport": thrift.transport,
+        "protocol": thrift.protocol,
+    }
 
 
 def check_and_put(

@@ -14,7 +14,15 @@ from lowtide.errors import UsageError
 if TYPE_CHECKING:
     from lowtide.config import Config
 
-JOBS = ("orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc", "sideline_restore")
+JOBS = (
+    "orphan_cleanup",
+    "watermark_collection",
+    "commit_table_pruning",
+    "history_gc",
+    "sideline_restore",
+    "transaction_repair",
+    "balances",
+)
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 

@@ -21,6 +21,8 @@ class Counts:
     unmarked: int = 0
     pruned: int = 0
     restored: int = 0
+    finished: int = 0
+    dropped: int = 0
     failed: int = 0
     #: Delete markers written for what was deleted: one may stand for many versions.
     markers: int = 0
@@ -80,6 +82,8 @@ class Summary:
     problems: list[str] = field(default_factory=list)
     #: Seconds by phase: what a run costs before the first cell, and what the cells cost.
     phases: dict[str, float] = field(default_factory=dict)
+    #: Numbers of the job's own, by name (docs/jobs.md).
+    figures: dict[str, int] = field(default_factory=dict)
     #: What the run was for: log link, try, and the like, as the caller gave it.
     context: dict[str, str] = field(default_factory=dict)
 

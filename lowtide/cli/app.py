@@ -18,6 +18,7 @@ from lowtide.cli.tables import print_runs, print_tables
 from lowtide.config import Config, load
 from lowtide.demo.cli import demo
 from lowtide.gateway import connect
+from lowtide.ledger.cli import app as ledger_app
 from lowtide.report.cli import report
 from lowtide.stack.cli import app as stack_app
 from lowtide.state import StateStore
@@ -26,6 +27,7 @@ from lowtide.submit import command
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Maintenance for transactional HBase.")
 app.add_typer(stack_app, name="stack")
 app.add_typer(airflow_app, name="airflow")
+app.add_typer(ledger_app, name="ledger")
 state_app = typer.Typer(no_args_is_help=True, help="Lowtide's own records.")
 app.add_typer(state_app, name="state")
 app.add_typer(hold_app, name="hold")

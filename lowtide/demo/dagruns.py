@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import datetime
 
 from lowtide.airflowctl import LocalAirflow, Run
 from lowtide.config import Config
@@ -53,8 +53,8 @@ class Backfill:
             _check(run, jobs, self.airflow)
 
 
-def run_dag(airflow: LocalAirflow, config: Config, dag_id: str, day: date, tell: Tell) -> list[JobRun]:
-    """Trigger a DAG by hand for *day*, let it run, and wait; its job runs.
+def run_dag(airflow: LocalAirflow, config: Config, dag_id: str, at: datetime, tell: Tell) -> list[JobRun]:
+    """Trigger a DAG by hand for the interval that begins *at*, let it run, and wait; its job runs.
 
     Raises:
         DemoError: it failed.
@@ -64,7 +64,7 @@ def run_dag(airflow: LocalAirflow, config: Config, dag_id: str, day: date, tell:
         "dags",
         dag_id,
         "dagRuns",
-        body={"logical_date": f"{day.isoformat()}T00:00:00Z", "conf": {"execute": True}},
+        body={"logical_date": at.isoformat(), "conf": {"execute": True}},
     )
     airflow.dags.unpause(dag_id)
     for run in _follow(airflow, [airflow.dags.run(dag_id, answer["dag_run_id"])]):
@@ -108,7 +108,10 @@ def _check(run: Run, jobs: list[JobRun], airflow: LocalAirflow) -> None:
 
 
 def _told(jobs: list[JobRun]) -> str:
-    sums = {name: sum(getattr(job, name) for job in jobs) for name in ("healed", "deleted", "marked", "pruned")}
+    sums = {
+        name: sum(getattr(job, name) for job in jobs)
+        for name in ("healed", "deleted", "marked", "pruned", "finished", "dropped")
+    }
     if any(job.state != "done" for job in jobs):
         idle = "nothing done"
     else:

@@ -12,6 +12,7 @@ from rich.console import Console
 from lowtide import report as values
 from lowtide.airflowctl import LocalAirflow
 from lowtide.config import load
+from lowtide.demo import bank
 from lowtide.demo.dagruns import Backfill, run_dag
 from lowtide.demo.jobs import run_job
 from lowtide.demo.proof import compare
@@ -62,6 +63,7 @@ class _Story:
                 before, check_before = self._look_before(omid, made.model, days)
                 self._clean(airflow, starting, days)
                 after, check = self._look_after(omid, made.model, days)
+                customers = self._bank(airflow)
         found = Report(
             title=_title(len(days), check, after),
             made_at=datetime.now(UTC),
@@ -72,6 +74,7 @@ class _Story:
             check=check,
             check_before=check_before,
             workload=_workload(settings.seed, made.model),
+            bank=customers,
             seconds=screen.seconds,
             commands=self._commands(airflow),
         )
@@ -166,10 +169,27 @@ class _Story:
         with self.screen.step("Airflow: watermark_collection, then commit_table_pruning") as tell:
             # Dated, so that Airflow does not start the daily run of that day beside it when the DAG is unpaused.
             done = [
-                run_dag(airflow, load(self.settings.config_file), dag, last, tell)
+                run_dag(airflow, load(self.settings.config_file), dag, datetime.combine(last, time(), UTC), tell)
                 for dag in ("watermark_collection", "commit_table_pruning")
             ]
         self.screen.show(terminal.runs(run for runs in done for run in runs))
+
+    # -- the ledger
+
+    def _bank(self, airflow: LocalAirflow) -> values.Bank:
+        """A bank on the same store: killed clients, the hourly repair for the hour before, and the money counted."""
+        config = load(self.settings.config_file)
+        with self.screen.step("A small bank on the store: its clients transfer money and are killed") as tell:
+            killed = bank.crash_clients(self.settings.config_file, self.settings.seed, tell)
+            before = bank.look(config)
+            tell(f"{killed} clients killed; transfers: {', '.join(f'{n:,} {state}' for state, n in before)}")
+        with self.screen.step("Airflow: transaction_repair") as tell:
+            hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
+            done = run_dag(airflow, config, "transaction_repair", hour, tell)
+            found = bank.settle_up(config, killed, before)
+        self.screen.show(terminal.runs(done))
+        self.screen.show(terminal.transfers(found))
+        return found
 
     # -- telling
 

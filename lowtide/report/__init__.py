@@ -8,6 +8,7 @@
 """
 
 from lowtide.report.observation import (
+    Bank,
     CommitRows,
     Day,
     JobRun,
@@ -24,6 +25,7 @@ from lowtide.report.observation import (
 from lowtide.report.page import render
 
 __all__ = [
+    "Bank",
     "CommitRows",
     "Day",
     "JobRun",

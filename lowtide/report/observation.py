@@ -106,6 +106,8 @@ class JobRun:
     deleted: int = 0
     marked: int = 0
     pruned: int = 0
+    finished: int = 0
+    dropped: int = 0
     problems: tuple[str, ...] = ()
 
 
@@ -158,6 +160,43 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
+class Bank:
+    """A ledger whose clients were killed: transactions by state before and after the repair, and the money after it.
+
+    *balances* are those of the customers, *paid_in* is what the issuer has given out, net.
+    """
+
+    killed: int
+    before: tuple[tuple[str, int], ...]
+    after: tuple[tuple[str, int], ...]
+    balances: tuple[tuple[str, int], ...]
+    paid_in: int
+
+    @property
+    def total(self) -> int:
+        """What the customers have, all told."""
+        return sum(balance for _, balance in self.balances)
+
+    @property
+    def left_open(self) -> int:
+        """Transactions that are still neither finished nor dropped."""
+        return sum(number for state, number in self.after if state not in ("finished", "dropped"))
+
+    @property
+    def sentence(self) -> str:
+        """The result in a sentence."""
+        same = "exactly what was paid in" if self.total == self.paid_in else f"but {self.paid_in:,} was paid in"
+        return f"{self.killed} clients of the bank were killed; its customers have {self.total:,}, {same}"
+
+    @property
+    def faults(self) -> list[str]:
+        """Everything that is not as it should be."""
+        found = [f"{self.left_open:,} transfers are still under way"] if self.left_open else []
+        found += [f"{name} has {balance:,}" for name, balance in self.balances if balance < 0]
+        return found + ([self.sentence] if self.total != self.paid_in else [])
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything that the page shows.
 
@@ -174,6 +213,7 @@ class Report:
     check: ModelCheck | None = None
     check_before: ModelCheck | None = None
     workload: Workload | None = None
+    bank: Bank | None = None
     seconds: float | None = None
     commands: tuple[tuple[str, str], ...] = ()
 
@@ -194,7 +234,7 @@ class Report:
             ]
         if self.check is not None and self.check.differences:
             found.append(self.check.sentence)
-        return found
+        return found + (self.bank.faults if self.bank else [])
 
 
 def day_of(timestamp: int, days: Sequence[Day]) -> date | None:

@@ -100,6 +100,9 @@ def job_run(summary: Mapping[str, Any], days: Sequence[Day] = ()) -> JobRun:
         deleted=totals["deleted"],
         marked=totals["marked"],
         pruned=totals["pruned"],
+        # Summaries of earlier versions lack them.
+        finished=totals.get("finished", 0),
+        dropped=totals.get("dropped", 0),
         problems=(*summary["problems"], *(f"{t['table']}: {p}" for t in summary["tables"] for p in t["problems"])),
     )
 

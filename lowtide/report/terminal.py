@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.report.observation import JobRun, Observation, Report
+from lowtide.report.observation import Bank, JobRun, Observation, Report
 
+_COUNTS = ("healed", "deleted", "marked", "pruned", "finished", "dropped")
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
@@ -28,6 +29,8 @@ def print_headline(console: Console, report: Report) -> None:
     console.print(before_and_after(report.before, report.after))
     if report.check:
         console.print(Text(f"{report.check.sentence}.", "bold red" if report.check.differences else "bold green"))
+    if report.bank:
+        console.print(Text(f"{report.bank.sentence}.", "bold red" if report.bank.faults else "bold green"))
     for fault in report.faults:
         console.print(Text(f"Not as it should be: {fault}", "bold red"))
 
@@ -71,7 +74,7 @@ def regions(seen: Observation) -> Table:
 def runs(done: Iterable[JobRun]) -> Table:
     """Runs, one a line; counts that are 0 in all of them are left out."""
     told = list(done)
-    counts = [name for name in ("healed", "deleted", "marked", "pruned") if any(getattr(r, name) for r in told)]
+    counts = [name for name in _COUNTS if any(getattr(r, name) for r in told)]
     grid = _grid("job", "for", "seconds", *counts, "result")
     for run in told:
         numbers = [f"{getattr(run, name):,}" for name in counts]
@@ -98,9 +101,18 @@ def before_and_after(before: Observation | None, after: Observation) -> Table:
     return grid
 
 
+def transfers(bank: Bank) -> Table:
+    """The bank's transfers by state, before and after the repair."""
+    grid = _grid("transfers", "before", "now")
+    before, after = dict(bank.before), dict(bank.after)
+    for state in dict.fromkeys([*before, *after]):
+        grid.add_row(state, f"{before.get(state, 0):,}", f"{after.get(state, 0):,}")
+    return grid
+
+
 def _grid(*columns: str) -> Table:
     grid = Table(header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    words = {"", "table", "rows", "job", "for", "transactions begun", "result"}
+    words = {"", "table", "rows", "job", "for", "transactions begun", "transfers", "result"}
     for column in columns:
         grid.add_column(column, justify="left" if column in words else "right", no_wrap=True)
     return grid

@@ -18,6 +18,8 @@ POOL = "lowtide"
 CLEANED = Asset("lowtide_cleaned", uri="lowtide://store/cleaned")
 #: Region watermarks and prune bound were computed from it.
 MARKED = Asset("lowtide_marked", uri="lowtide://store/marked")
+#: The ledger was repaired, and its settled mark moved.
+SETTLED = Asset("lowtide_settled", uri="lowtide://ledger/settled")
 
 _SECTION = "lowtide"
 _TIME = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$"
@@ -34,6 +36,11 @@ def daily() -> CronDataIntervalTimetable:
     ``schedule="@daily"`` would not do: Airflow 3 makes a timetable of it whose intervals are empty.
     """
     return CronDataIntervalTimetable("@daily", timezone="UTC")
+
+
+def hourly() -> CronDataIntervalTimetable:
+    """Every hour, for the hour before, as :func:`daily`."""
+    return CronDataIntervalTimetable("@hourly", timezone="UTC")
 
 
 def dag_arguments(doc: str, *tags: str) -> dict[str, Any]:

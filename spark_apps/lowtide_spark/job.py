@@ -184,6 +184,8 @@ def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--execute", action="store_true", help="act; without it the run only plans and counts")
     how.add_argument("--as-configured", action="store_true", help="act on the tables whose mode is execute")
+    if job == "balances":
+        parser.add_argument("--output", metavar="FOLDER", help="write every balance there, as CSV")
     if job == "sideline_restore":
         parser.add_argument("--restore", metavar="RUN", help="the run whose removed cells are put back")
     if job == "history_gc":
@@ -248,7 +250,7 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     summary.context = dict(_pair(text) for text in options.context)
     start = parse_time(options.start, "--from") if options.start else None
     end = parse_time(options.end, "--to") if options.end else None
-    options.grace = _grace(options.grace, config)
+    options.grace = _grace(options.grace, config.ledger.grace if job == "transaction_repair" else config.grace)
     request = Request(summary.run, now, start, end, options.full)
     request.check()
     with connect(config.hbase.thrift):
@@ -258,9 +260,9 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     return run
 
 
-def _grace(text: str | None, config: Config) -> timedelta:
+def _grace(text: str | None, configured: timedelta) -> timedelta:
     try:
-        return parse_duration(text) if text is not None else config.grace
+        return parse_duration(text) if text is not None else configured
     except ValueError as error:
         msg = f"--grace: {error}"
         raise UsageError(msg) from None
@@ -294,6 +296,8 @@ def report(summary: Summary) -> None:
             print(f"    note: {note}")
     if summary.bound is not None:
         print(f"  prune bound {summary.bound}, low watermark {summary.low_watermark}")
+    for name, number in summary.figures.items():
+        print(f"  {name}: {number:,}")
     for blocker in summary.blockers:
         print(f"  held by {blocker}")
     for problem in [*(f"{t.table}: {p}" for t in summary.tables for p in t.problems), *summary.problems]:

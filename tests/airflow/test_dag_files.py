@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pendulum
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
@@ -21,7 +22,7 @@ from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import CLEANED, MARKED, POOL
 
 ROOT = Path(__file__).resolve().parents[2]
-DAGS = {"orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc"}
+DAGS = {"orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc", "transaction_repair"}
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +159,8 @@ def test_the_form_explains_every_field_and_is_valid_as_it_stands(dag: DAG) -> No
         ("history_gc", {"to": "last week"}),
         ("commit_table_pruning", {"grace": "24"}),
         ("commit_table_pruning", {"grace": "soon"}),
+        ("transaction_repair", {"grace": "-1h"}),
+        ("transaction_repair", {"from": "2026-01-01"}),
     ],
 )
 def test_the_form_refuses_what_cannot_be_meant(bag: DagBag, dag_id: str, given: dict[str, Any]) -> None:
@@ -173,6 +176,7 @@ def test_the_form_refuses_what_cannot_be_meant(bag: DagBag, dag_id: str, given: 
         ("commit_table_pruning", {"grace": "1d12h"}),
         ("commit_table_pruning", {"grace": "0s"}),
         ("watermark_collection", {"execute": True}),
+        ("transaction_repair", {"execute": True, "full": True, "grace": "15m"}),
     ],
 )
 def test_the_form_takes_what_the_docs_promise(bag: DagBag, dag_id: str, given: dict[str, Any]) -> None:
@@ -200,14 +204,15 @@ def test_a_batch_of_one_is_labelled_with_its_table(bag: DagBag) -> None:
     assert template.render({"task": task.unmap({"tables": ["orders"]})}) == "orders"
 
 
-def test_every_run_has_a_day_to_work_on_and_a_backfill_can_be_made(dag: DAG) -> None:
+def test_every_run_has_a_time_to_work_on_and_a_backfill_can_be_made(dag: DAG) -> None:
     """Airflow 3 reads ``@daily`` as a timetable with empty intervals, over which a cleanup would do nothing."""
     timetable = serialized(dag).timetable
     assert timetable.periodic
-    restriction = TimeRestriction(datetime(2026, 1, 1, tzinfo=UTC), None, catchup=True)
+    restriction = TimeRestriction(pendulum.datetime(2026, 1, 1), None, catchup=True)
     info = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
     assert info.data_interval.start == datetime(2026, 1, 1, tzinfo=UTC)
-    assert info.data_interval.end == datetime(2026, 1, 2, tzinfo=UTC)
+    length = timedelta(hours=1) if dag.dag_id == "transaction_repair" else timedelta(days=1)
+    assert info.data_interval.end == datetime(2026, 1, 1, tzinfo=UTC) + length
     assert info.run_after == info.data_interval.end
 
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 import yaml
+from lowtide_spark.balances import balances
 from lowtide_spark.history import collect_history
 from lowtide_spark.job import run_job
 from lowtide_spark.orphans import clean
 from lowtide_spark.pruning import prune
+from lowtide_spark.repair import repair
 from lowtide_spark.restore import restore
 from lowtide_spark.store import Store
 from lowtide_spark.watermarks import collect
@@ -33,6 +35,8 @@ JOBS = {
     "commit_table_pruning": prune,
     "history_gc": collect_history,
     "sideline_restore": restore,
+    "transaction_repair": repair,
+    "balances": balances,
 }
 
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from lowtide.clock import SampledClock, WorldClock
 from lowtide.config import Config
 from lowtide.report import (
+    Bank,
     CommitRows,
     Day,
     JobRun,
@@ -287,3 +288,40 @@ def test_days_follow_the_clock_samples():
     assert observe.last_days(SampledClock([]), today, 2) == ()
     (day,) = observe.last_days(WorldClock(), today, 1)
     assert day.to_ts - day.from_ts == 24 * 3600 * 1000 * 1_000_000
+
+
+BANK = Bank(
+    killed=12,
+    before=(("claimed", 1), ("in progress", 2), ("finished", 90)),
+    after=(("finished", 92), ("dropped", 1)),
+    balances=(("ada", 700), ("bela", 1300)),
+    paid_in=2000,
+)
+
+
+def test_the_bank_is_told_with_its_states_and_its_money() -> None:
+    """Before and after by state, every balance, and that the sum is what was paid in; on the page and in the terminal."""
+    words = " ".join(_Page(render(_report(bank=BANK))).words.split())
+    assert "12 clients of the bank were killed; its customers have 2,000, exactly what was paid in." in words
+    for state, was, now in (("claimed", 1, 0), ("in progress", 2, 0), ("finished", 90, 92), ("dropped", 0, 1)):
+        assert f"{state} {was} {now}" in words
+    assert "ada 700 bela 1,300 together 2,000" in words
+    assert "A bank" not in _Page(render(_report())).words
+    out = StringIO()
+    print_report(Console(file=out, width=120), _report(bank=BANK))
+    assert "exactly what was paid in" in out.getvalue()
+    assert _report(bank=BANK).faults == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"paid_in": 1999}, "its customers have 2,000, but 1,999 was paid in"),
+        ({"after": (("committed", 3), ("finished", 90))}, "3 transfers are still under way"),
+        ({"balances": (("ada", -5), ("bela", 2005))}, "ada has -5"),
+    ],
+)
+def test_a_bank_that_is_not_as_it_should_be_is_a_fault(changes: dict[str, object], said: str) -> None:
+    """Money made or lost, a transfer left open, a customer below zero."""
+    (fault,) = _report(bank=replace(BANK, **changes)).faults  # type: ignore[arg-type]
+    assert said in fault

@@ -1,0 +1,48 @@
+"""# Transaction repair
+
+Brings the ledger's transactions that clients left half-way to their end: `finished`, or `dropped` with the reason. Checks before and
+after that no money was made or lost, and moves the settled mark, before which every transaction is over. Every hour.
+
+| run | works on | acts |
+|---|---|---|
+| **scheduled** | what began before the end of the hour and is older than the grace | if the `mode` of the ledger's table of transactions is `execute` |
+| **backfill** | each run what began in its own hour | the same, or as its form says |
+| **by hand** | the interval of the form; empty: from the settled mark to the beginning of the grace | only with *Execute* ticked |
+
+Once a day a run reads the tables whole, and names every row that contradicts another; so does a run with *Full check* ticked. Such rows
+are left alone and make the run red. Money that does not add up stops a run before it repairs anything.
+
+Any number of repairs and of clients that come back to life end in one outcome. The pool `lowtide` must have **one** slot.
+"""
+
+from airflow.sdk import DAG, Param
+from lowtide_airflow.operator import LowtideSparkOperator
+from lowtide_airflow.settings import SETTLED, dag_arguments, execute_param, hourly, job_arguments, time_param
+
+with DAG(
+    "transaction_repair",
+    schedule=hourly(),
+    params={
+        "execute": execute_param("repairs, and moves the settled mark"),
+        "full": Param(
+            False,
+            type="boolean",
+            title="Full check",
+            description="Ticked, the run reads the ledger's tables whole, and finds what the index of open transactions does not know.",
+            section="What to do",
+        ),
+        "from": time_param("From", "from the settled mark"),
+        "to": time_param("To", "up to the beginning of the grace"),
+        "grace": Param(
+            None,
+            type=["null", "string"],
+            pattern=r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$",
+            examples=["15m", "1h"],
+            title="Grace",
+            description="How old a transaction must be before it is taken from its client, as in 15m or 1h. Empty: as configured.",
+            section="Limits",
+        ),
+    },
+    **dag_arguments(__doc__, "ledger"),
+):
+    LowtideSparkOperator(task_id="repair", job="transaction_repair", outlets=[SETTLED], **job_arguments())

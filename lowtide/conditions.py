@@ -1,0 +1,352 @@
+"""What one can wait for: conditions on the ledger and on the store.
+
+Each is a value of settings that go through JSON. It looks (small reads through the gateway, whose cost follows what is new and not
+what is there) and judges; the judging is pure. Blocking sensors, triggers and event watchers in Airflow share it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from lowtide.clock import EPOCH, Clock, SampledClock, WorldClock, is_world, millis
+from lowtide.config import Config
+from lowtide.durations import parse_duration, parse_time
+from lowtide.errors import GatewayError, UsageError
+from lowtide.gateway import connect, low_watermark
+from lowtide.ledger import settled, steps
+from lowtide.ledger.model import State, Table, parse_transaction, parse_transaction_id
+from lowtide.ledger.store import Tables
+from lowtide.state import StateStore
+
+#: Rows of the commit table begin with a bucket of 0 to 15.
+_COMMIT_ROWS = (b"\x00", b"\x10")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a look came to.
+
+    Args:
+        met: whether the condition holds.
+        text: the same for people, with the numbers.
+        level: how far things are, for watchers: ms for times, else whatever distinguishes one cause of an event from the next.
+        never: it can no longer come to hold; waiting on is of no use.
+    """
+
+    met: bool
+    text: str
+    level: int | str | bool
+    never: bool = False
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Base of all conditions."""
+
+    #: Name in JSON.
+    kind: ClassVar[str]
+
+    def look(self, config: Config, connection: Any, now: int) -> Verdict:
+        """Read and judge. *now*: wall-clock ms.
+
+        Raises:
+            StoreError: what is to be looked at is not there, or cannot be read.
+        """
+        raise NotImplementedError
+
+    def news(self, cursor: Any, verdict: Verdict) -> tuple[Any, bool]:
+        """A watcher's next cursor, and whether the look is an event: here, where it holds and did not at the look before.
+
+        *cursor*: of the look before; None at the very first.
+        """
+        return verdict.met, verdict.met and not cursor
+
+    def to_json(self) -> dict[str, Any]:
+        """Kind and settings."""
+        return {"kind": self.kind, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class _Reached(Condition):
+    """Something that moves up with time has reached *past*; or, for watchers, has passed another multiple of *every*.
+
+    Args:
+        past: ISO 8601 with zone.
+        every: a duration.
+    """
+
+    past: str | None = None
+    every: str | None = None
+    what: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if (self.past is None) == (self.every is None):
+            msg = f"{self.kind}: one of past (a time) and every (a duration, for watchers) must be given, found {self.past!r} and {self.every!r}"
+            raise UsageError(msg)
+        if self.every is not None and self._step() <= 0:
+            msg = f"{self.kind}: every must be a duration above 0, found {self.every!r}"
+            raise UsageError(msg)
+        if self.past is not None:
+            parse_time(self.past, f"{self.kind}: past")
+
+    def judge(self, reached: int | None) -> Verdict:
+        """*reached*: ms; None: nothing yet."""
+        at = "nothing yet" if reached is None else _iso(reached)
+        if self.past is None:
+            level = 0 if reached is None else reached - reached % self._step()
+            return Verdict(level > 0, f"{self.what}: {at}", level)
+        wanted = millis(parse_time(self.past))
+        met = reached is not None and reached >= wanted
+        return Verdict(met, f"{self.what}: {at}, waiting for {_iso(wanted)}", reached or 0)
+
+    def news(self, cursor: Any, verdict: Verdict) -> tuple[Any, bool]:
+        """An event a multiple of *every* that is passed; a mark that went back and comes again is none."""
+        if self.past is not None:
+            return super().news(cursor, verdict)
+        highest = max(int(cursor or 0), int(verdict.level))
+        return highest, highest > int(cursor or 0)
+
+    def _step(self) -> int:
+        try:
+            return parse_duration(self.every) // timedelta(milliseconds=1)
+        except ValueError as error:
+            msg = f"{self.kind}: every: {error}"
+            raise UsageError(msg) from None
+
+
+@dataclass(frozen=True)
+class TransactionsSettled(_Reached):
+    """Every transaction of the ledger that began before *past* is finished or dropped, and past is older than the grace."""
+
+    kind: ClassVar[str] = "transactions settled"
+    what: ClassVar[str] = "all transactions are over that began before"
+
+    def look(self, config: Config, connection: Any, now: int) -> Verdict:
+        """The settled mark, and the first open entry after it: what the next repair would make of it."""
+        tables = Tables(connection, config.ledger.prefix)
+        mark, _ = steps.run(settled.read_settled(), tables)
+        horizon = now - millis_of(config.ledger.grace)
+        found = steps.run(settled.open_entries(mark.mark, max(horizon, mark.mark), limit=1), tables)
+        return self.judge(settled.next_mark(mark.mark, horizon, found[0].timestamp if found else None))
+
+
+@dataclass(frozen=True)
+class TransactionsStuck(Condition):
+    """More than *more_than* transactions of the ledger began *older_than* ago or earlier, and are not over."""
+
+    older_than: str = "15m"
+    more_than: int = 0
+    kind: ClassVar[str] = "transactions stuck"
+
+    def __post_init__(self) -> None:
+        try:
+            parse_duration(self.older_than)
+        except ValueError as error:
+            msg = f"{self.kind}: older_than: {error}"
+            raise UsageError(msg) from None
+        _check_count(self.kind, "more_than", self.more_than)
+
+    def look(self, config: Config, connection: Any, now: int) -> Verdict:
+        """Open entries from the settled mark on, no more than decide it."""
+        tables = Tables(connection, config.ledger.prefix)
+        mark, _ = steps.run(settled.read_settled(), tables)
+        end = max(mark.mark, now - millis_of(parse_duration(self.older_than)))
+        return self.judge(len(steps.run(settled.open_entries(mark.mark, end, limit=self.more_than + 1), tables)))
+
+    def judge(self, found: int) -> Verdict:
+        """*found*: how many, counted up to one more than the limit."""
+        met = found > self.more_than
+        said = f"more than {self.more_than}" if met else str(found)
+        return Verdict(met, f"{said} transactions older than {self.older_than} are not over", met)
+
+
+#: How far a transaction is.
+_ORDER = {None: 0, State.INITIAL: 1, State.IN_PROGRESS: 2, State.COMMITTED: 3, State.FINISHED: 4}
+
+
+@dataclass(frozen=True)
+class TransactionIs(Condition):
+    """A transaction of the ledger has got to *state*, or beyond it: a look may come too late for the states between."""
+
+    transaction: str = ""
+    state: str = State.FINISHED.value
+    kind: ClassVar[str] = "transaction is"
+
+    def __post_init__(self) -> None:
+        parse_transaction_id(self.transaction)
+        if self.state not in tuple(State):
+            msg = f"{self.kind}: a state is one of {', '.join(State)}, found {self.state!r}"
+            raise UsageError(msg)
+
+    def look(self, config: Config, connection: Any, now: int) -> Verdict:  # noqa: ARG002
+        """One row."""
+        tables = Tables(connection, config.ledger.prefix)
+        (row,) = tables(steps.Read(Table.TRANSACTIONS, (self.transaction,)))
+        return self.judge(parse_transaction(self.transaction, row).state if row else None, bool(row))
+
+    def judge(self, found: State | None, exists: bool = True) -> Verdict:
+        """*found*: None before ``initial``."""
+        wanted = State(self.state)
+        said = (
+            f"transaction {self.transaction} is {found or ('claimed' if exists else 'unknown')}, waiting for {wanted}"
+        )
+        if State.DROPPED in (found, wanted):
+            return Verdict(
+                found is wanted, said, str(found or ""), never=found is not wanted and bool(found and found.over)
+            )
+        return Verdict(_ORDER[found] >= _ORDER[wanted], said, str(found or ""))
+
+
+@dataclass(frozen=True)
+class LowWatermarkPast(_Reached):
+    """The oracle's low watermark has got to *past*: nothing that began before it can commit any more.
+
+    Of an oracle that counts, as far as the recorded samples tell (:class:`lowtide.clock.SampledClock`).
+    """
+
+    kind: ClassVar[str] = "low watermark past"
+    what: ClassVar[str] = "the low watermark is at"
+
+    def look(self, config: Config, connection: Any, now: int) -> Verdict:  # noqa: ARG002
+        """One row; and the samples of the oracle's clock where it counts."""
+        watermark = low_watermark(connection, config)
+        return self.judge(_reached(_clock(config, connection, watermark), watermark))
+
+
+@dataclass(frozen=True)
+class RegionWatermarkPast(_Reached):
+    """Every region of *table* is clean up to *past*, as the last ``watermark_collection`` published it."""
+
+    table: str = ""
+    kind: ClassVar[str] = "region watermark past"
+    what: ClassVar[str] = "the lowest region watermark is at"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.table:
+            msg = f"{self.kind}: the name of a table is missing"
+            raise UsageError(msg)
+
+    def look(self, config: Config, connection: Any, now: int) -> Verdict:  # noqa: ARG002
+        """One row; and the samples of the oracle's clock where it counts."""
+        state = StateStore(connection, config.state.table)
+        published = state.watermarks().get(self.table) if state.exists() else None
+        if published is None or not published["regions"]:
+            return self.judge(None)
+        lowest = min(int(region["watermark"]) for region in published["regions"])
+        return self.judge(_reached(_clock(config, connection, int(published["low_watermark"])), lowest))
+
+
+@dataclass(frozen=True)
+class CommitTableLarger(Condition):
+    """The commit table has more than *than* rows of transactions, entries and invalidation marks."""
+
+    than: int = 0
+    kind: ClassVar[str] = "commit table larger"
+
+    def __post_init__(self) -> None:
+        _check_count(self.kind, "than", self.than)
+
+    def look(self, config: Config, connection: Any, now: int) -> Verdict:  # noqa: ARG002
+        """At most one row more than the limit; their first cells only."""
+        start, stop = _COMMIT_ROWS
+        rows = connection.table(config.omid.commit_table).scan(
+            row_start=start, row_stop=stop, limit=self.than + 1, filter="FirstKeyOnlyFilter()"
+        )
+        return self.judge(sum(1 for _ in rows))
+
+    def judge(self, found: int) -> Verdict:
+        """*found*: how many, counted up to one more than the limit."""
+        met = found > self.than
+        said = f"more than {self.than}" if met else str(found)
+        return Verdict(met, f"the commit table has {said} rows of transactions", met)
+
+
+CONDITIONS: dict[str, type[Condition]] = {
+    c.kind: c
+    for c in (
+        TransactionsSettled,
+        TransactionsStuck,
+        TransactionIs,
+        LowWatermarkPast,
+        RegionWatermarkPast,
+        CommitTableLarger,
+    )
+}
+
+
+def from_json(value: Mapping[str, Any]) -> Condition:
+    """The condition of :meth:`Condition.to_json`.
+
+    Raises:
+        UsageError: there is no such kind, or its settings cannot be meant.
+    """
+    settings = dict(value)
+    kind = settings.pop("kind", None)
+    if kind not in CONDITIONS:
+        msg = f"unknown condition {kind!r}; there are {', '.join(CONDITIONS)}"
+        raise UsageError(msg)
+    try:
+        return CONDITIONS[kind](**settings)
+    except TypeError as error:
+        msg = f"condition {kind!r}: {error}"
+        raise UsageError(msg) from None
+
+
+def look(condition: Condition, config: Config) -> Verdict:
+    """Look once, over a connection of its own, tried once.
+
+    Raises:
+        GatewayError: the gateway does not answer, or stopped answering.
+        StoreError: see :meth:`Condition.look`.
+    """
+    from thriftpy2.thrift import TException
+
+    try:
+        with connect(config.hbase.thrift, attempts=1) as connection:
+            return condition.look(config, connection, time.time_ns() // 1_000_000)
+    except (TException, OSError) as error:
+        thrift = config.hbase.thrift
+        said = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
+        msg = f"the Thrift gateway at {thrift.host}:{thrift.port} gave no answer to {condition.kind!r} ({said})"
+        raise GatewayError(msg) from error
+
+
+def pauses(patience: timedelta, most: float = 30.0) -> Iterator[float]:
+    """Seconds to wait between tries at a gateway that does not answer: 1, 2, 4 up to *most*, *patience* in all."""
+    left, pause = patience.total_seconds(), 1.0
+    while left > 0:
+        yield min(pause, left)
+        left, pause = left - pause, min(pause * 2, most)
+
+
+def millis_of(duration: timedelta) -> int:
+    """Whole milliseconds."""
+    return duration // timedelta(milliseconds=1)
+
+
+def _clock(config: Config, connection: Any, watermark: int) -> Clock:
+    kind = config.omid.clock
+    if kind == "world" or (kind == "auto" and is_world(watermark)):
+        return WorldClock()
+    return SampledClock(StateStore(connection, config.state.table).samples())
+
+
+def _reached(clock: Clock, watermark: int) -> int | None:
+    """Up to which time everything is at or below *watermark*; None: the clock cannot tell yet."""
+    at = clock.time(watermark)
+    return None if at is None else millis(at)
+
+
+def _iso(at: int) -> str:
+    return (EPOCH + timedelta(milliseconds=at)).isoformat(timespec="seconds")
+
+
+def _check_count(kind: str, name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        msg = f"{kind}: {name} is a count from 0 on, found {value!r}"
+        raise UsageError(msg)

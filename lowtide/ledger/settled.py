@@ -1,0 +1,91 @@
+"""The settled mark: every transaction that began before it is over. Pure, but for the programs that read and move it.
+
+It lags behind by the grace, and says what a repair knows: a client whose clock is slow, or that paused for longer than the grace
+between its index entry and its claim, can put a transaction below it. The full check finds such ones and moves the mark back.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from lowtide.ledger.model import SETTLED_ROW, ContradictionError, Entry, Table, entry_bound
+from lowtide.ledger.steps import CheckAndPut, Program, Read, Scan
+
+_COLUMN = "mark"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The mark and what is known with it. All times are wall-clock ms.
+
+    Args:
+        mark: every transaction with a timestamp below it is finished or dropped.
+        run: that wrote this.
+        at: when that run began.
+        checked_at: what was written before is covered by a money check.
+        full_at: when the last full check began; 0: never.
+        moved_back_from: where the mark stood before it was moved back last; 0: never.
+        moved_back_at: when that was.
+    """
+
+    mark: int = 0
+    run: str = ""
+    at: int = 0
+    checked_at: int = 0
+    full_at: int = 0
+    moved_back_from: int = 0
+    moved_back_at: int = 0
+
+    def encode(self) -> str:
+        """The cell's value."""
+        return json.dumps(asdict(self), separators=(",", ":"), sort_keys=True)
+
+    @classmethod
+    def decode(cls, text: str | None) -> Settled:
+        """The mark in a cell; a mark of 0 where there is none.
+
+        Raises:
+            ContradictionError: the value is malformed.
+        """
+        if text is None:
+            return cls()
+        try:
+            found = cls(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            msg = f"the settled mark in {Table.OPEN} is malformed ({error}); remove row {SETTLED_ROW!r}, and the next repair makes it anew"
+            raise ContradictionError(msg) from None
+        return found
+
+
+def next_mark(mark: int, horizon: int, oldest: int | None) -> int:
+    """Where the mark goes.
+
+    Args:
+        mark: where it is.
+        horizon: the beginning of the grace; what began later may be under way.
+        oldest: the timestamp of the oldest open entry that was found, from the mark on or from further back; None: none before the horizon.
+
+    Returns:
+        A mark that goes back only to an open transaction that was found.
+    """
+    reachable = max(mark, horizon)
+    return reachable if oldest is None else min(reachable, oldest)
+
+
+def read_settled() -> Program[tuple[Settled, str | None]]:
+    """The mark, and the text that it stands in, for :func:`write_settled`."""
+    (cells,) = yield Read(Table.OPEN, (SETTLED_ROW,))
+    text = cells.get(_COLUMN)
+    return Settled.decode(text), text
+
+
+def write_settled(before: str | None, after: Settled) -> Program[bool]:
+    """Move the mark, unless another run has moved it since *before* was read; whether it was moved."""
+    return bool((yield CheckAndPut(Table.OPEN, SETTLED_ROW, _COLUMN, before, after.encode())))
+
+
+def open_entries(start: int, stop: int, limit: int | None = None) -> Program[list[Entry]]:
+    """Index entries with timestamps in [start, stop), oldest first, at most *limit*."""
+    rows = yield Scan(Table.OPEN, entry_bound(start), entry_bound(stop), limit=limit)
+    return [Entry.parse(row) for row, _ in rows]

@@ -1,0 +1,517 @@
+"""What is read and written, in which order, to bring a transaction to its end. Pure: programs that yield what they want of the
+store and are sent the answers, so that a test can stop, repeat or mix them between any two reads and writes.
+
+A client and a repair run the same function, :func:`advance`, which names the next write from what was read. Why any number of
+them, stopped and resumed at will, come to one outcome:
+
+- A transaction's number is claimed by ``request``, put if absent. Everything else of it is a function of that one cell and of
+  ``decision``, put if absent too. So two actors write the same values to the same cells, in whatever order.
+- A state moves by check-and-put from the state before it, after the other columns of its row are there. A late step is refused,
+  and its actor reads again.
+- Number n is decided when number n-1 is, which whoever needs it brings about. The sender's earlier debits are known then, and
+  finished credits only ever grow: what is decided to run can be paid, whatever happens at the same time.
+- The index entry is put before the claim and removed after the end: while a claimed transaction has not ended, it has its entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Any, TypeVar
+
+from lowtide.errors import LedgerError, UsageError
+from lowtide.ledger.model import (
+    MAX_NUMBER,
+    Cells,
+    ContradictionError,
+    Decision,
+    Entry,
+    Record,
+    RecordState,
+    Request,
+    State,
+    Table,
+    Transaction,
+    parse_transaction,
+    parse_transaction_id,
+    transaction_id,
+    user_id,
+)
+
+#: No transaction takes more steps, not even one that others move at the same time; more means that check-and-put does not hold.
+_MOST_STEPS = 100
+#: How often a changing balance is read before that is an error.
+_MOST_READS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Rows by key. Answer: the cells of each, in the order asked for; {} for a row that is not there."""
+
+    table: Table
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Rows from *start* to before *stop* (reverse: from *start* down to after *stop*). Answer: pairs of row and cells."""
+
+    table: Table
+    start: str
+    stop: str
+    limit: int | None = None
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Cells of one row, all at once. No answer. Only cells whose value follows from the row's claim."""
+
+    table: Table
+    row: str
+    cells: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAndPut:
+    """One cell, if it still is *expected* (None: absent). Answer: whether it was."""
+
+    table: Table
+    row: str
+    column: str
+    expected: str | None
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """A whole row. No answer."""
+
+    table: Table
+    row: str
+
+
+Write = Put | CheckAndPut | Remove
+Operation = Read | Scan | Write
+
+T = TypeVar("T")
+Program = Generator[Operation, Any, T]
+
+
+class Need(Enum):
+    """What must be found out before the next write can be named."""
+
+    #: Whether the transaction can run.
+    DECISION = auto()
+    #: What the two rows of its records hold.
+    RECORDS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an actor knows of a transaction: rows as it read them, with its own writes laid upon them.
+
+    *debit*, *credit*: None where not read. *closed*: its index entry is removed.
+    """
+
+    id: str
+    row: Cells
+    debit: Cells | None = None
+    credit: Cells | None = None
+    closed: bool = False
+
+    def after(self, write: Write) -> Seen:
+        """What is known once *write* was acknowledged."""
+        if isinstance(write, Remove):
+            return replace(self, closed=True)
+        cells = {write.column: write.value} if isinstance(write, CheckAndPut) else dict(write.cells)
+        if write.table is Table.TRANSACTIONS:
+            return replace(self, row={**self.row, **cells})
+        transaction = parse_transaction(self.id, self.row)
+        if write.row == transaction.debit.row:
+            return replace(self, debit={**(self.debit or {}), **cells} if self.debit is not None else None)
+        return replace(self, credit={**(self.credit or {}), **cells} if self.credit is not None else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a transaction stands. *reason*: why it was dropped."""
+
+    id: str
+    state: State | None
+    reason: str = ""
+
+
+def advance(seen: Seen) -> Write | Need | None:
+    """The next write of a transaction, what must be read to name it, or None: it is over and its index entry removed.
+
+    Raises:
+        ContradictionError: its rows are such as no client leaves them.
+    """
+    transaction = parse_transaction(seen.id, seen.row)
+    if transaction.state is None:
+        if not transaction.complete:
+            return Put(Table.TRANSACTIONS, seen.id, transaction.cells)
+        return _state(seen.id, None, State.INITIAL)
+    if transaction.state is State.INITIAL:
+        if transaction.decision is None:
+            return Need.DECISION
+        return _state(seen.id, State.INITIAL, State.IN_PROGRESS if transaction.decision.runs else State.DROPPED)
+    if transaction.state is State.IN_PROGRESS:
+        return _in_progress(transaction, seen)
+    if transaction.state is State.COMMITTED:
+        return _committed(transaction, seen)
+    return None if seen.closed else Remove(Table.OPEN, transaction.entry.row)
+
+
+def _in_progress(transaction: Transaction, seen: Seen) -> Write | Need:
+    if seen.debit is None or seen.credit is None:
+        return Need.RECORDS
+    for record, cells in ((transaction.debit, seen.debit), (transaction.credit, seen.credit)):
+        state = record.state(cells)
+        if state is RecordState.FINISHED:
+            msg = f"record {record.row} is finished, its transaction only in progress"
+            raise ContradictionError(msg)
+        if state is None:
+            if not record.complete(cells):
+                return Put(Table.RECORDS, record.row, record.cells)
+            return CheckAndPut(Table.RECORDS, record.row, "state", None, RecordState.PENDING)
+    return _state(seen.id, State.IN_PROGRESS, State.COMMITTED)
+
+
+def _committed(transaction: Transaction, seen: Seen) -> Write:
+    """The records are there, so they are finished unread; where one refused, both have been read since, and say why."""
+    for record, cells in ((transaction.debit, seen.debit), (transaction.credit, seen.credit)):
+        state = RecordState.PENDING if cells is None else record.state(cells)
+        if state is None:
+            msg = f"record {record.row} is missing or has no state, and its transaction is committed"
+            raise ContradictionError(msg)
+        if state is RecordState.PENDING:
+            return CheckAndPut(Table.RECORDS, record.row, "state", RecordState.PENDING, RecordState.FINISHED)
+    return _state(seen.id, State.COMMITTED, State.FINISHED)
+
+
+def _state(id: str, before: State | None, after: State) -> CheckAndPut:
+    return CheckAndPut(Table.TRANSACTIONS, id, "state", before, after)
+
+
+# -- one transaction
+
+
+def drive(seen: Seen, issuer: str, until_decided: bool = False) -> Program[Transaction]:
+    """Bring a claimed transaction to its end, or only to its decision; the transaction as it stands then.
+
+    In state ``committed`` a record is known unread to be pending: *seen* may leave it out, and then it counts as finished once the
+    check-and-put was acknowledged.
+
+    Raises:
+        ContradictionError: its rows, or those of the sender's earlier transactions, are such as no client leaves them.
+        LedgerError: it keeps changing without getting on.
+    """
+    for _ in range(_MOST_STEPS):
+        if until_decided and seen.row.get("decision") is not None:
+            return parse_transaction(seen.id, seen.row)
+        step = advance(seen)
+        if step is None:
+            return parse_transaction(seen.id, seen.row)
+        if step is Need.RECORDS:
+            seen = yield from _with_records(seen)
+        elif step is Need.DECISION:
+            decision = yield from decide(parse_transaction(seen.id, seen.row), issuer)
+            seen = yield from _written(
+                seen, CheckAndPut(Table.TRANSACTIONS, seen.id, "decision", None, decision.encode())
+            )
+        else:
+            seen = yield from _written(seen, step)
+    msg = f"transaction {seen.id} was tried {_MOST_STEPS} times and does not get on; look at it with: lowtide ledger show {seen.id}"
+    raise LedgerError(msg)
+
+
+def _written(seen: Seen, write: Write) -> Program[Seen]:
+    """*seen* after *write*, or, where another was faster, all rows read anew."""
+    held = yield write
+    if isinstance(write, CheckAndPut) and not held:
+        return (yield from _with_records(seen))
+    if write.table is Table.RECORDS and isinstance(write, CheckAndPut):
+        seen = _known(seen, write)
+    return seen.after(write)
+
+
+def _known(seen: Seen, write: CheckAndPut) -> Seen:
+    """An acknowledged check-and-put of an unread record tells that it was as its transaction says."""
+    transaction = parse_transaction(seen.id, seen.row)
+    if write.row == transaction.debit.row and seen.debit is None:
+        return replace(seen, debit=transaction.debit.cells)
+    if write.row == transaction.credit.row and seen.credit is None:
+        return replace(seen, credit=transaction.credit.cells)
+    return seen
+
+
+def _with_records(seen: Seen) -> Program[Seen]:
+    """Transaction and records as they were at one moment.
+
+    The records are read between two readings of the transaction that agree. Otherwise a record could seem to be behind its
+    transaction, or ahead of it, only because it was read earlier or later.
+    """
+    row = seen.row
+    while True:
+        transaction = parse_transaction(seen.id, row)
+        debit, credit = yield Read(Table.RECORDS, (transaction.debit.row, transaction.credit.row))
+        before, (row,) = row, (yield Read(Table.TRANSACTIONS, (seen.id,)))
+        if row == before:
+            return replace(seen, row=row, debit=debit, credit=credit)
+
+
+def repair(entry: Entry, issuer: str) -> Program[Outcome | None]:
+    """Bring the transaction of an index entry to its end; None: its number was never claimed for this entry, which is removed.
+
+    Raises:
+        ContradictionError: see :func:`drive`; the entry stays.
+    """
+    (row,) = yield Read(Table.TRANSACTIONS, (entry.id,))
+    if not row or ("request" in row and parse_transaction(entry.id, row).entry != entry):
+        yield Remove(Table.OPEN, entry.row)
+        return None
+    return outcome((yield from drive(Seen(entry.id, row), issuer)))
+
+
+def outcome(transaction: Transaction) -> Outcome:
+    """How *transaction* stands."""
+    return Outcome(transaction.id, transaction.state, transaction.decision.reason if transaction.decision else "")
+
+
+# -- whether it can run
+
+
+def decide(transaction: Transaction, issuer: str) -> Program[Decision]:
+    """Whether an undecided transaction can run. Decides the sender's earlier ones first, where nobody has."""
+    request = transaction.request
+    spent, credited = yield from _basis(transaction, issuer)
+    unknown = yield from _unknown_users(request.sender, request.recipient)
+    if unknown:
+        return Decision(f"unknown user {', '.join(unknown)}", spent, credited)
+    if request.sender != issuer and credited - spent < request.amount:
+        credited = max(credited, (yield from _credits(request.sender)))
+        if credited - spent < request.amount:
+            return Decision(f"the balance is {credited - spent}, the amount {request.amount}", spent, credited)
+    return Decision("", spent, credited)
+
+
+def _basis(transaction: Transaction, issuer: str) -> Program[tuple[int, int]]:
+    """What the sender spent before, and credits known to be finished."""
+    sender, before = transaction.request.sender, None
+    undecided: list[Seen] = []
+    for number in range(transaction.number - 1, 0, -1):
+        id = transaction_id(sender, number)
+        (row,) = yield Read(Table.TRANSACTIONS, (id,))
+        if not row:
+            msg = f"transaction {id} is missing, though {transaction.id} exists: numbers leave no gaps"
+            raise ContradictionError(msg)
+        earlier = parse_transaction(id, row)
+        if earlier.decision:
+            before = earlier
+            break
+        undecided.append(Seen(id, row))
+    for seen in reversed(undecided):
+        before = yield from drive(seen, issuer, until_decided=True)
+    if before is None or before.decision is None:
+        return 0, 0
+    return before.spent, before.decision.credited
+
+
+def _unknown_users(*users: str) -> Program[list[str]]:
+    rows = yield Read(Table.USERS, users)
+    return [user for user, cells in zip(users, rows, strict=True) if "nickname" not in cells]
+
+
+def _credits(user: str) -> Program[int]:
+    """The sum of the user's credits that are finished, record and transaction."""
+    total, _ = yield from _finished(user)
+    return total
+
+
+def _finished(user: str) -> Program[tuple[int, int]]:
+    """Finished credits and debits of *user*; records first, their transactions after them."""
+    rows = yield Scan(Table.RECORDS, f"{user}/", f"{user}0")
+    wanted = [
+        (row.removeprefix(f"{user}/"), cells) for row, cells in rows if cells.get("state") == RecordState.FINISHED
+    ]
+    credit = debit = 0
+    for start in range(0, len(wanted), 500):
+        batch = wanted[start : start + 500]
+        transactions = yield Read(Table.TRANSACTIONS, tuple(id for id, _ in batch))
+        for (id, cells), row in zip(batch, transactions, strict=True):
+            amount = _finished_amount(user, id, cells, row)
+            credit, debit = credit + max(0, amount), debit + min(0, amount)
+    return credit, debit
+
+
+def _finished_amount(user: str, id: str, cells: Cells, row: Cells) -> int:
+    if not row:
+        msg = f"record {user}/{id} has no transaction"
+        raise ContradictionError(msg)
+    transaction = parse_transaction(id, row)
+    if transaction.state is not State.FINISHED:
+        return 0
+    record = side(transaction, user)
+    record.state(cells)
+    return record.amount
+
+
+def side(transaction: Transaction, user: str) -> Record:
+    """The record of *user* in a transaction.
+
+    Raises:
+        ContradictionError: the user has no part in it.
+    """
+    for record in transaction.records:
+        if record.user == user:
+            return record
+    msg = f"record {user}/{transaction.id} is of neither the transaction's sender nor its recipient"
+    raise ContradictionError(msg)
+
+
+# -- what people and programs ask for
+
+
+def transfer(request: Request, issuer: str) -> Program[Outcome]:
+    """Check, claim the sender's next number, and bring the transaction to its end.
+
+    What can be seen to be impossible before the claim is refused and leaves no trace. What turns out so after it is dropped.
+
+    Raises:
+        UsageError: a user is unknown, or the balance too small; nothing was written.
+    """
+    unknown = yield from _unknown_users(request.sender, request.recipient)
+    if unknown:
+        msg = f"unknown user {', '.join(unknown)}; add it with: lowtide ledger user add NICKNAME"
+        raise UsageError(msg)
+    last = yield from _last(request.sender)
+    if request.sender != issuer:
+        yield from _check_balance(request, last)
+    number = last.number if last else 0
+    while True:
+        number += 1
+        id = transaction_id(request.sender, number)
+        entry = Entry(request.timestamp, id, request.nonce)
+        yield Put(Table.OPEN, entry.row, entry.cells)
+        if (yield CheckAndPut(Table.TRANSACTIONS, id, "request", None, request.encode())):
+            break
+        yield Remove(Table.OPEN, entry.row)
+    return outcome((yield from drive(Seen(id, {"request": request.encode()}), issuer)))
+
+
+def _last(sender: str) -> Program[Transaction | None]:
+    """The sender's transaction with the highest number."""
+    found = yield Scan(Table.TRANSACTIONS, transaction_id(sender, MAX_NUMBER), f"{sender}-", limit=1, reverse=True)
+    return parse_transaction(*found[0]) if found else None
+
+
+def _check_balance(request: Request, last: Transaction | None) -> Program[None]:
+    """Refuse what cannot be paid, as far as the sender's decided transactions tell."""
+    if last is not None and last.decision is None:
+        return  # its own decision waits for those before it
+    spent = last.spent if last else 0
+    if last and last.decision and last.decision.credited - spent >= request.amount:
+        return
+    left = (yield from _credits(request.sender)) - spent
+    if left < request.amount:
+        msg = f"the sender's balance is {left}, the amount {request.amount}; nothing was transferred"
+        raise UsageError(msg)
+
+
+def balance(user: str) -> Program[int]:
+    """The sum of a user's records that are finished and whose transaction is, as it was at one moment.
+
+    Nothing that counts ever stops counting. So two readings that agree are the state between them.
+
+    Raises:
+        UsageError: the user is unknown.
+        LedgerError: it changed at every reading.
+    """
+    if (yield from _unknown_users(user)):
+        msg = f"unknown user {user}; add it with: lowtide ledger user add NICKNAME"
+        raise UsageError(msg)
+    before = yield from _finished(user)
+    for _ in range(_MOST_READS):
+        now = yield from _finished(user)
+        if now == before:
+            return sum(now)
+        before = now
+    msg = f"the balance of user {user} changed at each of {_MOST_READS} readings; ask again when less is going on"
+    raise LedgerError(msg)
+
+
+def audit(id: str, user: str | None = None) -> Program[Transaction]:
+    """Check that a transaction's rows agree: finished, both records are finished; dropped, there are none; records are never ahead.
+
+    Args:
+        id: of the transaction.
+        user: whose record brought it up; must have a part in it.
+
+    Raises:
+        ContradictionError: they do not, or there is no such transaction.
+    """
+    (row,) = yield Read(Table.TRANSACTIONS, (id,))
+    if not row:
+        msg = f"record {user}/{id} has no transaction" if user else f"transaction {id} is gone"
+        raise ContradictionError(msg)
+    seen = yield from _with_records(Seen(id, row))
+    transaction = parse_transaction(id, seen.row)
+    if user:
+        side(transaction, user)
+    for record, cells in zip(transaction.records, (seen.debit or {}, seen.credit or {}), strict=True):
+        _audit_record(transaction, record, cells)
+    return transaction
+
+
+def _audit_record(transaction: Transaction, record: Record, cells: Cells) -> None:
+    state = record.state(cells)
+    said = f"is {state}" if state else "exists" if cells else "is missing"
+    ahead = state is RecordState.FINISHED and transaction.state not in (State.COMMITTED, State.FINISHED)
+    behind = state is not RecordState.FINISHED and transaction.state is State.FINISHED
+    if ahead or behind or (cells and transaction.state is State.DROPPED):
+        msg = f"record {record.row} {said}, and its transaction is {transaction.state or 'only claimed'}"
+        raise ContradictionError(msg)
+
+
+def show(id: str) -> Program[dict[str, Cells]]:
+    """The rows of a transaction, as they are: ``transaction`` and, where it tells whose they are, ``debit`` and ``credit``.
+
+    Raises:
+        UsageError: no id, or no such transaction.
+    """
+    parse_transaction_id(id)
+    (row,) = yield Read(Table.TRANSACTIONS, (id,))
+    if not row:
+        msg = f"there is no transaction {id}"
+        raise UsageError(msg)
+    try:
+        transaction = parse_transaction(id, row)
+    except ContradictionError:
+        return {"transaction": row}
+    debit, credit = yield Read(Table.RECORDS, (transaction.debit.row, transaction.credit.row))
+    return {"transaction": row, "debit": debit, "credit": credit}
+
+
+def add_user(nickname: str) -> Program[bool]:
+    """Make a user; whether it was not there before. Its id follows from the nickname.
+
+    Raises:
+        UsageError: the nickname is none.
+    """
+    id = user_id(nickname)
+    yield Put(Table.USERS, id, {"id": id})
+    return bool((yield CheckAndPut(Table.USERS, id, "nickname", None, nickname)))
+
+
+def run(program: Program[T], store: Any) -> T:
+    """Run *program*; *store* is called with each operation and gives the answer."""
+    answer: Any = None
+    try:
+        while True:
+            answer = store(program.send(answer))
+    except StopIteration as end:
+        value: T = end.value
+        return value

@@ -1,0 +1,383 @@
+"""The ledger's tables in HBase, through the Thrift gateway: one operation at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from lowtide.errors import GatewayError, LedgerError, LowtideError, TableError
+from lowtide.gateway import check_and_put, pool
+from lowtide.ledger import steps
+from lowtide.ledger.model import FAMILY, Table
+from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Remove, Scan, Write
+
+if TYPE_CHECKING:
+    from lowtide.config import Config
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+#: Rows of one call; more would make an answer larger than a gateway likes.
+_ROWS_A_CALL = 250
+_PREFIX = FAMILY.encode() + b":"
+
+
+class Moment(Enum):
+    """Where a hook is called: just before a write is sent, or just after it was acknowledged."""
+
+    BEFORE = auto()
+    AFTER = auto()
+
+
+Hook = Callable[[Write, Moment], None]
+
+
+class Tables:
+    """Works off operations on one happybase connection. Not thread-safe, as happybase is not.
+
+    Args:
+        connection: of happybase.
+        prefix: before the tables' names.
+        hook: called before and after each write; for tests, which stop there.
+    """
+
+    def __init__(self, connection: Any, prefix: str, hook: Hook | None = None) -> None:
+        self._connection = connection
+        self._prefix = prefix
+        self._hook = hook
+
+    def __call__(self, operation: Operation) -> Any:
+        """The answer of HBase to *operation*."""
+        if isinstance(operation, Read):
+            return self._read(operation)
+        if isinstance(operation, Scan):
+            return list(self.scan(operation))
+        if self._hook:
+            self._hook(operation, Moment.BEFORE)
+        answer = self._write(operation)
+        if self._hook:
+            self._hook(operation, Moment.AFTER)
+        return answer
+
+    def scan(self, operation: Scan) -> Iterator[tuple[str, dict[str, str]]]:
+        """The rows of a scan, one after the other."""
+        rows = self._table(operation.table).scan(
+            row_start=operation.start.encode(),
+            row_stop=operation.stop.encode(),
+            limit=operation.limit,
+            reverse=operation.reverse,
+            batch_size=min(operation.limit or 1000, 1000),
+        )
+        return ((row.decode(errors="backslashreplace"), _cells(cells)) for row, cells in rows)
+
+    def create(self) -> list[str]:
+        """Make the tables that are not there; the names of those made."""
+        there = self._connection.tables()
+        missing = [name for name in map(self.name, Table) if name.encode() not in there]
+        for name in missing:
+            self._connection.create_table(name, {FAMILY: {"max_versions": 1}})
+        return missing
+
+    def check(self) -> None:
+        """Refuse to work where the ledger was never made.
+
+        Raises:
+            TableError: a table is missing.
+        """
+        there = self._connection.tables()
+        missing = [name for name in map(self.name, Table) if name.encode() not in there]
+        if missing:
+            msg = f"the ledger has no table {', '.join(missing)}; make it with: lowtide ledger init (or set ledger.prefix)"
+            raise TableError(msg)
+
+    def name(self, table: Table) -> str:
+        """The table's name in HBase."""
+        return f"{self._prefix}{table}"
+
+    def _read(self, operation: Read) -> list[dict[str, str]]:
+        found = self._table(operation.table).rows([row.encode() for row in operation.rows])
+        cells = {row.decode(errors="backslashreplace"): _cells(cells) for row, cells in found}
+        return [cells.get(row, {}) for row in operation.rows]
+
+    def _write(self, operation: Write) -> Any:
+        row = operation.row.encode()
+        if isinstance(operation, CheckAndPut):
+            column = _PREFIX + operation.column.encode()
+            expected = None if operation.expected is None else operation.expected.encode()
+            put = (column, operation.value.encode())
+            return check_and_put(self._connection, self.name(operation.table), row, (column, expected), put)
+        if isinstance(operation, Put):
+            cells = {_PREFIX + name.encode(): value.encode() for name, value in operation.cells.items()}
+            return self._table(operation.table).put(row, cells)
+        return self._table(operation.table).delete(row)
+
+    def write_rows(self, writes: Sequence[Put | Remove]) -> None:
+        """Several writes of one table, each row by itself atomic, in one call. No hook is called."""
+        for table in {write.table for write in writes}:
+            batch = self._table(table).batch()
+            for write in writes:
+                if isinstance(write, Put):
+                    cells = {_PREFIX + name.encode(): value.encode() for name, value in write.cells.items()}
+                    batch.put(write.row.encode(), cells)
+                else:
+                    batch.delete(write.row.encode())
+            batch.send()
+
+    def _table(self, table: Table) -> Any:
+        return self._connection.table(self.name(table))
+
+
+def _cells(cells: dict[bytes, bytes]) -> dict[str, str]:
+    """Columns by name. What is no UTF-8 becomes text that no rule knows."""
+    return {
+        column.removeprefix(_PREFIX).decode(errors="backslashreplace"): value.decode(errors="backslashreplace")
+        for column, value in cells.items()
+    }
+
+
+class Node:
+    """An application node: a pool of connections, shared by its threads. Nodes know nothing of each other."""
+
+    def __init__(self, config: Config, connections: Any, size: int, hook: Hook | None = None) -> None:
+        self.config = config
+        self.size = size
+        self._pool = connections
+        self._hook = hook
+
+    def run(self, program: Callable[[], Program[T]], what: str) -> T:
+        """Run a program on a connection of the pool.
+
+        A read that a broken connection cut off (the gateway closes idle ones) is asked again on a new one, twice. A write is sent
+        once: whether one without an answer was done is for :func:`lowtide.ledger.steps.repair` to find out.
+
+        Args:
+            program: makes it.
+            what: names it in the error: "transfer of ...".
+
+        Raises:
+            LedgerError: a write had no answer; whatever it belongs to was left as it is.
+            GatewayError: a read had none.
+            LowtideError: as the program says.
+        """
+        store: _Patient | None = None
+        try:
+            with self._pool.connection() as connection:
+                store = _Patient(connection, self._tables(connection))
+                return steps.run(program(), store)
+        except _failures() as error:
+            raise _left(what, error, store is not None and store.written) from error
+
+    def run_many(
+        self, items: Iterable[K], program: Callable[[K], Program[T]], what: Callable[[K], str], window: int = 500
+    ) -> Iterator[tuple[K, T | LowtideError]]:
+        """Run a program an item side by side; each item with its result, or with what went wrong, as they end.
+
+        Up to *window* programs are under way. What they ask for at the same time is asked in few calls: rows by key, and writes without
+        a check, many at once (each row by itself atomic); checks one by one, over all connections of the pool. A program waits for each
+        of its answers before it goes on, as if it ran alone.
+        """
+        with ThreadPoolExecutor(self.size) as threads:
+            side_by_side = _SideBySide(self, threads, window)
+            yield from side_by_side.run(items, program, what)
+
+    def answers(self, operations: Sequence[Operation]) -> list[Any]:
+        """The answer to each of *operations*, or the exception; those after a failed one are worked off all the same."""
+        found: list[Any] = []
+        while len(found) < len(operations):
+            try:
+                with self._pool.connection() as connection:
+                    store = _Patient(connection, self._tables(connection))
+                    for operation in operations[len(found) :]:
+                        found.append(store(operation))
+            except _failures(LowtideError) as error:  # the next ones on a connection that the pool has renewed
+                found.append(error)
+        return found
+
+    def rows(self, table: Table, keys: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Rows by key, in one call."""
+        with self._pool.connection() as connection:
+            patient = _Patient(connection, self._tables(connection))
+            return dict(zip(keys, patient(Read(table, tuple(keys))), strict=True))
+
+    def write_rows(self, writes: Sequence[Put | Remove]) -> list[Exception | None]:
+        """Writes of one table, in one call: None for each that was done."""
+        found: list[Exception | None] = [self._hooked(write, Moment.BEFORE) for write in writes]
+        sent = [write for write, stopped in zip(writes, found, strict=True) if stopped is None]
+        try:
+            with self._pool.connection() as connection:
+                self._tables(connection).write_rows(sent)
+        except _failures() as error:
+            return [stopped or error for stopped in found]
+        return [stopped or self._hooked(write, Moment.AFTER) for write, stopped in zip(writes, found, strict=True)]
+
+    def _hooked(self, write: Write, moment: Moment) -> Exception | None:
+        try:
+            if self._hook:
+                self._hook(write, moment)
+        except _failures() as error:
+            return error
+        return None
+
+    def _tables(self, connection: Any) -> Tables:
+        return Tables(connection, self.config.ledger.prefix, self._hook)
+
+    def tables(self, work: Callable[[Tables], T]) -> T:
+        """What *work* makes of the tables, on a connection of the pool."""
+        with self._pool.connection() as connection:
+            return work(self._tables(connection))
+
+
+class _Patient:
+    """Repeats reads on a new connection. *written*: whether a write was sent."""
+
+    def __init__(self, connection: Any, tables: Tables) -> None:
+        self._connection = connection
+        self._tables = tables
+        self.written = False
+
+    def __call__(self, operation: Operation) -> Any:
+        if not isinstance(operation, Read | Scan):
+            self.written = True
+            return self._tables(operation)
+        for attempt in range(3):
+            try:
+                return self._tables(operation)
+            except _failures():
+                if attempt == 2:
+                    raise
+                _renew(self._connection)
+                self._connection.open()
+        raise AssertionError
+
+
+@dataclass
+class _Running(Generic[K]):
+    """A program that waits for an answer."""
+
+    item: K
+    program: Program[Any]
+    operation: Operation
+    written: bool = False
+
+
+class _SideBySide:
+    """The programs under way, and what they ask for, in rounds."""
+
+    def __init__(self, node: Node, threads: ThreadPoolExecutor, window: int) -> None:
+        self._node = node
+        self._threads = threads
+        self._window = window
+
+    def run(
+        self, items: Iterable[K], program: Callable[[K], Program[T]], what: Callable[[K], str]
+    ) -> Iterator[tuple[K, T | LowtideError]]:
+        """See :meth:`Node.run_many`."""
+        waiting = iter(items)
+        running: list[_Running[K]] = []
+        while True:
+            for item in islice(waiting, self._window - len(running)):
+                made = program(item)
+                yield from self._go_on(_Running(item, made, Read(Table.OPEN, ())), None, running, what)
+            if not running:
+                return
+            asked, running = running, []
+            for each, answer in self._ask(asked):
+                yield from self._go_on(each, answer, running, what)
+
+    def _go_on(
+        self, each: _Running[K], answer: Any, running: list[_Running[K]], what: Callable[[K], str]
+    ) -> Iterator[tuple[K, Any]]:
+        """Hand a program its answer; it is over, or waits for the next."""
+        try:
+            if isinstance(answer, Exception):
+                raise answer
+            each.operation = each.program.send(answer)
+        except StopIteration as end:
+            yield each.item, end.value
+        except LowtideError as error:
+            yield each.item, error
+        except _failures() as error:
+            yield each.item, _left(what(each.item), error, each.written)
+        else:
+            each.written |= not isinstance(each.operation, Read | Scan)
+            running.append(each)
+
+    def _ask(self, asked: Sequence[_Running[K]]) -> Iterator[tuple[_Running[K], Any]]:
+        """Each program with its answer, or with the exception."""
+        together: dict[tuple[bool, Table], list[_Running[K]]] = {}
+        alone: list[_Running[K]] = []
+        for each in asked:
+            if isinstance(each.operation, Read | Put | Remove):
+                key = isinstance(each.operation, Read), each.operation.table
+                together.setdefault(key, []).append(each)
+            else:
+                alone.append(each)
+        shares: list[Sequence[_Running[K]]] = [
+            alone[start :: self._node.size] for start in range(min(self._node.size, len(alone)))
+        ]
+        answers = [self._threads.submit(self._node.answers, [e.operation for e in share]) for share in shares]
+        for (reads, table), group in together.items():
+            for part in batched(group, _ROWS_A_CALL):
+                shares.append(part)
+                work = self._read if reads else self._write
+                answers.append(self._threads.submit(work, table, part))
+        for share, answer in zip(shares, answers, strict=True):
+            yield from zip(share, answer.result(), strict=True)
+
+    def _read(self, table: Table, part: Sequence[_Running[K]]) -> list[Any]:
+        wanted = list(dict.fromkeys(row for each in part for row in each.operation.rows))  # type: ignore[union-attr]
+        try:
+            found = self._node.rows(table, wanted)
+        except _failures(LowtideError) as error:
+            return [error] * len(part)
+        return [[found[row] for row in each.operation.rows] for each in part]  # type: ignore[union-attr]
+
+    def _write(self, table: Table, part: Sequence[_Running[K]]) -> list[Any]:  # noqa: ARG002
+        return self._node.write_rows([each.operation for each in part])  # type: ignore[misc]
+
+
+def batched(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    """*items* in pieces of at most *size*."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _failures(*more: type[Exception]) -> tuple[type[Exception], ...]:
+    """What a call raises whose answer is missing; and *more*."""
+    from thriftpy2.thrift import TException
+
+    return (TException, OSError, *more)
+
+
+def _left(what: str, error: Exception, written: bool) -> LowtideError:
+    said = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
+    if written:
+        return LedgerError(
+            f"{what}: no answer from the store ({said}); it was left as it is, a repair brings it to its end"
+        )
+    return GatewayError(f"{what}: no answer from the store ({said}); nothing was written")
+
+
+def _renew(connection: Any) -> None:
+    """As happybase's pool does with a connection of which nobody knows what is still under way on it."""
+    connection.close()
+    connection._refresh_thrift_client()
+
+
+@contextmanager
+def node(config: Config, hook: Hook | None = None, size: int | None = None) -> Iterator[Node]:
+    """An application node on the configured gateway, its pool closed at the end.
+
+    Raises:
+        GatewayError: the gateway does not answer.
+        TableError: the ledger was never made.
+    """
+    size = size or config.ledger.pool
+    with pool(config.hbase.thrift, size) as connections:
+        found = Node(config, connections, size, hook)
+        found.tables(lambda tables: tables.check())
+        yield found

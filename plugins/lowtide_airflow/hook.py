@@ -1,0 +1,117 @@
+"""The hook for an Airflow connection of type ``hbase``: the Thrift gateway of an HBase, through happybase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from pydantic import ValidationError
+
+from lowtide.config import Config, load
+from lowtide.errors import UsageError
+from lowtide.gateway import connect, pool
+
+#: Where a connection's extra goes in the configuration.
+_EXTRA = {
+    "transport": ("hbase", "thrift", "transport"),
+    "protocol": ("hbase", "thrift", "protocol"),
+    "timeout": ("hbase", "thrift", "timeout"),
+    "table_prefix": ("ledger", "prefix"),
+    "pool_size": ("ledger", "pool"),
+}
+
+
+class HBaseHook(BaseHook):
+    """HBase by its Thrift gateway, as a connection of type ``hbase`` says where it is.
+
+    Host and port are the gateway's; the extra may hold ``transport`` (buffered, framed), ``protocol`` (binary, compact), ``timeout`` (as
+    in 30s), ``table_prefix`` (of the ledger's tables) and ``pool_size``. What the connection leaves open is as in Lowtide's
+    configuration. Where the default connection does not exist, all of it is; another name that does not exist is an error.
+
+    :param hbase_conn_id: name of the connection
+    """
+
+    conn_name_attr = "hbase_conn_id"
+    default_conn_name = "hbase_default"
+    conn_type = "hbase"
+    hook_name = "HBase (Thrift gateway)"
+
+    def __init__(self, hbase_conn_id: str = default_conn_name) -> None:
+        super().__init__()
+        self.hbase_conn_id = hbase_conn_id
+
+    def config(self) -> Config:
+        """Lowtide's configuration with the connection laid over it. For tasks; the loop of a triggerer takes :meth:`aconfig`."""
+        try:
+            return merged(load(), self.get_connection(self.hbase_conn_id), self.hbase_conn_id)
+        except AirflowNotFoundException:
+            if self.hbase_conn_id != self.default_conn_name:
+                raise
+            return self._without()
+
+    async def aconfig(self) -> Config:
+        """The same without blocking the loop of a triggerer."""
+        try:
+            connection = await self.aget_connection(self.hbase_conn_id)
+        except AirflowNotFoundException:
+            if self.hbase_conn_id != self.default_conn_name:
+                raise
+            return self._without()
+        return merged(load(), connection, self.hbase_conn_id)
+
+    def _without(self) -> Config:
+        self.log.info("no connection %s: the gateway of Lowtide's configuration", self.hbase_conn_id)
+        return load()
+
+    @contextmanager
+    def get_conn(self) -> Iterator[Any]:
+        """A happybase connection, closed at the end."""
+        with connect(self.config().hbase.thrift) as connection:
+            yield connection
+
+    @contextmanager
+    def get_pool(self) -> Iterator[Any]:
+        """A happybase connection pool of ``pool_size``, its connections closed at the end."""
+        config = self.config()
+        with pool(config.hbase.thrift, config.ledger.pool) as connections:
+            yield connections
+
+    def test_connection(self) -> tuple[bool, str]:
+        """For the button *Test* of Airflow's page."""
+        try:
+            with self.get_conn() as connection:
+                return True, f"HBase has {len(connection.tables())} tables"
+        except Exception as error:  # whatever it is, the page shows it
+            return False, str(error)
+
+
+def merged(config: Config, connection: Any, name: str) -> Config:
+    """*config* with what an Airflow *connection* says laid over it.
+
+    Raises:
+        UsageError: its extra has an unknown key or a bad value; names it.
+    """
+    extra: Mapping[str, Any] = {k: v for k, v in (connection.extra_dejson or {}).items() if v not in (None, "")}
+    unknown = sorted(set(extra) - set(_EXTRA))
+    if unknown:
+        msg = f"connection {name}: unknown extra {', '.join(unknown)}; known are {', '.join(_EXTRA)}"
+        raise UsageError(msg)
+    content = config.model_dump()
+    given = {("hbase", "thrift", "host"): connection.host, ("hbase", "thrift", "port"): connection.port}
+    for path, value in {**given, **{_EXTRA[key]: value for key, value in extra.items()}}.items():
+        if value not in (None, ""):
+            section = content
+            for part in path[:-1]:
+                section = section[part]
+            section[path[-1]] = value
+    try:
+        return Config.model_validate(content)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, p['loc']))}: {p['msg']} (found {p['input']!r})" for p in error.errors()
+        )
+        msg = f"connection {name}: {problems}"
+        raise UsageError(msg) from None

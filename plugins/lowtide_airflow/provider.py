@@ -1,0 +1,44 @@
+"""What Airflow asks of an installed package: its connection types, with their form. Pure; imported by every server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def provider_info() -> dict[str, Any]:
+    """The connection type ``hbase`` (entry point ``apache_airflow_provider``)."""
+    return {
+        "package-name": "lowtide",
+        "name": "Lowtide",
+        "description": "Maintenance for transactional HBase.",
+        "connection-types": [
+            {
+                "connection-type": "hbase",
+                "hook-class-name": "lowtide_airflow.hook.HBaseHook",
+                "hook-name": "HBase (Thrift gateway)",
+                "ui-field-behaviour": {
+                    "hidden-fields": ["schema", "login", "password"],
+                    "relabeling": {"host": "Gateway", "port": "Port of the gateway"},
+                    "placeholders": {"port": "9090"},
+                },
+                "conn-fields": {
+                    "transport": _field("Transport", "of the gateway", enum=["buffered", "framed"]),
+                    "protocol": _field("Protocol", "of the gateway", enum=["binary", "compact"]),
+                    "timeout": _field("Timeout", "of one call, as in 30s"),
+                    "table_prefix": _field("Table prefix", "of the ledger's tables"),
+                    "pool_size": {
+                        "label": "Pool size",
+                        "description": "Connections of one node. Empty: as in Lowtide's configuration.",
+                        "schema": {"type": ["integer", "null"], "minimum": 1},
+                    },
+                },
+            }
+        ],
+    }
+
+
+def _field(label: str, about: str, enum: list[str] | None = None) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": ["string", "null"]}
+    if enum:
+        schema["enum"] = [*enum, None]
+    return {"label": label, "description": f"{label} {about}. Empty: as in Lowtide's configuration.", "schema": schema}

@@ -1,0 +1,152 @@
+"""Triggers that wait for a condition, in the triggerer: happybase blocks, so every look is in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
+
+from lowtide.conditions import Condition, Verdict, from_json, look, pauses
+from lowtide.durations import parse_duration
+from lowtide.errors import GatewayError, LowtideError
+from lowtide_airflow.hook import HBaseHook
+
+#: Seconds between two tries of a watcher at a gateway that does not answer, at most.
+_WATCHERS_PAUSE = 300.0
+
+
+class ConditionTrigger(BaseTrigger):
+    """Waits until a condition holds, for a deferred sensor. Fires once: ``{"met": ..., "text": ...}``, or ``{"error": ...}``.
+
+    A gateway that does not answer is tried again with growing pauses for *patience*; then that is the error.
+
+    :param condition: of :meth:`lowtide.conditions.Condition.to_json`
+    :param poke_interval: seconds between two looks
+    :param hbase_conn_id: see :class:`lowtide_airflow.hook.HBaseHook`
+    :param patience: a duration, as in 5m
+    """
+
+    def __init__(
+        self,
+        condition: Mapping[str, Any],
+        poke_interval: float = 60.0,
+        hbase_conn_id: str = HBaseHook.default_conn_name,
+        patience: str = "5m",
+    ) -> None:
+        super().__init__()
+        self.condition = dict(condition)
+        self.poke_interval = poke_interval
+        self.hbase_conn_id = hbase_conn_id
+        self.patience = patience
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Class and arguments."""
+        return f"{__name__}.{type(self).__name__}", {
+            "condition": self.condition,
+            "poke_interval": self.poke_interval,
+            "hbase_conn_id": self.hbase_conn_id,
+            "patience": self.patience,
+        }
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look, wait, look again."""
+        try:
+            condition = from_json(self.condition)
+            while True:
+                verdict = await self._patiently(condition)
+                self.log.info("%s", verdict.text)
+                if verdict.never:
+                    yield TriggerEvent({"error": f"{verdict.text}: that cannot come any more"})
+                    return
+                if verdict.met:
+                    yield TriggerEvent({"met": True, "text": verdict.text})
+                    return
+                await asyncio.sleep(self.poke_interval)
+        except LowtideError as error:
+            yield TriggerEvent({"error": str(error)})
+
+    async def _patiently(self, condition: Condition) -> Verdict:
+        for pause in pauses(parse_duration(self.patience)):
+            try:
+                return await self._look(condition)
+            except GatewayError as error:
+                self.log.warning("%s; again in %.0f s", error, pause)
+                await asyncio.sleep(pause)
+        return await self._look(condition)
+
+    async def _look(self, condition: Condition) -> Verdict:
+        config = await HBaseHook(self.hbase_conn_id).aconfig()
+        return await asyncio.to_thread(look, condition, config)
+
+
+class ConditionWatcher(BaseEventTrigger):
+    """Watches a condition for an ``AssetWatcher``: an event each time it comes to hold, or each *every* that time-like ones pass.
+
+    Its cursor is kept in the asset's state store: after a restart of the triggerer what was told already is not told again, and what
+    came meanwhile is told then. The event is told before the cursor moves: a triggerer that dies between the two tells it
+    twice. A gateway that does not answer is waited for, however long.
+
+    :param condition: of :meth:`lowtide.conditions.Condition.to_json`
+    :param poll_interval: seconds between two looks
+    :param hbase_conn_id: see :class:`lowtide_airflow.hook.HBaseHook`
+    """
+
+    def __init__(
+        self,
+        condition: Mapping[str, Any],
+        poll_interval: float = 60.0,
+        hbase_conn_id: str = HBaseHook.default_conn_name,
+    ) -> None:
+        super().__init__()
+        self.condition = dict(condition)
+        self.poll_interval = poll_interval
+        self.hbase_conn_id = hbase_conn_id
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Class and arguments, by which Airflow tells watchers apart."""
+        return f"{__name__}.{type(self).__name__}", {
+            "condition": self.condition,
+            "poll_interval": self.poll_interval,
+            "hbase_conn_id": self.hbase_conn_id,
+        }
+
+    @property
+    def cursor_key(self) -> str:
+        """The cursor's name in the asset's state store."""
+        return f"lowtide cursor of {self.condition.get('kind')}"
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look for ever."""
+        condition = from_json(self.condition)
+        cursor = await self._stored()
+        while True:
+            verdict = await self._eventually(condition)
+            moved, event = condition.news(cursor, verdict)
+            if event:
+                yield TriggerEvent({"condition": self.condition, "text": verdict.text, "level": verdict.level})
+            if moved != cursor:
+                cursor = moved
+                await self._store(cursor)
+            await asyncio.sleep(self.poll_interval)
+
+    async def _eventually(self, condition: Condition) -> Verdict:
+        pause = 1.0
+        while True:
+            try:
+                config = await HBaseHook(self.hbase_conn_id).aconfig()
+                return await asyncio.to_thread(look, condition, config)
+            except LowtideError as error:
+                self.log.warning("%s; again in %.0f s", error, pause)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _WATCHERS_PAUSE)
+
+    async def _stored(self) -> Any:
+        if self.asset_state_store is None:
+            return None
+        return await self.asset_state_store.aget(self.cursor_key)
+
+    async def _store(self, cursor: Any) -> None:
+        if self.asset_state_store is not None:
+            await self.asset_state_store.aset(self.cursor_key, cursor)

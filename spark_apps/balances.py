@@ -1,0 +1,9 @@
+"""``spark-submit`` program of the job ``balances``; see docs/jobs.md."""
+
+import sys
+
+from lowtide_spark.balances import balances
+from lowtide_spark.job import run_job
+
+if __name__ == "__main__":
+    sys.exit(run_job("balances", balances))

@@ -1,0 +1,170 @@
+"""The ledger's tables as DataFrames: a row a transaction, a row a record; what is money and what contradicts what, as column expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.ledger.model import FAMILY, RecordState, State, Table, entry_bound
+from lowtide_spark.store import Store
+
+#: Sums are exact: 38 digits, and an amount has at most 19.
+MONEY = "decimal(38,0)"
+_USER_LENGTH = 40
+_AMOUNT = r"^-?[1-9][0-9]{0,18}$"
+
+TRANSACTION_COLUMNS = ("id", "sender", "recipient", "amount", "timestamp", "request", "decision", "state")
+RECORD_COLUMNS = ("id", "user_id", "transaction_id", "amount", "timestamp", "state")
+
+
+class LedgerFrames:
+    """Reads the ledger's tables through the connector. Nothing is read before an action; tables change meanwhile."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._prefix = store.config.ledger.prefix
+
+    def name(self, table: Table) -> str:
+        """The table's name in HBase."""
+        return f"{self._prefix}{table}"
+
+    def transactions(self, columns: Sequence[str] = TRANSACTION_COLUMNS, since: int = 0) -> DataFrame:
+        """``key`` and the *columns* of transactions, as text, null where absent; only cells that the servers wrote at or after *since* (ms)."""
+        return self._rows(Table.TRANSACTIONS, columns, since)
+
+    def records(self, columns: Sequence[str] = RECORD_COLUMNS, since: int = 0) -> DataFrame:
+        """``key``, ``user`` and ``transaction`` (of the key), and the *columns* of records."""
+        rows = self._rows(Table.RECORDS, columns, since)
+        return rows.withColumn("user", F.substring("key", 1, _USER_LENGTH)).withColumn(
+            "transaction", F.expr(f"substring(key, {_USER_LENGTH + 2})")
+        )
+
+    def users(self) -> DataFrame:
+        """``key`` and ``nickname``."""
+        return self._rows(Table.USERS, ("nickname",), 0)
+
+    def open_rows(self, start: int, stop: int) -> DataFrame:
+        """``key`` of the index's rows for timestamps in [start, stop)."""
+        low, high = (bytearray(entry_bound(millis).encode()) for millis in (start, stop))
+        cells = self._store.cells(self.name(Table.OPEN)).where((F.col("row") >= low) & (F.col("row") < high))
+        return cells.select(_text("row").alias("key"))
+
+    def _rows(self, table: Table, columns: Sequence[str], since: int) -> DataFrame:
+        cells = self._store.cells(self.name(table)).where(
+            (F.col("family") == bytearray(FAMILY.encode()))
+            & F.col("qualifier").isin([bytearray(name.encode()) for name in columns])
+        )
+        if since > 0:
+            cells = cells.where(F.col("timestamp") >= since)
+        # Grouped by region too, which the rows come in: no shuffle.
+        wide = cells.groupBy("region", "row").agg(
+            *(
+                F.max(F.when(F.col("qualifier") == bytearray(name.encode()), _text("value"))).alias(name)
+                for name in columns
+            )
+        )
+        return wide.select(_text("row").alias("key"), *columns)
+
+
+def _text(column: str) -> Column:
+    return F.decode(F.col(column), "UTF-8")
+
+
+def money(column: str) -> Column:
+    """An amount as an exact number; null where it is none."""
+    return F.when(F.col(column).rlike(_AMOUNT), F.col(column).cast(MONEY))
+
+
+def finished(frame: DataFrame) -> DataFrame:
+    """Rows in state ``finished``: transactions or records."""
+    return frame.where(F.col("state") == RecordState.FINISHED.value)
+
+
+def settled_sides(transactions: DataFrame, records: DataFrame) -> DataFrame:
+    """One row a finished transaction with what its finished records say.
+
+    ``key, sender, recipient, money`` and ``debits, credits, foreign``: how many finished records are the debit and the credit that it
+    asks for, and how many are of users that have no part in it.
+    """
+    t = transactions.select("key", "sender", "recipient", money("amount").alias("money"))
+    r = finished(records).select(F.col("transaction").alias("key"), "user", money("amount").alias("moved"))
+    debit = (F.col("user") == F.col("sender")) & (F.col("moved") == -F.col("money"))
+    credit = (F.col("user") == F.col("recipient")) & (F.col("moved") == F.col("money"))
+    is_debit, is_credit = (F.coalesce(c, F.lit(False)) for c in (debit, credit))
+    foreign = (F.col("user") != F.col("sender")) & (F.col("user") != F.col("recipient"))
+    # Aggregated after the join only: what a transaction is worth stands on its own side.
+    return (
+        t.join(r, "key", "left")
+        .groupBy("key", "sender", "recipient", "money")
+        .agg(
+            F.count(F.when(is_debit, 1)).alias("debits"),
+            F.count(F.when(is_credit, 1)).alias("credits"),
+            F.count(F.when(foreign, 1)).alias("foreign"),
+        )
+    )
+
+
+def balanced() -> Column:
+    """Whether a row of :func:`settled_sides` has exactly one debit and one credit."""
+    return (F.col("debits") == 1) & (F.col("credits") == 1) & (F.col("foreign") == 0)
+
+
+def orderly() -> Column:
+    """Whether a transaction's row is one that clients leave, as far as columns can tell; the others are looked at one by one."""
+    request = {
+        name: F.get_json_object("request", f"$.{name}") for name in ("sender", "recipient", "amount", "timestamp")
+    }
+    agree = [F.col(name).eqNullSafe(value) for name, value in request.items()]
+    runs = F.get_json_object("decision", "$.reason") == ""
+    state = F.col("state")
+    order = (
+        (state.isin(State.IN_PROGRESS.value, State.COMMITTED.value, State.FINISHED.value) & runs)
+        | ((state == State.DROPPED.value) & ~runs)
+        | (state == State.INITIAL.value)
+        | (state.isNull() & F.col("decision").isNull())
+    )
+    columns = [(F.col("id") == F.col("key")) & reduce(Column.__and__, agree), F.col("amount").rlike(_AMOUNT)]
+    claimed_only = state.isNull() & F.col("id").isNull() & F.col("request").isNotNull()
+    key = F.concat(request["sender"], F.lit("-"))
+    return F.coalesce(
+        F.col("key").startswith(key) & order & (claimed_only | reduce(Column.__and__, columns)), F.lit(False)
+    )
+
+
+def is_over() -> Column:
+    """Whether a transaction's state is a last one; of a row without state: no."""
+    return F.coalesce(F.col("state").isin(State.FINISHED.value, State.DROPPED.value), F.lit(False))
+
+
+def begun_before(millis: int) -> Column:
+    """Whether a transaction's request is older than *millis*; of one that does not say: yes."""
+    return F.coalesce(F.get_json_object("request", "$.timestamp").cast("bigint") < millis, F.lit(True))
+
+
+def strays(transactions: DataFrame, records: DataFrame) -> DataFrame:
+    """Records that no transaction accounts for: ``key, why``.
+
+    Without a transaction, of one that was dropped, of neither its sender nor its recipient, or finished before it is committed.
+    """
+    t = transactions.select(F.col("key").alias("transaction"), "sender", "recipient", F.col("state").alias("moved"))
+    joined = records.join(t, "transaction", "left")
+    foreign = ~F.coalesce((F.col("user") == F.col("sender")) | (F.col("user") == F.col("recipient")), F.lit(False))
+    early = (F.col("state") == RecordState.FINISHED.value) & F.coalesce(
+        F.col("moved").isin(State.INITIAL.value, State.IN_PROGRESS.value), F.lit(True)
+    )
+    why = (
+        F.when(F.col("sender").isNull() & F.col("moved").isNull(), F.lit("it has no transaction"))
+        .when(F.col("moved") == State.DROPPED.value, F.lit("its transaction is dropped"))
+        .when(F.col("sender").isNotNull() & foreign, F.lit("its user has no part in its transaction"))
+        .when(early, F.lit("it is finished, and its transaction is not committed"))
+    )
+    return joined.select("key", "transaction", why.alias("why")).where("why is not null")
+
+
+def entry_key() -> Column:
+    """Row of the index entry that a transaction should have, from its request; null where that is malformed."""
+    part = {name: F.get_json_object("request", f"$.{name}") for name in ("timestamp", "nonce")}
+    return F.concat(F.lpad(part["timestamp"], 15, "0"), F.lit("/"), F.col("key"), F.lit("/"), part["nonce"])

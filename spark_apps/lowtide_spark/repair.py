@@ -1,0 +1,332 @@
+"""Transaction repair: what clients of the ledger left half-way is brought to its end, and the money is counted before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.clock import EPOCH, millis
+from lowtide.errors import LedgerError, LowtideError, StoreError, UsageError
+from lowtide.ledger import settled, steps
+from lowtide.ledger.model import (
+    ContradictionError,
+    Entry,
+    State,
+    Table,
+    parse_transaction,
+    parse_transaction_id,
+    user_id,
+)
+from lowtide.ledger.settled import Settled
+from lowtide.ledger.steps import Program, Put, Read
+from lowtide.ledger.store import Node, node
+from lowtide.summary import TableReport
+from lowtide_spark import ledger
+from lowtide_spark.job import Run
+
+#: Problems named one by one; more are counted.
+_MOST_NAMED = 50
+#: Rows that the columns alone do not clear, looked at one by one. More than these are the sign of something else.
+_MOST_LOOKED_AT = 100_000
+#: How often a mark that others move is tried.
+_MOST_TRIES = 10
+#: The servers' clocks and ours may be apart by this much (ms; HBase refuses servers that are off by half a minute) when "written since" is asked.
+_SKEW = 2 * 60 * 1000
+_FOREVER = 10**15 - 1
+
+
+def repair(run: Run) -> None:
+    """The job ``transaction_repair``.
+
+    Raises:
+        UsageError: a table was named; the ledger's are known.
+        StoreError: there is no ledger, or its money does not add up before anything was done.
+    """
+    if run.options.table:
+        msg = f"transaction_repair works on the ledger, not on tables (found {', '.join(run.options.table)}); leave --table out"
+        raise UsageError(msg)
+    with node(run.config) as connections:
+        work = _Repair.begin(run, connections)
+        work.check_money("before", work.settled.checked_at if not work.full else 0)
+        if work.full:
+            work.check_everything()
+        work.repair()
+        if run.summary.execute:
+            work.check_money("after", run.summary.started)
+            work.settle()
+
+
+@dataclass
+class _Repair:
+    """One run. *settled* is the mark that it found, *horizon* the beginning of the grace (ms)."""
+
+    run: Run
+    node: Node
+    frames: ledger.LedgerFrames
+    report: TableReport
+    issuer: str
+    settled: Settled
+    horizon: int
+    full: bool
+    #: Where reading the index begins.
+    start: int
+
+    @classmethod
+    def begin(cls, run: Run, connections: Node) -> _Repair:
+        frames = ledger.LedgerFrames(run.store)
+        name = frames.name(Table.TRANSACTIONS)
+        run.summary.execute = run.executes(name)
+        found, _ = connections.run(settled.read_settled, "the settled mark")
+        now = millis(run.request.now)
+        full = bool(run.options.full) or (
+            run.request.start is None and now - found.full_at >= _millis(run.config.ledger.full_check_every)
+        )
+        start = found.mark if run.request.start is None else millis(run.request.start)
+        report = TableReport(name, execute=run.summary.execute)
+        run.summary.tables = [report]
+        issuer = user_id(run.config.ledger.issuer)
+        horizon = now - _millis(run.options.grace)
+        return cls(run, connections, frames, report, issuer, found, horizon, full, 0 if full else start)
+
+    # -- repairing
+
+    def repair(self) -> None:
+        """Everything in the interval that is older than the grace."""
+        end = self.horizon
+        if self.run.request.end is not None:
+            end = min(end, millis(self.run.request.end))
+        start = self.start if self.run.request.start is None else millis(self.run.request.start)
+        self.report.intervals = [(start, max(start, end))]
+        entries = self._entries(start, end)
+        if self.run.summary.execute:
+            self._each(entries, lambda entry: steps.repair(entry, self.issuer), self._repaired, "repair of")
+        else:
+            self._each(entries, _look, self._looked_at, "look at")
+        self.run.phase("repair" if self.run.summary.execute else "plan")
+
+    def _entries(self, start: int, end: int) -> Iterator[Entry]:
+        for row in self.frames.open_rows(start, end).toLocalIterator():
+            self.report.counts.candidates += 1
+            try:
+                yield Entry.parse(row.key)
+            except ContradictionError as error:
+                self._contradiction(str(error))
+
+    def _repaired(self, outcome: steps.Outcome | None) -> None:
+        counts = self.report.counts
+        if outcome is None:
+            counts.skipped["never claimed"] += 1
+        elif outcome.state is State.FINISHED:
+            counts.finished += 1
+        else:
+            counts.dropped += 1
+
+    def _looked_at(self, state: str) -> None:
+        self.report.counts.skipped[f"{state}, left by the dry run"] += 1
+
+    # -- money
+
+    def check_money(self, when: str, since: int) -> None:
+        """Every finished transaction has moved its amount, once: then what all users have is what was paid in.
+
+        Those that changed since *since* (ms of the servers' clocks; 0: all). What does not add up in one reading is looked at by
+        itself, since tables are read one after the other while clients go on.
+
+        Raises:
+            StoreError: it does not add up.
+        """
+        since = max(0, since - _SKEW)
+        moving = ledger.finished(self.frames.transactions(("sender", "recipient", "amount", "state"), since))
+        # Kept, so that the records are read later than every transaction that they are compared with.
+        moving = moving.localCheckpoint(eager=True)
+        sides = ledger.settled_sides(moving, self.frames.records(("amount", "state"), since)).localCheckpoint(
+            eager=True
+        )
+        good, issuer = ledger.balanced(), F.lit(self.issuer)
+        paid_in = F.when(F.col("sender") == issuer, F.col("money")).when(F.col("recipient") == issuer, -F.col("money"))
+        counted = sides.agg(F.count("*"), F.sum(F.when(good, paid_in)), F.count(F.when(~good, 1))).first()
+        total, paid, doubtful = int(counted[0]), int(counted[1] or 0), int(counted[2])  # type: ignore[index]
+        figures = self.run.summary.figures
+        figures[f"finished transactions checked {when}"] = total
+        if not since:
+            figures["paid in"] = paid
+        wrong = self._audit(sides.where(~good & (F.col("foreign") == 0)).select("key", F.lit(None).alias("user")))
+        wrong += [
+            f"transaction {r.key} has {r.foreign} finished record(s) of users that have no part in it"
+            for r in sides.where("foreign > 0").limit(_MOST_NAMED).collect()
+        ]
+        self.run.phase(f"money {when}")
+        if wrong:
+            for text in wrong[:_MOST_NAMED]:
+                self._problem(text)
+            done = "nothing was repaired" if when == "before" else "the settled mark stays where it is"
+            msg = (
+                f"the money does not add up {when} the repair: of {total} finished transactions, {doubtful} had not moved "
+                f"their amount exactly once at first sight, and {len(wrong)} at second; {done}"
+            )
+            raise StoreError(msg)
+
+    # -- the full check
+
+    def check_everything(self) -> None:
+        """Reads the tables whole: rows that contradict each other, and open transactions that the index does not know."""
+        transactions = self.frames.transactions().localCheckpoint(eager=True)
+        records = self.frames.records()
+        known = self.frames.open_rows(0, _FOREVER).withColumnRenamed("key", "entry")
+        odd = transactions.where(~ledger.orderly()).select("key", F.lit(None).alias("user"))
+        stray = ledger.strays(transactions, records).select(
+            F.col("transaction").alias("key"), F.substring("key", 1, 40).alias("user")
+        )
+        wrong = self._audit(odd) + self._audit(stray)
+        self.run.summary.figures["contradictions"] = len(wrong)
+        for text in wrong:
+            self._problem(text)
+        lost = transactions.where(~ledger.is_over() & ledger.begun_before(self.horizon))
+        lost = lost.withColumn("entry", ledger.entry_key()).join(known, "entry", "left_anti")
+        self._restore_entries(r.key for r in lost.select("key").toLocalIterator())
+        self.run.summary.figures["transactions"] = transactions.count()
+        self.run.phase("full check")
+
+    def _restore_entries(self, ids: Iterable[str]) -> None:
+        """Give open transactions that have none their index entries, and move the mark back below them, before they are repaired."""
+        entries: list[Entry] = []
+        self._each(ids, _entry_of_open, lambda entry: entries.append(entry) if entry else None, "look at")
+        if not entries:
+            return
+        oldest = min(entries)
+        self.report.notes.append(
+            f"{len(entries)} open transactions had no index entry, the oldest of "
+            f"{_when(oldest.timestamp)} ({oldest.id}): a client was paused for longer than the grace, or an entry was lost"
+        )
+        if self.run.summary.execute:
+            # The entries first: whoever moves the mark reads it before the index.
+            self._each(entries, _put_entry, lambda _: None, "index entry of")
+            self._move(lambda mark: self._back(mark, oldest.timestamp) if oldest.timestamp < mark.mark else mark)
+
+    def settle(self) -> None:
+        """Move the mark to the oldest transaction that is still open, at most to the beginning of the grace."""
+        now = self.run.summary.started
+
+        def further(mark: Settled) -> Settled:
+            start = min(self.start, mark.mark)
+            found = self.node.run(lambda: settled.open_entries(start, self.horizon, limit=1), "the index")
+            to = settled.next_mark(mark.mark, self.horizon, found[0].timestamp if found else None)
+            mark = self._back(mark, to) if to < mark.mark else mark
+            full_at = now if self.full else mark.full_at
+            return replace(mark, mark=to, run=self.run.summary.run, at=now, checked_at=now, full_at=full_at)
+
+        self.run.summary.figures["settled before, ms"] = self._move(further).mark
+        self.run.phase("record")
+
+    def _back(self, mark: Settled, to: int) -> Settled:
+        self.report.notes.append(f"the settled mark is moved back from {_when(mark.mark)} to {_when(to)}")
+        return replace(mark, mark=to, moved_back_from=mark.mark, moved_back_at=self.run.summary.started)
+
+    def _move(self, change: Callable[[Settled], Settled]) -> Settled:
+        """Write the changed mark, again from the beginning if another run has moved it meanwhile."""
+        for _ in range(_MOST_TRIES):
+            mark, text = self.node.run(settled.read_settled, "the settled mark")
+            changed = change(mark)
+            if self.node.run(lambda text=text, to=changed: settled.write_settled(text, to), "the settled mark"):  # type: ignore[misc]
+                return changed
+        msg = f"the settled mark was moved by other runs {_MOST_TRIES} times while this one tried to; what it repaired stays repaired"
+        raise LedgerError(msg)
+
+    # -- many transactions, one by one
+
+    def _audit(self, keys: DataFrame) -> list[str]:
+        """What is wrong with transactions that columns alone do not clear; ``key`` and ``user`` (null: any)."""
+        wrong: list[str] = []
+        looked_at = 0
+
+        def rows() -> Iterator[Any]:
+            nonlocal looked_at
+            for row in keys.limit(_MOST_LOOKED_AT).toLocalIterator():
+                looked_at += 1
+                yield row
+
+        def program(row: Any) -> Program[Any]:
+            return _audit(row.key, row.user)
+
+        before = len(self.report.problems), self.report.counts.failed
+        self._each(rows(), program, lambda _: None, "check of", wrong.append)
+        if (len(self.report.problems), self.report.counts.failed) != before:
+            msg = f"{self.report.counts.failed} transactions could not be checked: {self.report.problems[-1]}"
+            raise StoreError(msg)
+        if looked_at >= _MOST_LOOKED_AT:
+            wrong.append(f"{_MOST_LOOKED_AT} rows or more seem to contradict each other; no more were looked at")
+        return wrong
+
+    def _each(
+        self,
+        items: Iterable[Any],
+        program: Callable[[Any], Program[Any]],
+        done: Callable[[Any], None],
+        what: str,
+        contradicts: Callable[[str], None] | None = None,
+    ) -> None:
+        """Run a program an item, many side by side; *done* gets each result.
+
+        A contradiction is a problem (or goes to *contradicts*); what failed otherwise is counted and named. The others go on.
+        """
+
+        def name(item: Any) -> str:
+            return f"{what} {getattr(item, 'id', None) or getattr(item, 'key', item)}"
+
+        for _, result in self.node.run_many(items, program, name):
+            if isinstance(result, ContradictionError):
+                (contradicts or self._contradiction)(str(result))
+            elif isinstance(result, LowtideError):
+                self.report.counts.failed += 1
+                self._problem(str(result))
+            else:
+                done(result)
+
+    def _contradiction(self, text: str) -> None:
+        self.report.counts.skipped["contradicts itself, left alone"] += 1
+        self._problem(text)
+
+    def _problem(self, text: str) -> None:
+        if len(self.report.problems) < _MOST_NAMED and text not in self.report.problems:
+            self.report.problems.append(text)
+
+
+def _look(entry: Entry) -> Program[str]:
+    """The state of an entry's transaction."""
+    (row,) = yield Read(Table.TRANSACTIONS, (entry.id,))
+    if not row:
+        return "never claimed"
+    transaction = parse_transaction(entry.id, row)
+    return "never claimed" if transaction.entry != entry else str(transaction.state or "claimed")
+
+
+def _audit(id: str, user: str | None) -> Program[object]:
+    try:
+        parse_transaction_id(id)
+    except UsageError as error:
+        raise ContradictionError(str(error)) from None
+    return (yield from steps.audit(id, user))
+
+
+def _entry_of_open(id: str) -> Program[Entry | None]:
+    """The index entry that a transaction should have; None: it is over by now."""
+    (row,) = yield Read(Table.TRANSACTIONS, (id,))
+    transaction = parse_transaction(id, row)
+    return None if transaction.state and transaction.state.over else transaction.entry
+
+
+def _put_entry(entry: Entry) -> Program[None]:
+    yield Put(Table.OPEN, entry.row, entry.cells)
+
+
+def _millis(duration: timedelta) -> int:
+    return duration // timedelta(milliseconds=1)
+
+
+def _when(at: int) -> str:
+    return (EPOCH + timedelta(milliseconds=at)).isoformat(timespec="seconds")

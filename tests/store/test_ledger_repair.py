@@ -1,0 +1,340 @@
+"""The jobs ``transaction_repair`` and ``balances`` on a real store whose clients were stopped half-way."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Outcome
+from ledger_kit import Bomb, Books, made
+from lowtide_spark import repair
+
+from lowtide.errors import UsageError
+from lowtide.gateway import connect
+from lowtide.ledger import State, user_id
+from lowtide.ledger.model import Table, parse_transaction, transaction_id
+from lowtide.ledger.settled import Settled
+from lowtide.ledger.steps import Write
+from lowtide.ledger.store import Moment, node
+from lowtide.submit import command
+
+pytestmark = pytest.mark.usefixtures("swept")
+
+Job = Callable[..., Outcome]
+NOW = ("--grace", "0s", "--execute")
+WAYS = ("before", "after", "answer lost")
+
+
+@pytest.fixture
+def books(configure: Callable[..., Path]) -> Books:
+    return made(configure)
+
+
+@pytest.fixture
+def run(job: Job, books: Books) -> Job:
+    """A job on the test's ledger."""
+    return lambda name, *arguments: job(name, *arguments, config=books.file)
+
+
+@contextmanager
+def raw(books: Books, table: Table) -> Iterator[Any]:
+    """A table of the ledger behind the ledger's back."""
+    with connect(books.config.hbase.thrift) as connection:
+        yield connection.table(f"{books.config.ledger.prefix}{table}")
+
+
+def mark(books: Books) -> Settled:
+    return Settled.decode(books.rows(Table.OPEN).get("settled", {}).get("mark"))
+
+
+def stop_everywhere(books: Books, amount: int) -> tuple[int, int]:
+    """A transfer from ann to bob stopped at each of its writes, in each way; how many there were, and how many began."""
+    with books.open(whole := Bomb()) as book:
+        book.transfer("issuer", "ann", 1_000_000)
+    begun = 0
+    for how in WAYS:
+        for at in range(1, whole.writes + 1):
+            assert books.stopped(lambda book: book.transfer("ann", "bob", amount), at, how)
+            begun += at > 2 or (at == 2 and how != "before")
+    return whole.writes * len(WAYS), begun
+
+
+def test_one_run_ends_what_was_stopped_anywhere(run: Job, books: Books) -> None:
+    """Every write, in every way: each transfer that has a number is finished once, the mark moves up, and nothing is left to do."""
+    stopped, begun = stop_everywhere(books, 7)
+    open_before = len(books.entries())
+    assert begun < stopped
+    dry = run("transaction_repair", "--grace", "0s")
+    assert (dry.code, dry.totals["candidates"], dry.totals["finished"]) == (0, open_before, 0)
+    assert len(books.entries()) == open_before
+    young = run("transaction_repair", "--execute")
+    assert (young.code, young.totals["candidates"]) == (0, 0), "the grace protects living clients"
+    before = time.time_ns() // 1_000_000
+    done = run("transaction_repair", *NOW)
+    assert done.code == 0, done.problems
+    totals = done.totals
+    assert (
+        totals["finished"] + totals["dropped"] + sum(totals["skipped"].values()) == totals["candidates"] == open_before
+    )
+    assert (totals["dropped"], totals["failed"]) == (0, 0)
+    assert books.entries() == []
+    assert books.balances() == {
+        user_id("issuer"): -1_000_000,
+        user_id("ann"): 1_000_000 - 7 * begun,
+        user_id("bob"): 7 * begun,
+    }
+    assert {cells["state"] for cells in books.rows(Table.TRANSACTIONS).values()} == {"finished"}
+    assert before <= mark(books).mark <= time.time_ns() // 1_000_000
+    again = run("transaction_repair", *NOW, "--full")
+    assert (again.code, again.totals["candidates"]) == (0, 0), again.problems
+    assert again.summary["figures"]["paid in"] == 1_000_000
+
+
+def test_repairs_that_are_stopped_themselves(run: Job, books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first loses its connection after one write to each transaction, the second after two: they end red, and the next goes on."""
+    stop_everywhere(books, 7)
+    writes: Counter[str] = Counter()
+    allowed = 0
+
+    def cut(write: Write, moment: Moment) -> None:
+        name = write.row.split("/")[1] if "/" in write.row else write.row
+        if moment is Moment.AFTER and write.row != "settled":
+            writes[name] += 1
+            if writes[name] == allowed:
+                raise ConnectionResetError("the answer was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(repair, "node", lambda config: node(config, cut))
+        while books.entries():
+            writes.clear()
+            allowed += 1
+            outcome = run("transaction_repair", *NOW)
+            assert sum(books.balances().values()) == 0
+            assert outcome.code == 1 or not books.entries()
+            assert "left as it is" in outcome.problems or not outcome.code
+    assert allowed > 3
+    assert books.entries() == []
+    final = run("transaction_repair", *NOW, "--full")
+    assert (final.code, final.totals["candidates"]) == (0, 0), final.problems
+
+
+def test_through_spark_submit_killed_and_run_again(books: Books) -> None:
+    """A driver that is killed as soon as it has ended a transaction leaves the rest to the next, which exits with 0."""
+    _, begun = stop_everywhere(books, 7)
+    arguments = ["--config", str(books.file), *NOW]
+    at_first = len(books.entries())
+    first = subprocess.Popen(command(books.config, "transaction_repair", arguments), start_new_session=True)
+    try:
+        while len(books.entries()) == at_first and first.poll() is None:
+            time.sleep(0.02)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+    assert sum(books.balances().values()) == 0
+    done = subprocess.run(command(books.config, "transaction_repair", arguments), check=False)
+    assert done.returncode == 0
+    assert books.entries() == []
+    assert books.balances()[user_id("bob")] == 7 * begun
+
+
+def test_what_contradicts_itself_is_listed_and_left_alone(run: Job, books: Books) -> None:
+    """Others are repaired; the run is red and names each; the mark stays below it; nothing of it changed."""
+    ann, bob = user_id("ann"), user_id("bob")
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+        for _ in range(3):
+            books.stopped(lambda b: b.transfer("ann", "bob", 1), 4, "after")
+        books.stopped(lambda b: b.transfer("issuer", "bob", 5), 4, "after")
+    first, second, third = (transaction_id(ann, n) for n in (1, 2, 3))
+    lone = f"{bob}/{transaction_id(bob, 7)}"
+    with raw(books, Table.TRANSACTIONS) as table:
+        table.delete(second.encode(), columns=[b"l:sender"])
+    with raw(books, Table.RECORDS) as table:
+        cells = {
+            "id": lone,
+            "user_id": bob,
+            "transaction_id": transaction_id(bob, 7),
+            "amount": "5",
+            "timestamp": "1",
+            "state": "finished",
+        }
+        table.put(lone.encode(), {b"l:" + k.encode(): v.encode() for k, v in cells.items()})
+    held = parse_transaction(first, books.rows(Table.TRANSACTIONS)[first]).entry.timestamp
+    outcome = run("transaction_repair", *NOW, "--full")
+    assert outcome.code == 1
+    assert f"transaction {second}: sender is missing" in outcome.problems
+    assert f"record {lone} has no transaction" in outcome.problems
+    states = {id: cells["state"] for id, cells in books.rows(Table.TRANSACTIONS).items()}
+    # The third waits for the second to be decided, which nobody can.
+    assert (states[first], states[second], states[third]) == ("finished", "initial", "initial")
+    assert states[transaction_id(user_id("issuer"), 2)] == "finished"
+    assert lone in books.rows(Table.RECORDS)
+    assert {entry.id for entry in books.entries()} == {second, third}
+    assert held <= mark(books).mark <= books.entries()[0].timestamp
+
+
+def test_money_that_does_not_add_up_stops_the_run(run: Job, books: Books) -> None:
+    """A finished record whose amount was changed: the run ends before it repairs anything, and says which."""
+    with books.open() as book:
+        paid = book.transfer("issuer", "ann", 100)
+        books.stopped(lambda b: b.transfer("ann", "bob", 1), 4, "after")
+    row = f"{user_id('ann')}/{paid.id}"
+    with raw(books, Table.RECORDS) as table:
+        table.put(row.encode(), {b"l:amount": b"1000"})
+    before = books.everything()
+    outcome = run("transaction_repair", *NOW)
+    assert outcome.code == 1
+    assert "does not add up before the repair" in outcome.problems
+    assert f"record {row}: amount is '1000', its transaction says '100'" in outcome.problems
+    assert books.everything() == before
+    with raw(books, Table.RECORDS) as table:
+        table.put(row.encode(), {b"l:amount": b"100"})
+    assert run("transaction_repair", *NOW).code == 0
+    with raw(books, Table.RECORDS) as table:
+        table.delete(row.encode())
+    outcome = run("transaction_repair", *NOW)
+    assert f"record {row} is missing, and its transaction is finished" in outcome.problems
+
+
+def test_a_full_check_finds_what_lies_below_the_mark(run: Job, books: Books) -> None:
+    """An open transaction whose index entry is lost, and one from a slow clock: not seen by the day's runs, found by the full check."""
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+        assert run("transaction_repair", *NOW).code == 0
+        high = mark(books).mark
+        books.stopped(lambda b: b.transfer("ann", "bob", 1), 4, "after")
+        (entry,) = books.entries()
+        with raw(books, Table.OPEN) as table:
+            table.delete(entry.row.encode())
+        book._now = lambda: 1_700_000_000_000
+        slow = Books(books.file)
+        with slow.open(Bomb(4, "answer lost")) as late:
+            late._now = book._now
+            with pytest.raises(Exception, match="left as it is"):
+                late.transfer("ann", "bob", 2)
+    hourly = run("transaction_repair", *NOW)
+    assert (hourly.code, hourly.totals["candidates"]) == (0, 0)
+    assert mark(books).mark > high
+    full = run("transaction_repair", *NOW, "--full")
+    assert (full.code, full.totals["finished"]) == (0, 2), full.problems
+    (note, back) = full.table(f"{books.config.ledger.prefix}transactions")["notes"]
+    assert "1 open transactions had no index entry" in note
+    assert "the settled mark is moved back from" in back
+    assert books.entries() == []
+    after = mark(books)
+    assert after.moved_back_from > high
+    assert after.mark >= after.moved_back_from
+
+
+def test_an_interval_repairs_its_own_transactions(run: Job, books: Books) -> None:
+    """A backfill takes those that began in its interval, [from, to); the mark does not pass the others."""
+    times = {"day one": 1_767_225_600_000, "day two": 1_767_312_000_000}
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+    for at in times.values():
+        with books.open(Bomb(3, "answer lost")) as late:
+            late._now = lambda at=at: at
+            with pytest.raises(Exception, match="left as it is"):
+                late.transfer("ann", "bob", 1)
+    day_two = run("transaction_repair", *NOW, "--from", "2026-01-02T00:00:00Z", "--to", "2026-01-03T00:00:00Z")
+    assert (day_two.code, day_two.totals["candidates"]) == (0, 1), day_two.problems
+    assert [entry.timestamp for entry in books.entries()] == [times["day one"]]
+    assert mark(books).mark <= times["day one"] or mark(books).mark == 0
+    assert run("transaction_repair", *NOW, "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z").code == 0
+    assert books.entries() == []
+
+
+def test_bad_arguments_and_no_ledger(job: Job, books: Books, configure: Callable[..., Path]) -> None:
+    """A table name, and a store without a ledger, are refused with the remedy."""
+    for name in ("transaction_repair", "balances"):
+        refused = job(name, "--table", "orders", config=books.file)
+        assert refused.code == 2
+        assert "leave --table out" in refused.problems
+        missing = job(name, config=configure(ledger={"prefix": "nobody_"}))
+        assert missing.code == 1
+        assert "nobody_users" in missing.problems
+        assert "lowtide ledger init" in missing.problems
+
+
+def in_sql(books: Books) -> dict[str, int]:
+    """Balances as a SQL engine computes them, by the model's own query, over an export of the tables."""
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE transactions (id, sender, recipient, amount INTEGER, state)")
+    database.execute("CREATE TABLE user_transactions (id, user_id, transaction_id, amount INTEGER, state)")
+    for table, columns in (
+        (Table.TRANSACTIONS, ("id", "sender", "recipient", "amount", "state")),
+        (Table.RECORDS, ("id", "user_id", "transaction_id", "amount", "state")),
+    ):
+        for cells in books.rows(table).values():
+            marks = ", ".join("?" * len(columns))
+            database.execute(f"INSERT INTO {table} VALUES ({marks})", [cells.get(name) for name in columns])
+    query = """
+        SELECT sum(ut.amount)
+        FROM user_transactions AS ut
+        JOIN transactions AS t
+        ON t.id = ut.transaction_id
+        WHERE t.state = 'finished'
+        AND ut.state = 'finished'
+        AND ut.user_id = ?
+    """
+    return {user: database.execute(query, (user,)).fetchone()[0] or 0 for user in books.rows(Table.USERS)}
+
+
+def test_balances_equal_those_of_a_sql_engine(run: Job, books: Books, tmp_path: Path) -> None:
+    """On a random history with transfers stopped at random writes: the job, the client, and SQLite with the model's query."""
+    chance = random.Random(7)
+    names = ["issuer", "ann", "bob", "cid", "dan"]
+    with books.open() as book:
+        for name in names[3:]:
+            book.add_user(name)
+        for name in names[1:]:
+            book.transfer("issuer", name, 50)
+    refused: list[str] = []
+    for _ in range(100):
+        sender, recipient = chance.sample(names, 2)
+        amount, at = chance.randint(1, 40), chance.choice([99, chance.randint(1, 17)])
+
+        def attempt(book: Any, s: str = sender, r: str = recipient, a: int = amount) -> None:
+            try:
+                book.transfer(s, r, a)
+            except UsageError as error:
+                refused.append(str(error))
+
+        books.stopped(attempt, at, chance.choice(WAYS))
+    assert all("balance is" in text for text in refused)
+    due = in_sql(books)
+    folder = tmp_path / "balances"
+    outcome = run("balances", "--output", str(folder))
+    assert outcome.code == 0, outcome.problems
+    (part,) = folder.glob("*.csv")
+    with part.open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert {row["user"]: int(row["balance"]) for row in rows} == due
+    assert {row["nickname"] for row in rows} == set(names)
+    with books.open() as book:
+        assert {user_id(name): book.balance(name) for name in names} == due
+    figures = outcome.summary["figures"]
+    assert figures["total"] == figures["paid in"] == -due[user_id("issuer")]
+    flying = [
+        transaction
+        for id, cells in books.rows(Table.TRANSACTIONS).items()
+        if (transaction := parse_transaction(id, cells)).state not in (State.FINISHED, State.DROPPED)
+        and (transaction.decision is None or transaction.decision.runs)
+        and transaction.complete
+    ]
+    assert figures["transactions in flight"] >= len(flying)
+    assert figures["amount in flight"] == sum(transaction.request.amount for transaction in flying)
+    assert run("transaction_repair", *NOW).code == 0

@@ -1,0 +1,147 @@
+"""What is waited for, and when a watcher tells of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from lowtide.clock import EPOCH, millis
+from lowtide.conditions import (
+    CONDITIONS,
+    CommitTableLarger,
+    Condition,
+    LowWatermarkPast,
+    RegionWatermarkPast,
+    TransactionIs,
+    TransactionsSettled,
+    TransactionsStuck,
+    from_json,
+    pauses,
+)
+from lowtide.errors import UsageError
+from lowtide.ledger.model import State, transaction_id
+from lowtide.ledger.settled import Settled, next_mark
+
+TIME = "2026-01-31T00:00:00+00:00"
+AT = millis(EPOCH.fromisoformat(TIME))
+ID = transaction_id("a" * 40, 7)
+
+ALL: list[Condition] = [
+    TransactionsSettled(past=TIME),
+    TransactionsSettled(every="1h"),
+    TransactionsStuck(older_than="30m", more_than=5),
+    TransactionIs(transaction=ID, state="committed"),
+    LowWatermarkPast(past=TIME),
+    RegionWatermarkPast(past=TIME, table="orders"),
+    CommitTableLarger(than=1000),
+]
+
+
+@pytest.mark.parametrize("condition", ALL, ids=lambda c: c.kind)
+def test_a_condition_survives_json(condition: Condition) -> None:
+    """A trigger is stored and made again in another process."""
+    assert from_json(condition.to_json()) == condition
+    assert {type(c) for c in ALL} == set(CONDITIONS.values())
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"kind": "transactions gone"}, "unknown condition 'transactions gone'; there are transactions settled"),
+        ({}, "unknown condition None"),
+        ({"kind": "transactions settled"}, "one of past .* and every"),
+        ({"kind": "transactions settled", "past": TIME, "every": "1h"}, "one of past .* and every"),
+        ({"kind": "transactions settled", "past": "2026-01-31"}, "no time zone"),
+        ({"kind": "transactions settled", "past": "soon"}, "ISO 8601"),
+        ({"kind": "low watermark past", "every": "0s"}, "above 0, found '0s'"),
+        ({"kind": "low watermark past", "every": "hourly"}, "found 'hourly'"),
+        ({"kind": "transactions stuck", "older_than": "-1h"}, "found '-1h'"),
+        ({"kind": "transactions stuck", "more_than": -1}, "more_than is a count"),
+        ({"kind": "commit table larger", "than": "5"}, "than is a count from 0 on, found '5'"),
+        ({"kind": "commit table larger", "then": 5}, "then"),
+        ({"kind": "transaction is", "transaction": "47"}, "a dash and 12 digits"),
+        ({"kind": "transaction is", "transaction": ID, "state": "paid"}, "a state is one of initial"),
+        ({"kind": "region watermark past", "past": TIME}, "name of a table is missing"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(value: dict[str, Any], said: str) -> None:
+    """When it is made, not when it is first looked at."""
+    with pytest.raises(UsageError, match=said):
+        from_json(value)
+
+
+@pytest.mark.parametrize(("reached", "met"), [(None, False), (AT - 1, False), (AT, True), (AT + 1, True)])
+def test_a_time_is_reached(reached: int | None, met: bool) -> None:
+    """From the very millisecond on; nothing yet is not reached. The text has both times."""
+    verdict = TransactionsSettled(past=TIME).judge(reached)
+    assert verdict.met is met
+    assert "waiting for 2026-01-31T00:00:00" in verdict.text
+
+
+def test_a_watcher_tells_of_every_period_once() -> None:
+    """Not of a mark that went back and comes again; after a pause of the last period only."""
+    condition, cursor, events = TransactionsSettled(every="1h"), None, []
+    hour = 3_600_000
+    for reached in (None, AT, AT + 1, AT + hour - 1, AT + hour, AT - hour, AT + hour + 5, AT + 5 * hour + 1):
+        verdict = condition.judge(reached)
+        cursor, event = condition.news(cursor, verdict)
+        if event:
+            events.append(verdict.level)
+    assert events == [AT, AT + hour, AT + 5 * hour]
+
+
+def test_a_watcher_tells_when_a_count_is_passed_and_again_after_it_fell() -> None:
+    """Once each time, also where it was passed at the first look."""
+    condition, cursor, events = TransactionsStuck(more_than=2), None, []
+    for number, found in enumerate((3, 3, 2, 2, 3, 0, 3)):
+        cursor, event = condition.news(cursor, condition.judge(found))
+        if event:
+            events.append(number)
+    assert events == [0, 4, 6]
+    assert CommitTableLarger(than=2).judge(3).met
+    assert not CommitTableLarger(than=2).judge(2).met
+
+
+@pytest.mark.parametrize("wanted", list(State))
+@pytest.mark.parametrize("found", [None, *State])
+def test_a_transactions_state(wanted: State, found: State | None) -> None:
+    """Met from the wanted state on; dropped only by itself; never where it ended otherwise."""
+    verdict = TransactionIs(transaction=ID, state=wanted.value).judge(found)
+    order = [None, State.INITIAL, State.IN_PROGRESS, State.COMMITTED, State.FINISHED]
+    if State.DROPPED in (wanted, found):
+        assert verdict.met == (wanted is found)
+        assert verdict.never == (wanted is not found and found in (State.DROPPED, State.FINISHED))
+    else:
+        assert verdict.met == (order.index(found) >= order.index(wanted))
+        assert not verdict.never
+
+
+@given(st.integers(0, 100), st.integers(0, 100), st.none() | st.integers(0, 100))
+def test_the_settled_mark_goes_back_only_to_an_open_transaction(mark: int, horizon: int, oldest: int | None) -> None:
+    """It never passes an open one that was found, nor the grace unless it was there already."""
+    after = next_mark(mark, horizon, oldest)
+    assert after <= max(mark, horizon)
+    assert oldest is None or after <= oldest
+    assert after >= mark or after == oldest
+
+
+def test_the_mark_is_read_as_it_was_written() -> None:
+    """And is 0 where none was."""
+    mark = Settled(5, "run", 1, 2, 3, 4, 5)
+    assert Settled.decode(mark.encode()) == mark
+    assert Settled.decode(None).mark == 0
+    with pytest.raises(Exception, match=r"malformed.*remove row 'settled'"):
+        Settled.decode("[")
+
+
+@given(st.integers(0, 5000))
+def test_pauses_grow_and_sum_up_to_the_patience(seconds: int) -> None:
+    """Doubling up to half a minute; none without patience."""
+    found = list(pauses(timedelta(seconds=seconds)))
+    assert sum(found) == pytest.approx(seconds)
+    assert found[:5] == [1, 2, 4, 8, 16][: len(found[:5])] or seconds < 31
+    assert all(pause <= 30 for pause in found)

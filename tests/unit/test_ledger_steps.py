@@ -1,0 +1,452 @@
+"""What is read and written to bring a transaction to its end, stopped, repeated and mixed between any two steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from lowtide.errors import LedgerError, UsageError
+from lowtide.ledger import steps
+from lowtide.ledger.model import ContradictionError, RecordState, State, Table, transaction_id, user_id
+from lowtide.ledger.steps import CheckAndPut, Outcome, Program, Put, Read, Scan
+from tests.unit.ledger_memory import ISSUER, Memory, Stopped, opened, request
+
+FIRST = transaction_id(user_id("ann"), 1)
+
+
+def until(memory: Memory, program: Program[Any], writes: int, applied: bool) -> bool:
+    """Run *program* up to its write number *writes*, that one *applied* or not; whether it was stopped there."""
+    numbers = count(1)
+
+    def store(operation: Any) -> Any:
+        if isinstance(operation, Read | Scan) or next(numbers) < writes:
+            return memory(operation)
+        if applied:
+            memory(operation)
+        raise Stopped
+
+    try:
+        steps.run(program, store)
+    except Stopped:
+        return True
+    return False
+
+
+def writes_of(program: Program[Any], memory: Memory) -> list[Any]:
+    """Every write of a whole run."""
+    seen: list[Any] = []
+
+    def store(operation: Any) -> Any:
+        if not isinstance(operation, Read | Scan):
+            seen.append(operation)
+        return memory(operation)
+
+    steps.run(program, store)
+    return seen
+
+
+def test_a_transfer_takes_the_models_steps_in_order() -> None:
+    """Index entry, claim, columns, then state by state; every state cell by check-and-put after its row's other columns."""
+    memory = opened("ann", "bob", money=10)
+    found = writes_of(steps.transfer(request("ann", "bob", 3), ISSUER), memory)
+    moves = [
+        (w.table.value, w.column, w.expected, w.value)
+        for w in found
+        if isinstance(w, CheckAndPut) and w.column == "state"
+    ]
+    records = [("user_transactions", "state", None, "pending"), ("user_transactions", "state", "pending", "finished")]
+    assert moves == [
+        ("transactions", "state", None, "initial"),
+        ("transactions", "state", "initial", "in progress"),
+        *records[:1] * 2,
+        ("transactions", "state", "in progress", "committed"),
+        *records[1:] * 2,
+        ("transactions", "state", "committed", "finished"),
+    ]
+    assert [type(w).__name__ for w in found[:3]] == ["Put", "CheckAndPut", "Put"]
+    assert [(w.table, type(w).__name__) for w in (found[0], found[-1])] == [(Table.OPEN, "Put"), (Table.OPEN, "Remove")]
+    state_seen = set()
+    for write in found:
+        if isinstance(write, Put):
+            assert "state" not in write.cells
+            assert write.row not in state_seen
+        elif isinstance(write, CheckAndPut) and write.column == "state":
+            state_seen.add(write.row)
+    assert (memory.balances()[user_id("ann")], memory.balances()[user_id("bob")]) == (7, 13)
+    memory.check_over()
+
+
+@pytest.mark.parametrize("amount", [3, 11], ids=["runs", "is dropped"])
+def test_stopped_at_any_write_a_repair_ends_it_once(amount: int) -> None:
+    """Client stopped at each write, before or after it; then a repair stopped at each of its writes; then a whole one."""
+
+    def scene() -> Memory:
+        """Ann has ten; a transfer of hers was claimed and left, so that the balance cannot be seen before the claim."""
+        memory = opened("ann", "bob", money=10)
+        until(memory, steps.transfer(request("ann", "bob", 2, nonce=7), ISSUER), 2, applied=True)
+        return memory
+
+    whole = len(writes_of(steps.transfer(request("ann", "bob", amount), ISSUER), scene()))
+    assert whole > 8
+    for stop in range(1, whole + 1):
+        for applied in (False, True):
+            memory = scene()
+            assert until(memory, steps.transfer(request("ann", "bob", amount), ISSUER), stop, applied)
+            claimed = f"{1:016x}" in memory.nonces()
+            for again in count(1):
+                stopped = False
+                for entry in memory.entries():
+                    for also in (False, True):
+                        stopped |= until(memory, steps.repair(entry, ISSUER), again, also)
+                        memory.check()
+                if not stopped:
+                    break
+            memory.repair_all()
+            memory.check_over()
+            moved = 2 + (amount if claimed and amount == 3 else 0)
+            assert memory.balances()[user_id("bob")] == 10 + moved
+            second = memory.rows[Table.TRANSACTIONS].get(transaction_id(user_id("ann"), 2))
+            assert bool(second) == claimed
+            if second:
+                assert second["state"] == (State.FINISHED if amount == 3 else State.DROPPED)
+
+
+def resumed(program: Program[Any], answer: Any, memory: Memory) -> Any:
+    """The rest of a program that waits for *answer*."""
+    try:
+        while True:
+            answer = memory(program.send(answer))
+    except StopIteration as end:
+        return end.value
+
+
+def test_a_late_client_changes_nothing() -> None:
+    """Paused before each of its operations, overtaken by a repair, and then resumed: it sees the outcome and adds nothing to it."""
+    for stop in count(1):
+        memory = opened("ann", "bob", money=10)
+        program = steps.transfer(request("ann", "bob", 3), ISSUER)
+        answer: Any = None
+        try:
+            for _ in range(stop):
+                waiting = program.send(answer)
+                answer = memory(waiting)
+        except StopIteration:
+            break
+        claimed = any(memory.entries()) and f"{1:016x}" in memory.nonces()
+        if not claimed:
+            continue
+        memory.repair_all()
+        before = {table: {row: dict(cells) for row, cells in rows.items()} for table, rows in memory.rows.items()}
+        assert resumed(program, answer, memory) == Outcome(FIRST, State.FINISHED)
+        assert memory.rows == before
+    assert stop > 15
+
+
+def test_what_can_be_seen_to_be_impossible_leaves_no_trace() -> None:
+    """Unknown users and a balance that is too small are refused before anything is written."""
+    memory = opened("ann", "bob", money=10)
+    before = {table: dict(rows) for table, rows in memory.rows.items()}
+    for asked, said in (
+        (request("ann", "eve", 1), f"unknown user {user_id('eve')}.*user add"),
+        (request("eve", "ann", 1), f"unknown user {user_id('eve')}"),
+        (request("ann", "bob", 11), "balance is 10, the amount 11; nothing was transferred"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            steps.run(steps.transfer(asked, ISSUER), memory)
+    assert memory.rows == before
+
+
+def test_parallel_transfers_cannot_overdraw() -> None:
+    """Two that each could be paid alone: the second to be numbered is dropped, with the reason, and moves nothing."""
+    memory = opened("ann", "bob", money=10)
+    first, second = (steps.transfer(request("ann", "bob", 8, nonce=n), ISSUER) for n in (1, 2))
+    until(memory, first, 2, applied=True)
+    assert steps.run(second, memory) == Outcome(
+        transaction_id(user_id("ann"), 2), State.DROPPED, "the balance is 2, the amount 8"
+    )
+    memory.repair_all()
+    memory.check_over()
+    assert memory.balances()[user_id("ann")] == 2
+
+
+def test_credit_counts_when_its_transaction_is_finished() -> None:
+    """Neither a pending record nor a finished one of an unfinished transaction can be spent."""
+    memory = opened("ann", "bob")
+    pay = steps.transfer(request("issuer", "ann", 5), ISSUER)
+    last = len(writes_of(steps.transfer(request("issuer", "ann", 5), ISSUER), opened("ann", "bob")))
+    until(memory, pay, last - 1, applied=False)  # all but the state finished
+    assert memory.rows[Table.RECORDS][f"{user_id('ann')}/{transaction_id(ISSUER, 1)}"]["state"] == RecordState.FINISHED
+    with pytest.raises(UsageError, match="balance is 0"):
+        steps.run(steps.transfer(request("ann", "bob", 5), ISSUER), memory)
+    assert steps.run(steps.balance(user_id("ann")), memory) == 0
+    memory.repair_all()
+    assert steps.run(steps.balance(user_id("ann")), memory) == 5
+
+
+def test_an_unknown_user_is_dropped_by_a_repair() -> None:
+    """A claimed transaction whose recipient does not exist can never run."""
+    memory = opened("ann", "bob", money=10)
+    until(memory, steps.transfer(request("ann", "bob", 1), ISSUER), 2, applied=True)
+    del memory.rows[Table.USERS][user_id("bob")]
+    assert memory.repair_all() == [Outcome(FIRST, State.DROPPED, f"unknown user {user_id('bob')}")]
+
+
+def test_an_entry_without_a_claim_is_removed() -> None:
+    """Its client ended before it had a number, or lost the number to another."""
+    memory = opened("ann", "bob", money=10)
+    until(memory, steps.transfer(request("ann", "bob", 1), ISSUER), 1, applied=True)
+    steps.run(steps.transfer(request("ann", "bob", 1, nonce=2), ISSUER), memory)
+    assert memory.repair_all() == [None]
+    memory.check_over()
+
+
+def edits() -> list[Any]:
+    """Rows that no client leaves: a name, how they come about, and what is said of them."""
+    ann, bob = user_id("ann"), user_id("bob")
+    row, debit, credit = (
+        (Table.TRANSACTIONS, FIRST),
+        (Table.RECORDS, f"{ann}/{FIRST}"),
+        (Table.RECORDS, f"{bob}/{FIRST}"),
+    )
+    return [
+        pytest.param(row, {"sender": None}, 6, "sender is missing", id="no sender"),
+        pytest.param(row, {"sender": bob}, 6, "sender is .* its request says", id="another sender"),
+        pytest.param(row, {"request": None}, 6, "request is missing", id="no request"),
+        pytest.param(row, {"request": "{"}, 6, "request is malformed", id="request cut off"),
+        pytest.param(row, {"amount": "0"}, 6, "amount is '0'", id="amount zero"),
+        pytest.param(row, {"amount": "ten"}, 6, "amount is 'ten'", id="amount no number"),
+        pytest.param(row, {"state": "paid"}, 6, "unknown state 'paid'", id="unknown state"),
+        pytest.param(row, {"state": "committed"}, 4, "committed, and its decision is missing", id="state ahead"),
+        pytest.param(row, {"state": "dropped"}, 6, "dropped, and its decision is to run", id="dropped though it runs"),
+        pytest.param(row, {"state": None}, 6, "decided and has no state", id="state lost"),
+        pytest.param(
+            debit, {"amount": "-4"}, 8, "amount is '-4', its transaction says '-3'", id="debit of another amount"
+        ),
+        pytest.param(
+            credit, {"amount": "-3"}, 10, "amount is '-3', its transaction says '3'", id="credit of the wrong sign"
+        ),
+        pytest.param(credit, {"state": "lost"}, 10, "unknown state 'lost'", id="unknown record state"),
+        pytest.param(
+            credit, {"state": "finished"}, 10, "finished, its transaction only in progress", id="record ahead"
+        ),
+        pytest.param(
+            debit, None, 11, "missing or has no state, and its transaction is committed", id="committed, no record"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(("place", "cells", "stop", "said"), edits())
+def test_contradictions_are_named_and_left_alone(
+    place: tuple[Table, str], cells: dict[str, str | None] | None, stop: int, said: str
+) -> None:
+    """A repair says what is wrong and changes nothing, index entry included; another sender's transfers are not affected."""
+    memory = opened("ann", "bob", money=10)
+    assert until(memory, steps.transfer(request("ann", "bob", 3), ISSUER), stop, applied=True)
+    table, row = place
+    if cells is None:
+        del memory.rows[table][row]
+    for name, value in (cells or {}).items():
+        if value is None:
+            del memory.rows[table][row][name]
+        else:
+            memory.rows[table][row][name] = value
+    before = {t: {r: dict(c) for r, c in rows.items()} for t, rows in memory.rows.items()}
+    (entry,) = memory.entries()
+    with pytest.raises(ContradictionError, match=said):
+        steps.run(steps.repair(entry, ISSUER), memory)
+    assert memory.rows == before
+
+
+def test_a_record_is_compared_with_its_transaction_of_the_same_moment() -> None:
+    """Another commits the transaction just after its records were read as missing: that is no contradiction."""
+    memory = opened("ann", "bob", money=10)
+    until(memory, steps.transfer(request("ann", "bob", 3), ISSUER), 6, applied=True)
+    (entry,) = memory.entries()
+    reads = count(1)
+
+    def overtaken(operation: Any) -> Any:
+        answer = memory(operation)
+        if isinstance(operation, Read) and operation.table is Table.RECORDS and next(reads) == 1:
+            until(memory, steps.repair(entry, ISSUER), 5, applied=True)
+            assert memory.rows[Table.TRANSACTIONS][FIRST]["state"] == State.COMMITTED
+        return answer
+
+    assert steps.run(steps.repair(entry, ISSUER), overtaken) == Outcome(FIRST, State.FINISHED)
+
+
+def paused_at(memory: Memory, program: Program[Any], column: str, row: str = "") -> CheckAndPut:
+    """Run *program* until it is about to put a cell in *column* (of *row*); that write, to be sent later."""
+    answer: Any = None
+    while True:
+        operation = program.send(answer)
+        if isinstance(operation, CheckAndPut) and operation.column == column and row in ("", operation.row):
+            return operation
+        answer = memory(operation)
+
+
+def test_who_decides_second_takes_the_first_decision() -> None:
+    """One repair finds no money and pauses; money comes, another decides and finishes; the first learns so."""
+    memory = opened("ann", "bob", money=10)
+    until(memory, steps.transfer(request("ann", "bob", 10), ISSUER), 2, applied=True)
+    until(memory, steps.transfer(request("ann", "bob", 4, nonce=2), ISSUER), 2, applied=True)
+    entry = next(e for e in memory.entries() if e.id == transaction_id(user_id("ann"), 2))
+    slow = steps.repair(entry, ISSUER)
+    write = paused_at(memory, slow, "decision", entry.id)
+    steps.run(steps.transfer(request("issuer", "ann", 4, nonce=3), ISSUER), memory)
+    memory.repair_all()
+    assert "the balance is 0" in write.value
+    assert resumed(slow, memory(write), memory) == Outcome(entry.id, State.FINISHED)
+    memory.check_over()
+
+
+def test_two_clients_never_share_a_number() -> None:
+    """Both are about to claim the same; the second takes the next, and both transfers take place."""
+    memory = opened("ann", "bob", money=10)
+    slow = steps.transfer(request("ann", "bob", 3), ISSUER)
+    write = paused_at(memory, slow, "request")
+    steps.run(steps.transfer(request("ann", "bob", 4, nonce=2), ISSUER), memory)
+    outcome = resumed(slow, memory(write), memory)
+    assert outcome == Outcome(transaction_id(user_id("ann"), 2), State.FINISHED)
+    assert memory.balances()[user_id("bob")] == 17
+    memory.check_over()
+
+
+def test_a_hole_in_the_numbers_is_named() -> None:
+    """Number 2 is not decided where number 1 is gone."""
+    memory = opened("ann", "bob", money=10)
+    for nonce in (1, 2):
+        until(memory, steps.transfer(request("ann", "bob", 3, nonce=nonce), ISSUER), 2, applied=True)
+    del memory.rows[Table.TRANSACTIONS][FIRST]
+    with pytest.raises(ContradictionError, match=f"{FIRST} is missing, though .*-000000000002 exists"):
+        steps.run(steps.repair(memory.entries()[1], ISSUER), memory)
+
+
+def test_a_store_whose_check_never_holds_is_noticed() -> None:
+    """A transaction that does not get on is given up, with a word on where to look, instead of tried for ever."""
+    memory = opened("ann", "bob", money=10)
+
+    def stubborn(operation: Any) -> Any:
+        refused = isinstance(operation, CheckAndPut) and operation.column == "state"
+        return False if refused else memory(operation)
+
+    with pytest.raises(LedgerError, match=r"does not get on.*lowtide ledger show"):
+        steps.run(steps.transfer(request("ann", "bob", 3), ISSUER), stubborn)
+
+
+def test_a_balance_is_that_of_one_moment() -> None:
+    """Money that comes and goes between two readings is not counted half; one that never rests is an error."""
+    memory = opened("ann", "bob", money=10)
+    numbers = count(10)
+
+    def lively(operation: Any) -> Any:
+        answer = memory(operation)
+        if isinstance(operation, Scan) and next(numbers) < 13:
+            for sender, recipient in (("bob", "ann"), ("ann", "bob")):
+                steps.run(steps.transfer(request(sender, recipient, 10, nonce=next(numbers)), ISSUER), memory)
+        return answer
+
+    assert steps.run(steps.balance(user_id("ann")), lively) == 10
+
+    def restless(operation: Any) -> Any:
+        if isinstance(operation, Scan):
+            steps.run(steps.transfer(request("issuer", "ann", 1, nonce=next(numbers)), ISSUER), memory)
+        return memory(operation)
+
+    with pytest.raises(LedgerError, match="changed at each of 20 readings"):
+        steps.run(steps.balance(user_id("ann")), restless)
+
+
+@dataclass
+class Actor:
+    """A client or a repair, between two operations."""
+
+    program: Program[Any]
+    nonce: str | None
+    answer: Any = None
+
+
+class Bank(RuleBasedStateMachine):
+    """Clients and repairs, each stopped and resumed between any two of its reads and writes, killed, or robbed of an answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory = opened("ann", "bob", "cid", money=5)
+        self.actors: list[Actor] = []
+        self.told: dict[str, Outcome] = {}
+        self.nonces = count(1)
+
+    @rule(
+        sender=st.sampled_from(["ann", "bob", "cid", "issuer"]),
+        recipient=st.sampled_from(["ann", "bob", "cid", "issuer"]),
+        amount=st.integers(1, 6),
+    )
+    def begin(self, sender: str, recipient: str, amount: int) -> None:
+        """A client comes with a transfer."""
+        if sender != recipient:
+            asked = request(sender, recipient, amount, nonce=next(self.nonces))
+            self.actors.append(Actor(steps.transfer(asked, ISSUER), asked.nonce))
+
+    @precondition(lambda self: self.memory.rows[Table.OPEN])
+    @rule(which=st.integers(0, 9))
+    def begin_repair(self, which: int) -> None:
+        """A repair takes one open entry, whose client may be alive, as long as its number is claimed."""
+        entries = self.memory.entries()
+        entry = entries[which % len(entries)]
+        if entry.nonce in set(self.memory.nonces()):
+            self.actors.append(Actor(steps.repair(entry, ISSUER), None))
+
+    @precondition(lambda self: self.actors)
+    @rule(which=st.integers(0, 9), operations=st.integers(1, 12))
+    def go_on(self, which: int, operations: int) -> None:
+        """One of them does some operations."""
+        actor = self.actors[which % len(self.actors)]
+        for _ in range(operations):
+            if not self.one(actor):
+                return
+
+    @precondition(lambda self: self.actors)
+    @rule(which=st.integers(0, 9), applied=st.booleans())
+    def kill(self, which: int, applied: bool) -> None:
+        """One of them ends, its next operation done (and the answer lost) or not."""
+        actor = self.actors[which % len(self.actors)]
+        if not applied or self.one(actor):
+            self.actors.remove(actor)
+
+    def one(self, actor: Actor) -> bool:
+        try:
+            operation = actor.program.send(actor.answer)
+        except StopIteration as end:
+            if actor.nonce:
+                self.told[actor.nonce] = end.value
+        except UsageError:
+            assert actor.nonce not in set(self.memory.nonces())
+        else:
+            actor.answer = self.memory(operation)
+            return True
+        self.actors.remove(actor)
+        return False
+
+    @invariant()
+    def money_is_conserved(self) -> None:
+        """At every moment."""
+        self.memory.check()
+
+    def teardown(self) -> None:
+        """All are killed; two repairs end everything; nothing is lost, doubled or other than its client was told."""
+        self.memory.repair_all(times=1)
+        self.memory.check_over()
+        claimed = list(self.memory.nonces())
+        assert len(set(claimed)) == len(claimed)
+        assert set(self.told) <= set(claimed)
+        for told in self.told.values():
+            assert self.memory.rows[Table.TRANSACTIONS][told.id]["state"] == told.state
+
+
+TestBank = Bank.TestCase
+TestBank.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)

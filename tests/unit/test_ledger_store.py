@@ -1,0 +1,133 @@
+"""Programs that run side by side, over tables in memory: who gets which answer, and what one's failure does to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+import pytest
+
+from lowtide.config import Config
+from lowtide.errors import GatewayError, LedgerError
+from lowtide.ledger import steps
+from lowtide.ledger.model import Entry, Table, transaction_id, user_id
+from lowtide.ledger.steps import Outcome, Program, Put, Read, Remove, State
+from lowtide.ledger.store import Node
+from tests.unit.ledger_memory import ISSUER, Memory, opened, request
+from tests.unit.test_ledger_steps import until
+
+
+class MemoryNode(Node):
+    """Answers from memory; writes to *broken* rows are never answered, nor is "every read"."""
+
+    def __init__(self, memory: Memory, broken: Sequence[str] = ()) -> None:
+        super().__init__(Config(), None, size=3)
+        self.memory, self.broken, self.lock = memory, set(broken), Lock()
+        self.calls: list[int] = []
+
+    def _answer(self, operation: Any) -> Any:
+        if (isinstance(operation, Read) and "every read" in self.broken) or getattr(
+            operation, "row", ""
+        ) in self.broken:
+            return ConnectionResetError("no answer")
+        with self.lock:
+            return self.memory(operation)
+
+    def answers(self, operations: Sequence[Any]) -> list[Any]:
+        return [self._answer(operation) for operation in operations]
+
+    def rows(self, table: Table, keys: Sequence[str]) -> dict[str, dict[str, str]]:
+        assert len(set(keys)) == len(keys)
+        self.calls.append(len(keys))
+        found = self._answer(Read(table, tuple(keys)))
+        if isinstance(found, Exception):
+            raise found
+        return dict(zip(keys, found, strict=True))
+
+    def write_rows(self, writes: Sequence[Put | Remove]) -> list[Exception | None]:
+        self.calls.append(len(writes))
+        return [self._answer(write) for write in writes]
+
+
+def repair_all(node: MemoryNode, entries: Sequence[Entry], window: int = 500) -> dict[str, Any]:
+    def program(entry: Entry) -> Program[Outcome | None]:
+        return steps.repair(entry, ISSUER)
+
+    return {e.id: found for e, found in node.run_many(entries, program, lambda e: f"repair of {e.id}", window)}
+
+
+def left_open(transfers: int) -> Memory:
+    """Ann has ten; as many transfers of one each are stopped before they are decided."""
+    memory = opened("ann", "bob", money=10)
+    for number in range(transfers):
+        until(memory, steps.transfer(request("ann", "bob", 1, nonce=number + 1), ISSUER), 2 + number % 3, applied=True)
+    return memory
+
+
+@pytest.mark.parametrize("window", [1, 2, 500])
+def test_every_item_comes_back_with_its_own_result(window: int) -> None:
+    """Transfers of one sender, all at once: decided in order, what the money does not reach is dropped; few calls for many rows."""
+    memory = left_open(14)
+    entries = memory.entries()
+    node = MemoryNode(memory)
+    found = repair_all(node, entries, window)
+    assert set(found) == {entry.id for entry in entries}
+    assert all(
+        found[id] == steps.outcome(steps.parse_transaction(id, memory.rows[Table.TRANSACTIONS][id])) for id in found
+    )
+    assert {outcome.state for outcome in found.values()} <= {State.FINISHED, State.DROPPED}
+    memory.check_over()
+    assert memory.balances()[user_id("ann")] == 0
+    assert max(node.calls) > 5
+
+
+def test_one_that_fails_does_not_stop_the_others() -> None:
+    """What has no answer is left as it is, and said; of a contradiction likewise; whoever needs neither goes on."""
+    memory = opened("ann", "bob", "cid", "dan", money=10)
+    for number, name in enumerate(("ann", "bob", "cid", "dan")):
+        until(memory, steps.transfer(request(name, "issuer", 1, nonce=number + 1), ISSUER), 6, applied=True)
+    ann, bob, cid, dan = (transaction_id(user_id(name), 1) for name in ("ann", "bob", "cid", "dan"))
+    memory.rows[Table.TRANSACTIONS][cid]["state"] = "paid"
+    before = {table: dict(rows) for table, rows in memory.rows.items()}
+    found = repair_all(MemoryNode(memory, ["every read"]), memory.entries())
+    assert {type(error) for error in found.values()} == {GatewayError}
+    assert "nothing was written" in str(found[ann])
+    assert memory.rows == before
+    found = repair_all(MemoryNode(memory, [f"{ISSUER}/{bob}"]), memory.entries())
+    assert isinstance(found[cid], steps.ContradictionError)
+    assert isinstance(found[bob], LedgerError)
+    assert f"repair of {bob}: no answer from the store (ConnectionResetError: no answer); it was left as it is" in str(
+        found[bob]
+    )
+    assert found[ann].state is found[dan].state is State.FINISHED
+    assert {entry.id for entry in memory.entries()} == {bob, cid}
+
+
+def test_an_operation_without_an_answer_does_not_cost_the_others_theirs() -> None:
+    """Those after it are asked on a connection that the pool gives anew, each once and in order; a write is never asked twice."""
+    asked: list[str] = []
+    given: list[int] = []
+
+    class Pool:
+        @contextmanager
+        def connection(self) -> Iterator[None]:
+            given.append(len(asked))
+            yield None
+
+    class Single(Node):
+        def _tables(self, _: Any) -> Any:
+            return self.ask
+
+        def ask(self, operation: Any) -> str:
+            asked.append(operation.row)
+            if operation.row == "broken":
+                raise ConnectionResetError("no answer")
+            return f"done {operation.row}"
+
+    rows = ["a", "broken", "b", "c", "broken"]
+    found = Single(Config(), Pool(), size=1).answers([Remove(Table.OPEN, row) for row in rows])
+    assert asked == rows
+    assert [str(answer) for answer in found] == ["done a", "no answer", "done b", "done c", "no answer"]
+    assert given == [0, 2]
