@@ -78,7 +78,6 @@ bench: setup
 
 soak: setup
 	@LOWTIDE_LEDGER_SECONDS=3600 $(BIN)/python -m pytest tests/store/test_ledger_concurrency.py -s -p no:cacheprovider
-	@$(BIN)/python -m pytest tests/soak -p no:cacheprovider
 
 lock:
 	@$(BIN)/uv pip compile requirements.txt -o requirements.lock -q --no-header
