@@ -28,7 +28,7 @@ from lowtide.ledger.model import Table, parse_transaction, transaction_id
 from lowtide.ledger.settled import Settled
 from lowtide.ledger.steps import Write
 from lowtide.ledger.store import Moment, node
-from lowtide.submit import command
+from lowtide.submit import command, environment
 
 pytestmark = pytest.mark.usefixtures("swept")
 
@@ -135,7 +135,8 @@ def test_through_spark_submit_killed_and_run_again(books: Books) -> None:
     _, begun = stop_everywhere(books, 7)
     arguments = ["--config", str(books.file), *NOW]
     at_first = len(books.entries())
-    first = subprocess.Popen(command(books.config, "transaction_repair", arguments), start_new_session=True)
+    submit = command(books.config, "transaction_repair", arguments)
+    first = subprocess.Popen(submit, env=environment(), start_new_session=True)
     try:
         while len(books.entries()) == at_first and first.poll() is None:
             time.sleep(0.02)
@@ -144,7 +145,7 @@ def test_through_spark_submit_killed_and_run_again(books: Books) -> None:
             os.killpg(first.pid, signal.SIGKILL)
         first.wait()
     assert sum(books.balances().values()) == 0
-    done = subprocess.run(command(books.config, "transaction_repair", arguments), check=False)
+    done = subprocess.run(submit, env=environment(), check=False)
     assert done.returncode == 0
     assert books.entries() == []
     assert books.balances()[user_id("bob")] == 7 * begun
