@@ -20,7 +20,7 @@ from lowtide.gateway import connect
 from lowtide.report.cli import report
 from lowtide.stack.cli import app as stack_app
 from lowtide.state import StateStore
-from lowtide.submit import command
+from lowtide.submit import command, environment
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Maintenance for transactional HBase.")
 app.add_typer(stack_app, name="stack")
@@ -76,7 +76,8 @@ def _submit(job: str, arguments: list[str]) -> None:
         arguments[arguments.index("--config") + 1 : arguments.index("--config") + 2] if "--config" in arguments else []
     )
     config = load(Path(named[0]) if named else None)
-    raise typer.Exit(subprocess.run(command(config, job, arguments), check=False).returncode)
+    done = subprocess.run(command(config, job, arguments), env=environment(), check=False)
+    raise typer.Exit(done.returncode)
 
 
 @app.command()

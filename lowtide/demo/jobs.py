@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from lowtide.config import load
 from lowtide.demo.settings import DemoError
-from lowtide.submit import command
+from lowtide.submit import command, environment
 
 
 def run_job(config_file: Path, job: str, arguments: Sequence[str], folder: Path) -> dict[str, Any]:
@@ -30,12 +28,10 @@ def run_job(config_file: Path, job: str, arguments: Sequence[str], folder: Path)
     log, summary = folder / f"{job}.log", folder / f"{job}.json"
     summary.unlink(missing_ok=True)
     given = ["--config", str(config_file), "--summary", str(summary), *arguments]
-    # spark-submit looks for its Python, and by it for Spark, on the path: this environment's, active or not.
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     with log.open("wb") as output:
         code = subprocess.run(
             command(load(config_file), job, given),
-            env={**os.environ, "PATH": path},
+            env=environment(),
             stdout=output,
             stderr=output,
             cwd=folder,

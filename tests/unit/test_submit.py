@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,15 @@ def test_missing_spark_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="install pyspark"):
         submit.command(CONFIG, "orphan_cleanup", [])
+
+
+def test_spark_is_found_where_no_environment_is_active(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With another ``python3`` first on the path, as where ``.venv/bin/lowtide`` is called by its name, ``spark-submit`` still runs."""
+    stranger = tmp_path / "python3"
+    stranger.write_text("#!/bin/sh\nexit 1\n")
+    stranger.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    program = submit.command(CONFIG, "orphan_cleanup", [])[0]
+    done = subprocess.run([program, "--version"], env=submit.environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
