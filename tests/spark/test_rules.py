@@ -294,3 +294,27 @@ def test_every_delete_is_of_an_abort_or_an_absence(plan: DataFrame) -> None:
     found = plan.where(F.col("action") == DELETE).select("start_ts")
     assert names(found) == {name for name, case in CASES.items() if case.expected[0] in (ABORTED, ABSENT)}
     assert plan.where(F.col("action").isNull()).isEmpty()
+
+
+# -- once the marks were put
+
+
+def test_nothing_is_absent_once_marks_were_put(spark: SparkSession) -> None:
+    """What was absent is decided by its row as read back: marked, committed after all, or undecided, also where there is no row."""
+    looked = {
+        50: ((0, True, None, False), (ABORTED, None)),
+        100: ((150, False, None, False), (COMMITTED, 150)),
+        150: ((0, True, "odd", False), (UNDECIDED, None)),
+        200: ((200, False, None, True), (UNDECIDED, None)),
+        250: (None, (UNDECIDED, None)),
+    }
+    known = spark.createDataFrame(
+        [*((start, ABSENT, None, None, False) for start in looked), (300, COMMITTED, 350, None, True)],
+        "start_ts bigint, verdict string, tc bigint, why string, marked boolean",
+    )
+    again = spark.createDataFrame(
+        [(start, row[0] or None, *row[1:]) for start, (row, _) in looked.items() if row],
+        "start_ts bigint, commit_ts bigint, invalid boolean, problem string, fence boolean",
+    )
+    found = {r.start_ts: (r.verdict, r.tc) for r in rules.after_marking(known, again).collect()}
+    assert found == {start: verdict for start, (_, verdict) in looked.items()} | {300: (COMMITTED, 350)}
