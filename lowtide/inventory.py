@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+OMID_COMPACTOR = "org.apache.omid.transaction.OmidCompactor"
 #: Substrings of coprocessor class names that say: this table's cells are written in Omid transactions.
 OMID_COPROCESSORS = (
-    "org.apache.omid.transaction.OmidCompactor",
+    OMID_COMPACTOR,
     "org.apache.omid.transaction.OmidSnapshotFilter",
 )
 PHOENIX_COPROCESSORS = (
@@ -57,6 +58,11 @@ class Entry:
     unmarked: frozenset[str] = frozenset()
     mark: str = ""
     bytes: int = 0
+
+
+def is_phoenix(descriptor: Descriptor) -> bool:
+    """Whether the table is one of Phoenix's, transactional or not."""
+    return any("org.apache.phoenix." in name for name in descriptor.coprocessors)
 
 
 def marked_families(descriptor: Descriptor) -> tuple[frozenset[str], str]:

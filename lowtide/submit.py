@@ -14,7 +14,7 @@ from lowtide.errors import UsageError
 if TYPE_CHECKING:
     from lowtide.config import Config
 
-JOBS = ("orphan_cleanup", "watermark_collection", "commit_table_pruning", "sideline_restore")
+JOBS = ("orphan_cleanup", "watermark_collection", "commit_table_pruning", "sideline_restore", "survey")
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 

@@ -218,6 +218,10 @@ class OmidClient:
             for name, start, end, server, files in self._do("regions", table=table)
         ]
 
+    def write_requests(self) -> dict[str, int]:
+        """How many write requests the servers have counted, by table, since they opened its regions."""
+        return dict(self._do("write_requests"))
+
     def flush(self, table: str) -> None:
         """Write the table's memory to files."""
         self._do("flush", table=table)

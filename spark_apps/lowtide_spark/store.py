@@ -73,10 +73,13 @@ LIVE = Source()
 class Store:
     """One HBase cluster, through one Spark session."""
 
-    def __init__(self, spark: SparkSession, config: Config) -> None:
+    def __init__(self, spark: SparkSession, config: Config, bytes_per_second: int = 0) -> None:
+        """*bytes_per_second*: what all tasks together read of live tables at most; 0: no limit."""
         self.spark = spark
         self.config = config
         self._options = config.hbase.client_properties()
+        tasks = spark.sparkContext.defaultParallelism
+        self._pace = {"bytesPerSecond": str(max(1, bytes_per_second // tasks))} if bytes_per_second else {}
 
     # -- reading
 
@@ -87,12 +90,21 @@ class Store:
         frame = self._read("versions", table, ranges=_ranges_json(ranges), endRows="true", **source.options())
         return frame.where(_is_family(families))
 
-    def proofs(self, table: str, families: Sequence[str], span: tuple[int, int], source: Source = LIVE) -> DataFrame:
-        """Shadow cells in *families* of the whole table with timestamps in [span): ``start_ts, timestamp, commit_ts``.
+    def proofs(
+        self,
+        table: str,
+        families: Sequence[str],
+        span: tuple[int, int],
+        source: Source = LIVE,
+        ranges: Sequence[WorkRange] = (),
+    ) -> DataFrame:
+        """Shadow cells in *families* with timestamps in [span): ``start_ts, timestamp, commit_ts``.
 
-        Those of an unknown form come with null for ``commit_ts``, also from outside the span.
+        Of the whole table, or of *ranges* alone. Those of an unknown form come with null for ``commit_ts``, also from outside
+        the span.
         """
-        frame = self._read("versions", table, **source.options())
+        only = {"ranges": _ranges_json(ranges)} if ranges else {}
+        frame = self._read("versions", table, **source.options(), **only)
         return frame.where(
             _is_family(families)
             & F.col("commit_ts").isNotNull()
@@ -140,6 +152,8 @@ class Store:
         return [Snapshot(r.snapshot, r.table, r.created) for r in self._read("snapshots").collect()]
 
     def _read(self, view: str, table: str | None = None, **options: str) -> DataFrame:
+        if view in ("versions", "cells"):
+            options |= self._pace
         reader = self.spark.read.format(FORMAT).options(**self._options).options(view=view, **options)
         try:
             return (reader.option("table", table) if table else reader).load()
