@@ -62,6 +62,13 @@ class TableFindings:
     others: dict[str, int] = field(default_factory=dict)
     ancient_bytes: Estimate | None = None
     problems: tuple[str, ...] = ()
+    #: What SQL calls it, where that is another name: the view indexes that share a table.
+    names: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The table's name, with SQL's names where they are others."""
+        return self.table if self.names in ((), (self.table,)) else f"{self.table} ({', '.join(self.names)})"
 
     @property
     def is_exact(self) -> bool:

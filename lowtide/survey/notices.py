@@ -17,7 +17,16 @@ OLD_WATERMARK_SECONDS = 24 * 3600
 def table_notices(entry: Entry, descriptor: Descriptor) -> list[Notice]:
     """What is to be said of one table that may hold cells of transactions."""
     name, found = entry.table, []
-    if entry.kind is Kind.UNMARKED and entry.enabled:
+    if entry.doubt:
+        found.append(
+            Notice(
+                Severity.CAUTION,
+                name,
+                f"{entry.doubt}: it is left alone, and nothing is pruned from the commit table beyond what is recorded of it",
+                f"mend that, or say in the configuration: tables: {{{name}: {{kind: transactional}}}} or plain",
+            )
+        )
+    elif entry.kind is Kind.UNMARKED and entry.enabled:
         found.append(
             Notice(
                 Severity.CAUTION,
@@ -47,14 +56,24 @@ def table_notices(entry: Entry, descriptor: Descriptor) -> list[Notice]:
                 f"enable {name}, drop it, or say tables: {{{name}: {{kind: plain}}}}",
             )
         )
+    if entry.unfiltered:
+        found.append(
+            Notice(
+                Severity.CAUTION,
+                name,
+                "it holds view indexes of Phoenix's, which are read without a snapshot: SQL through them shows rows that were never "
+                "committed, until their orphans are deleted",
+                f"lowtide run orphan_cleanup --table {name} --execute",
+            )
+        )
     if entry.kind is Kind.TRANSACTIONAL:
-        found += [n for family in sorted(entry.families) for n in _family_notices(name, family, descriptor)]
+        found += [n for family in sorted(entry.families) for n in _family_notices(entry, family, descriptor)]
         found += _compactor_notices(name, descriptor)
     return found
 
 
-def _family_notices(table: str, family: str, descriptor: Descriptor) -> Iterable[Notice]:
-    attributes = descriptor.families.get(family, {})
+def _family_notices(entry: Entry, family: str, descriptor: Descriptor) -> Iterable[Notice]:
+    table, attributes = entry.table, descriptor.families.get(family, {})
     versions = attributes.get("VERSIONS", "1")
     if versions != str(ALL_VERSIONS):
         yield Notice(
@@ -62,7 +81,7 @@ def _family_notices(table: str, family: str, descriptor: Descriptor) -> Iterable
             table,
             f"family {family} keeps {versions} versions: HBase drops a committed version when that many newer ones are there, "
             "uncommitted ones included",
-            f"in HBase's shell: alter '{table}', {{NAME => '{family}', VERSIONS => {ALL_VERSIONS}}}",
+            _all_versions(entry, family, descriptor),
         )
     ttl = attributes.get("TTL", str(FOREVER))
     if ttl not in (str(FOREVER), "FOREVER"):
@@ -73,6 +92,13 @@ def _family_notices(table: str, family: str, descriptor: Descriptor) -> Iterable
             "so at once with a counter and never with a world clock",
             f"in HBase's shell: alter '{table}', {{NAME => '{family}', TTL => 'FOREVER'}}",
         )
+
+
+def _all_versions(entry: Entry, family: str, descriptor: Descriptor) -> str:
+    """What makes a family keep every version: SQL for a table of Phoenix's, HBase's shell for what SQL cannot alter."""
+    if is_phoenix(descriptor) and len(entry.names) == 1 and "DATA_TABLE_NAME" not in descriptor.attributes:
+        return f"ALTER TABLE {entry.names[0]} SET VERSIONS={ALL_VERSIONS}"
+    return f"in HBase's shell: alter '{entry.table}', {{NAME => '{family}', VERSIONS => {ALL_VERSIONS}}}"
 
 
 def _compactor_notices(table: str, descriptor: Descriptor) -> Iterable[Notice]:

@@ -153,11 +153,11 @@ class Run:
         are worked on.
         """
         by_name = {e.table: e for e in inventory}
-        names = self.options.table or [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL and e.enabled]
+        names = self.options.table or [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL and e.workable]
         chosen = []
         for name in dict.fromkeys(names):
             entry = by_name.get(name)
-            if entry is not None and entry.kind is Kind.TRANSACTIONAL and entry.enabled:
+            if entry is not None and entry.kind is Kind.TRANSACTIONAL and entry.workable:
                 chosen.append(entry)
             elif not self.options.discovered:
                 self.summary.problems.append(_refusal(name, entry))
@@ -181,6 +181,8 @@ def _refusal(name: str, entry: Entry | None) -> str:
         return f"unknown table {name}; it is not in HBase, or is one of Omid's or Lowtide's own"
     if not entry.enabled:
         return f"table {name} is disabled; enable it (it keeps the prune bound back until it is cleaned)"
+    if entry.doubt:
+        return f"table {name} is left alone, and keeps the prune bound back: {entry.doubt}"
     if entry.kind is Kind.UNMARKED:
         return (
             f"table {name} has shadow cells but no mark of Omid; say in the configuration what it is: "

@@ -84,7 +84,9 @@ def clean(run: Run) -> None:
     """The job ``orphan_cleanup``."""
     watermark = run.read_low_watermark()
     inventory = take_inventory(run.store)
-    works = [w for e in run.choose(inventory) if (w := prepare(run, e, watermark)) is not None]
+    # Where readers see orphans they go first.
+    chosen = sorted(run.choose(inventory), key=lambda e: not e.unfiltered)
+    works = [w for e in chosen if (w := prepare(run, e, watermark)) is not None]
     run.summary.execute = any(w.execute for w in works)
     run.phase("plan")
     with ExitStack() as held:

@@ -200,7 +200,7 @@ class Store:
                 made.callback(self._admin().dropSnapshot, self._options, name)
             except Exception as error:
                 msg = (
-                    f"cannot make a snapshot of {table} for run {run}: {_cause(error)}; "
+                    f"cannot make a snapshot of {table} for run {run}: {cause(error)}; "
                     "allow snapshots (hbase.snapshot.enabled, ADMIN permission), or set read: rpc for this table"
                 )
                 raise StoreError(msg) from error
@@ -231,7 +231,7 @@ def _ranges_json(ranges: Sequence[WorkRange]) -> str:
     )
 
 
-def _cause(error: BaseException) -> str:
+def cause(error: BaseException) -> str:
     """The innermost message of an error that came through py4j, in one line."""
     text = str(getattr(error, "java_exception", None) or error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -239,7 +239,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _explained(error: Exception, table: str | None) -> StoreError:
-    cause = _cause(error)
-    if table is not None and "nknown table" in cause:
+    reason = cause(error)
+    if table is not None and "nknown table" in reason:
         return TableError(f"unknown table {table}; `lowtide tables` lists those there are")
-    return StoreError(f"cannot read {table or 'the store'}: {cause}")
+    return StoreError(f"cannot read {table or 'the store'}: {reason}")

@@ -115,7 +115,7 @@ def _findings(work: Work, regions: int) -> TableFindings:
     """Add up one table's plan, region by region."""
     report = work.report
     if work.suspects is None or work.plan is None:
-        return TableFindings(work.entry.table, regions, 0, problems=tuple(report.problems))
+        return TableFindings(work.entry.table, regions, 0, problems=tuple(report.problems), names=work.entry.names)
     read = {r.region: (r.cells, r.bytes) for r in _read_by_region(work.suspects).collect()}
     planned = {r.region: r for r in _planned_by_region(work.plan).collect()}
     names = [r.region for r in work.ranges]
@@ -136,6 +136,7 @@ def _findings(work: Work, regions: int) -> TableFindings:
         heal_bytes=estimate("heal_bytes", most_bytes),
         others=dict(sorted(report.counts.skipped.items())),
         problems=tuple(report.problems),
+        names=work.entry.names,
     )
 
 

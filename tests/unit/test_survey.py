@@ -129,6 +129,14 @@ def test_what_is_wrong_with_a_table_is_told_with_its_remedy(
         assert word in notice.what + notice.remedy
 
 
+def test_view_indexes_that_show_orphans_are_told_of() -> None:
+    """A table with Phoenix's indexer and without its snapshot filter is told of; with both it is not."""
+    indexer = "org.apache.phoenix.index.PhoenixTransactionalIndexer"
+    (notice,) = told(coprocessors=(indexer,))
+    assert "never committed" in notice.what
+    assert told(coprocessors=(PHOENIX, indexer)) == []
+
+
 def test_a_disabled_table_without_marks_is_told_of_once() -> None:
     """A disabled table cannot be sampled: that it is disabled is all that can be said."""
     (notice,) = told(enabled=False, OMID_ENABLED="false")
