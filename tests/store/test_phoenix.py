@@ -51,11 +51,6 @@ def omid(stack: Stack) -> Iterator[OmidClient]:
         yield client
 
 
-@pytest.fixture(scope="module", autouse=True)
-def swept() -> None:
-    """Nothing to sweep: the store ends with this module."""
-
-
 @pytest.fixture
 def phoenix(stack: Stack) -> Iterator[PhoenixClient]:
     """A client of Phoenix, on a store without the workload's tables."""
