@@ -20,8 +20,8 @@ CATALOG_TABLES = ("SYSTEM.CATALOG", "SYSTEM:CATALOG")
 COLUMNS = (b"TABLE_TYPE", b"TRANSACTION_PROVIDER", b"INDEX_STATE", b"LINK_TYPE")
 
 _TYPE, _PROVIDER, _STATE, _LINK = COLUMNS
-#: ``TINYINT`` 2: Omid among the providers, the physical table among the links.
-_TWO = b"\x82"
+#: Omid among the providers, a ``TINYINT`` 2; the physical table among the links, an ``UNSIGNED_TINYINT`` 2.
+_OMID, _PHYSICAL = b"\x82", b"\x02"
 #: Being built (also by MapReduce, later), being created, being rebuilt.
 _UNFINISHED = {b"b": "is being built", b"c": "is being created", b"r": "is being rebuilt"}
 
@@ -54,7 +54,7 @@ def parse(cells: Iterable[tuple[bytes, bytes, bytes]]) -> Catalog:
         key = (parts[0], parts[1], parts[2])
         if len(parts) == 3:
             headers[key][qualifier] = value
-        elif qualifier == _LINK and value == _TWO and len(parts) == 5:
+        elif qualifier == _LINK and value == _PHYSICAL and len(parts) == 5:
             physical[key] = parts[4].decode(errors="replace")
     tables: dict[str, Said] = {}
     for key, columns in sorted(headers.items()):
@@ -69,7 +69,7 @@ def parse(cells: Iterable[tuple[bytes, bytes, bytes]]) -> Catalog:
             tables[place] = Said(
                 # A view shares its table's place and name; the names of view indexes are all that place has.
                 (*known.names, name) if columns[_TYPE] != b"v" else known.names,
-                known.transactional or columns.get(_PROVIDER) == _TWO,
+                known.transactional or columns.get(_PROVIDER) == _OMID,
                 known.unfinished or (f"index {name} {unfinished}" if unfinished else ""),
             )
     return Catalog(tables)

@@ -27,7 +27,7 @@ SEEDS = range(1, 1 + int(os.environ.get("LOWTIDE_PHOENIX_SEEDS", "2")))
 TRANSACTIONS = int(os.environ.get("LOWTIDE_PHOENIX_TRANSACTIONS", "100"))
 KILLS = 2
 PHYSICAL = (
-    *("PX_A", "PX_A_COVERED", "PX_A_LATE", "PX_S", "PX_S_UNCOVERED", "PX_M", "PX_M_BY_A"),
+    *("PX_A", "PX_A_COVERED", "PX_A_LATE", "PX_S", "PX_S_COVERED", "PX_S_UNCOVERED", "PX_M", "PX_M_BY_A"),
     *("PX_B", "_IDX_PX_B", "PX_LOG"),
 )
 

@@ -65,8 +65,8 @@ def test_a_draft_leaves_the_model_alone_until_it_is_taken() -> None:
 
 
 def test_every_index_that_is_read_is_made() -> None:
-    """The workload asks through every index that it makes, and makes each that it asks through."""
+    """The workload makes each index that it asks through, and asks through every one but that which Phoenix cannot read."""
     made = {
         words[i + 1] for text in (*DDL, LATE_DDL) if "INDEX" in (words := text.split()) for i in [words.index("INDEX")]
     }
-    assert made == {index for indexes in INDEXES.values() for index in indexes}
+    assert made - {"PX_S_UNCOVERED"} == {index for indexes in INDEXES.values() for index in indexes}
