@@ -55,6 +55,8 @@ class Work:
     source: Source = LIVE
     suspects: DataFrame | None = None
     plan: DataFrame | None = None
+    #: The plan with the cells of ranges that are stopped.
+    decided: DataFrame | None = None
     #: Ranges that are not to be recorded, with the reason.
     stopped: dict[str, str] = field(default_factory=dict)
 
@@ -364,6 +366,7 @@ def _plan(run: Run, work: Work, known: DataFrame) -> None:
             [found.region],
             f"{found.n} cells that no rule decides, such as row {one.row} at timestamp {one.timestamp}: {one.why}",
         )
+    work.decided = plan
     work.plan = plan.where(~_in_regions(work.stopped))
     _count_plan(work, plan)
     check_budget(

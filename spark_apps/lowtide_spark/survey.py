@@ -5,6 +5,7 @@ It finds and decides as ``orphan_cleanup`` does, by the same code (:func:`lowtid
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -72,6 +73,9 @@ def take(run: Run) -> Survey:
         sampled = None if run.options.sample is None else {w.entry.table: w.ranges for w in works}
         with told(run.store.spark, "survey"):
             _look(run, works, inventory, held, sampled)
+            if sampled is not None:
+                for work in works:
+                    _go_on(work)
             tables = tuple(_findings(w, regions[w.entry.table]) for w in works)
             commit_table = _commit_table(run, watermark)
     run.phase("count")
@@ -109,6 +113,21 @@ def _look(
 
 
 # -- tables
+
+
+def _go_on(work: Work) -> None:
+    """In a sample no range is stopped: what cannot be decided there may be proved by a region that was not read, and is counted."""
+    if work.decided is None or work.suspects is None:
+        return
+    work.report.problems = [
+        p for p in work.report.problems if not any(p.startswith(f"range {r}: ") for r in work.stopped)
+    ]
+    work.plan = work.decided
+    undecided = work.decided.where(F.col("action") == rules.STOP).count()
+    skipped = work.decided.where(F.col("action") == rules.SKIP).groupBy("why").count().collect()
+    work.report.counts.skipped = Counter({r.why: r["count"] for r in skipped})
+    if undecided:
+        work.report.counts.skipped["undecided in this sample"] = undecided
 
 
 def _findings(work: Work, regions: int) -> TableFindings:

@@ -53,6 +53,12 @@ def by_brute_force(omid: OmidClient, regions: Regions, watermark: int) -> dict[s
         for index, (start, stop) in enumerate(ranges):
             there[table, index] = [c for c in cells if start <= c.row and (not stop or c.row < stop)]
     entries = {t for t, e in omid.commit_table().items() if e.commit is not None and not e.invalid}
+    invalid = {t for t, e in omid.commit_table().items() if e.invalid}
+    # Where no proof is found in these regions, a row that was deleted from the commit table leaves the cell undecided.
+    removed = {
+        decode_long(c.row[1:]) for c in omid.raw("OMID_COMMIT_TABLE") if c.kind == "delete_family" and len(c.row) == 9
+    }
+    undecided = removed - invalid
     siblings = {
         base(c.timestamp)
         for cells in there.values()
@@ -70,7 +76,7 @@ def by_brute_force(omid: OmidClient, regions: Regions, watermark: int) -> dict[s
             if start in entries or (not proven and start in siblings):
                 count.heals += 1
                 count.heal_bytes += 2 * size + len(cell.value) + SHADOW
-            elif not proven:
+            elif not proven and start not in undecided:
                 count.orphans += 1
                 count.orphan_bytes += size + len(cell.value)
     return found
