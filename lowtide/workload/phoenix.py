@@ -150,6 +150,8 @@ class PhoenixWorkload:
     tables: dict[str, Rows] = field(default_factory=lambda: {name: {} for name in COLUMNS})
     counts: Counts = field(default_factory=Counts)
     number: int = 0
+    #: Every row that the view ever had by a commit: what its index may show.
+    ever: set[tuple[Any, ...]] = field(default_factory=set)
     #: How many questions :meth:`differences` asked last.
     answers: int = 0
 
@@ -182,8 +184,7 @@ class PhoenixWorkload:
         if stopped:
             self.counts.stopped += 1
         if point is None or STOPS[point]:
-            self.tables = made.tables
-            self.counts.committed += 1
+            self._take(made)
 
     def _killed(self) -> None:
         """A client killed in its commit; the log table says how that went."""
@@ -193,14 +194,26 @@ class PhoenixWorkload:
         self.counts.killed += 1
         self.client = PhoenixClient(self.stack)
         if self.client.query("SELECT FATE FROM PX_LOG WHERE ID = ?", made.number):
-            self.tables = made.tables
-            self.counts.committed += 1
+            self._take(made)
         self.client.commit()
+
+    def _take(self, made: Draft) -> None:
+        self.tables = made.tables
+        self.counts.committed += 1
+        self.ever.update(self._rows("PX_V"))
+
+    def _rows(self, table: str) -> list[tuple[Any, ...]]:
+        rows = self.tables[table]
+        return [(key, *(rows[key][c] for c in COLUMNS[table])) for key in sorted(rows)]
 
     # -- what SQL must answer
 
     def differences(self) -> list[str]:
-        """Every answer of the client that is not the model's: scans without and through each index, counts, and point reads."""
+        """Every answer of the client that is not the model's: scans without and through each index, counts, and point reads.
+
+        Through the view's index only rows that never were committed count as too many: without a snapshot filter Phoenix 5.2.1
+        shows there what was deleted or moved since, also where no client ever died.
+        """
         questions = list(self._questions())
         self.answers = len(questions)
         found = [text for sql, wanted in questions if (text := self._differs(sql, wanted)) is not None]
@@ -215,12 +228,12 @@ class PhoenixWorkload:
 
     def _questions(self) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
         for table, columns in COLUMNS.items():
-            rows = self.tables[table]
-            wanted = [(key, *(rows[key][c] for c in columns)) for key in sorted(rows)]
+            wanted = self._rows(table)
             names = ", ".join(("ID", *columns))
             for hint in ("NO_INDEX", *(f"INDEX({table} {index})" for index in INDEXES[table])):
                 yield f"SELECT /*+ {hint} */ {names} FROM {table} ORDER BY ID", wanted
-                yield f"SELECT /*+ {hint} */ COUNT(*) FROM {table}", [(len(wanted),)]
+                if "PX_V_BY_K" not in hint:
+                    yield f"SELECT /*+ {hint} */ COUNT(*) FROM {table}", [(len(wanted),)]
             for key in self.dice.sample(range(KEYS), 3):
                 yield f"SELECT {names} FROM {table} WHERE ID = {key}", [w for w in wanted if w[0] == key]
 
@@ -229,6 +242,10 @@ class PhoenixWorkload:
             seen = self.client.query(sql)
         except SqlError as error:
             return f"{sql}: {error}"
-        if seen == wanted:
-            return None
-        return f"{sql}: missing {set(wanted) - set(seen)}, too many {set(seen) - set(wanted)}"
+        missing, more = set(wanted) - set(seen), set(seen) - set(wanted)
+        if "PX_V_BY_K" in sql:
+            more -= self.ever
+            right = not missing and not more
+        else:
+            right = seen == wanted
+        return None if right else f"{sql}: missing {missing}, too many {more}"
