@@ -7,12 +7,13 @@ BIN := $(VENV)/bin
 MVN := mvn -q -B -ntp
 STAMPS := .lowtide/setup
 
-.PHONY: help setup check-tools demo test java-test unit store-test airflow-test lint break-rules bench soak lock clean
+.PHONY: help setup phoenix check-tools demo test java-test unit store-test airflow-test lint break-rules bench soak lock clean
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
 	@echo "make test    set up, lint, run all tests"
 	@echo "make setup   the set-up alone: $(BIN)/lowtide, the connector, the embedded store"
+	@echo "make phoenix Apache Phoenix's jars, for $(BIN)/lowtide stack up --phoenix"
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
 	@echo "make soak    an hour of the ledger's clients being killed"
 	@echo "make break-rules   break each safety rule in a copy of the code, and see a test fail"
@@ -39,10 +40,19 @@ $(STAMPS)/connector: $(shell find connector -path '*/target' -prune -o -type f -
 	@$(MVN) -f connector/pom.xml -DskipTests package
 	@touch $@
 
-$(STAMPS)/embedded: $(shell find embedded -path '*/target' -prune -o -type f -print 2>/dev/null)
+$(STAMPS)/embedded: $(shell find embedded \( -path '*/target' -o -path embedded/phoenix \) -prune -o -type f -print 2>/dev/null)
 	@mkdir -p $(STAMPS)
 	@echo "setup: the embedded store (Maven; a minute or two the first time)"
 	@$(MVN) -f embedded/pom.xml -DskipTests package
+	@touch $@
+
+# Jars alone, for `lowtide stack up --phoenix` and the tests of it.
+phoenix: $(STAMPS)/phoenix
+
+$(STAMPS)/phoenix: embedded/phoenix/pom.xml
+	@mkdir -p $(STAMPS)
+	@echo "setup: Apache Phoenix for the embedded store (Maven; a minute the first time)"
+	@$(MVN) -f embedded/phoenix/pom.xml package
 	@touch $@
 
 demo: setup
@@ -62,7 +72,7 @@ java-test: setup
 unit: setup
 	@$(BIN)/python -m pytest tests/unit tests/spark
 
-store-test: setup
+store-test: setup phoenix
 	@$(BIN)/python -m pytest tests/store
 
 airflow-test: setup
@@ -84,4 +94,4 @@ lock:
 
 clean:
 	@test ! -x $(BIN)/lowtide || $(BIN)/lowtide stack down || true
-	@rm -rf .lowtide connector/target embedded/target
+	@rm -rf .lowtide connector/target embedded/target embedded/phoenix/target

@@ -10,17 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+OMID_COMPACTOR = "org.apache.omid.transaction.OmidCompactor"
 #: Substrings of coprocessor class names that say: this table's cells are written in Omid transactions.
 OMID_COPROCESSORS = (
-    "org.apache.omid.transaction.OmidCompactor",
+    OMID_COMPACTOR,
     "org.apache.omid.transaction.OmidSnapshotFilter",
 )
-PHOENIX_COPROCESSORS = (
-    "org.apache.phoenix.coprocessor.OmidTransactionalProcessor",
-    "org.apache.phoenix.coprocessor.OmidGCProcessor",
-    # Also on the physical tables of view indexes, which bear no other mark.
-    "org.apache.phoenix.index.PhoenixTransactionalIndexer",
-)
+PHOENIX_FILTER = "org.apache.phoenix.coprocessor.OmidTransactionalProcessor"
+#: Also on the physical tables of view indexes, which bear no other mark.
+PHOENIX_INDEXER = "org.apache.phoenix.index.PhoenixTransactionalIndexer"
+PHOENIX_COPROCESSORS = (PHOENIX_FILTER, "org.apache.phoenix.coprocessor.OmidGCProcessor", PHOENIX_INDEXER)
 #: ``OmidCompactor(true)``, inside Phoenix's classes, takes every family; Omid's own asks each family for this flag.
 FAMILY_FLAG = "OMID_ENABLED"
 
@@ -57,6 +56,27 @@ class Entry:
     unmarked: frozenset[str] = frozenset()
     mark: str = ""
     bytes: int = 0
+    #: What SQL calls it, where it is one of Phoenix's; several for the table that holds a table's view indexes.
+    names: tuple[str, ...] = ()
+    #: Why it is left alone for now although it holds cells of transactions, or may: it keeps the prune bound back.
+    doubt: str = ""
+    #: Whether its readers see orphans: the table of view indexes has no filter of snapshots, so SQL shows what lies there.
+    unfiltered: bool = False
+
+    @property
+    def title(self) -> str:
+        """The table's name, with SQL's names where they are others."""
+        return self.table if self.names in ((), (self.table,)) else f"{self.table} ({', '.join(self.names)})"
+
+    @property
+    def workable(self) -> bool:
+        """Whether nothing forbids to work on it now."""
+        return self.enabled and not self.doubt
+
+
+def is_phoenix(descriptor: Descriptor) -> bool:
+    """Whether the table is one of Phoenix's, transactional or not."""
+    return any("org.apache.phoenix." in name for name in descriptor.coprocessors)
 
 
 def marked_families(descriptor: Descriptor) -> tuple[frozenset[str], str]:
@@ -95,8 +115,16 @@ def classify(descriptor: Descriptor, configured: Kind | None, shadowed: frozense
             descriptor.enabled,
             families=frozenset(descriptor.families),
             mark=mark or "configuration",
+            unfiltered=_is_unfiltered(descriptor),
         )
     # A disabled table cannot be sampled, so it may hold anything.
     unmarked = shadowed - families if descriptor.enabled else frozenset(descriptor.families) - families
     kind = Kind.TRANSACTIONAL if families else Kind.UNMARKED if unmarked else Kind.PLAIN
-    return Entry(descriptor.table, kind, descriptor.enabled, families, unmarked, mark)
+    return Entry(
+        descriptor.table, kind, descriptor.enabled, families, unmarked, mark, unfiltered=_is_unfiltered(descriptor)
+    )
+
+
+def _is_unfiltered(descriptor: Descriptor) -> bool:
+    indexer = any(PHOENIX_INDEXER in name for name in descriptor.coprocessors)
+    return indexer and not any(PHOENIX_FILTER in name for name in descriptor.coprocessors)

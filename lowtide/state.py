@@ -258,6 +258,8 @@ class StateStore:
                 "unmarked": sorted(e.unmarked),
                 "mark": e.mark,
                 "bytes": e.bytes,
+                "names": e.names,
+                "doubt": e.doubt,
             }
             for e in entries
         ]
@@ -274,6 +276,8 @@ class StateStore:
                 frozenset(v["unmarked"]),
                 v["mark"],
                 v["bytes"],
+                tuple(v.get("names", ())),
+                v.get("doubt", ""),
             )
             for v in self._json(b"inventory", [])
         ]

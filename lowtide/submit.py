@@ -22,6 +22,7 @@ JOBS = (
     "sideline_restore",
     "transaction_repair",
     "balances",
+    "survey",
 )
 
 _CHECKOUT = Path(__file__).resolve().parents[1]

@@ -76,6 +76,27 @@ def restore(
     _submit("sideline_restore", arguments)
 
 
+@app.command()
+def survey(
+    config: ConfigFile = None,
+    table: Annotated[list[str] | None, typer.Option(help="Only this table; may be given several times.")] = None,
+    sample: Annotated[
+        float | None, typer.Option(help="Read only this share of each table's regions, such as 0.1, and estimate.")
+    ] = None,
+    rate: Annotated[str | None, typer.Option(help="Read at most so many bytes a second, such as 20MB.")] = None,
+    snapshot: Annotated[
+        bool, typer.Option("--snapshot", help="Read HBase snapshots, made for it and dropped, not the live tables.")
+    ] = False,
+    json: Annotated[Path | None, typer.Option(help="Write the findings there, as JSON.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page there.")] = None,
+) -> None:
+    """Say what a cleanup would find and do, and what to know before. Reads only: nothing is written to the store."""
+    given = {"--config": config, "--sample": sample, "--rate": rate, "--json": json, "--html": html}
+    arguments = [part for name, value in given.items() if value is not None for part in (name, str(value))]
+    arguments += [part for name in table or [] for part in ("--table", name)]
+    _submit("survey", [*arguments, *(["--snapshot"] if snapshot else [])])
+
+
 def _submit(job: str, arguments: list[str]) -> None:
     named = (
         arguments[arguments.index("--config") + 1 : arguments.index("--config") + 2] if "--config" in arguments else []

@@ -19,6 +19,7 @@ def print_tables(console: Console, state: StateStore) -> None:
     if not watermarks:
         console.print("No region watermark is recorded yet; run: lowtide run watermark_collection --execute")
         return
+    titles = {entry.table: entry.title for entry in state.inventory()}
     grid = Table(title="Region watermarks", title_justify="left")
     for column in ("table", "regions", "never cleaned", "lowest watermark", "behind the low watermark"):
         grid.add_column(column, justify="left" if column == "table" else "right")
@@ -26,7 +27,11 @@ def print_tables(console: Console, state: StateStore) -> None:
         marks = [r["watermark"] for r in value["regions"]]
         lowest = min(marks, default=0)
         grid.add_row(
-            name, str(len(marks)), str(marks.count(0)), str(lowest), str(max(0, value["low_watermark"] - lowest))
+            titles.get(name, name),
+            str(len(marks)),
+            str(marks.count(0)),
+            str(lowest),
+            str(max(0, value["low_watermark"] - lowest)),
         )
     console.print(grid)
     for bound in state.bounds(1):

@@ -47,6 +47,9 @@ def up(
     conflict_map_size: Annotated[
         int | None, typer.Option(min=1, help="Written cells that the oracle remembers.", show_default="1000")
     ] = None,
+    phoenix: Annotated[
+        bool | None, typer.Option("--phoenix/--no-phoenix", help="With Apache Phoenix (its jars: make phoenix).")
+    ] = None,
 ) -> None:
     """Start the store, or what of it does not run, and wait until it answers."""
     given: dict[str, Any] = {
@@ -55,6 +58,7 @@ def up(
         "thrift_port": thrift_port,
         "tso_port": tso_port,
         "conflict_map_size": conflict_map_size,
+        "phoenix": phoenix,
     }
     config = dataclasses.replace(load(home), **{name: value for name, value in given.items() if value is not None})
     stack = Stack(config)

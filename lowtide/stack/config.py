@@ -44,6 +44,8 @@ class StackConfig:
     hbase_heap: str = "1g"
     thrift_heap: str = "192m"
     tso_heap: str = "256m"
+    #: Whether HBase's servers carry Apache Phoenix, and programs on ``java_command`` its client.
+    phoenix: bool = False
     extra_hbase: Mapping[str, str] = field(default_factory=dict)
     extra_classpath: tuple[Path, ...] = ()
 

@@ -25,6 +25,12 @@ logger.zookeeper.name = org.apache.zookeeper
 logger.zookeeper.level = warn
 """
 
+#: What Phoenix asks of servers and clients alike.
+_PHOENIX = {
+    "hbase.regionserver.wal.codec": "org.apache.hadoop.hbase.regionserver.wal.IndexedWALEditCodec",
+    "phoenix.transactions.enabled": "true",
+}
+
 
 def write(config: StackConfig) -> None:
     """Write ``hbase-site.xml``, the oracle's YAML, the logging set-up, and *config* itself for later ``load``s."""
@@ -33,6 +39,8 @@ def write(config: StackConfig) -> None:
     save(config)
     (conf / "hbase-site.xml").write_text(_site({**server_properties(config), **config.extra_hbase}), "utf-8")
     (conf / "omid-server-configuration.yml").write_text(_oracle(config), "utf-8")
+    # Phoenix builds its Omid client from this file alone; it has no property of its own for the oracle's address.
+    (conf / "hbase-omid-client-config.yml").write_text(f'connectionString: "{LOOPBACK}:{config.tso_port}"\n', "utf-8")
     (conf / "log4j2.properties").write_text(_LOGGING, "utf-8")
 
 
@@ -43,6 +51,7 @@ def client_properties(config: StackConfig) -> dict[str, str]:
         "hbase.zookeeper.property.clientPort": str(config.zookeeper_port),
         "zookeeper.znode.parent": "/hbase",
         "hbase.rootdir": (config.home / "hbase").as_uri(),
+        **(_PHOENIX if config.phoenix else {}),
         **config.extra_hbase,
     }
 

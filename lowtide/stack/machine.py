@@ -80,6 +80,14 @@ def embedded_classpath() -> str:
     return os.pathsep.join([str(jar), str(libraries / "*")])
 
 
+def phoenix_classpath() -> str:
+    """The class path of Phoenix's server side and client, to stand after :func:`embedded_classpath`."""
+    libraries = embedded_target().parent / "phoenix" / "target" / "lib"
+    if not any(libraries.glob("phoenix-core-server-*.jar")):
+        raise StackError(f"Apache Phoenix's jars are not in {libraries}; run `make phoenix`")
+    return str(libraries / "*")
+
+
 def check_disk(home: Path) -> None:
     """Refuse a disk on which HBase would soon stop writing."""
     existing = next(folder for folder in (home, *home.parents) if folder.exists())

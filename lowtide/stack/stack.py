@@ -123,7 +123,12 @@ class Stack:
 
         It logs to ``home/logs/<log>.log``; *options* are more options of the virtual machine.
         """
-        classpath = [str(self._folder("conf")), machine.embedded_classpath(), *map(str, self.config.extra_classpath)]
+        phoenix = [machine.phoenix_classpath()] if self.config.phoenix else []
+        classpath = [
+            *(str(self._folder("conf")), machine.embedded_classpath()),
+            *phoenix,
+            *map(str, self.config.extra_classpath),
+        ]
         return [
             machine.java(),
             *machine.JAVA_OPENS,
@@ -151,6 +156,8 @@ class Stack:
     def _prepare(self, parts: list[str]) -> None:
         machine.check_java()
         machine.embedded_classpath()
+        if self.config.phoenix:
+            machine.phoenix_classpath()
         machine.check_disk(self.config.home)
         self._check_clock()
         for name in reversed(parts):

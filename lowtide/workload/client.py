@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import signal
-import subprocess
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from lowtide.errors import LowtideError
 from lowtide.stack import Stack
 from lowtide.workload.model import Cell, Column, raw, text
+from lowtide.workload.program import Program, WorkloadError
 from lowtide.workload.script import Group
+
+__all__ = ["COMMIT_TABLE", "CommitEntry", "OmidClient", "RawCell", "Region", "WorkloadError"]
 
 COMMIT_TABLE = "OMID_COMMIT_TABLE"
 ALL_VERSIONS = 2**31 - 1
-
-
-class WorkloadError(LowtideError):
-    """The client program refused a command or is gone."""
 
 
 class RawCell(NamedTuple):
@@ -59,7 +51,7 @@ class Region(NamedTuple):
     files: int
 
 
-class OmidClient:
+class OmidClient(Program):
     """Omid's own client, and HBase's administration, behind plain calls. Use as a context manager.
 
     Commands are carried out one after another and return when they are done. Row keys, families, qualifiers and values
@@ -67,20 +59,8 @@ class OmidClient:
     """
 
     def __init__(self, stack: Stack, heap: str = "256m") -> None:
-        logs = stack.config.home / "logs"
-        logs.mkdir(parents=True, exist_ok=True)
-        command = stack.java_command(
-            "lowtide.workload.Client",
-            f"127.0.0.1:{stack.config.tso_port}",
-            heap=heap,
-            log="client",
-            options=["-XX:TieredStopAtLevel=1"],
-        )
-        with (logs / "client.out").open("ab") as errors:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, encoding="utf-8"
-            )
-        self._log = logs / "client.log"
+        oracle = f"127.0.0.1:{stack.config.tso_port}"
+        super().__init__(stack, "lowtide.workload.Client", oracle, heap=heap, log="client")
         self._conflict_map_size = stack.config.conflict_map_size
 
     # --- snapshots and cells ----------------------------------------------------------------------------------------
@@ -222,6 +202,10 @@ class OmidClient:
             for name, start, end, server, files in self._do("regions", table=table)
         ]
 
+    def write_requests(self) -> dict[str, int]:
+        """How many write requests the servers have counted, by table, since they opened its regions."""
+        return dict(self._do("write_requests"))
+
     def flush(self, table: str) -> None:
         """Write the table's memory to files."""
         self._do("flush", table=table)
@@ -267,61 +251,6 @@ class OmidClient:
     def stop(self) -> dict[str, int]:
         """End ``live``; the counts of outcomes."""
         return dict(self._do("stop"))
-
-    # --- the process ------------------------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        """End the client in peace."""
-        if self._process.stdin:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.kill()
-        if self._process.stdout:
-            self._process.stdout.close()
-
-    def kill(self) -> None:
-        """SIGKILL: whatever was under way stays as it is."""
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
-
-    def wait(self, seconds: float) -> None:
-        """Wait for the client to end by itself, as one that halts does."""
-        deadline = time.monotonic() + seconds
-        while self._process.poll() is None:
-            if time.monotonic() > deadline:
-                raise WorkloadError(f"the client {self._process.pid} still runs after {seconds:.0f} s; see {self._log}")
-            time.sleep(0.02)
-
-    def __enter__(self) -> OmidClient:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _do(self, command: str, **request: Any) -> Any:
-        self._send(command, **request)
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            code = self._process.wait()
-            raise WorkloadError(f"the Omid client ended with {code} at {command!r}; see {self._log}")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise WorkloadError(f"{command}: {answer['error']}")
-        return answer["answer"]
-
-    def _send(self, command: str, **request: Any) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps({"do": command, **request}) + "\n")
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError) as e:
-            raise WorkloadError(f"the Omid client is gone ({command!r} cannot be sent); see {self._log}") from e
 
 
 def _column(row: bytes, family: bytes, qualifier: bytes) -> dict[str, str]:

@@ -8,9 +8,10 @@ from functools import reduce
 
 from pyspark.sql import functions as F
 
+from lowtide.catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, told_by
 from lowtide.config import Config
-from lowtide.inventory import Descriptor, Entry, Kind, classify, marked_families
-from lowtide_spark.store import Store
+from lowtide.inventory import Descriptor, Entry, Kind, classify, is_phoenix, marked_families
+from lowtide_spark.store import Store, cause
 
 #: Rows at the start of each region that are looked at for shadow cells, where a family bears no mark.
 SAMPLE_ROWS = 1000
@@ -29,10 +30,25 @@ def take_inventory(store: Store) -> list[Entry]:
     shadowed: dict[str, frozenset[str]] = {}
     for start in range(0, len(in_question), SAMPLE_BATCH):
         shadowed |= _shadowed_families(store, in_question[start : start + SAMPLE_BATCH])
+    catalog = _catalog(store, descriptors)
     return [
-        classify(d, config.table(d.table).kind, shadowed.get(d.table, frozenset()))
+        told_by(catalog, classify(d, config.table(d.table).kind, shadowed.get(d.table, frozenset())), d)
         for d in sorted(descriptors, key=lambda d: d.table)
     ]
+
+
+def _catalog(store: Store, descriptors: Sequence[Descriptor]) -> Catalog | None:
+    """Phoenix's catalog; None where no table of the cluster is Phoenix's."""
+    if not any(is_phoenix(d) for d in descriptors):
+        return None
+    table = next((d.table for d in descriptors if d.table in CATALOG_TABLES), None)
+    if table is None:
+        return Catalog({}, f"there is no {CATALOG_TABLES[0]}")
+    try:
+        cells = store.cells(table).where(F.col("qualifier").isin([bytearray(name) for name in COLUMNS]))
+        return parse((bytes(c.row), bytes(c.qualifier), bytes(c.value)) for c in cells.collect())
+    except Exception as error:  # Spark's, HBase's: whatever it is, what the catalog would have said is not known
+        return Catalog({}, f"{table}: {cause(error)}")
 
 
 def own_tables(config: Config) -> frozenset[str]:

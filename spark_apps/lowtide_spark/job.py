@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
+from pydantic import ByteSize, TypeAdapter, ValidationError
 from pyspark.sql import functions as F
 
 from lowtide.clock import Clock, SampledClock, WorldClock, is_world
@@ -41,6 +42,8 @@ class Run:
     summary: Summary
     #: When the low watermark was read: the oracle had given it out by then.
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    #: Whether the job promises to write nothing to the store at all: no record, no summary, no snapshot that was not asked for.
+    read_only: bool = False
     _phase_started: float = field(default_factory=time.monotonic)
 
     @contextmanager
@@ -69,15 +72,20 @@ class Run:
         given = {name: value for name, value in changes.items() if value is not None}
         return self.config.table(table).budget.model_copy(update=given)
 
-    def read_low_watermark(self) -> int:
+    def read_low_watermark(self, doubts: list[str] | None = None) -> int:
         """Read the low watermark, refuse it where it is missing or has gone back, remember it where the run may write.
 
         First of all reads: what is listed and read later can hold no commit at or below it that is not yet in the commit table.
+
+        Args:
+            doubts: of a job that acts on nothing: takes the reasons not to trust the low watermark, instead of the refusal.
         """
-        self._check_oracle()
+        with _doubting(doubts):
+            self._check_oracle()
         watermark = self._stored_low_watermark()
         with self.state() as state:
-            state.check_low_watermark(watermark)
+            with _doubting(doubts):
+                state.check_low_watermark(watermark)
             if self.options.execute or self.options.as_configured:
                 state.create()
                 state.record_low_watermark(watermark)
@@ -146,11 +154,11 @@ class Run:
         are worked on.
         """
         by_name = {e.table: e for e in inventory}
-        names = self.options.table or [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL and e.enabled]
+        names = self.options.table or [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL and e.workable]
         chosen = []
         for name in dict.fromkeys(names):
             entry = by_name.get(name)
-            if entry is not None and entry.kind is Kind.TRANSACTIONAL and entry.enabled:
+            if entry is not None and entry.kind is Kind.TRANSACTIONAL and entry.workable:
                 chosen.append(entry)
             elif not self.options.discovered:
                 self.summary.problems.append(_refusal(name, entry))
@@ -159,11 +167,23 @@ class Run:
         return chosen
 
 
+@contextmanager
+def _doubting(doubts: list[str] | None) -> Iterator[None]:
+    try:
+        yield
+    except (GatewayError, WatermarkError) as error:
+        if doubts is None:
+            raise
+        doubts.append(str(error))
+
+
 def _refusal(name: str, entry: Entry | None) -> str:
     if entry is None:
         return f"unknown table {name}; it is not in HBase, or is one of Omid's or Lowtide's own"
     if not entry.enabled:
         return f"table {name} is disabled; enable it (it keeps the prune bound back until it is cleaned)"
+    if entry.doubt:
+        return f"table {name} is left alone, and keeps the prune bound back: {entry.doubt}"
     if entry.kind is Kind.UNMARKED:
         return (
             f"table {name} has shadow cells but no mark of Omid; say in the configuration what it is: "
@@ -177,6 +197,14 @@ def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace
     parser = argparse.ArgumentParser(prog=job, allow_abbrev=False)
     parser.add_argument("--config", type=Path, metavar="FILE")
     parser.add_argument("--table", action="append", default=[], metavar="NAME")
+    parser.add_argument("--run-id", metavar="ID")
+    parser.add_argument("--context", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--summary", type=Path, metavar="FILE")
+    (_looking if job == "survey" else _working)(parser, job)
+    return parser.parse_args(argv)
+
+
+def _working(parser: argparse.ArgumentParser, job: str) -> None:
     parser.add_argument("--discovered", action="store_true", help="pass over tables that turn out plain or gone")
     parser.add_argument("--from", dest="start", metavar="TIME", help="ISO 8601 with zone")
     parser.add_argument("--to", dest="end", metavar="TIME", help="ISO 8601 with zone")
@@ -193,10 +221,40 @@ def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace
     parser.add_argument("--grace", metavar="DURATION")
     parser.add_argument("--budget-rows", type=_positive(int), metavar="N")
     parser.add_argument("--budget-share", type=_positive(float), metavar="X")
-    parser.add_argument("--run-id", metavar="ID")
-    parser.add_argument("--context", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--summary", type=Path, metavar="FILE")
-    return parser.parse_args(argv)
+    parser.set_defaults(rate=0)
+
+
+def _looking(parser: argparse.ArgumentParser, _: str) -> None:
+    """What a survey can be told: no way to make it act."""
+    parser.add_argument("--sample", type=_share, metavar="SHARE", help="read only this share of each table's regions")
+    parser.add_argument("--rate", type=_rate, default=0, metavar="BYTES", help="read at most so much a second: 20MB")
+    parser.add_argument(
+        "--snapshot", action="store_true", help="read HBase snapshots, made and dropped, not live tables"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--html", type=Path, metavar="FILE")
+    # It reads everything, whatever is recorded; a plan out of proportion is for it to report, not to refuse.
+    parser.set_defaults(discovered=False, start=None, end=None, full=True, execute=False, as_configured=False)
+    parser.set_defaults(grace=None, budget_rows=sys.maxsize, budget_share=1.0)
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 1:
+        msg = f"a share above 0 and up to 1 is expected, such as 0.1, found {text}"
+        raise argparse.ArgumentTypeError(msg)
+    return value
+
+
+def _rate(text: str) -> int:
+    try:
+        value = int(TypeAdapter(ByteSize).validate_python(text))
+    except ValidationError:
+        value = 0
+    if value <= 0:
+        msg = f"bytes a second are expected, such as 500KB or 20MB, found {text}"
+        raise argparse.ArgumentTypeError(msg)
+    return value
 
 
 def _positive(number: Callable[[str], float]) -> Callable[[str], float]:
@@ -210,8 +268,13 @@ def _positive(number: Callable[[str], float]) -> Callable[[str], float]:
     return parse
 
 
-def run_job(job: str, body: Callable[[Run], None], argv: Sequence[str] | None = None) -> int:
-    """Run *body* and report: summary in the file, the state table and the terminal; returns the exit code."""
+def run_job(
+    job: str, body: Callable[[Run], None], argv: Sequence[str] | None = None, *, read_only: bool = False
+) -> int:
+    """Run *body* and report: summary in the file, the state table and the terminal; returns the exit code.
+
+    *read_only*: the job writes nothing to the store, the summary neither.
+    """
     options = arguments(job, argv)
     started = time.monotonic()
     now = datetime.now(UTC)
@@ -222,6 +285,7 @@ def run_job(job: str, body: Callable[[Run], None], argv: Sequence[str] | None = 
     code = 0
     try:
         run = _prepare(job, options, summary, now)
+        run.read_only = read_only
         body(run)
         code = 1 if summary.failed else 0
     except LowtideError as error:
@@ -235,11 +299,11 @@ def run_job(job: str, body: Callable[[Run], None], argv: Sequence[str] | None = 
         code = 1
     finally:
         summary.seconds = round(time.monotonic() - started, 2)
-    if run is not None:
+    if run is not None and not read_only:
         _keep(run)
     if options.summary:
         summary.write(options.summary)
-    report(summary)
+    report(summary, problems_only=read_only)
     return code
 
 
@@ -255,7 +319,7 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     request.check()
     with connect(config.hbase.thrift):
         pass  # say that the gateway is down before Spark starts
-    run = Run(options, config, Store(session(f"lowtide {job}"), config), request, summary)
+    run = Run(options, config, Store(session(f"lowtide {job}"), config, options.rate), request, summary)
     run.phase("start")
     return run
 
@@ -286,8 +350,15 @@ def _keep(run: Run) -> None:
         run.summary.problems.append(f"the summary is not in the state table: {error}")
 
 
-def report(summary: Summary) -> None:
-    """Print the run for people, problems last."""
+def report(summary: Summary, problems_only: bool = False) -> None:
+    """Print the run for people, problems last; those alone where the job has printed the rest."""
+    if not problems_only:
+        _report_work(summary)
+    for problem in [*(f"{t.table}: {p}" for t in summary.tables for p in t.problems), *summary.problems]:
+        print(f"problem: {problem}", file=sys.stderr, flush=True)
+
+
+def _report_work(summary: Summary) -> None:
     print(f"{summary.job} {summary.run}: {'executed' if summary.execute else 'dry run'}, {summary.seconds} s")
     for table in summary.tables:
         counts = {k: v for k, v in table.counts.to_json().items() if v}
@@ -300,5 +371,3 @@ def report(summary: Summary) -> None:
         print(f"  {name}: {number:,}")
     for blocker in summary.blockers:
         print(f"  held by {blocker}")
-    for problem in [*(f"{t.table}: {p}" for t in summary.tables for p in t.problems), *summary.problems]:
-        print(f"problem: {problem}", file=sys.stderr, flush=True)

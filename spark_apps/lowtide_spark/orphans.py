@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
@@ -55,6 +55,8 @@ class Work:
     source: Source = LIVE
     suspects: DataFrame | None = None
     plan: DataFrame | None = None
+    #: The plan with the cells of ranges that are stopped.
+    decided: DataFrame | None = None
     #: Ranges that are not to be recorded, with the reason.
     stopped: dict[str, str] = field(default_factory=dict)
 
@@ -84,25 +86,19 @@ def clean(run: Run) -> None:
     """The job ``orphan_cleanup``."""
     watermark = run.read_low_watermark()
     inventory = take_inventory(run.store)
-    works = [w for e in run.choose(inventory) if (w := _prepare(run, e, watermark)) is not None]
+    # Where readers see orphans they go first.
+    chosen = sorted(run.choose(inventory), key=lambda e: not e.unfiltered)
+    works = [w for e in chosen if (w := prepare(run, e, watermark)) is not None]
     run.summary.execute = any(w.execute for w in works)
     run.phase("plan")
     with ExitStack() as held:
-        entries = _entries(run, works)
-        committed = _start_set(entries.where(PLAIN_ENTRY), held)
-        for work in works:
-            with _failures(work):
-                _find(run, work, committed, held)
-        run.phase("find")
-        known = _verdicts(run, works, inventory, entries, held)
-        _plan_all(run, works, known)
-        run.phase("decide")
+        looked = look(run, works, inventory, held)
         acting = [w for w in works if w.execute and w.ranges]
         if acting:
             run.check_low_watermark_again()
-            _act_all(run, acting, known, held)
+            _act_all(run, acting, looked.known, held)
             run.phase("act")
-            _stop_if_entries_came(run, acting, committed)
+            _stop_if_entries_came(run, acting, looked.committed)
             run.check_low_watermark_again()
             for work in acting:
                 with _failures(work):
@@ -111,10 +107,47 @@ def clean(run: Run) -> None:
             run.phase("record")
 
 
+@dataclass(frozen=True)
+class Looked:
+    """What reading showed: transactions with a commit entry, and what is known of every transaction in question."""
+
+    committed: StartSet
+    known: DataFrame
+
+
+def look(
+    run: Run,
+    works: Sequence[Work],
+    inventory: Sequence[Entry],
+    held: ExitStack,
+    proofs_in: Mapping[str, Sequence[WorkRange]] | None = None,
+) -> Looked:
+    """Find the suspects of every table and decide them: each work has its plan and its counts then. Writes nothing.
+
+    Args:
+        run: the run.
+        works: as :func:`prepare` made them.
+        inventory: every table of the cluster.
+        held: what is made on the way, such as snapshots, goes when it is closed.
+        proofs_in: the only ranges, by table, that are searched for shadow cells of the transactions in question; for estimates,
+            never for a run that acts. None: every transactional table from end to end.
+    """
+    entries = _entries(run, works)
+    committed = _start_set(entries.where(PLAIN_ENTRY), held)
+    for work in works:
+        with _failures(work):
+            _find(run, work, committed, held)
+    run.phase("find")
+    known = _verdicts(run, works, inventory, entries, held, proofs_in)
+    _plan_all(run, works, known)
+    run.phase("decide")
+    return Looked(committed, known)
+
+
 # -- before reading
 
 
-def _prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
+def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
     """What to do for one table; takes its epoch where the run will act."""
     execute = run.executes(entry.table)
     report = TableReport(entry.table, execute=execute)
@@ -200,12 +233,14 @@ def _find(run: Run, work: Work, committed: StartSet, held: ExitStack) -> None:
 
 def _source(run: Run, work: Work, held: ExitStack) -> Source:
     """The live table, or a snapshot made now: after the low watermark was read, memstore included."""
+    if run.read_only and not run.options.snapshot:
+        return LIVE
     settings = run.config.table(work.entry.table)
     size = sum(r.store_bytes for r in work.regions)
     full = any(r.from_ts == 0 for r in work.ranges)
     readable = "hbase.rootdir" in run.config.hbase.properties  # without it the snapshot's files cannot be found
     large = settings.read is Read.AUTO and readable and full and size >= settings.snapshot_from_bytes
-    if settings.read is Read.SNAPSHOT or large:
+    if settings.read is Read.SNAPSHOT or large or run.read_only:
         return held.enter_context(run.store.snapshot(work.entry.table, run.request.run, sweep=work.execute))
     return LIVE
 
@@ -233,7 +268,12 @@ def _union(frames: Sequence[DataFrame], like: DataFrame) -> DataFrame:
 
 
 def _verdicts(
-    run: Run, works: Sequence[Work], inventory: Sequence[Entry], entries: DataFrame, held: ExitStack
+    run: Run,
+    works: Sequence[Work],
+    inventory: Sequence[Entry],
+    entries: DataFrame,
+    held: ExitStack,
+    proofs_in: Mapping[str, Sequence[WorkRange]] | None,
 ) -> DataFrame:
     """What is known of every transaction that has a suspect cell or a commit entry, frozen."""
     first = rules.first_timestamp(run.world_clock)
@@ -241,12 +281,18 @@ def _verdicts(
     suspects = [w.suspects.where(unproved).select("start_ts") for w in works if w.suspects is not None]
     decided = entries.where(PLAIN_ENTRY).select("start_ts")
     starts = _start_set(_union(suspects, like=decided).join(decided, "start_ts", "left_anti"), held)
-    siblings, blind = _siblings(run, works, inventory, starts)
+    siblings, blind = _siblings(run, works, inventory, starts, proofs_in)
     everyone = entries.select("start_ts").unionByName(starts.frame).where("start_ts is not null")
     return _frozen(rules.verdicts(everyone, entries, _journal(run, starts), siblings, _hidden(run, starts), blind))
 
 
-def _siblings(run: Run, works: Sequence[Work], inventory: Sequence[Entry], starts: StartSet) -> tuple[DataFrame, bool]:
+def _siblings(
+    run: Run,
+    works: Sequence[Work],
+    inventory: Sequence[Entry],
+    starts: StartSet,
+    proofs_in: Mapping[str, Sequence[WorkRange]] | None,
+) -> tuple[DataFrame, bool]:
     """Shadow cells of the transactions in question in every transactional table, and whether one could not be searched."""
     empty = run.store.spark.createDataFrame([], "start_ts bigint, timestamp bigint, commit_ts bigint")
     if not starts:
@@ -257,8 +303,11 @@ def _siblings(run: Run, works: Sequence[Work], inventory: Sequence[Entry], start
         if not entry.enabled:
             blind = True
             continue
+        ranges = () if proofs_in is None else proofs_in.get(entry.table, ())
+        if proofs_in is not None and not ranges:
+            continue
         families = sorted(entry.families | entry.unmarked)
-        proofs = run.store.proofs(entry.table, families, starts.span, sources.get(entry.table, LIVE))
+        proofs = run.store.proofs(entry.table, families, starts.span, sources.get(entry.table, LIVE), ranges)
         found.append(starts.restrict(proofs).select("start_ts", "timestamp", "commit_ts"))
     return reduce(lambda a, b: a.unionByName(b), found), blind
 
@@ -317,6 +366,7 @@ def _plan(run: Run, work: Work, known: DataFrame) -> None:
             [found.region],
             f"{found.n} cells that no rule decides, such as row {one.row} at timestamp {one.timestamp}: {one.why}",
         )
+    work.decided = plan
     work.plan = plan.where(~_in_regions(work.stopped))
     _count_plan(work, plan)
     check_budget(

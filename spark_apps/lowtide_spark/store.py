@@ -73,10 +73,13 @@ LIVE = Source()
 class Store:
     """One HBase cluster, through one Spark session."""
 
-    def __init__(self, spark: SparkSession, config: Config) -> None:
+    def __init__(self, spark: SparkSession, config: Config, bytes_per_second: int = 0) -> None:
+        """*bytes_per_second*: what all tasks together read of live tables at most; 0: no limit."""
         self.spark = spark
         self.config = config
         self._options = config.hbase.client_properties()
+        tasks = spark.sparkContext.defaultParallelism
+        self._pace = {"bytesPerSecond": str(max(1, bytes_per_second // tasks))} if bytes_per_second else {}
 
     # -- reading
 
@@ -97,12 +100,21 @@ class Store:
         frame = self._read("versions", table, **options, **source.options())
         return frame.where(_is_family(families))
 
-    def proofs(self, table: str, families: Sequence[str], span: tuple[int, int], source: Source = LIVE) -> DataFrame:
-        """Shadow cells in *families* of the whole table with timestamps in [span): ``start_ts, timestamp, commit_ts``.
+    def proofs(
+        self,
+        table: str,
+        families: Sequence[str],
+        span: tuple[int, int],
+        source: Source = LIVE,
+        ranges: Sequence[WorkRange] = (),
+    ) -> DataFrame:
+        """Shadow cells in *families* with timestamps in [span): ``start_ts, timestamp, commit_ts``.
 
-        Those of an unknown form come with null for ``commit_ts``, also from outside the span.
+        Of the whole table, or of *ranges* alone. Those of an unknown form come with null for ``commit_ts``, also from outside
+        the span.
         """
-        frame = self._read("versions", table, **source.options())
+        only = {"ranges": _ranges_json(ranges)} if ranges else {}
+        frame = self._read("versions", table, **source.options(), **only)
         return frame.where(
             _is_family(families)
             & F.col("commit_ts").isNotNull()
@@ -150,6 +162,8 @@ class Store:
         return [Snapshot(r.snapshot, r.table, r.created) for r in self._read("snapshots").collect()]
 
     def _read(self, view: str, table: str | None = None, **options: str) -> DataFrame:
+        if view in ("versions", "cells"):
+            options |= self._pace
         reader = self.spark.read.format(FORMAT).options(**self._options).options(view=view, **options)
         try:
             return (reader.option("table", table) if table else reader).load()
@@ -196,7 +210,7 @@ class Store:
                 made.callback(self._admin().dropSnapshot, self._options, name)
             except Exception as error:
                 msg = (
-                    f"cannot make a snapshot of {table} for run {run}: {_cause(error)}; "
+                    f"cannot make a snapshot of {table} for run {run}: {cause(error)}; "
                     "allow snapshots (hbase.snapshot.enabled, ADMIN permission), or set read: rpc for this table"
                 )
                 raise StoreError(msg) from error
@@ -234,7 +248,7 @@ def _ranges_json(ranges: Sequence[WorkRange]) -> str:
     )
 
 
-def _cause(error: BaseException) -> str:
+def cause(error: BaseException) -> str:
     """The innermost message of an error that came through py4j, in one line."""
     text = str(getattr(error, "java_exception", None) or error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -242,7 +256,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _explained(error: Exception, table: str | None) -> StoreError:
-    cause = _cause(error)
-    if table is not None and "nknown table" in cause:
+    reason = cause(error)
+    if table is not None and "nknown table" in reason:
         return TableError(f"unknown table {table}; `lowtide tables` lists those there are")
-    return StoreError(f"cannot read {table or 'the store'}: {cause}")
+    return StoreError(f"cannot read {table or 'the store'}: {reason}")

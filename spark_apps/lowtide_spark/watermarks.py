@@ -47,7 +47,7 @@ def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark]
     for entry in transactional(inventory):
         report = TableReport(entry.table)
         run.summary.tables.append(report)
-        if entry.kind is Kind.UNMARKED or entry.unmarked:
+        if (entry.kind is Kind.UNMARKED or entry.unmarked) and not entry.doubt:
             blocked.append(_unmarked(entry))
         try:
             found = _table_marks(run, entry)
@@ -67,11 +67,9 @@ def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark]
         report.regions = len(found)
         if entry.kind is Kind.TRANSACTIONAL:
             marks.extend(found)
-        if not entry.enabled:
-            lowest = min((m.watermark for m in found), default=0)
-            blocked.append(
-                Blocker(entry.table, None, None, lowest, "the table is disabled", f"enable {entry.table}, or drop it")
-            )
+        if not entry.workable:
+            lowest = min((m.watermark for m in found), default=0) if entry.kind is Kind.TRANSACTIONAL else 0
+            blocked.append(_left_alone(entry, lowest))
     return marks, blocked
 
 
@@ -85,6 +83,13 @@ def _unmarked(entry: Entry) -> Blocker:
         f"it has shadow cells{families} but no mark of Omid",
         f"say in the configuration what it is: tables: {{{entry.table}: {{kind: transactional}}}} or plain",
     )
+
+
+def _left_alone(entry: Entry, lowest: int) -> Blocker:
+    if entry.enabled:
+        remedy = f"mend that, or say in the configuration: tables: {{{entry.table}: {{kind: transactional}}}} or plain"
+        return Blocker(entry.table, None, None, lowest, entry.doubt, remedy)
+    return Blocker(entry.table, None, None, lowest, "the table is disabled", f"enable {entry.table}, or drop it")
 
 
 def _table_marks(run: Run, entry: Entry) -> list[RegionMark]:

@@ -18,6 +18,7 @@ from lowtide_spark.pruning import prune
 from lowtide_spark.repair import repair
 from lowtide_spark.restore import restore
 from lowtide_spark.store import Store
+from lowtide_spark.survey import survey
 from lowtide_spark.watermarks import collect
 from pyspark.sql import SparkSession
 from scene import Scene, staged
@@ -37,6 +38,7 @@ JOBS = {
     "sideline_restore": restore,
     "transaction_repair": repair,
     "balances": balances,
+    "survey": survey,
 }
 
 
@@ -159,7 +161,7 @@ def job(spark: SparkSession, configure: Callable[..., Path], tmp_path: Path) -> 
         summary = tmp_path / "summary.json"
         summary.unlink(missing_ok=True)
         argv = ["--config", str(config or configure()), "--summary", str(summary), *arguments]
-        code = run_job(name, JOBS[name], argv)
+        code = run_job(name, JOBS[name], argv, read_only=name == "survey")
         return Outcome(code, json.loads(summary.read_text()))
 
     return run

@@ -23,7 +23,7 @@ final class Options implements Serializable {
     private static final long serialVersionUID = 1;
     private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
             "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "traces", "writeId", "pairingLimit", "asOf", "hold",
-            "holdOwner", "stateTable", "commitTable", "commitFamily", "watermarkFamily"));
+            "holdOwner", "stateTable", "commitTable", "commitFamily", "watermarkFamily", "bytesPerSecond"));
     private static final long DEFAULT_SPLIT_BYTES = 512L << 20;
 
     /** A key range of the option {@code ranges}: [start, stop), empty for no bound; timestamps [from, to). */
@@ -58,6 +58,8 @@ final class Options implements Serializable {
     final String watermarkFamily;
     /** Internal, for tests: cells of a row and family kept before it is taken for wide. */
     final int pairingLimit;
+    /** What one task reads of a live table at most; 0: no limit. */
+    final long bytesPerSecond;
 
     Options(Map<String, String> given) {
         Map<String, String> own = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
@@ -95,6 +97,7 @@ final class Options implements Serializable {
         writeId = own.get("writeId");
         pairingLimit = (int) Math.min(Integer.MAX_VALUE,
                 number("pairingLimit", own.get("pairingLimit"), VersionReader.DEFAULT_LIMIT, 1));
+        bytesPerSecond = number("bytesPerSecond", own.get("bytesPerSecond"), 0, 0);
         if (raw && view != View.CELLS) {
             throw new IllegalArgumentException("Option raw = true does not go with view = " + view.label
                     + ": only the view cells shows delete markers.");

@@ -82,7 +82,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
     private CellStore store(Piece piece) throws IOException {
         Piece.SnapshotRegion region = piece.region();
         if (region == null) {
-            return new RpcStore(options.hbase, options.tableName());
+            return new RpcStore(options.hbase, options.tableName(), options.bytesPerSecond);
         }
         try {
             return new SnapshotStore(options.hbase, new Path(region.folder()),

@@ -15,19 +15,21 @@ final class RpcStore implements CellStore {
     private static final long CHUNK_BYTES = 2L << 20;
 
     private final Table table;
+    private final Pacer pacer;
 
-    RpcStore(Map<String, String> options, TableName name) throws IOException {
+    RpcStore(Map<String, String> options, TableName name, long bytesPerSecond) throws IOException {
         this.table = Connections.get(options).getTable(name);
+        this.pacer = new Pacer(bytesPerSecond);
     }
 
     @Override
     public CellSource open(Scan scan) throws IOException {
         scan.setCaching(Integer.MAX_VALUE)
-                .setMaxResultSize(CHUNK_BYTES)
+                .setMaxResultSize(pacer.chunk(CHUNK_BYTES))
                 .setAllowPartialResults(true)
                 .setCacheBlocks(false)
                 .setReadType(Scan.ReadType.STREAM);
-        return new Source(table.getScanner(scan));
+        return new Source(table.getScanner(scan), pacer);
     }
 
     @Override
@@ -37,10 +39,12 @@ final class RpcStore implements CellStore {
 
     private static final class Source implements CellSource {
         private final ResultScanner scanner;
+        private final Pacer pacer;
         private Cell[] cells;
 
-        Source(ResultScanner scanner) {
+        Source(ResultScanner scanner, Pacer pacer) {
             this.scanner = scanner;
+            this.pacer = pacer;
         }
 
         @Override
@@ -51,6 +55,9 @@ final class RpcStore implements CellStore {
                     return false;
                 }
                 cells = result.rawCells();
+                if (pacer.limits()) {
+                    pacer.took(Result.getTotalSizeOfCells(result));
+                }
             } while (cells == null || cells.length == 0);
             return true;
         }

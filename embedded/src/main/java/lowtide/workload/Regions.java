@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import org.apache.hadoop.hbase.HRegionLocation;
+import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
@@ -33,6 +34,7 @@ final class Regions {
 
     void register(Commands commands) {
         commands.add("regions", this::regions);
+        commands.add("write_requests", this::writeRequests);
         commands.add("flush", this::flush);
         commands.add("compact", this::compact);
         commands.add("split", this::split);
@@ -60,6 +62,21 @@ final class Regions {
                 .filter(metrics -> Bytes.equals(metrics.getRegionName(), location.getRegion().getRegionName()))
                 .mapToInt(metrics -> metrics.getStoreFileCount())
                 .sum();
+    }
+
+    /** Write requests that the servers have counted since they opened the regions, by table. */
+    private JsonElement writeRequests(JsonObject request) throws Exception {
+        JsonObject counts = new JsonObject();
+        for (TableName table : admin.listTableNames()) {
+            long count = 0;
+            for (ServerName server : admin.getRegionServers()) {
+                for (RegionMetrics region : admin.getRegionMetrics(server, table)) {
+                    count += region.getWriteRequestCount();
+                }
+            }
+            counts.addProperty(table.getNameAsString(), count);
+        }
+        return counts;
     }
 
     private JsonElement flush(JsonObject request) throws Exception {

@@ -34,6 +34,7 @@ import org.apache.phoenix.thirdparty.com.google.common.util.concurrent.MoreExecu
  * <p>Everything between the trap doors is Omid's code. The points and their numbers:
  *
  * <ul>
+ *   <li>1: all cells are written; the client dies before it asks for the commit
  *   <li>2: the oracle refused the commit; the client dies in the clean-up, half of its cells are still there
  *   <li>4: the commit entry is written; the client dies before the first shadow cell
  *   <li>5: half of the shadow cells are written; the client dies
@@ -43,7 +44,7 @@ import org.apache.phoenix.thirdparty.com.google.common.util.concurrent.MoreExecu
  *   <li>10: the asynchronous committer fails half-way through the shadow cells and deletes the commit entry all the same
  * </ul>
  *
- * Points before the commit (0, 1, 9) need no trap door: whoever drives the transaction just walks away.
+ * Points before the commit (0, 9, and 1 where the cells are known) need no trap door: whoever drives the transaction just walks away.
  *
  * <p>In Omid's package because {@code HBaseTransactionManager.Builder.postCommitter} is package-private.
  */
@@ -157,6 +158,9 @@ public final class CrashPoints {
     private TSOProtocol oracle(TSOProtocol oracle) {
         InvocationHandler handler = (proxy, method, arguments) -> {
             int point = method.getName().equals("commit") ? point((Long) arguments[0]) : NONE;
+            if (point == 1) {
+                die((Long) arguments[0]);
+            }
             if (point == 8) {
                 spring((Long) arguments[0]);
                 return failed(new ConnectionException());

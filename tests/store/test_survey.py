@@ -1,0 +1,218 @@
+"""The survey on the real store: it counts what is there, says how sure it is, and writes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Outcome
+from lowtide_spark import orphans
+from scene import Scene
+
+from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, decode_long
+from lowtide.stack import Stack
+from lowtide.state import StateStore
+from lowtide.survey.estimate import draw, total
+from lowtide.workload import OmidClient, RawCell, Shape, run
+
+Job = Callable[..., Outcome]
+
+SHADOW = len(SHADOW_PREFIX) + len(SHADOW_SUFFIX) + 8
+
+
+@dataclass
+class Counted:
+    """What brute force finds in one table."""
+
+    orphans: int = 0
+    orphan_bytes: int = 0
+    heals: int = 0
+    heal_bytes: int = 0
+
+
+def is_shadow(cell: RawCell) -> bool:
+    return cell.qualifier.startswith(SHADOW_PREFIX) and cell.qualifier.endswith(SHADOW_SUFFIX)
+
+
+Regions = dict[str, list[tuple[bytes, bytes]]]
+
+
+def by_brute_force(omid: OmidClient, regions: Regions, watermark: int) -> dict[str, list[Counted]]:
+    """Every cell of these regions, decided one by one over the raw tables and the commit table: counts by table and region."""
+    there: dict[tuple[str, int], list[RawCell]] = {}
+    for table, ranges in regions.items():
+        cells = omid.raw(table)
+        deleted = {c.key for c in cells if c.kind == "delete"}
+        cells = [c for c in cells if c.kind == "put" and c.key not in deleted]
+        for index, (start, stop) in enumerate(ranges):
+            there[table, index] = [c for c in cells if start <= c.row and (not stop or c.row < stop)]
+    entries = {t for t, e in omid.commit_table().items() if e.commit is not None and not e.invalid}
+    invalid = {t for t, e in omid.commit_table().items() if e.invalid}
+    # Where no proof is found in these regions, a row that was deleted from the commit table leaves the cell undecided.
+    removed = {
+        decode_long(c.row[1:]) for c in omid.raw("OMID_COMMIT_TABLE") if c.kind == "delete_family" and len(c.row) == 9
+    }
+    undecided = removed - invalid
+    siblings = {
+        base(c.timestamp)
+        for cells in there.values()
+        for c in cells
+        if is_shadow(c) and decode_long(c.value) > c.timestamp
+    }
+    found: dict[str, list[Counted]] = {table: [] for table in regions}
+    for (table, _), cells in there.items():
+        own = {(c.row, c.family, c.qualifier[3:-2], c.timestamp) for c in cells if is_shadow(c)}
+        count = Counted()
+        found[table].append(count)
+        for cell in (c for c in cells if not is_shadow(c) and base(c.timestamp) <= watermark):
+            start, proven = base(cell.timestamp), cell.key in own
+            size = 20 + len(cell.row) + len(cell.family) + len(cell.qualifier)
+            if start in entries or (not proven and start in siblings):
+                count.heals += 1
+                count.heal_bytes += 2 * size + len(cell.value) + SHADOW
+            elif not proven and start not in undecided:
+                count.orphans += 1
+                count.orphan_bytes += size + len(cell.value)
+    return found
+
+
+def whole(counts: list[Counted]) -> dict[str, int]:
+    """The sum over regions, by name."""
+    return {name: sum(vars(c)[name] for c in counts) for name in vars(Counted())}
+
+
+def everything(omid: OmidClient) -> dict[str, Any]:
+    """The store as far as a write could change it: tables, snapshots, cells, and the servers' own counters."""
+    names = omid.tables()
+    return {
+        "tables": names,
+        "snapshots": omid.snapshots(),
+        "cells": {t: omid.raw(t) for t in names},
+        "writes": omid.write_requests(),
+    }
+
+
+def test_a_survey_counts_what_is_there_and_writes_nothing(
+    job: Job,
+    stack: Stack,
+    omid: OmidClient,
+    scene: Scene,
+    state: StateStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Over crashed clients' leftovers a survey equals a brute-force count, cell by cell and byte by byte; a sample is estimated from
+    the regions drawn, and its intervals hold the truth but for one in twenty; regions that split and move while it reads change nothing; and after all of that no table, snapshot, cell or
+    write counter of HBase has changed."""
+    shape = Shape()
+    state.create()
+    try:
+        run(stack, seed=4, transactions=300, out=tmp_path / "history", shape=shape, regions=6, omid=omid)
+        extra = scene.table(splits=(b"m",))
+        for n in range(9):
+            scene.orphan(extra, row=b"a%d" % n)
+        scene.crashed_after_commit(extra, row=b"z")
+        watermark = omid.advance_watermark()
+        tables = [*shape.tables, extra]
+        for table in tables:
+            omid.flush(table)
+        before = everything(omid)
+        page, exact, sampled = tmp_path / "survey.html", tmp_path / "exact.json", tmp_path / "sampled.json"
+
+        outcome = job("survey", "--json", str(exact), "--html", str(page), "--rate", "200MB")
+        assert outcome.code == 0, outcome.problems
+        assert everything(omid) == before
+        regions = {t: [(r.start, r.end) for r in omid.regions(t)] for t in tables}
+        truth = {t: whole(counts) for t, counts in by_brute_force(omid, regions, watermark).items()}
+        found = json.loads(exact.read_text())
+        assert sum(t["orphans"] for t in truth.values()) > 20
+        assert sum(t["heals"] for t in truth.values()) > 20
+        seen = {t["table"]: t for t in found["tables"]}
+        assert set(seen) == set(tables)
+        for table, counted in truth.items():
+            for name, number in counted.items():
+                assert seen[table][name] == {"value": number, "low": number, "high": number}, (table, name)
+        rows = [e for e in omid.commit_table().values()]
+        ages = found["commit_table"]["rows"]
+        assert sum(r["marks"] for r in ages) == sum(e.invalid for e in rows)
+        assert sum(r["entries"] for r in ages) == sum(e.commit is not None and not e.invalid for e in rows)
+        assert found["commit_table"]["settled"] == sum(e.start <= watermark for e in rows)
+        assert f"{truth[extra]['orphans']:,}" in page.read_text()
+
+        assert job("survey", "--json", str(sampled), "--sample", "0.5", "--run-id", "half").code == 0
+        assert everything(omid) == before
+        drawn = {t: draw(regions[t], 0.5, f"half/{t}") for t in tables}
+        parts = by_brute_force(omid, drawn, watermark)
+        hits = []
+        for t in json.loads(sampled.read_text())["tables"]:
+            counts, all_of_it = parts[t["table"]], truth[t["table"]]
+            assert (t["regions_read"], t["regions"]) == (len(counts), len(regions[t["table"]]))
+            for name, number in all_of_it.items():
+                seen_parts = [vars(c)[name] for c in counts]
+                expected = total(seen_parts, t["regions"], max(seen_parts))
+                assert t[name]["value"] == expected.value, (t["table"], name)
+                hits.append(t[name]["low"] <= number <= t[name]["high"])
+        assert sum(hits) >= 0.6 * len(hits)
+
+        find, moved = orphans._find, Counter[str]()
+
+        def moving(*arguments: Any) -> None:
+            if not moved:
+                moved[extra] += 1
+                omid.split(extra, b"a5")
+                omid.move(extra, b"z")
+            find(*arguments)
+
+        monkeypatch.setattr(orphans, "_find", moving)
+        assert job("survey", "--json", str(exact), "--table", extra).code == 0
+        (again,) = json.loads(exact.read_text())["tables"]
+        assert moved
+        assert (again["orphans"]["value"], again["heals"]["value"]) == (truth[extra]["orphans"], truth[extra]["heals"])
+        assert {t: omid.raw(t) for t in tables} == {t: before["cells"][t] for t in tables}
+    finally:
+        for table in shape.tables:
+            omid.drop(table)
+
+
+def test_a_survey_tells_what_is_wrong_with_the_store(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, configure: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Tables without mark, with too few versions, with Omid's compactor: each is named; growth and ages come from the clock's samples;
+    an oracle that does not answer is told of and does not stop the survey; a share or rate that cannot be meant is refused."""
+    state.create()
+    now = datetime.now(UTC)
+    state.add_sample(now - timedelta(days=40), 0)
+    state.add_sample(now - timedelta(days=2), omid.begin())
+    table, few, unmarked = scene.table(), scene.table(versions=3), scene.table(omid_enabled=False)
+    for n in range(6):
+        scene.crashed_after_commit(table, row=b"%d" % n)
+    scene.committed(unmarked)
+    omid.attach_omid_compactor(table)
+    state.add_sample(now - timedelta(days=1), omid.begin())
+    watermark = omid.advance_watermark()
+    state.add_sample(now, watermark)
+    out = tmp_path / "survey.json"
+    try:
+        silent = configure(omid={"oracle": ["127.0.0.1:1"]})
+        assert job("survey", "--json", str(out), config=silent).code == 0
+        found = json.loads(out.read_text())
+    finally:
+        state.reset()
+    assert any("does not answer" in n["what"] for n in found["notices"])
+    notices = {(n["severity"], n["table"]): n["what"] for n in found["notices"]}
+    assert "3 versions" in notices["danger", few]
+    assert "no mark of Omid" in notices["caution", unmarked]
+    assert "compactor is attached" in notices["note", table]
+    assert {r["age"] for r in found["commit_table"]["rows"]} > {"up to a day", "up to 7 days", "older"}
+    assert found["commit_table"]["per_day"] >= 6 / 2.1
+    assert 0 <= found["watermark_age"] < 3600
+    for bad in (["--sample", "0"], ["--sample", "1.5"], ["--rate", "fast"], ["--execute"]):
+        with pytest.raises(SystemExit) as refused:
+            job("survey", *bad)
+        assert refused.value.code == 2
