@@ -147,6 +147,15 @@ class TableDefaults(_Section):
     budget: Budget = Budget()
 
 
+class Health(_Section):
+    """What ``lowtide status``, ``lowtide explain`` and the page call a fault."""
+
+    #: A prune bound or a low watermark that stands still for this long, and a table that has held the bound for as long.
+    stuck_after: Duration = timedelta(days=2)
+    #: A job whose last run that acted is older than this.
+    overdue_after: Duration = timedelta(days=2)
+
+
 class Config(_Section):
     """The whole configuration."""
 
@@ -154,6 +163,7 @@ class Config(_Section):
     omid: Omid = Omid()
     state: State = State()
     spark: Spark = Spark()
+    health: Health = Health()
     #: How long the prune bound must have passed a commit entry before the entry goes.
     grace: Duration = timedelta(hours=24)
     defaults: TableDefaults = TableDefaults()

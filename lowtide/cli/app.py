@@ -13,6 +13,7 @@ from rich.console import Console
 
 from lowtide import __version__
 from lowtide.airflowctl.cli import app as airflow_app
+from lowtide.cli.health import explain, status
 from lowtide.cli.tables import print_runs, print_tables
 from lowtide.config import Config, load
 from lowtide.demo.cli import demo
@@ -29,6 +30,8 @@ state_app = typer.Typer(no_args_is_help=True, help="Lowtide's own records.")
 app.add_typer(state_app, name="state")
 app.command()(demo)
 app.command()(report)
+app.command()(status)
+app.command()(explain)
 
 console = Console()
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
