@@ -32,6 +32,7 @@ from lowtide_airflow.settings import (
     execute_param,
     job_arguments,
     number,
+    share_param,
     time_param,
 )
 
@@ -55,6 +56,7 @@ with DAG(
             description="Ticked, the run reads from 0, also what is recorded as cleaned.",
             section="What to do",
         ),
+        "budget_share": share_param(),
         "from": time_param("From", "from each region's watermark"),
         "to": time_param("To", "up to the oracle's low watermark"),
         "budget_rows": Param(

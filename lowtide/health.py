@@ -398,22 +398,30 @@ def _overdue(seen: Seen, config: Config) -> Iterator[Finding]:
     if not seen.runs:
         return  # a store that nothing was done to yet: there is no bound either
     oldest = _started(seen.runs[-1])
+    # A job that is configured to plan only does its duty by planning; that it does no more is a finding of its own.
+    planning = {"commit_table_pruning"} if config.table(config.omid.commit_table).mode is Mode.DRY_RUN else set()
     for job, does in RECURRING.items():
-        last = next((_started(r) for r in seen.runs if r["job"] == job and r["execute"]), None)
+        done = (_started(r) for r in seen.runs if r["job"] == job and (r["execute"] or job in planning))
+        last = next(done, None)
         # Of a job that is not among the runs that were read only this is known: it did not run since the oldest of them.
         since = last or oldest
-        if not _old(since, config.health.overdue_after, seen.at):
-            continue
-        never = last is None and not seen.more_runs
-        yield Finding(
-            Cause.OVERDUE,
-            Severity.WARNING,
-            f"Nothing {does}",
-            f"{job} has {'never acted' if never else 'not acted'}, {'the first run of any job was' if never else 'at least' if last is None else 'last'} {ago(seen.at - since)} ago",
-            f"Run it now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {job}) and that its runs start",
-            (f"lowtide run {job} --execute",),
-            since,
-        )
+        if _old(since, config.health.overdue_after, seen.at):
+            gone = ago(seen.at - since)
+            if last is not None:
+                why = f"{job} has not acted for {gone}"
+            elif seen.more_runs:
+                why = f"{job} has not acted for at least {gone}"
+            else:
+                why = f"{job} has never acted; the first run of any job was {gone} ago"
+            yield Finding(
+                Cause.OVERDUE,
+                Severity.WARNING,
+                f"Nothing {does}",
+                why,
+                f"Run it now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {job}) and that its runs start",
+                (f"lowtide run {job} --execute",),
+                since,
+            )
 
 
 def _dry_runs(seen: Seen, config: Config) -> Iterator[Finding]:

@@ -244,9 +244,19 @@ def test_a_job_that_does_not_run() -> None:
     """Overdue counts from its last run that acted, or, where none is known, from the oldest run that is."""
     old = a_run("orphan_cleanup", 3 * DAY), a_run("watermark_collection", HOUR), a_run("commit_table_pruning", HOUR)
     finding = only(assess(healthy(runs=old), ACTING), Cause.OVERDUE)
-    assert "orphan_cleanup has not acted, last 3 days ago" in finding.why
+    assert "orphan_cleanup has not acted for 3 days" in finding.why
     assert finding.commands == ("lowtide run orphan_cleanup --execute",)
     assert "airflow dags unpause orphan_cleanup" in finding.remedy
+    many = healthy(runs=old[1:] * 9 + (a_run("watermark_collection", 4 * DAY),), more_runs=True)
+    assert "for at least 4 days" in only(assess(many, ACTING), Cause.OVERDUE).why
+    planned = tuple({**r, "execute": r["job"] != "commit_table_pruning"} for r in old)
+    assert {f.what for f in assess(healthy(runs=planned), ACTING).findings} == {
+        "Nothing cleans",
+        "Nothing prunes the commit table",
+    }
+    assert {f.what for f in assess(healthy(runs=planned), Config()).findings if f.cause is Cause.OVERDUE} == {
+        "Nothing cleans"
+    }
     fresh = healthy(runs=(a_run("watermark_collection", HOUR),))
     assert assess(fresh, ACTING).findings == ()
     never = healthy(runs=(a_run("watermark_collection", HOUR), a_run("watermark_collection", 3 * DAY)))
