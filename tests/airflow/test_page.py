@@ -98,7 +98,14 @@ def test_fifty_tables_with_ten_thousand_regions_stay_small() -> None:
     assert len(json.dumps(view(Reading(seen(50, 200), Config())))) < 400_000
 
 
-@given(st.lists(st.one_of(st.integers(0, 3), st.integers(0, 10**19)), max_size=300))
+@given(
+    st.one_of(
+        st.lists(st.integers(0, 3)),
+        # More than are drawn one by one.
+        st.sets(st.integers(0, 10**4), min_size=80, max_size=150).map(list),
+        st.integers(0, 10**19).map(lambda first: [first + n * n for n in range(200)]),
+    )
+)
 def test_marks_drawn_together_hide_nothing(watermarks: list[int]) -> None:
     """Every region is counted once; none is drawn higher than it is; the lowest is drawn where it is."""
     drawn = marks(watermarks)
