@@ -41,7 +41,6 @@ class LowtidePlugin(AirflowPlugin):
             # Relative: Airflow may live below a path.
             "href": f"{PREFIX.strip('/')}/",
             "destination": "nav",
-            "category": "browse",
             "nav_top_level": True,
             "url_route": "lowtide",
             "icon": f"{PREFIX.strip('/')}/icon.svg",

@@ -82,7 +82,7 @@ function showNumbers(data) {
   const shown = [
     [told(data.low_watermark), "low watermark"],
     [told(data.bound), data.bound_since ? `prune bound, since ${moment(data.bound_since)}` : "prune bound"],
-    [number(regions), `regions of ${data.tables.length} tables${never ? `, ${number(never)} never cleaned` : ""}`],
+    [number(regions), `region${regions === 1 ? "" : "s"} of ${data.tables.length} table${data.tables.length === 1 ? "" : "s"}${never ? `, ${number(never)} never cleaned` : ""}`],
     [total("healed"), `cells healed in ${acted.length} runs`],
     [total("deleted"), "cells deleted"],
     [total("pruned"), "commit table rows pruned"],
