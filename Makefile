@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 MVN := mvn -q -B -ntp
 STAMPS := .lowtide/setup
 
-.PHONY: help setup phoenix check-tools demo test java-test unit store-test airflow-test lint break-rules bench soak lock clean
+.PHONY: help setup phoenix check-tools demo test java-test unit store-test airflow-test lint break-rules wheel bench soak lock clean
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
 	@echo "make soak    an hour of the ledger's clients being killed"
 	@echo "make break-rules   break each safety rule in a copy of the code, and see a test fail"
+	@echo "make wheel   a wheel to install elsewhere, in dist/"
 	@echo "make lock    resolve requirements.txt into requirements.lock again"
 	@echo "make clean   remove what was built and the demo's data"
 
@@ -25,12 +26,13 @@ setup: check-tools $(STAMPS)/python $(STAMPS)/connector $(STAMPS)/embedded
 check-tools:
 	@PYTHON="$(PYTHON)" bash tools/check-tools
 
-$(STAMPS)/python: requirements.lock pyproject.toml
+$(STAMPS)/python: requirements.lock pyproject.toml setup.py
 	@mkdir -p $(STAMPS)
 	@echo "setup: Python packages into $(VENV) (a minute the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check uv==0.13.8
 	@$(BIN)/uv pip install -q --python $(BIN)/python -r requirements.lock
+	@rm -rf lowtide.egg-info # of builds before setup.py put it elsewhere; on the path it is a second installation
 	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps -e .
 	@touch $@
 
@@ -81,6 +83,11 @@ airflow-test: setup
 # Breaks each safety rule in a copy of the code and sees a test fail.
 break-rules: setup
 	@$(BIN)/python tools/break-rules
+
+# A wheel with the connector, the DAG files and the Spark programs in it.
+wheel: setup
+	@$(BIN)/uv build -q --wheel -o dist
+	@ls dist/*.whl
 
 bench: setup
 	@$(BIN)/python -m bench

@@ -32,6 +32,7 @@ from lowtide_airflow.settings import (
     daily,
     execute_param,
     job_arguments,
+    share_param,
     tables_param,
     time_param,
 )
@@ -52,6 +53,7 @@ with DAG(
         "from": time_param("From", "from each region's watermark"),
         "to": time_param("To", "up to the oracle's low watermark"),
         "budget_rows": budget_param(),
+        "budget_share": share_param(),
     },
     **dag_arguments(__doc__, "cleanup"),
 ):

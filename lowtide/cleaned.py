@@ -11,8 +11,9 @@ that was dropped and made again starts from nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from lowtide.intervals import Intervals
 from lowtide.keyranges import KeyRange
@@ -151,3 +152,23 @@ def prune_bound(
             remedy = f"lowtide run orphan_cleanup --table {mark.table} --execute"
             blockers.append(Blocker(mark.table, mark.region, str(mark.keys), mark.watermark, reason, remedy))
     return bound, blockers
+
+
+def by_reason(blockers: Iterable[Blocker]) -> list[dict[str, Any]]:
+    """The blockers as plain mappings, one a table and reason: its first region, and in ``regions`` how many there are.
+
+    A store whose ten thousand regions were never cleaned would else fill every record and summary with them.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for blocker in blockers:
+        known = found.setdefault((blocker.table, blocker.reason), {**asdict(blocker), "regions": 0})
+        known["regions"] += 1
+    return list(found.values())
+
+
+def still_blocking(
+    blockers: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]], now: int
+) -> list[dict[str, Any]]:
+    """*blockers* (of :func:`by_reason`) with ``since``, ms: when each was first seen at its watermark, by the ones of the collection *before*."""
+    known = {(b["table"], b["reason"], b["watermark"]): b.get("since", now) for b in before}
+    return [{**b, "since": min(known.get((b["table"], b["reason"], b["watermark"]), now), now)} for b in blockers]

@@ -191,6 +191,15 @@ class TableDefaults(_Section):
         return self
 
 
+class Health(_Section):
+    """What ``lowtide status``, ``lowtide explain`` and the page call a fault."""
+
+    #: A prune bound or a low watermark that stands still for this long, and a table that has held the bound for as long.
+    stuck_after: Duration = timedelta(days=2)
+    #: A job whose last run that acted is older than this.
+    overdue_after: Duration = timedelta(days=2)
+
+
 class Config(_Section):
     """The whole configuration."""
 
@@ -199,6 +208,7 @@ class Config(_Section):
     state: State = State()
     spark: Spark = Spark()
     ledger: Ledger = Ledger()
+    health: Health = Health()
     #: How long the prune bound must have passed a commit entry before the entry goes.
     grace: Duration = timedelta(hours=24)
     defaults: TableDefaults = TableDefaults()

@@ -26,7 +26,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lowtide.ancient import Hold
-from lowtide.cleaned import Fact, Incarnation, Region
+from lowtide.cleaned import Fact, Incarnation, Region, still_blocking
 from lowtide.clock import EPOCH, millis
 from lowtide.errors import FencedError, WatermarkError
 from lowtide.formats import decode_long
@@ -57,11 +57,15 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A prune bound, inclusive, and when it was computed."""
+    """A prune bound, inclusive, and when it was computed; *since* is when it was first seen at this value.
+
+    The blockers are those of :func:`lowtide.cleaned.by_reason`.
+    """
 
     at: datetime
     value: int
     blockers: tuple[dict[str, Any], ...] = ()
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +95,14 @@ class StateStore:
         self._connection = connection
         self._name = table
         self._table = connection.table(table)
+        self._there = False
 
     # -- life of the state table
 
     def exists(self) -> bool:
-        """Whether the state table is there; reads on a store without one give empty answers."""
-        return self.has_table(self._name)
+        """Whether the state table is there; reads on a store without one give empty answers. Once there, it is not asked for again."""
+        self._there = self._there or self.has_table(self._name)
+        return self._there
 
     def has_table(self, name: str) -> bool:
         """Whether HBase has a table of that name."""
@@ -152,6 +158,11 @@ class StateStore:
     def recorded_low_watermark(self) -> int:
         """The highest low watermark ever seen; 0 on a new store."""
         return int(self._json(b"oracle", {}).get("low_watermark", 0))
+
+    def low_watermark_seen(self) -> tuple[int, datetime] | None:
+        """The highest low watermark ever seen, and when it was seen first; None on a new store."""
+        value = self._json(b"oracle", None)
+        return None if value is None else (value["low_watermark"], _time(value["at"]))
 
     def add_sample(self, at: datetime, timestamp: int) -> None:
         """Remember that at *at* the oracle had given out *timestamp*."""
@@ -222,14 +233,22 @@ class StateStore:
     # -- marks
 
     def add_bound(self, bound: Bound) -> None:
-        """Log a prune bound."""
-        value = {"value": bound.value, "at": millis(bound.at), "blockers": list(bound.blockers)}
+        """Log a prune bound, with since when it and each of its blockers stand."""
+        before = next(iter(self.bounds(1)), None)
+        at = millis(bound.at)
+        stands = before is not None and before.value == bound.value
+        value = {
+            "value": bound.value,
+            "at": at,
+            "since": min(at, millis(before.since or before.at)) if before and stands else at,
+            "blockers": still_blocking(bound.blockers, before.blockers if before else (), at),
+        }
         self._table.put(b"bound/%020d" % (_MAX_MILLIS - millis(bound.at)), {_VALUE: _dump(value)})
 
     def bounds(self, limit: int | None = None) -> list[Bound]:
         """Logged prune bounds, newest first."""
         return [
-            Bound(EPOCH + timedelta(milliseconds=v["at"]), v["value"], tuple(v["blockers"]))
+            Bound(_time(v["at"]), v["value"], tuple(v["blockers"]), _time(v.get("since", v["at"])))
             for v in self._values(b"bound/", limit)
         ]
 
@@ -371,7 +390,7 @@ class StateStore:
     def runs(self, limit: int = 50, job: str | None = None) -> list[dict[str, Any]]:
         """Summaries, newest first, of one job or of all."""
         found: list[dict[str, Any]] = []
-        for value in self._values(b"run/", None):
+        for value in self._values(b"run/", limit if job is None else None):
             if job is None or value["job"] == job:
                 found.append(value)
             if len(found) >= limit:
@@ -451,6 +470,10 @@ def _parse_fact(raw: bytes) -> Fact:
 
 def _dump(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _time(at: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=at)
 
 
 def _now() -> int:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lowtide import places
 from lowtide.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ JOBS = (
     "survey",
 )
 
-_CHECKOUT = Path(__file__).resolve().parents[1]
-
 
 def application(job: str) -> Path:
     """The Spark program of *job*.
@@ -37,7 +36,7 @@ def application(job: str) -> Path:
     if job not in JOBS:
         msg = f"unknown job {job!r}; the jobs are {', '.join(JOBS)}"
         raise UsageError(msg)
-    return _CHECKOUT / "spark_apps" / f"{job}.py"
+    return places.spark_apps() / f"{job}.py"
 
 
 def class_path(config: Config) -> list[str]:
@@ -48,7 +47,7 @@ def class_path(config: Config) -> list[str]:
     """
     if config.spark.connector_class_path:
         return list(config.spark.connector_class_path)
-    target = _CHECKOUT / "connector" / "target"
+    target = places.connector()
     jar = target / "lowtide-connector.jar"
     if not jar.exists():
         msg = f"the connector is not built ({jar} is missing); run make setup, or set spark.connector_class_path"

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from lowtide.airflowctl.config import load
 from lowtide.airflowctl.server import LocalAirflow
+from lowtide.places import data
 
 app = typer.Typer(no_args_is_help=True, help="An Airflow on this machine with the DAGs: start it, look at it, stop it.")
 
@@ -21,8 +22,8 @@ console = Console()
 
 
 def default_home() -> Path:
-    """``.lowtide/airflow`` in this checkout."""
-    return Path(__file__).resolve().parents[2] / ".lowtide" / "airflow"
+    """``.lowtide/airflow`` in this checkout, or in the current folder."""
+    return data() / "airflow"
 
 
 Home = Annotated[Path, typer.Option(help="Folder of database, logs and process ids.", default_factory=default_home)]

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lowtide import places
 from lowtide.errors import LowtideError
 from lowtide.stack.config import LOOPBACK, free_ports_config
-
-_CHECKOUT = Path(__file__).resolve().parents[2]
 
 USER = "admin"
 
@@ -37,7 +36,7 @@ class AirflowConfig:
 
     home: Path
     port: int = 8080
-    dags: Path = _CHECKOUT / "dags"
+    dags: Path = field(default_factory=places.dags)
     lowtide_config: Path | None = None
     parallelism: int = 2
     triggerer: bool = False

@@ -35,6 +35,10 @@ class Rest:
         """The answer to PATCH."""
         return self._call("PATCH", path, body)
 
+    def below(self, path: str) -> Any:
+        """The JSON at a path below Airflow's address: of a plugin, which is no part of the API."""
+        return self._authorised("GET", f"{self._url}/{path}", None)
+
     def health(self) -> dict[str, str]:
         """The state of each component by its name in the API; empty while the server does not answer."""
         try:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from lowtide import __version__
+from lowtide import __version__, places
 from lowtide.airflowctl.cli import app as airflow_app
+from lowtide.cli.health import explain, status
 from lowtide.cli.history import history_app, hold_app
 from lowtide.cli.tables import print_runs, print_tables
 from lowtide.config import Config, load
@@ -24,6 +26,15 @@ from lowtide.stack.cli import app as stack_app
 from lowtide.state import StateStore
 from lowtide.submit import command, environment
 
+
+class Place(StrEnum):
+    """What ``lowtide path`` knows."""
+
+    DAGS = "dags"
+    SPARK_APPS = "spark_apps"
+    CONNECTOR = "connector"
+
+
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Maintenance for transactional HBase.")
 app.add_typer(stack_app, name="stack")
 app.add_typer(airflow_app, name="airflow")
@@ -34,6 +45,8 @@ app.add_typer(hold_app, name="hold")
 app.add_typer(history_app, name="history")
 app.command()(demo)
 app.command()(report)
+app.command()(status)
+app.command()(explain)
 
 console = Console()
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
@@ -104,6 +117,14 @@ def _submit(job: str, arguments: list[str]) -> None:
     config = load(Path(named[0]) if named else None)
     done = subprocess.run(command(config, job, arguments), env=environment(), check=False)
     raise typer.Exit(done.returncode)
+
+
+@app.command()
+def path(what: Annotated[Place, typer.Argument(help="What is looked for.")]) -> None:
+    """Print the folder of the DAG files (for Airflow), of the Spark programs, or of the connector's jars."""
+    typer.echo(
+        {Place.DAGS: places.dags, Place.SPARK_APPS: places.spark_apps, Place.CONNECTOR: places.connector}[what]()
+    )
 
 
 @app.command()

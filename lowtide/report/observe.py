@@ -133,11 +133,8 @@ def clock_of(state: StateStore, watermark: int) -> Clock:
 
 def _blockers(blockers: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """What holds the bound, a sentence for each table, reason and remedy; the first of its regions by their keys."""
-    grouped: dict[tuple[str, str, str], list[str]] = {}
-    for each in blockers:
-        grouped.setdefault((each["table"], each["reason"], each["remedy"]), []).append(each["keys"] or "")
     return tuple(
-        f"{table} {keys[0]}{f' and {len(keys) - 1} more regions' if len(keys) > 1 else ''}".strip()
-        + f": {reason}. Remedy: {remedy}"
-        for (table, reason, remedy), keys in grouped.items()
+        f"{b['table']} {b['keys'] or ''}{f' and {more} more regions' if (more := b.get('regions', 1) - 1) else ''}".strip()
+        + f": {b['reason']}. Remedy: {b['remedy']}"
+        for b in blockers
     )

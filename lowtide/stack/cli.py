@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from lowtide.places import data
 from lowtide.stack.config import load
 from lowtide.stack.stack import Stack
 
@@ -29,8 +30,8 @@ class Clock(StrEnum):
 
 
 def default_home() -> Path:
-    """``.lowtide/store`` in this checkout."""
-    return Path(__file__).resolve().parents[2] / ".lowtide" / "store"
+    """``.lowtide/store`` in this checkout, or in the current folder."""
+    return data() / "store"
 
 
 Home = Annotated[Path, typer.Option(help="Folder of data, logs and process ids.", default_factory=default_home)]

@@ -79,7 +79,8 @@ def options(run: Run) -> list[str]:
     for param, option in (("budget_rows", "--budget-rows"), ("grace", "--grace")):
         if run.params.get(param) is not None:
             found += [option, str(run.params[param])]
-    return found
+    share = run.params.get("budget_share")
+    return found if share is None else [*found, "--budget-share", str(share)]
 
 
 def tables(run: Run, names: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from lowtide import submit
 from lowtide.config import Config, load
 from lowtide.errors import UsageError
 from lowtide_airflow import arguments, report
+from lowtide_airflow.links import PageLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -48,6 +49,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         configuration's ``spark.master`` is used. (The provider would take YARN.)
     """
 
+    operator_extra_links = (PageLink(),)
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "tables")
 
     def __init__(self, *, job: str, tables: Sequence[str] = (), conn_id: str = "spark_lowtide", **kwargs: Any) -> None:

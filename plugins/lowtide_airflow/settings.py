@@ -68,6 +68,20 @@ def job_arguments() -> dict[str, Any]:
     return {"pool": POOL, "execution_timeout": timedelta(seconds=number("job_timeout", 12 * 3600))}
 
 
+def share_param() -> Param:
+    """The other half of the budget, which small tables meet first."""
+    return Param(
+        None,
+        type=["null", "number"],
+        exclusiveMinimum=0,
+        maximum=1,
+        title="Share budget",
+        description="The largest share of a table's examined cells that the run may remove, as in 0.2, before it stops and says so. "
+        "Empty: as configured.",
+        section="Limits",
+    )
+
+
 def execute_param(does: str) -> Param:
     """The choice between a dry run and the real one; *does* completes "Ticked, the run ..."."""
     return Param(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lowtide.cleaned import prune_bound
+from lowtide.cleaned import by_reason, prune_bound
 from lowtide.clock import EPOCH, millis
 from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE
 from lowtide.inventory import Entry, Kind
@@ -33,7 +32,7 @@ def prune(run: Run) -> None:
         bounds = state.bounds()
     bound = min(fresh, _aged(bounds, run, fresh))
     run.summary.bound = bound
-    run.summary.blockers = [asdict(b) for b in blockers]
+    run.summary.blockers = by_reason(blockers)
     run.summary.execute = run.executes(run.config.omid.commit_table)
     report = TableReport(run.config.omid.commit_table, execute=run.summary.execute, intervals=[(0, bound + 1)])
     run.summary.tables = [t for t in run.summary.tables if t.problems] + [report]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from lowtide.cleaned import Blocker, RegionMark, prune_bound, region_watermark, valid
+from lowtide.cleaned import Blocker, RegionMark, by_reason, prune_bound, region_watermark, valid
 from lowtide.errors import StoreError
 from lowtide.inventory import Entry, Kind
 from lowtide.state import Bound
@@ -30,7 +30,7 @@ def collect(run: Run) -> None:
     inventory = [replace(e, bytes=sizes[e.table]) for e in inventory]
     bound, blockers = prune_bound(marks, blocked, watermark)
     run.summary.bound = bound
-    run.summary.blockers = [asdict(b) for b in blockers]
+    run.summary.blockers = by_reason(blockers)
     run.phase("collect")
     if run.summary.execute:
         _publish(run, inventory, marks, bound)

@@ -98,6 +98,7 @@ def test_tables_that_nobody_named_are_passed_over_when_they_turn_out_plain() -> 
 
 def test_limits_of_the_form_reach_the_job() -> None:
     """Budget and grace, also a grace of 0."""
+    assert arguments.options(a_run("manual", budget_share=0.25)) == ["--budget-share", "0.25"]
     assert arguments.options(a_run("manual", budget_rows=5, grace="0s")) == ["--budget-rows", "5", "--grace", "0s"]
 
 

@@ -5,13 +5,18 @@ One store and one Airflow serve the tests of this file, which follow one another
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, build_opener
 
 import pytest
 import yaml
+from browser import browser
 
 from lowtide.airflowctl import Dags, LocalAirflow, Run, Task, free_port_config
 from lowtide.config import Config, load
@@ -30,6 +35,7 @@ PATIENCE = 1800
 class Site:
     """A small installation, and the cells that dead clients left in it."""
 
+    stack: Stack
     omid: OmidClient
     airflow: LocalAirflow
     config: Config
@@ -70,14 +76,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     file = folder / "lowtide.yaml"
     file.write_text(yaml.safe_dump(settings(stack, folder)))
     # One retry, at once: enough to see that there is one.
-    quick = {"lowtide": {"retries": "1", "retry_delay": "1", "batch_bytes": "0"}}
+    quick = {"lowtide": {"retries": "1", "retry_delay": "1", "batch_bytes": "0", "page_seconds": "1"}}
     airflow = LocalAirflow(free_port_config(folder / "airflow", lowtide_config=file, settings=quick))
     try:
         stack.up()
         with OmidClient(stack) as omid:
             config = load(file)
             omid.create("orders")
-            site = Site(omid, airflow, config, [])
+            site = Site(stack, omid, airflow, config, [])
             site.orphans = make_days(site)
             airflow.up()
             yield site
@@ -205,6 +211,62 @@ def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
     assert site.task(run, "hand_over").state == "skipped"
     assert site.dags.asset_events(run) == []
     assert "spark-submit --master local[1] " in site.dags.log(run, site.task(run, "clean"))
+
+
+def test_the_page_shows_the_store(site: Site, tmp_path: Path) -> None:
+    """With Airflow's login it has the store's numbers, in the tab of the navigation and without another host; without, nothing."""
+    address = site.airflow.config.url
+    for path in ("", "data", "page.js", "plotly.js"):
+        with pytest.raises(HTTPError) as refused:
+            build_opener(ProxyHandler({})).open(f"{address}/lowtide/{path}")
+        assert refused.value.code == 401
+    with connect(site.config.hbase.thrift) as connection:
+        state = StateStore(connection, site.config.state.table)
+        bound, runs, published = state.bounds(1)[0], state.runs(60), state.watermarks()
+    data = site.airflow.rest.below("lowtide/data")
+    assert data["bound"]["x"] == bound.value
+    assert data["low_watermark"]["x"] == site.omid.watermark()
+    assert {t["table"]: t["regions"] for t in data["tables"]} == {t: len(w["regions"]) for t, w in published.items()}
+    assert [r["run"] for r in data["runs"]] == [r["run"] for r in runs]
+    # The table that may lose nothing has failed by now.
+    assert {f["cause"] for f in data["health"]["findings"] if "guarded" in f["tables"]} >= {"failed"}
+
+    with browser(tmp_path / "profile") as page:
+        page.open(f"{address}/auth/login/")
+        page.await_value("document.querySelector('input[type=password]') !== null")
+        page.type("input:not([type=password])", site.airflow.user)
+        page.type("input[type=password]", site.airflow.password)
+        page.await_value("!document.querySelector('button[type=submit]').disabled")
+        page.value("document.querySelector('button[type=submit]').click()")
+        page.await_value("[...document.querySelectorAll('a')].some(a => a.href.endsWith('/plugin/lowtide'))")
+        page.open(f"{address}/plugin/lowtide")
+        inside = "document.querySelector('iframe').contentDocument"
+        page.await_value(f"{inside}.body.dataset.ready && {inside}.querySelectorAll('#daglist tr').length > 3")
+        assert page.value(f"{inside}.querySelector('#health').className") == data["health"]["level"]
+        assert f"{bound.value:,}" in page.value(f"{inside}.querySelector('#numbers').innerText")
+        assert page.value(f"{inside}.querySelectorAll('#runs tbody tr').length") == len(runs)
+        assert page.value(f"{inside}.querySelectorAll('#regions-chart svg').length") > 0
+        log = page.value(f"{inside}.querySelector('#runs a').href")
+        page.value(f"{inside}.querySelector('#runs a').click()")
+        page.await_value(f"location.href === {log!r}")
+        assert {urlsplit(r).netloc for r in page.requests if r.startswith("http")} == {urlsplit(address).netloc}
+    run = site.dags.runs("orphan_cleanup")[0]
+    links = site.airflow.rest.get(
+        "dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", "clean", "links", map_index=0
+    )
+    assert links["extra_links"]["Lowtide"] == f"{address}/plugin/lowtide"
+
+    # A store that is away costs the server nothing: what was read is shown at once, and that it is old.
+    site.stack.kill("thrift")
+    deadline = time.monotonic() + 60
+    while data["health"]["level"] != "unknown":
+        assert time.monotonic() < deadline
+        asked = time.monotonic()
+        data = site.airflow.rest.below("lowtide/data")
+        assert time.monotonic() - asked < 3
+        time.sleep(0.2)
+    assert f"127.0.0.1:{site.stack.config.thrift_port}" in data["health"]["sentence"]
+    assert (data["known"], data["bound"]["x"]) == (True, bound.value)
 
 
 def test_airflow_comes_up_again_and_goes_down_whole(site: Site) -> None:

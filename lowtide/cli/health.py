@@ -1,0 +1,170 @@
+"""``lowtide status`` and ``lowtide explain``: what :mod:`lowtide.health` found, in the terminal."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from lowtide.config import Config, load
+from lowtide.errors import TableError
+from lowtide.health import (
+    RECURRING,
+    Finding,
+    Health,
+    Level,
+    Seen,
+    Severity,
+    Standing,
+    ago,
+    assess,
+    span,
+    standings,
+    told,
+)
+from lowtide.looking import look
+
+_LEVELS = {
+    Level.FINE: ("✓", "green"),
+    Level.ATTENTION: ("!", "yellow"),
+    Level.ALARM: ("✗", "bold red"),
+    Level.UNKNOWN: ("?", "bold red"),
+}
+_SEVERITIES = {Severity.NOTE: "dim", Severity.WARNING: "yellow", Severity.ALARM: "bold red"}
+
+console = Console()
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
+
+
+def status(config: ConfigFile = None, as_json: Json = False) -> None:
+    """Whether the store is healthy, in one sentence, and how far each table is. Exit code 0: fine, 1: cannot be told, 3: attention, 4: alarm."""
+    seen, health, loaded = _looked(config)
+    if as_json:
+        tables = [_standing_json(s) for s in standings(seen, loaded)]
+        _print_json({**health.to_json(), **_marks(seen), "tables": tables})
+    else:
+        _print_sentence(health)
+        if not seen.unreachable:
+            _print_marks(seen, loaded)
+        others = health.findings[0 if health.level is Level.FINE else 1 :]
+        for finding in others:
+            console.print(_headline(finding), soft_wrap=True)
+        if health.findings and not seen.unreachable:
+            console.print("More: lowtide explain", style="dim")
+    raise typer.Exit(health.exit_code)
+
+
+def explain(
+    table: Annotated[str | None, typer.Argument(help="Only what concerns this table.", show_default=False)] = None,
+    config: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """Why marks do not move: what blocks, since when, and the commands that resolve it. Exit codes as of status."""
+    seen, health, loaded = _looked(config)
+    found = health.findings
+    if table is not None and not seen.unreachable:
+        if table not in seen.listed:
+            msg = f"no such table: {table}; HBase has {', '.join(sorted(seen.listed)) or 'none'}"
+            raise TableError(msg)
+        found = health.of(table)
+    if as_json:
+        tables = [_standing_json(s) for s in standings(seen, loaded) if table in (None, s.table)]
+        said = {**health.to_json(), "findings": [f.to_json() for f in found], **_marks(seen), "tables": tables}
+        _print_json(said)
+    else:
+        _print_sentence(health)
+        for standing in standings(seen, loaded):
+            if standing.table == table:
+                console.print(_standing_text(standing, seen), soft_wrap=True)
+        for finding in found:
+            _print_finding(finding, seen.at)
+        if not found:
+            console.print("Nothing holds anything back.")
+    raise typer.Exit(health.exit_code)
+
+
+def _looked(file: Path | None) -> tuple[Seen, Health, Config]:
+    config = load(file)
+    seen = look(config)
+    return seen, assess(seen, config), config
+
+
+def _print_sentence(health: Health) -> None:
+    sign, style = _LEVELS[health.level]
+    console.print(Text(f"{sign} {health.sentence}", style), soft_wrap=True)
+
+
+def _print_marks(seen: Seen, config: Config) -> None:
+    clock = seen.clock
+    grid = Table(title="Tables", title_justify="left")
+    for column in ("table", "mode", "regions", "never cleaned", "clean up to", "behind the low watermark"):
+        grid.add_column(column, justify="left" if column in {"table", "mode"} else "right")
+    for s in standings(seen, config):
+        never = f"[yellow]{s.never_cleaned:,}[/]" if s.never_cleaned else "0"
+        grid.add_row(
+            escape(s.table), s.mode.value, f"{s.regions:,}", never, told(s.lowest, clock), span(s.behind, clock)
+        )
+    if grid.row_count:
+        console.print(grid)
+    if seen.low_watermark is not None:
+        console.print(f"Low watermark {told(seen.low_watermark, clock)}", soft_wrap=True)
+    if seen.bound:
+        since = seen.bound.since or seen.bound.at
+        console.print(f"Prune bound {told(seen.bound.value, clock)}, since {since:%Y-%m-%d %H:%M} UTC", soft_wrap=True)
+    for job in RECURRING:
+        run = next((r for r in seen.runs if r["job"] == job and r["execute"]), None)
+        if run:
+            started = datetime.fromtimestamp(run["started"] / 1000, UTC)
+            style = "green" if run["state"] == "done" else "red"
+            console.print(f"{job}: [{style}]{run['state']}[/] {ago(seen.at - started)} ago", soft_wrap=True)
+
+
+def _headline(finding: Finding) -> Text:
+    return Text(f"{finding.severity.value}: {finding.what}: {finding.why}", _SEVERITIES[finding.severity])
+
+
+def _print_finding(finding: Finding, now: datetime) -> None:
+    console.print()
+    console.print(_headline(finding), soft_wrap=True)
+    lines = [f"since {finding.since:%Y-%m-%d %H:%M} UTC, {ago(now - finding.since)} ago"] if finding.since else []
+    lines += [f"setting {finding.setting}"] if finding.setting else []
+    lines += [f"{finding.remedy}{':' if finding.commands else '.'}", *(f"    {c}" for c in finding.commands)]
+    for line in lines:
+        console.print(Padding(Text(line), (0, 0, 0, 2)), soft_wrap=True)
+
+
+def _standing_text(s: Standing, seen: Seen) -> Text:
+    clock = seen.clock
+    never = f", {s.never_cleaned:,} never cleaned" if s.never_cleaned else ""
+    return Text(
+        f"{s.table}: {s.regions:,} regions{never}; clean up to {told(s.lowest, clock)}, {span(s.behind, clock)} behind the low watermark; "
+        f"mode {s.mode.value}; collected {ago(seen.at - s.collected)} ago"
+    )
+
+
+def _marks(seen: Seen) -> dict[str, object]:
+    bound = seen.bound
+    return {
+        "at": seen.at.isoformat(),
+        "low_watermark": seen.low_watermark,
+        "bound": None if bound is None else bound.value,
+        "bound_since": None if bound is None else (bound.since or bound.at).isoformat(),
+    }
+
+
+def _standing_json(s: Standing) -> dict[str, object]:
+    numbers = {name: getattr(s, name) for name in ("table", "regions", "never_cleaned", "lowest", "behind")}
+    return {**numbers, "mode": s.mode.value, "collected": s.collected.isoformat()}
+
+
+def _print_json(value: object) -> None:
+    typer.echo(json.dumps(value, indent=2))

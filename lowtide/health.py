@@ -1,0 +1,536 @@
+"""What does not move, since when, why, and what to do about it: findings, and the one sentence that sums them up. Pure.
+
+A :class:`Seen` is what was read of a store (:mod:`lowtide.looking`); :func:`assess` judges it by the configuration. Whatever a later job
+keeps in the state table gets a field there and a check in ``CHECKS``. ``lowtide status``, ``lowtide explain`` and the page in
+Airflow show what comes out of here and judge nothing themselves.
+
+Times are wall-clock times of the machines that recorded them; timestamps are the oracle's, watermarks and bound inclusive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import takewhile
+from typing import Any
+
+from lowtide.clock import EPOCH, Clock, SampledClock, WorldClock, is_world
+from lowtide.config import Config, Mode
+from lowtide.formats import UNITS_PER_MILLI
+from lowtide.inventory import Entry, Kind
+from lowtide.state import Bound
+
+#: The jobs that must run again and again, in their order, and what each is for.
+RECURRING = {
+    "orphan_cleanup": "cleans",
+    "watermark_collection": "moves the prune bound",
+    "commit_table_pruning": "prunes the commit table",
+}
+COLLECT = "lowtide run watermark_collection --execute"
+#: Tables named in one finding; of more, their number.
+_NAMED = 5
+
+
+class Severity(StrEnum):
+    """How much a finding matters, from nothing to do at all."""
+
+    NOTE = "note"
+    WARNING = "warning"
+    ALARM = "alarm"
+
+
+class Level(StrEnum):
+    """The health of the whole."""
+
+    FINE = "fine"
+    ATTENTION = "attention"
+    ALARM = "alarm"
+    #: The store could not be looked at.
+    UNKNOWN = "unknown"
+
+
+#: What ``lowtide status`` and ``lowtide explain`` end with (2 is for bad arguments, as everywhere).
+EXIT_CODES = {Level.FINE: 0, Level.UNKNOWN: 1, Level.ATTENTION: 3, Level.ALARM: 4}
+
+
+class Cause(StrEnum):
+    """The kinds of findings; docs/operating.md has a paragraph on each."""
+
+    GATEWAY = "gateway-down"
+    ORACLE = "oracle-down"
+    NO_WATERMARK = "no-low-watermark"
+    WATERMARK_BACK = "low-watermark-back"
+    WATERMARK_STILL = "low-watermark-still"
+    NEVER_COLLECTED = "never-collected"
+    NEVER_CLEANED = "never-cleaned"
+    BEHIND = "behind"
+    UNMARKED = "unmarked"
+    DISABLED = "disabled"
+    BLOCKED = "blocked"
+    FAILED = "failed"
+    OVERDUE = "overdue"
+    DRY_RUN = "dry-run"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something to know. *what* does not move or is wrong, and *why*; both are sentences without a full stop.
+
+    *since* is when it was first recorded, None where nothing tells. *setting* is the key of the configuration that is the reason or the remedy.
+    *commands* are for a shell, in their order; where a remedy is nothing for a shell they are what comes after it.
+    """
+
+    cause: Cause
+    severity: Severity
+    what: str
+    why: str
+    remedy: str
+    commands: tuple[str, ...] = ()
+    since: datetime | None = None
+    tables: tuple[str, ...] = ()
+    region: str | None = None
+    setting: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; *since* is ISO 8601."""
+        return {
+            **{name: getattr(self, name) for name in ("what", "why", "remedy", "region", "setting")},
+            "cause": self.cause.value,
+            "severity": self.severity.value,
+            "commands": list(self.commands),
+            "tables": list(self.tables),
+            "since": self.since.isoformat() if self.since else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was read of a store at one moment; the texts say why something could not be read."""
+
+    at: datetime
+    #: Why nothing could be read at all.
+    unreachable: str = ""
+    low_watermark: int | None = None
+    low_watermark_problem: str = ""
+    #: Why the oracle counts as down.
+    oracle_problem: str = ""
+    #: The highest low watermark recorded, and when it was first seen.
+    recorded: tuple[int, datetime] | None = None
+    #: The names of all tables in HBase.
+    listed: frozenset[str] = frozenset()
+    #: Newest first, as many as were read.
+    bounds: tuple[Bound, ...] = ()
+    inventory: tuple[Entry, ...] = ()
+    watermarks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: Summaries, newest first, as many as were read.
+    runs: tuple[Mapping[str, Any], ...] = ()
+    #: Whether there may be older runs than those.
+    more_runs: bool = False
+    samples: tuple[tuple[datetime, int], ...] = ()
+
+    @property
+    def bound(self) -> Bound | None:
+        """The prune bound as collected last."""
+        return self.bounds[0] if self.bounds else None
+
+    @property
+    def clock(self) -> Clock:
+        """The oracle's clock; where nothing is known of it, one that knows no time."""
+        marks = [self.low_watermark or 0, self.recorded[0] if self.recorded else 0]
+        return WorldClock() if is_world(max(marks)) else SampledClock(self.samples)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far one table is clean. *lowest* is the least watermark of its regions, *behind* how far below the low watermark that is."""
+
+    table: str
+    mode: Mode
+    regions: int
+    never_cleaned: int
+    lowest: int
+    behind: int
+    collected: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The judgement: findings, the worst first, and one sentence."""
+
+    level: Level
+    sentence: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """What a program that asked ends with."""
+        return EXIT_CODES[self.level]
+
+    def of(self, table: str) -> tuple[Finding, ...]:
+        """The findings about *table*, and those about no table in particular."""
+        return tuple(f for f in self.findings if not f.tables or table in f.tables)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping."""
+        found = [f.to_json() for f in self.findings]
+        return {"level": self.level.value, "sentence": self.sentence, "findings": found}
+
+
+def assess(seen: Seen, config: Config) -> Health:
+    """Judge *seen* by *config*, as of the moment it was seen."""
+    if seen.unreachable:
+        finding = Finding(
+            Cause.GATEWAY,
+            Severity.ALARM,
+            "The store cannot be looked at",
+            seen.unreachable,
+            "Start the Thrift gateway, or correct hbase.thrift",
+            setting="hbase.thrift",
+        )
+        return Health(Level.UNKNOWN, _sentence(finding, (), seen.at), (finding,))
+    found = [finding for check in CHECKS for finding in check(seen, config)]
+    found.sort(key=lambda f: (-_RANK.index(f.severity), f.since or seen.at))
+    worst = found[0].severity if found else Severity.NOTE
+    if worst is Severity.NOTE and seen.bound is not None:  # without a bound there is a warning
+        return Health(Level.FINE, _all_is_well(seen, seen.bound), tuple(found))
+    level = Level.ALARM if worst is Severity.ALARM else Level.ATTENTION
+    others = [f for f in found[1:] if f.severity is not Severity.NOTE]
+    return Health(level, _sentence(found[0], others, seen.at), tuple(found))
+
+
+def standings(seen: Seen, config: Config) -> list[Standing]:
+    """Every table that was collected last, by name."""
+    found = []
+    for table, value in sorted(seen.watermarks.items()):
+        marks = [r["watermark"] for r in value["regions"]]
+        lowest = min(marks, default=0)
+        current = max(seen.low_watermark or 0, value["low_watermark"])
+        collected = EPOCH + timedelta(milliseconds=value["at"])
+        mode = config.table(table).mode
+        behind = max(0, current - lowest)
+        found.append(Standing(table, mode, len(marks), marks.count(0), lowest, behind, collected))
+    return found
+
+
+# -- the checks
+
+
+def _oracle(seen: Seen, config: Config) -> Iterator[Finding]:
+    if seen.oracle_problem:
+        yield Finding(
+            Cause.ORACLE,
+            Severity.ALARM,
+            "No run can act",
+            seen.oracle_problem,
+            "Start the oracle, or correct omid.oracle",
+            setting="omid.oracle",
+        )
+    if seen.low_watermark is None:
+        what = "No run can start: there is no low watermark"
+        yield Finding(
+            Cause.NO_WATERMARK, Severity.ALARM, what, seen.low_watermark_problem, "Start the oracle: it writes the row"
+        )
+    elif seen.recorded and seen.low_watermark < seen.recorded[0]:
+        yield Finding(
+            Cause.WATERMARK_BACK,
+            Severity.ALARM,
+            f"The low watermark went back from {seen.recorded[0]} to {seen.low_watermark}",
+            "the oracle has forgotten its timestamps, or this is another oracle; no recorded watermark can be trusted",
+            "Give the oracle a timestamp store that lasts, make sure that every transaction of before is over, then forget the records",
+            ("lowtide state reset",),
+        )
+    elif (
+        seen.recorded
+        and seen.low_watermark == seen.recorded[0]
+        and _old(seen.recorded[1], config.health.stuck_after, seen.at)
+    ):
+        yield Finding(
+            Cause.WATERMARK_STILL,
+            Severity.WARNING,
+            f"The low watermark stands at {told(seen.low_watermark, seen.clock)}",
+            "the oracle raises it when entries fall out of its conflict map: either hardly anything is written, and nothing is wrong, "
+            "or the map is too large for what is written",
+            "In a store that is written to, set a smaller conflictMapSize in the oracle's omid-server-configuration.yml and start it again; "
+            "any transactions that follow raise the mark",
+            since=seen.recorded[1],
+        )
+
+
+def _collected(seen: Seen, _: Config) -> Iterator[Finding]:
+    if seen.bound is None:
+        yield Finding(
+            Cause.NEVER_COLLECTED,
+            Severity.WARNING,
+            "There is no prune bound",
+            "no watermark_collection has published yet",
+            "Collect",
+            (COLLECT,),
+        )
+
+
+def _blockers(seen: Seen, config: Config) -> Iterator[Finding]:
+    bound = seen.bound
+    if bound is None:
+        return
+    entries = {e.table: e for e in seen.inventory}
+    whole = {b["table"] for b in bound.blockers if b["region"] is None}
+    for blocker in bound.blockers:
+        # What bars the table as a whole comes first: a cleanup would be refused before it.
+        if blocker["region"] is None or blocker["table"] not in whole:
+            yield _blocking(blocker, entries.get(blocker["table"]), bound, seen, config)
+
+
+def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, seen: Seen, config: Config) -> Finding:
+    table = blocker["table"]
+    clean = (f"lowtide run orphan_cleanup --table {table} --execute", COLLECT)
+    since = EPOCH + timedelta(milliseconds=blocker["since"]) if "since" in blocker else bound.since
+    stuck = since is not None and _old(since, config.health.stuck_after, seen.at)
+    severity = Severity.ALARM if stuck else Severity.WARNING
+    what = f"The prune bound stands at {told(bound.value, seen.clock)}"
+    tables = (table,) if table else ()
+    if blocker["region"] is not None:
+        more = blocker.get("regions", 1) - 1
+        where = f"region {blocker['keys']} of table {table}" + (f" and {more:,} more of its regions" if more else "")
+        never = blocker["watermark"] == 0
+        dry = config.table(table).mode is Mode.DRY_RUN
+        why = (
+            f"{where} {'were' if more else 'was'} never cleaned"
+            if never
+            else f"{where} {'are' if more else 'is'} clean up to there only"
+        )
+        why += "; its mode is dry-run, so scheduled runs only plan" if dry else ""
+        if not never and not stuck:
+            severity = Severity.NOTE  # what every day looks like between one run and the next
+        return Finding(
+            Cause.NEVER_CLEANED if never else Cause.BEHIND,
+            severity,
+            what,
+            why,
+            "Clean it and collect" + (", and set its mode to execute to have that done by itself" if dry else ""),
+            clean,
+            since,
+            tables,
+            blocker["keys"],
+            f"tables.{table}.mode" if dry else None,
+        )
+    if entry is not None and not entry.enabled:
+        return Finding(
+            Cause.DISABLED,
+            severity,
+            what,
+            f"table {table} is disabled, and may come back with cells that were never looked at",
+            "Enable it, clean it and collect; or drop it and collect",
+            (f"echo \"enable '{table}'\" | hbase shell -n", *clean),
+            since,
+            tables,
+        )
+    if entry is not None and (entry.kind is Kind.UNMARKED or entry.unmarked):
+        return Finding(
+            Cause.UNMARKED,
+            severity,
+            what,
+            f"table {table}: {blocker['reason']}",
+            f"Say in the configuration what it is, tables: {{{table}: {{kind: transactional}}}} or kind: plain; then clean it, unless plain, and collect",
+            clean,
+            since,
+            tables,
+            setting=f"tables.{table}.kind",
+        )
+    why = f"table {table}: {blocker['reason']}" if table else blocker["reason"]
+    remedy = f"{blocker['remedy'][:1].upper()}{blocker['remedy'][1:]}; then collect"
+    return Finding(Cause.BLOCKED, severity, what, why, remedy, (COLLECT,), since, tables)
+
+
+def _failures(seen: Seen, _: Config) -> Iterator[Finding]:
+    acted = [r for r in seen.runs if r["execute"]]
+    for job in dict.fromkeys(r["job"] for r in acted):
+        runs = [r for r in acted if r["job"] == job]
+        yield from _failed_tables(job, runs, seen)
+        yield from _failed_as_a_whole(job, runs)
+
+
+def _failed_tables(job: str, runs: Sequence[Mapping[str, Any]], seen: Seen) -> Iterator[Finding]:
+    for table in sorted({t["table"] for r in runs for t in r["tables"]}):
+        if seen.listed and table not in seen.listed:
+            continue  # dropped since
+        reports = [(r, t) for r in runs for t in r["tables"] if t["table"] == table]
+        failing = list(takewhile(lambda pair: pair[1]["problems"] or pair[1]["counts"]["failed"], reports))
+        if failing:
+            newest = failing[0][1]
+            problems = list(newest["problems"]) or [f"{newest['counts']['failed']} mutations failed"]
+            again = f"lowtide run {job}{_for_table(job, table)} --execute"
+            yield _failed(job, table, problems, _started(failing[-1][0]), again)
+
+
+def _failed_as_a_whole(job: str, runs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for r in runs:  # the tasks of one DAG run belong together: one that is done does not make up for another
+        groups.setdefault(r["context"].get("run_id") or r["run"], []).append(r)
+    failing = list(takewhile(lambda group: any(r["problems"] for r in group), groups.values()))
+    if failing:
+        problems = [p for r in failing[0] for p in r["problems"]]
+        yield _failed(job, None, problems, _started(failing[-1][-1]), f"lowtide run {job} --execute")
+
+
+def _failed(job: str, table: str | None, problems: Sequence[str], since: datetime, again: str) -> Finding:
+    of = f" of table {table}" if table else ""
+    more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
+    return Finding(
+        Cause.FAILED,
+        Severity.ALARM,
+        f"The last {job}{of} left work undone",
+        f"{problems[0].strip().rstrip('.')}{more}",
+        "Do what the problem says, then run it again",
+        (f"lowtide runs --job {job}", again),
+        since,
+        (table,) if table else (),
+    )
+
+
+def _for_table(job: str, table: str) -> str:
+    return f" --table {table}" if job == "orphan_cleanup" else ""
+
+
+def _overdue(seen: Seen, config: Config) -> Iterator[Finding]:
+    if not seen.runs:
+        return  # a store that nothing was done to yet: there is no bound either
+    oldest = _started(seen.runs[-1])
+    # A job that is configured to plan only does its duty by planning; that it does no more is a finding of its own.
+    planning = {"commit_table_pruning"} if config.table(config.omid.commit_table).mode is Mode.DRY_RUN else set()
+    for job, does in RECURRING.items():
+        done = (_started(r) for r in seen.runs if r["job"] == job and (r["execute"] or job in planning))
+        last = next(done, None)
+        # Of a job that is not among the runs that were read only this is known: it did not run since the oldest of them.
+        since = last or oldest
+        if _old(since, config.health.overdue_after, seen.at):
+            gone = ago(seen.at - since)
+            if last is not None:
+                why = f"{job} has not acted for {gone}"
+            elif seen.more_runs:
+                why = f"{job} has not acted for at least {gone}"
+            else:
+                why = f"{job} has never acted; the first run of any job was {gone} ago"
+            yield Finding(
+                Cause.OVERDUE,
+                Severity.WARNING,
+                f"Nothing {does}",
+                why,
+                f"Run it now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {job}) and that its runs start",
+                (f"lowtide run {job} --execute",),
+                since,
+            )
+
+
+def _dry_runs(seen: Seen, config: Config) -> Iterator[Finding]:
+    tables = [e.table for e in seen.inventory if e.kind is Kind.TRANSACTIONAL]
+    holding = {b["table"] for b in (seen.bound.blockers if seen.bound else ()) if b["region"] is not None}
+    dry = [t for t in tables if config.table(t).mode is Mode.DRY_RUN and t not in holding]
+    if dry:
+        yield _dry_run(
+            dry, f"{'tables' if len(dry) > 1 else 'table'} {_listed(dry)}", "scheduled and backfilled runs only plan"
+        )
+    if tables and config.table(config.omid.commit_table).mode is Mode.DRY_RUN:
+        name = config.omid.commit_table
+        yield _dry_run([name], f"the commit table {name}", "scheduled runs prune nothing")
+
+
+def _dry_run(tables: Sequence[str], subject: str, so: str) -> Finding:
+    setting = f"tables.{tables[0]}.mode" if len(tables) == 1 else "defaults.mode"
+    return Finding(
+        Cause.DRY_RUN,
+        Severity.NOTE,
+        f"Nothing is done to {subject} by itself",
+        f"{'their' if len(tables) > 1 else 'its'} mode is dry-run: {so}",
+        f"Look at a dry run's plan; if it is right, set {setting} to execute",
+        tables=tuple(tables),
+        setting=setting,
+    )
+
+
+def _absent(seen: Seen, config: Config) -> Iterator[Finding]:
+    for table in sorted(set(config.tables) - seen.listed) if seen.listed else ():
+        yield Finding(
+            Cause.ABSENT,
+            Severity.NOTE,
+            f"Table {table} is configured and not there",
+            f"HBase has no table {table}",
+            f"Take tables.{table} out of the configuration, or correct its name",
+            tables=(table,),
+            setting=f"tables.{table}",
+        )
+
+
+#: In the order in which findings of one severity and age are told.
+CHECKS: tuple[Callable[[Seen, Config], Iterable[Finding]], ...] = (
+    _oracle,
+    _collected,
+    _failures,
+    _blockers,
+    _overdue,
+    _dry_runs,
+    _absent,
+)
+_RANK = list(Severity)
+
+
+# -- words
+
+
+def told(timestamp: int, clock: Clock) -> str:
+    """*timestamp* for people: a world clock's as a time, a counter's as a number, with the time where one is known."""
+    if not timestamp:
+        return "0"
+    moment = clock.time(timestamp)
+    if isinstance(clock, WorldClock) and moment:
+        return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{timestamp:,}" + (f" (about {moment:%Y-%m-%d %H:%M} UTC)" if moment else "")
+
+
+def span(timestamps: int, clock: Clock) -> str:
+    """A number of timestamps for people: a world clock's as a time span."""
+    if isinstance(clock, WorldClock):
+        return ago(timedelta(milliseconds=timestamps // UNITS_PER_MILLI))
+    return f"{timestamps:,}"
+
+
+def ago(gone: timedelta) -> str:
+    """A span of time in its largest unit: ``3 days``, ``5 hours``, ``1 minute``."""
+    seconds = max(0, int(gone.total_seconds()))
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size:
+            number = seconds // size
+            return f"{number} {unit}{'' if number == 1 else 's'}"
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
+
+
+def _sentence(finding: Finding, others: Sequence[Finding], now: datetime) -> str:
+    since = f" since {finding.since:%Y-%m-%d %H:%M} UTC ({ago(now - finding.since)})" if finding.since else ""
+    more = (
+        f" ({len(others)} more {'findings need' if len(others) > 1 else 'finding needs'} attention)" if others else ""
+    )
+    return f"{finding.what}{since}: {finding.why}. {finding.remedy}{more}."
+
+
+def _all_is_well(seen: Seen, bound: Bound) -> str:
+    tables = len(seen.watermarks)
+    behind = span(max(0, (seen.low_watermark or 0) - bound.value), seen.clock)
+    return (
+        f"All is well: {tables} {'table is' if tables == 1 else 'tables are'} clean up to {told(bound.value, seen.clock)}, "
+        f"{behind} below the low watermark, as collected {ago(seen.at - bound.at)} ago."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _old(since: datetime, limit: timedelta, now: datetime) -> bool:
+    return now - since >= limit
+
+
+def _started(run: Mapping[str, Any]) -> datetime:
+    return EPOCH + timedelta(milliseconds=run["started"])

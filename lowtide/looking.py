@@ -1,0 +1,77 @@
+"""Reading what :mod:`lowtide.health` judges: the state table and the low watermark, through the Thrift gateway.
+
+At most 20 reads (a row, or a batch of a scan), however many tables and regions there are; tests/store/test_health.py counts them.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from lowtide.clock import is_world
+from lowtide.config import Config
+from lowtide.errors import GatewayError, StoreError
+from lowtide.gateway import connect, low_watermark
+from lowtide.health import Seen
+from lowtide.state import StateStore
+
+#: How many prune bounds and runs are read, newest first.
+BOUNDS = 60
+RUNS = 60
+_ORACLE_SECONDS = 1.0
+
+
+def look(config: Config, attempts: int = 2) -> Seen:
+    """The store as it is now. A gateway that does not answer, or an HBase behind it, is no error: the result says so."""
+    now = datetime.now(UTC)
+    try:
+        with connect(config.hbase.thrift, attempts) as connection:
+            return observe(connection, config, now)
+    except GatewayError as error:
+        return Seen(now, unreachable=str(error).partition("; ")[0])  # the remedy is the finding's
+    except Exception as error:  # the gateway's own errors, and connections that break half-way
+        text = str(error).strip().splitlines()
+        return Seen(
+            now, unreachable=f"reading through the gateway failed: {type(error).__name__}: {text[0] if text else ''}"
+        )
+
+
+def observe(connection: Any, config: Config, now: datetime) -> Seen:
+    """What :func:`look` returns, read through *connection*."""
+    state = StateStore(connection, config.state.table)
+    current, problem = None, ""
+    try:
+        current = low_watermark(connection, config)
+    except StoreError as error:
+        problem = str(error)
+    recorded = state.low_watermark_seen()
+    world = is_world(max(current or 0, recorded[0] if recorded else 0))
+    runs = tuple(state.runs(RUNS))
+    return Seen(
+        at=now,
+        low_watermark=current,
+        low_watermark_problem=problem,
+        oracle_problem=_unanswered(config.omid.oracle),
+        recorded=recorded,
+        listed=frozenset(name.decode() for name in connection.tables()),
+        bounds=tuple(state.bounds(BOUNDS)),
+        inventory=tuple(state.inventory()),
+        watermarks=state.watermarks(),
+        runs=runs,
+        more_runs=len(runs) == RUNS,
+        samples=() if world else tuple(state.samples()),
+    )
+
+
+def _unanswered(addresses: Sequence[str]) -> str:
+    """Why the oracle counts as down; empty where one of its addresses answers, or none is configured."""
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=_ORACLE_SECONDS).close()
+        except OSError:
+            continue
+        return ""
+    return f"the oracle does not answer at {', '.join(addresses)}" if addresses else ""

@@ -1,0 +1,36 @@
+"""Where the files lie that are no Python modules: the DAG files, the Spark programs, the connector. In a checkout beside the package, in an
+installed wheel inside it (setup.py puts them there).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+_SHIPPED = _PACKAGE / "shipped"
+_CHECKOUT = _PACKAGE.parent
+
+
+def installed() -> bool:
+    """Whether this is an installed wheel rather than a checkout."""
+    return _SHIPPED.is_dir()
+
+
+def dags() -> Path:
+    """The folder of DAG files, for Airflow's ``dags_folder`` or a DAG bundle."""
+    return (_SHIPPED if installed() else _CHECKOUT) / "dags"
+
+
+def spark_apps() -> Path:
+    """The folder of the programs for ``spark-submit``."""
+    return (_SHIPPED if installed() else _CHECKOUT) / "spark_apps"
+
+
+def connector() -> Path:
+    """The folder with the connector's jar and, in ``lib``, what it needs; in a checkout it is there once it was built."""
+    return _SHIPPED / "connector" if installed() else _CHECKOUT / "connector" / "target"
+
+
+def data() -> Path:
+    """Where the stores and Airflows of this machine keep their files unless told otherwise: ``.lowtide`` in the checkout, or in the current folder."""
+    return (Path.cwd() if installed() else _CHECKOUT) / ".lowtide"

@@ -1,0 +1,24 @@
+"""From a task to the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperatorLink
+from airflow.sdk.configuration import conf
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+
+#: The page's route in Airflow's own page.
+ROUTE = "/plugin/lowtide"
+
+
+class PageLink(BaseOperatorLink):
+    """The button "Lowtide" on a task that ran a job."""
+
+    name = "Lowtide"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:  # noqa: ARG002 - as Airflow calls it
+        """The address of the page."""
+        return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}{ROUTE}"

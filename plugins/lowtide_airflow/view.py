@@ -1,0 +1,182 @@
+"""What the page shows, as one JSON object: read from the store, then made by plain functions. No Airflow import.
+
+Timestamps go out as what the page draws them at: times for a world clock (whose numbers are beyond a browser's integers), plain
+numbers for a counter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from lowtide.clock import EPOCH, Clock, WorldClock
+from lowtide.config import Config, load
+from lowtide.errors import LowtideError
+from lowtide.health import Seen, Standing, ago, assess, span, standings, told
+from lowtide.looking import look
+
+#: The gateway's time to answer, for the page: less than anybody waits.
+_SECONDS = 5
+#: Marks drawn of one table; of more, as many steps of equal width.
+_STEPS = 60
+_PROBLEMS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read last, and, where that failed, what was read before."""
+
+    seen: Seen
+    config: Config | None
+    before: Seen | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A further part of the page: a table with a heading and a sentence."""
+
+    title: str
+    text: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | int, ...], ...]
+
+
+#: Further parts, each made of what was seen; None leaves it out. Jobs that keep more in the state table add theirs here.
+SECTIONS: tuple[Callable[[Seen, Config], Section | None], ...] = ()
+
+
+class Reader:
+    """Looks at the store, quickly, and keeps what was seen for when the gateway is down. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._before: Seen | None = None
+
+    def __call__(self) -> Reading:
+        """Raises nothing."""
+        try:
+            config = load()
+        except LowtideError as error:
+            return Reading(Seen(datetime.now(UTC), unreachable=str(error)), None, self._before)
+        seen = look(hurried(config), attempts=1)
+        reading = Reading(seen, config, self._before)
+        if not seen.unreachable:
+            self._before = seen
+        return reading
+
+
+def hurried(config: Config) -> Config:
+    """*config* with a gateway that must answer soon."""
+    timeout = min(config.hbase.thrift.timeout, timedelta(seconds=_SECONDS))
+    thrift = config.hbase.thrift.model_copy(update={"timeout": timeout})
+    return config.model_copy(update={"hbase": config.hbase.model_copy(update={"thrift": thrift})})
+
+
+def view(reading: Reading | None) -> dict[str, Any]:
+    """The page's data; of a reading that is still under way only that."""
+    if reading is None:
+        return {"waiting": True}
+    config = reading.config or Config()
+    health = assess(reading.seen, config)
+    shown = reading.before if reading.seen.unreachable and reading.before else reading.seen
+    clock = shown.clock
+    bound = shown.bound
+    return {
+        "waiting": False,
+        "at": reading.seen.at.isoformat(),
+        "as_of": shown.at.isoformat(),
+        "known": not shown.unreachable,
+        "health": health.to_json(),
+        "world": isinstance(clock, WorldClock),
+        "low_watermark": _mark(shown.low_watermark, clock),
+        "bound": _mark(bound.value if bound else None, clock),
+        "bound_since": _iso(bound.since or bound.at) if bound else None,
+        "tables": [_table(s, shown, clock) for s in standings(shown, config)],
+        "bounds": [{"at": _iso(b.at), **(_mark(b.value, clock) or {})} for b in reversed(shown.bounds)],
+        "runs": [_run(r, shown.at) for r in shown.runs],
+        "sections": [_section(s) for make in SECTIONS if (s := make(shown, config))],
+    }
+
+
+def marks(watermarks: Sequence[int]) -> list[tuple[int, int]]:
+    """Watermarks with the number of regions at each, least first; at most ``_STEPS`` + 1 of them.
+
+    Where they are more, each stands for those of a step of equal width, by the least of them: none is shown higher than it is.
+    """
+    counted = Counter(watermarks)
+    if len(counted) > _STEPS:
+        low = min(counted)
+        width = -(-(max(counted) - low + 1) // _STEPS)
+        least: dict[int, int] = {}
+        sums: Counter[int] = Counter()
+        for mark, number in sorted(counted.items()):
+            step = (mark - low) // width
+            least.setdefault(step, mark)
+            sums[step] += number
+        return [(least[step], sums[step]) for step in sorted(sums)]
+    return sorted(counted.items())
+
+
+def _table(standing: Standing, seen: Seen, clock: Clock) -> dict[str, Any]:
+    regions = seen.watermarks[standing.table]["regions"]
+    return {
+        "table": standing.table,
+        "mode": standing.mode.value,
+        "regions": standing.regions,
+        "never_cleaned": standing.never_cleaned,
+        "lowest": _mark(standing.lowest, clock),
+        "behind": span(standing.behind, clock),
+        "collected": _iso(standing.collected),
+        "marks": [{**(_mark(m, clock) or {}), "regions": n} for m, n in marks([r["watermark"] for r in regions])],
+    }
+
+
+def _mark(timestamp: int | None, clock: Clock) -> dict[str, Any] | None:
+    """A timestamp: where it is drawn, and what is said of it."""
+    if timestamp is None:
+        return None
+    moment = clock.time(timestamp) if isinstance(clock, WorldClock) and timestamp else None
+    return {"x": _iso(moment) if moment else timestamp, "told": told(timestamp, clock)}
+
+
+def _run(summary: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    started = EPOCH + timedelta(milliseconds=summary["started"])
+    problems = [*summary["problems"], *(f"{t['table']}: {p}" for t in summary["tables"] for p in t["problems"])]
+    totals = summary["totals"]
+    names = ("candidates", "healed", "deleted", "marked", "pruned", "failed")
+    return {
+        **{name: summary[name] for name in ("job", "run", "execute", "state", "seconds")},
+        "started": _iso(started),
+        "ago": ago(now - started),
+        "tables": len(summary["tables"]),
+        "counts": {name: totals[name] for name in names},
+        "problems": problems[:_PROBLEMS],
+        "more_problems": max(0, len(problems) - _PROBLEMS),
+        "log": log_link(summary["context"]),
+    }
+
+
+def log_link(context: Mapping[str, str]) -> str | None:
+    """Where Airflow shows the log of the task that ran a job, below its address; None for a run that no DAG started."""
+    if not {"dag_id", "run_id", "task_id"} <= set(context):
+        return None
+    dag, run, task = (quote(context[name], safe="") for name in ("dag_id", "run_id", "task_id"))
+    mapped = context.get("map_index", "-1")
+    place = f"/mapped/{quote(mapped, safe='')}" if mapped != "-1" else ""
+    return f"dags/{dag}/runs/{run}/tasks/{task}{place}?try_number={quote(context.get('try', '1'), safe='')}"
+
+
+def _section(section: Section) -> dict[str, Any]:
+    return {
+        "title": section.title,
+        "text": section.text,
+        "columns": list(section.columns),
+        "rows": [list(r) for r in section.rows],
+    }
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds")

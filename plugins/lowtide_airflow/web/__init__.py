@@ -1,0 +1,73 @@
+"""The page "Lowtide" in Airflow: a few files, and one answer with all data.
+
+Airflow gives a plugin's application no login of its own, so every route here, files too, asks for Airflow's: who may not see
+plugins gets 401 or 403. The data are read in the background (:mod:`lowtide_airflow.cached`): a store that is down or slow costs Airflow's
+server one thread, and a request never waits for it longer than a moment.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
+from airflow.api_fastapi.core_api.security import requires_access_view
+from fastapi import Depends, FastAPI
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import FileResponse, HTMLResponse
+from starlette.exceptions import HTTPException
+
+from lowtide_airflow.cached import Cached
+from lowtide_airflow.settings import number
+from lowtide_airflow.view import Reader, view
+
+_HERE = Path(__file__).parent
+_FILES = {
+    "page.js": "text/javascript",
+    "page.css": "text/css",
+    "icon.svg": "image/svg+xml",
+    "icon-dark.svg": "image/svg+xml",
+}
+_HEADERS = {
+    # Nothing from another host. The charts' library writes style attributes and draws to blobs.
+    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+}
+
+
+def application() -> FastAPI:
+    """The application, with a cache of its own."""
+    seen = Cached(Reader(), seconds=number("page_seconds", 30))
+    app = FastAPI(
+        title="Lowtide",
+        dependencies=[Depends(requires_access_view(AccessView.PLUGINS))],
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+
+    @app.get("/")
+    def page() -> HTMLResponse:
+        return HTMLResponse((_HERE / "index.html").read_text("utf-8"), headers=_HEADERS)
+
+    @app.get("/data")
+    async def data() -> dict[str, Any]:
+        return view(await run_in_threadpool(seen.get))
+
+    @app.get("/plotly.js")
+    def plotly() -> FileResponse:
+        from plotly.offline import offline
+
+        # As installed beside us: the address changes with nothing, so browsers ask whether it did.
+        file = Path(offline.__file__).parents[1] / "package_data" / "plotly.min.js"
+        return FileResponse(file, media_type="text/javascript", headers={"Cache-Control": "private, max-age=86400"})
+
+    @app.get("/{name}")
+    def file(name: str) -> FileResponse:
+        if name not in _FILES:
+            raise HTTPException(404, f"no file {name}")
+        return FileResponse(_HERE / name, media_type=_FILES[name], headers={**_HEADERS, "Cache-Control": "no-cache"})
+
+    return app

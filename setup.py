@@ -1,0 +1,48 @@
+"""Puts into the wheel what is no Python module: the DAG files, the Spark programs, the connector. All else is in pyproject.toml."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+#: Folder of the package ``lowtide`` in the wheel (see lowtide/places.py) to files of the checkout.
+SHIPPED = {
+    "dags": "dags/*.py",
+    "spark_apps": "spark_apps/*.py",
+    "connector": "connector/target/lowtide-connector.jar",
+    "connector/lib": "connector/target/lib/*.jar",
+}
+
+
+class BuildWithFiles(build_py):
+    """Copies ``SHIPPED``; an editable installation finds the checkout's own."""
+
+    def run(self) -> None:
+        if self.editable_mode:
+            super().run()
+            return
+        # A build before this one may have left files that are no longer there.
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+        for folder, pattern in SHIPPED.items():
+            files = sorted(ROOT.glob(pattern))
+            if not files:
+                raise SystemExit(
+                    f"there is no {pattern} to put into the wheel; run make setup, which builds the connector"
+                )
+            target = Path(self.build_lib) / "lowtide" / "shipped" / folder
+            target.mkdir(parents=True, exist_ok=True)
+            for file in files:
+                shutil.copy2(file, target)
+
+
+# The metadata of a build lie below, not in, the checkout: in its root they would be those of a second installation to everything that has the
+# checkout on its path, and Airflow would find the plugin twice (which drops other plugins from its workers).
+METADATA = ROOT / ".lowtide" / "build"
+METADATA.mkdir(parents=True, exist_ok=True)
+
+setup(cmdclass={"build_py": BuildWithFiles}, options={"egg_info": {"egg_base": str(METADATA)}})

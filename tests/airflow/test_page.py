@@ -1,0 +1,281 @@
+"""The page's data, its cache, and who gets them; that Airflow shows the page is seen in test_runs.py."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from airflow.api_fastapi.core_api.security import get_user
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
+from lowtide_airflow.cached import Cached
+from lowtide_airflow.plugin import LowtidePlugin
+from lowtide_airflow.view import Reader, Reading, hurried, log_link, marks, view
+from lowtide_airflow.web import application
+from test_dag_files import in_a_new_python
+
+from lowtide.clock import millis
+from lowtide.config import Config
+from lowtide.health import Seen
+from lowtide.stack import free_ports_config
+from lowtide.state import Bound
+from lowtide.summary import Counts, Summary, TableReport
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+ROUTES = ("/", "/data", "/page.js", "/page.css", "/icon.svg", "/icon-dark.svg", "/plotly.js")
+
+
+def seen(tables: int = 2, regions: int = 3, world: bool = False) -> Seen:
+    """A store of so many tables and regions, each region with a watermark of its own."""
+    unit = millis(NOW) * 1_000_000 if world else 100_000
+    published = {
+        f"t{n:02}": {
+            "at": millis(NOW),
+            "low_watermark": unit,
+            "regions": [{"region": "r", "start": "", "stop": "", "watermark": unit - 50 * i} for i in range(regions)],
+        }
+        for n in range(tables)
+    }
+    report = TableReport("t00", Counts(healed=3, deleted=2), problems=["p1", "p2", "p3", "p4"])
+    context = {"dag_id": "orphan_cleanup", "run_id": "manual__2026-01-01T00:00:00+00:00", "task_id": "clean"}
+    run = Summary("orphan_cleanup", "r1", True, millis(NOW - timedelta(hours=1)), tables=[report], context=context)
+    return Seen(
+        NOW,
+        low_watermark=unit,
+        recorded=(unit - 50, NOW),
+        bounds=(Bound(NOW, unit - 100, since=NOW), Bound(NOW - timedelta(days=1), unit - 200)),
+        watermarks=published,
+        runs=(run.to_json(),),
+    )
+
+
+# -- the data
+
+
+def test_the_page_has_the_numbers_of_the_store() -> None:
+    """Marks, tables, bounds oldest first, runs newest first, and the judgement."""
+    data = view(Reading(seen(), Config()))
+    assert (data["low_watermark"]["x"], data["bound"]["x"]) == (100_000, 99_900)
+    assert [(t["table"], t["regions"], t["lowest"]["x"]) for t in data["tables"]] == [
+        ("t00", 3, 99_900),
+        ("t01", 3, 99_900),
+    ]
+    assert [(m["x"], m["regions"]) for m in data["tables"][0]["marks"]] == [(99_900, 1), (99_950, 1), (100_000, 1)]
+    assert [b["x"] for b in data["bounds"]] == [99_800, 99_900]
+    [run] = data["runs"]
+    assert (run["counts"]["healed"], run["problems"], run["more_problems"]) == (3, ["t00: p1", "t00: p2", "t00: p3"], 1)
+    assert data["health"]["level"] == "alarm"
+
+
+def test_world_clock_timestamps_leave_as_times() -> None:
+    """A browser's numbers are exact to 2^53 only."""
+    data = view(Reading(seen(world=True), Config()))
+    assert data["low_watermark"]["x"] == "2026-03-10T12:00:00.000+00:00"
+    numbers = [m["x"] for t in data["tables"] for m in t["marks"]]
+    assert all(isinstance(x, str) for x in numbers)
+
+
+def test_what_was_seen_stays_while_the_gateway_is_down() -> None:
+    """With its time beside it; without anything seen before there is only the judgement."""
+    down = Seen(NOW + timedelta(hours=1), unreachable="the gateway at h:9090 does not answer")
+    data = view(Reading(down, Config(), seen()))
+    assert (data["health"]["level"], data["known"], data["as_of"]) == ("unknown", True, NOW.isoformat())
+    assert len(data["tables"]) == 2
+    assert "h:9090" in data["health"]["sentence"]
+    first = view(Reading(down, Config()))
+    assert (first["known"], first["tables"]) == (False, [])
+    assert view(None) == {"waiting": True}
+
+
+def test_fifty_tables_with_ten_thousand_regions_stay_small() -> None:
+    """The answer is bounded by the number of tables, not of regions."""
+    assert len(json.dumps(view(Reading(seen(50, 200), Config())))) < 400_000
+
+
+@given(
+    st.one_of(
+        st.lists(st.integers(0, 3)),
+        # More than are drawn one by one.
+        st.sets(st.integers(0, 10**4), min_size=80, max_size=150).map(list),
+        st.integers(0, 10**19).map(lambda first: [first + n * n for n in range(200)]),
+    )
+)
+def test_marks_drawn_together_hide_nothing(watermarks: list[int]) -> None:
+    """Every region is counted once; none is drawn higher than it is; the lowest is drawn where it is."""
+    drawn = marks(watermarks)
+    assert len(drawn) <= 61
+    assert sum(n for _, n in drawn) == len(watermarks)
+    assert [m for m, _ in drawn] == sorted({m for m, _ in drawn})
+    assert {m for m, _ in drawn} <= set(watermarks)
+    if watermarks:
+        assert drawn[0][0] == min(watermarks)
+        reached = 0
+        for mark, regions in drawn:  # the regions of a step are the next ones in order, and none lies below its mark
+            step = sorted(watermarks)[reached : reached + regions]
+            assert mark == step[0]
+            reached += regions
+
+
+def test_links_lead_to_the_try_of_a_task() -> None:
+    """Also of a mapped one, and with names that need quoting; a run by hand has none."""
+    about = {"dag_id": "d", "run_id": "manual__2026-01-01T00:00:00+00:00", "task_id": "clean"}
+    plain = log_link(about)
+    assert plain == "dags/d/runs/manual__2026-01-01T00%3A00%3A00%2B00%3A00/tasks/clean?try_number=1"
+    assert log_link(about | {"map_index": "3", "try": "2"}) == plain.replace(
+        "clean?try_number=1", "clean/mapped/3?try_number=2"
+    )
+    assert log_link({"dag_id": "d"}) is None
+
+
+def test_a_gateway_that_is_down_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page waits for nobody, and a broken configuration is shown as one."""
+    file = tmp_path / "lowtide.yaml"
+    file.write_text(f"hbase: {{thrift: {{port: {free_ports_config(tmp_path).thrift_port}}}}}\n")
+    monkeypatch.setenv("LOWTIDE_CONFIG", str(file))
+    reader = Reader()
+    assert "does not answer" in reader().seen.unreachable
+    assert hurried(Config()).hbase.thrift.timeout <= timedelta(seconds=5)
+    file.write_text("hbaze: {}\n")
+    assert "hbaze" in view(reader())["health"]["sentence"]
+
+
+# -- the cache
+
+
+class Slow:
+    """Something to fetch, one number more each time, that can be made to take its time."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.now = 0.0
+        self.free = threading.Event()
+        self.free.set()
+
+    def __call__(self) -> int:
+        self.calls += 1
+        number = self.calls
+        assert self.free.wait(20)
+        return number
+
+
+def settled(cached: Cached[int]) -> None:
+    """Wait for a fetch that is under way."""
+    if fetching := cached._fetching:
+        assert fetching.wait(20)
+
+
+def test_a_value_is_kept_for_its_time() -> None:
+    """Then the old one is given once more while the new one is fetched."""
+    slow = Slow()
+    cached = Cached(slow, 30, patience=20, clock=lambda: slow.now)
+    assert [cached.get() for _ in range(5)] == [1] * 5
+    slow.now = 29
+    assert (cached.get(), slow.calls) == (1, 1)
+    slow.now, _ = 30, slow.free.clear()
+    assert [cached.get() for _ in range(5)] == [1] * 5
+    assert slow.calls == 2
+    slow.free.set()
+    settled(cached)
+    assert cached.get() == 2
+
+
+def test_nobody_waits_for_long_and_one_fetch_is_enough() -> None:
+    """However many ask while a store hangs: each gets nothing, soon, and one thread waits for the store."""
+    slow = Slow()
+    slow.free.clear()
+    cached = Cached(slow, 30, patience=0.05)
+    found: list[int | None] = []
+    askers = [threading.Thread(target=lambda: found.append(cached.get())) for _ in range(20)]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join(20)
+    assert (found, slow.calls) == ([None] * 20, 1)
+    slow.free.set()
+    settled(cached)
+    assert cached.get() == 1
+
+
+# -- the routes
+
+
+@pytest.fixture
+def app() -> FastAPI:
+    (mounted,) = LowtidePlugin.fastapi_apps
+    assert mounted["url_prefix"] == "/lowtide"
+    return application()
+
+
+@pytest.mark.parametrize("route", [*ROUTES, "/nosuchfile", "/openapi.json", "/docs"])
+def test_nothing_is_given_to_who_is_not_logged_in(app: FastAPI, route: str) -> None:
+    """Neither data nor files, and not even whether there is such a file."""
+    assert TestClient(app).get(route).status_code == 401
+
+
+class Manager:
+    """An auth manager that knows one user, who may or may not see plugins."""
+
+    def __init__(self, allowed: bool) -> None:
+        self.allowed = allowed
+        self.asked: list[str] = []
+
+    def is_authorized_view(self, *, access_view: object, user: object) -> bool:
+        self.asked.append(f"{getattr(access_view, 'value', access_view)} {user}")
+        return self.allowed
+
+
+@pytest.fixture
+def manager(app: FastAPI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Manager:
+    """Somebody is logged in; the store is down."""
+    manager = Manager(True)
+    monkeypatch.setattr("airflow.api_fastapi.core_api.security.get_auth_manager", lambda: manager)
+    file = tmp_path / "lowtide.yaml"
+    file.write_text(f"hbase: {{thrift: {{port: {free_ports_config(tmp_path).thrift_port}}}}}\n")
+    monkeypatch.setenv("LOWTIDE_CONFIG", str(file))
+    app.dependency_overrides[get_user] = lambda: "somebody"
+    return manager
+
+
+def test_who_may_see_plugins_gets_the_page(app: FastAPI, manager: Manager) -> None:
+    """Its files, its data, and no other host in its policy; other names are no files."""
+    client = TestClient(app)
+    for route in ROUTES:
+        answer = client.get(route)
+        assert answer.status_code == 200, route
+        assert answer.content
+    assert client.get("/data").json()["health"]["level"] == "unknown"
+    assert "default-src 'self'" in client.get("/").headers["content-security-policy"]
+    assert client.get("/index.html").status_code == client.get("/..%2Fcached.py").status_code == 404
+    assert set(manager.asked) == {"PLUGINS somebody"}
+
+
+def test_who_may_not_is_refused(app: FastAPI, manager: Manager) -> None:
+    """With Airflow's own permission."""
+    manager.allowed = False
+    assert {TestClient(app).get(route).status_code for route in ROUTES} == {403}
+
+
+def test_the_plugin_loads_nothing_heavy(tmp_path: Path) -> None:
+    """Every process of Airflow imports it; the page and happybase come with the first request."""
+    printed = in_a_new_python(
+        """
+        import sys
+        import lowtide_airflow.plugin
+        heavy = {"happybase", "pyspark", "plotly", "lowtide_airflow.web", "lowtide_airflow.view"}
+        print(sorted(heavy & set(sys.modules)))
+        """,
+        tmp_path,
+    )
+    assert printed.splitlines()[-1] == "[]"
+
+
+def test_a_later_reading_replaces_an_older_one() -> None:
+    """The page tells when what it shows was read."""
+    later = replace(seen(), at=NOW + timedelta(minutes=5))
+    assert view(Reading(later, Config(), seen()))["as_of"] == later.at.isoformat()

@@ -1,0 +1,225 @@
+"""What does not move is named with its reason, and doing what the remedy says makes it move."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Outcome
+from scene import Scene
+from typer.testing import CliRunner
+
+from lowtide.cleaned import Blocker, by_reason
+from lowtide.cli import app
+from lowtide.clock import millis
+from lowtide.config import load
+from lowtide.formats import encode_long, shadow_qualifier
+from lowtide.gateway import connect
+from lowtide.health import RECURRING
+from lowtide.inventory import Entry, Kind
+from lowtide.looking import look, observe
+from lowtide.stack import free_ports_config
+from lowtide.state import Bound, StateStore
+from lowtide.summary import Summary, TableReport
+from lowtide.workload import OmidClient
+
+pytestmark = pytest.mark.usefixtures("swept")
+
+Job = Callable[..., Outcome]
+STATE = {"table": "LOWTIDE_HEALTH"}
+
+
+@dataclass
+class Desk:
+    """Someone who asks ``explain``, and does what it says."""
+
+    config: Path
+    write: Callable[..., Path]
+    job: Job
+    connection: Any
+    sections: dict[str, Any] = field(default_factory=dict)
+
+    def configure(self, **sections: Any) -> None:
+        """Change sections of the configuration for good."""
+        self.sections |= sections
+        self.config = self.write(**{"state": STATE, **self.sections})
+
+    def ask(self, *arguments: str) -> tuple[int, dict[str, Any]]:
+        """Exit code and JSON of a command."""
+        result = CliRunner().invoke(app, [*arguments, "--json", "--config", str(self.config)])
+        return result.exit_code, json.loads(result.stdout)
+
+    def findings(self, table: str) -> dict[str, dict[str, Any]]:
+        """What ``explain`` finds about *table*, by cause."""
+        _, said = self.ask("explain", table)
+        return {f["cause"]: f for f in said["findings"] if table in f["tables"]}
+
+    def follow(self, finding: dict[str, Any]) -> None:
+        """Run the finding's commands as they are written."""
+        for command in finding["commands"]:
+            self._do(shlex.split(command))
+        assert finding["commands"]
+
+    def _do(self, words: list[str]) -> None:
+        if words[0] == "echo":
+            (verb, table) = shlex.split(words[1])
+            assert verb == "enable"
+            self.connection.enable_table(table)
+        elif words[:2] == ["lowtide", "run"]:
+            assert self.job(words[2], *words[3:], config=self.config).code == 0
+        else:
+            result = CliRunner().invoke(app, [*words[1:], "--config", str(self.config)])
+            assert result.exit_code == 0, result.output
+
+    def collect(self) -> None:
+        assert self.job("watermark_collection", "--execute", config=self.config).code == 0
+
+
+@pytest.fixture
+def desk(configure: Callable[..., Path], job: Job) -> Iterator[Desk]:
+    """With records of its own: those of other tests tell of other stores."""
+    path = configure(state=STATE)
+    with connect(load(path).hbase.thrift) as connection:
+        yield Desk(path, configure, job, connection)
+        if STATE["table"].encode() in connection.tables():
+            connection.delete_table(STATE["table"], disable=True)
+
+
+def test_doing_what_the_remedy_says_resolves_it(desk: Desk, scene: Scene, omid: OmidClient) -> None:
+    """Each blocker in turn: never collected, never cleaned, left behind, of unknown standing, disabled, over budget."""
+    table = scene.table(splits=(b"m",))
+    scene.orphan(table)
+    scene.orphan(table, row=b"z")
+    omid.advance_watermark()
+    desk.configure(defaults={"mode": "execute", "budget": {"share": 1.0}})
+
+    code, said = desk.ask("status")
+    assert (code, said["findings"][0]["cause"]) == (3, "never-collected")
+    desk.follow(said["findings"][0])
+
+    found = desk.findings(table)
+    assert set(found) == {"never-cleaned"}
+    assert "1 more of its regions" in found["never-cleaned"]["why"]
+    desk.follow(found["never-cleaned"])
+    assert desk.findings(table) == {}
+
+    omid.advance_watermark()
+    desk.collect()
+    found = desk.findings(table)
+    assert set(found) == {"behind"}
+    desk.follow(found["behind"])
+    assert desk.findings(table) == {}
+    assert desk.ask("status")[0] == 0
+
+    legacy = scene.table(omid_enabled=False)
+    omid.put(legacy, b"r", b"a", b"q", 50, b"v")
+    omid.put(legacy, b"r", b"a", shadow_qualifier(b"q"), 50, encode_long(100))
+    desk.collect()
+    found = desk.findings(legacy)
+    assert (set(found), found["unmarked"]["setting"]) == ({"unmarked"}, f"tables.{legacy}.kind")
+    desk.configure(tables={legacy: {"kind": "transactional"}})
+    desk.follow(found["unmarked"])
+    assert desk.findings(legacy) == {}
+
+    desk.connection.disable_table(table)
+    omid.advance_watermark()
+    desk.collect()
+    found = desk.findings(table)
+    assert set(found) == {"disabled"}
+    desk.follow(found["disabled"])
+    assert desk.findings(table) == {}
+
+    for row in (b"a", b"z"):
+        scene.orphan(table, row=row)
+    omid.advance_watermark()
+    desk.configure(tables={legacy: {"kind": "transactional"}, table: {"budget": {"rows": 1, "always": 0}}})
+    assert desk.job("orphan_cleanup", "--table", table, "--execute", config=desk.config).code == 1
+    found = desk.findings(table)
+    assert "budget.rows" in found["failed"]["why"]
+    assert desk.ask("status")[0] == 4
+    desk.configure(tables={legacy: {"kind": "transactional"}})
+    desk.follow(found["failed"])
+    assert desk.findings(table) == {}
+
+
+def test_what_stands_still_and_what_does_not_run(desk: Desk, scene: Scene, omid: OmidClient, tmp_path: Path) -> None:
+    """A low watermark that rests, a job that is overdue, a gateway and an oracle that are down."""
+    scene.table()
+    omid.advance_watermark()
+    desk.configure(health={"stuck_after": "0s"})
+    desk.collect()
+
+    def causes() -> dict[str, dict[str, Any]]:
+        return {f["cause"]: f for f in desk.ask("explain")[1]["findings"]}
+
+    assert "conflictMapSize" in causes()["low-watermark-still"]["remedy"]
+    omid.advance_watermark()
+    assert "low-watermark-still" not in causes()
+
+    config = load(desk.config)
+    old = Summary("orphan_cleanup", "long ago", True, millis(datetime.now(UTC) - timedelta(days=3)))
+    StateStore(desk.connection, config.state.table).add_run(old.to_json())
+    overdue = [f for f in desk.ask("explain")[1]["findings"] if f["cause"] == "overdue"]
+    assert [f["what"] for f in overdue] == ["Nothing cleans", "Nothing prunes the commit table"]
+    for finding in overdue:
+        desk.follow(finding)
+    assert "overdue" not in causes()
+
+    nowhere = free_ports_config(tmp_path).thrift_port
+    there = desk.config
+    desk.config = desk.write(state=STATE, hbase={"thrift": {"port": nowhere}})
+    code, said = desk.ask("status")
+    assert (code, said["level"], said["findings"][0]["cause"]) == (1, "unknown", "gateway-down")
+    assert f"127.0.0.1:{nowhere}" in said["sentence"]
+    desk.config = desk.write(state=STATE, omid={"oracle": [f"127.0.0.1:{nowhere}"]})
+    code, said = desk.ask("status")
+    assert (code, said["findings"][0]["cause"]) == (4, "oracle-down")
+    desk.config = there
+    unknown = CliRunner().invoke(app, ["explain", "nosuchtable", "--config", str(desk.configure() or desk.config)])
+    assert "nosuchtable" in str(unknown.exception)
+
+
+def test_a_look_costs_at_most_20_small_reads(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For 50 tables with 10,000 regions that were never cleaned, and all the runs that are read."""
+    config = load(desk.config)
+    state = StateStore(desk.connection, config.state.table)
+    state.create()
+    state.record_low_watermark(1)
+    names = [f"table{n:02}" for n in range(50)]
+    now = datetime.now(UTC)
+    for name in names:
+        regions = [
+            {"region": "0" * 32, "start": f"{n:032x}", "stop": f"{n + 1:032x}", "watermark": n} for n in range(200)
+        ]
+        state.put_watermarks(name, {"at": millis(now), "low_watermark": 1000, "regions": regions})
+    state.put_inventory([Entry(name, Kind.TRANSACTIONAL, True, frozenset({"a"})) for name in names])
+    blockers = [Blocker(name, f"r{n}", "[a, b)", 0, "never cleaned", "clean") for name in names for n in range(200)]
+    for n in range(70):
+        at = now - timedelta(hours=n)
+        if n < 3:
+            state.add_bound(Bound(at, 0, tuple(by_reason(blockers))))
+        reports = [TableReport(name) for name in names]
+        state.add_run(Summary(list(RECURRING)[n % 3], f"r{n}", True, millis(at), tables=reports).to_json())
+    reads: Counter[str] = Counter()
+    with connect(config.hbase.thrift) as connection:
+        send = connection.client._send
+
+        def counting(name: str, *arguments: Any, **more: Any) -> Any:
+            reads[name] += 1
+            return send(name, *arguments, **more)
+
+        monkeypatch.setattr(connection.client, "_send", counting)
+        seen = observe(connection, config, now)
+    assert sum(len(w["regions"]) for w in seen.watermarks.values()) == 10_000
+    assert len(seen.runs) == 60
+    assert seen.more_runs
+    counted = {n: c for n, c in reads.items() if n not in ("scannerOpenWithScan", "scannerClose")}
+    assert 10 < sum(counted.values()) + 1 <= 20, counted  # and one to see that the gateway answers
+    assert look(config).watermarks == seen.watermarks

@@ -1,0 +1,342 @@
+"""What is a finding, how bad it is, and what is said of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowtide.cleaned import RegionMark, by_reason, prune_bound, still_blocking
+from lowtide.clock import millis
+from lowtide.config import Config
+from lowtide.health import (
+    RECURRING,
+    Cause,
+    Finding,
+    Health,
+    Level,
+    Seen,
+    Severity,
+    ago,
+    assess,
+    span,
+    standings,
+    told,
+)
+from lowtide.inventory import Entry, Kind
+from lowtide.keyranges import KeyRange
+from lowtide.state import Bound
+from lowtide.summary import Counts, Summary, TableReport
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+ACTING = Config.model_validate({"defaults": {"mode": "execute"}})
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def a_run(job: str, before: timedelta, *problems: str, dag_run: str = "", **tables: str | None) -> Mapping[str, Any]:
+    """A run that acted, *before* now; tables with their problem or None."""
+    reports = [TableReport(name, problems=[problem] if problem else []) for name, problem in tables.items()]
+    context = {"run_id": dag_run} if dag_run else {}
+    run = f"{job}-{before}"
+    return Summary(
+        job, run, True, millis(NOW - before), tables=reports, problems=list(problems), context=context
+    ).to_json()
+
+
+def blocker(table: str, reason: str, *, region: str | None = "r", watermark: int = 0, **more: Any) -> dict[str, Any]:
+    keys = "[a, b)" if region else None
+    found = {
+        "table": table,
+        "region": region,
+        "keys": keys,
+        "watermark": watermark,
+        "reason": reason,
+        "remedy": "do it",
+    }
+    return found | more
+
+
+def healthy(**changes: Any) -> Seen:
+    """A store about which there is nothing to say, with what a test changes."""
+    about: dict[str, Any] = {
+        "at": NOW,
+        "low_watermark": 1049,
+        "recorded": (1000, NOW - HOUR),
+        "listed": frozenset({"orders", "users", "OMID_COMMIT_TABLE"}),
+        "bounds": (Bound(NOW - HOUR, 999, since=NOW - HOUR),),
+        "inventory": (
+            Entry("orders", Kind.TRANSACTIONAL, True, frozenset({"a"})),
+            Entry("users", Kind.TRANSACTIONAL, True, frozenset({"a"})),
+        ),
+        "watermarks": {
+            name: {
+                "at": millis(NOW - HOUR),
+                "low_watermark": 1049,
+                "regions": [{"region": "r", "start": "", "stop": "", "watermark": w} for w in (999, 1049)],
+            }
+            for name in ("orders", "users")
+        },
+        "runs": tuple(a_run(job, HOUR, orders=None) for job in RECURRING),
+    }
+    return Seen(**about | changes)
+
+
+def only(health: Health, cause: Cause) -> Finding:
+    (found,) = [f for f in health.findings if f.cause is cause]
+    return found
+
+
+def test_a_healthy_store_has_no_findings() -> None:
+    """And the sentence says how far it is clean."""
+    health = assess(healthy(), ACTING)
+    assert (health.level, health.exit_code, health.findings) == (Level.FINE, 0, ())
+    assert "2 tables are clean up to 999, 50 below the low watermark" in health.sentence
+    [orders, _] = standings(healthy(), ACTING)
+    assert (orders.table, orders.regions, orders.lowest, orders.behind, orders.never_cleaned) == (
+        "orders",
+        2,
+        999,
+        50,
+        0,
+    )
+
+
+def test_a_store_that_cannot_be_looked_at() -> None:
+    """Nothing else is guessed at, and the exit code is that of a failure."""
+    health = assess(Seen(NOW, unreachable="the Thrift gateway at h:9090 does not answer"), ACTING)
+    assert (health.level, health.exit_code) == (Level.UNKNOWN, 1)
+    assert [f.cause for f in health.findings] == [Cause.GATEWAY]
+    assert "h:9090" in health.sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause", "level", "words"),
+    [
+        ({"oracle_problem": "does not answer at h:1"}, Cause.ORACLE, Level.ALARM, ["h:1", "omid.oracle"]),
+        ({"low_watermark": None, "low_watermark_problem": "no row"}, Cause.NO_WATERMARK, Level.ALARM, ["no row"]),
+        ({"low_watermark": 999}, Cause.WATERMARK_BACK, Level.ALARM, ["1000", "999", "lowtide state reset"]),
+        ({"bounds": ()}, Cause.NEVER_COLLECTED, Level.ATTENTION, ["watermark_collection --execute"]),
+        ({"low_watermark": 1000, "recorded": (1000, NOW - 2 * DAY)}, Cause.WATERMARK_STILL, Level.ATTENTION, ["1,000", "conflictMapSize", "2 days"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_whole(changes: dict[str, Any], cause: Cause, level: Level, words: list[str]) -> None:
+    """The one thing that is wrong is the sentence, with its reason and its remedy."""
+    health = assess(healthy(**changes), ACTING)
+    finding = only(health, cause)
+    assert health.level is level
+    said = " ".join([health.sentence, *finding.commands])
+    assert [word for word in words if word not in said] == []
+
+
+def test_a_low_watermark_that_rests_a_while_is_no_finding() -> None:
+    """Nor one that moved since it was recorded, however long ago that was."""
+    rests = healthy(low_watermark=1000, recorded=(1000, NOW - 2 * DAY + HOUR))
+    moved = healthy(low_watermark=1050, recorded=(1000, NOW - 9 * DAY))
+    assert assess(rests, ACTING).findings == assess(moved, ACTING).findings == ()
+
+
+@pytest.mark.parametrize(("age", "severity"), [(HOUR, Severity.WARNING), (3 * DAY, Severity.ALARM)])
+def test_a_region_that_was_never_cleaned(age: timedelta, severity: Severity) -> None:
+    """It is named with its keys, and the commands clean its table; after a while it is an alarm."""
+    held = blocker("users", "never cleaned", regions=3, since=millis(NOW - age))
+    health = assess(healthy(bounds=(Bound(NOW, 0, (held,), NOW - age),)), ACTING)
+    finding = only(health, Cause.NEVER_CLEANED)
+    assert (finding.severity, finding.tables, finding.region, finding.since) == (
+        severity,
+        ("users",),
+        "[a, b)",
+        NOW - age,
+    )
+    assert "[a, b) of table users and 2 more" in finding.why
+    assert finding.commands[0] == "lowtide run orphan_cleanup --table users --execute"
+    assert finding.setting is None
+
+
+def test_a_lag_of_a_day_is_nothing_to_worry_about() -> None:
+    """Between two runs the bound is always held by somebody; only when it stands still that is a fault."""
+    held = blocker("users", "cleaned up to here only", watermark=999, since=millis(NOW - HOUR))
+    fresh = assess(healthy(bounds=(Bound(NOW, 999, (held,), NOW - HOUR),)), ACTING)
+    assert (fresh.level, only(fresh, Cause.BEHIND).severity) == (Level.FINE, Severity.NOTE)
+    held["since"] = millis(NOW - 2 * DAY)
+    stands = assess(healthy(bounds=(Bound(NOW, 999, (held,), NOW - 2 * DAY),)), ACTING)
+    assert (stands.level, stands.exit_code) == (Level.ALARM, 4)
+
+
+def test_the_setting_that_holds_a_region_is_named() -> None:
+    """A table in dry run that holds the bound will hold it for ever."""
+    held = blocker("users", "never cleaned", since=millis(NOW - HOUR))
+    finding = only(assess(healthy(bounds=(Bound(NOW, 0, (held,)),)), Config()), Cause.NEVER_CLEANED)
+    assert finding.setting == "tables.users.mode"
+    assert "dry-run" in finding.why
+
+
+def test_what_bars_a_whole_table_comes_before_its_regions() -> None:
+    """A disabled table must be enabled before a cleanup can take it, so that is what is said."""
+    entries = (Entry("users", Kind.TRANSACTIONAL, False, frozenset({"a"})),)
+    held = blocker("users", "never cleaned"), blocker("users", "the table is disabled", region=None)
+    health = assess(healthy(bounds=(Bound(NOW, 0, held, NOW),), inventory=entries), ACTING)
+    finding = only(health, Cause.DISABLED)
+    assert [f.cause for f in health.findings] == [Cause.DISABLED]
+    assert finding.commands[0] == "echo \"enable 'users'\" | hbase shell -n"
+
+
+def test_a_table_of_unknown_standing() -> None:
+    """The setting that settles it is named."""
+    entries = (Entry("legacy", Kind.UNMARKED, True, unmarked=frozenset({"a"})),)
+    held = blocker("legacy", "it has shadow cells but no mark", region=None)
+    finding = only(assess(healthy(bounds=(Bound(NOW, 0, (held,)),), inventory=entries), ACTING), Cause.UNMARKED)
+    assert finding.setting == "tables.legacy.kind"
+    assert "kind: transactional" in finding.remedy
+
+
+def test_a_reason_that_is_not_known_here_is_passed_on() -> None:
+    """With the collection's own remedy."""
+    held = blocker("", "no transactional table was found", region=None, remedy="check the cluster")
+    finding = only(assess(healthy(bounds=(Bound(NOW, 0, (held,)),)), ACTING), Cause.BLOCKED)
+    assert (finding.why, finding.remedy) == ("no transactional table was found", "Check the cluster; then collect")
+
+
+def test_a_failed_table_stays_failed_until_it_is_done() -> None:
+    """A run about other tables does not make up for it; since when is when the failures began."""
+    failed = [a_run("orphan_cleanup", n * DAY, orders="over budget.", users=None) for n in (1, 2)]
+    others = [a_run("orphan_cleanup", HOUR, users=None), *healthy().runs]
+    before = [a_run("orphan_cleanup", 3 * DAY, orders=None)]
+    finding = only(assess(healthy(runs=(*others[:1], *failed, *before)), ACTING), Cause.FAILED)
+    assert (finding.tables, finding.since, finding.why) == (("orders",), NOW - 2 * DAY, "over budget")
+    assert finding.commands[-1] == "lowtide run orphan_cleanup --table orders --execute"
+    done = (a_run("orphan_cleanup", HOUR, orders=None), *failed)
+    assert Cause.FAILED not in {f.cause for f in assess(healthy(runs=done), ACTING).findings}
+    dropped = healthy(runs=(*others[:1], *failed), listed=frozenset({"users"}))
+    assert Cause.FAILED not in {f.cause for f in assess(dropped, ACTING).findings}
+
+
+def test_a_failed_run_is_made_up_for_by_the_next_one_only() -> None:
+    """Of the tasks of one DAG run, one that is done does not make up for one that is not."""
+    failed = a_run("orphan_cleanup", DAY, "the oracle does not answer", dag_run="mon")
+    sibling = a_run("orphan_cleanup", DAY - HOUR, dag_run="mon", users=None)
+    after = a_run("orphan_cleanup", HOUR, dag_run="tue", users=None)
+    finding = only(assess(healthy(runs=(sibling, failed)), ACTING), Cause.FAILED)
+    assert (finding.why, finding.tables) == ("the oracle does not answer", ())
+    assert Cause.FAILED not in {f.cause for f in assess(healthy(runs=(after, sibling, failed)), ACTING).findings}
+
+
+def test_a_dry_run_that_failed_is_no_finding() -> None:
+    """A person tried something: the store is as it was."""
+    tried = {**a_run("orphan_cleanup", HOUR, "no such table"), "execute": False}
+    assert assess(healthy(runs=(tried, *healthy().runs)), ACTING).findings == ()
+
+
+def test_failed_mutations_count_without_a_problem() -> None:
+    """What the store refused was left undone."""
+    report = TableReport("orders", Counts(failed=7))
+    failed = Summary("orphan_cleanup", "r", True, millis(NOW - HOUR), tables=[report]).to_json()
+    assert "7 mutations" in only(assess(healthy(runs=(failed,)), ACTING), Cause.FAILED).why
+
+
+def test_a_job_that_does_not_run() -> None:
+    """Overdue counts from its last run that acted, or, where none is known, from the oldest run that is."""
+    old = a_run("orphan_cleanup", 3 * DAY), a_run("watermark_collection", HOUR), a_run("commit_table_pruning", HOUR)
+    finding = only(assess(healthy(runs=old), ACTING), Cause.OVERDUE)
+    assert "orphan_cleanup has not acted for 3 days" in finding.why
+    assert finding.commands == ("lowtide run orphan_cleanup --execute",)
+    assert "airflow dags unpause orphan_cleanup" in finding.remedy
+    many = healthy(runs=old[1:] * 9 + (a_run("watermark_collection", 4 * DAY),), more_runs=True)
+    assert "for at least 4 days" in only(assess(many, ACTING), Cause.OVERDUE).why
+    planned = tuple({**r, "execute": r["job"] != "commit_table_pruning"} for r in (*old[1:], old[0]))
+    assert {f.what for f in assess(healthy(runs=planned), ACTING).findings} == {
+        "Nothing cleans",
+        "Nothing prunes the commit table",
+    }
+    assert {f.what for f in assess(healthy(runs=planned), Config()).findings if f.cause is Cause.OVERDUE} == {
+        "Nothing cleans"
+    }
+    fresh = healthy(runs=(a_run("watermark_collection", HOUR),))
+    assert assess(fresh, ACTING).findings == ()
+    never = healthy(runs=(a_run("watermark_collection", HOUR), a_run("watermark_collection", 3 * DAY)))
+    assert {f.why.split()[0] for f in assess(never, ACTING).findings} == {"orphan_cleanup", "commit_table_pruning"}
+
+
+def test_tables_in_dry_run_are_one_note() -> None:
+    """However many there are; the health is none the worse for it."""
+    entries = tuple(Entry(f"t{n}", Kind.TRANSACTIONAL, True) for n in range(8))
+    health = assess(healthy(inventory=entries), Config())
+    tables, commit = [f for f in health.findings if f.cause is Cause.DRY_RUN]
+    assert health.level is Level.FINE
+    assert (len(tables.tables), tables.setting) == (8, "defaults.mode")
+    assert "and 3 more" in tables.what
+    assert commit.setting == "tables.OMID_COMMIT_TABLE.mode"
+
+
+def test_a_configured_table_that_is_not_there() -> None:
+    """A misspelt name in the configuration would do nothing, silently."""
+    config = Config.model_validate({"defaults": {"mode": "execute"}, "tables": {"ordres": {}}})
+    assert only(assess(healthy(), config), Cause.ABSENT).setting == "tables.ordres"
+
+
+def test_the_findings_about_one_table() -> None:
+    """Those that name it, and those that concern all."""
+    held = blocker("users", "never cleaned"), blocker("orders", "never cleaned")
+    health = assess(healthy(bounds=(Bound(NOW, 0, held),), oracle_problem="down"), ACTING)
+    assert {f.tables for f in health.of("users")} == {("users",), ()}
+
+
+@given(st.sets(st.sampled_from(sorted(Severity))), st.sampled_from([HOUR, 3 * DAY]))
+def test_the_worst_finding_is_the_sentence_and_the_level(wanted: set[Severity], age: timedelta) -> None:
+    """Whatever else there is; and everything that is more than a note is counted."""
+    held = blocker("users", "never cleaned", since=millis(NOW - age))
+    changes = {
+        Severity.ALARM: {"oracle_problem": "the oracle is down"},
+        Severity.WARNING: {"bounds": (Bound(NOW, 0, (held,), NOW - age),)},
+        Severity.NOTE: {},
+    }
+    asked = {name: value for severity in wanted for name, value in changes[severity].items()}
+    health = assess(healthy(**asked), ACTING)
+    ranks = [list(Severity).index(f.severity) for f in health.findings]
+    assert ranks == sorted(ranks, reverse=True)
+    serious = [f for f in health.findings if f.severity is not Severity.NOTE]
+    assert (health.level is Level.FINE) == (not serious)
+    if serious:
+        assert serious[0].what in health.sentence
+        assert (f"({len(serious) - 1} more" in health.sentence) == (len(serious) > 1)
+        assert health.to_json()["findings"][0]["what"] == serious[0].what
+
+
+def test_blockers_are_kept_once_a_table_with_since_when() -> None:
+    """Ten thousand regions make one record a table and reason; what blocked before keeps its time while its mark stands still."""
+    marks = [RegionMark("t", f"r{n}", KeyRange(b"%d" % n, b"%d" % (n + 1)), 0) for n in range(1000)]
+    kept = by_reason(prune_bound(marks, [], 99)[1])
+    assert [(b["table"], b["regions"], b["region"]) for b in kept] == [("t", 1000, "r0")]
+    first = still_blocking(kept, [], 100)
+    assert [b["since"] for b in still_blocking(kept, first, 200)] == [100]
+    moved = [{**b, "watermark": 50} for b in kept]
+    assert [b["since"] for b in still_blocking(moved, first, 200)] == [200]
+
+
+def test_words() -> None:
+    """Counters stay numbers, world clocks become times, spans have one unit."""
+    world = healthy(low_watermark=millis(NOW) * 1_000_000).clock
+    assert told(millis(NOW) * 1_000_000, world) == "2026-03-10 12:00:00 UTC"
+    sampled = healthy(samples=((NOW, 900),)).clock
+    assert told(1234, sampled) == "1,234 (about 2026-03-10 12:00 UTC)"
+    assert (told(5, sampled), told(0, world)) == ("5", "0")
+    assert (span(5000, sampled), span(90_000 * 1_000_000, world)) == ("5,000", "1 minute")
+    assert [ago(timedelta(seconds=s)) for s in (0, 1, 59, 3600, 200_000)] == [
+        "0 seconds",
+        "1 second",
+        "59 seconds",
+        "1 hour",
+        "2 days",
+    ]
+
+
+def test_every_kind_of_finding_has_its_paragraph() -> None:
+    """docs/operating.md explains each, under its name."""
+    named = set(re.findall(r"^### `([a-z-]+)`", (DOCS / "operating.md").read_text(), re.MULTILINE))
+    assert named == {cause.value for cause in Cause}
