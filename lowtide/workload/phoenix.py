@@ -161,7 +161,7 @@ class PhoenixWorkload:
         for index in range(transactions):
             if index == transactions // 2:
                 self.client.execute(LATE_DDL)
-            self._one()
+            self.one()
             if index in fatal:
                 self._killed()
 
@@ -172,7 +172,12 @@ class PhoenixWorkload:
             self.client.execute(text, *values, session=session)
         return made
 
-    def _one(self) -> None:
+    def one(self) -> None:
+        """One transaction: committed, rolled back, or left at a point of its commit by its client.
+
+        Raises:
+            SqlError: Phoenix refused a statement or the commit; the model is as if the transaction had not been.
+        """
         fate = self.dice.random()
         made = self._draft("main")
         if fate < 0.1:
