@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lowtide.ancient import Hold, check_hold
-from lowtide.errors import HistoryError, LowtideError, TableError
+from lowtide.errors import GatewayError, HistoryError, LowtideError, TableError
 from lowtide.gateway import connect, low_watermark
 from lowtide.state import StateStore
 
@@ -151,17 +151,32 @@ class _Renewals(threading.Thread):
             except HistoryError as error:  # for good: the hold is gone
                 self.failure = error
                 return
-            except LowtideError as error:  # the gateway may be back before the hold expires
-                self.failure = error
+            except Exception as error:  # Thrift's and HBase's too: the gateway may be back before the hold expires
+                self.failure = _as_ours(error)
 
     def stop(self) -> None:
+        """End the renewals, see whether the history is still there, and release.
+
+        The mark decides: it moves before anything is removed. A record that can still be released proves nothing; the reader's
+        machine may have slept through the expiry.
+        """
         self._done.set()
         self.join()
         try:
+            with connect(self._config.hbase.thrift) as connection:
+                applied = StateStore(connection, self._config.state.table).history(self._held.table).applied
+            if self._held.timestamp < applied:
+                self.failure = HistoryError(too_early(self._held.table, self._held.timestamp, applied))
             release(self._config, self._held.table, self._held.id)
-        except LowtideError as error:
+        except Exception as error:
             # What cannot be released expires; a reader that has its result need not fail for it. One that was lost must.
-            self.failure = self.failure or (error if datetime.now(UTC) >= self._held.expires else None)
+            self.failure = self.failure or (_as_ours(error) if datetime.now(UTC) >= self._held.expires else None)
+
+
+def _as_ours(error: Exception) -> LowtideError:
+    if isinstance(error, LowtideError):
+        return error
+    return GatewayError(f"the hold could not be renewed or released: {type(error).__name__}: {error}")
 
 
 def _now() -> datetime:

@@ -62,6 +62,8 @@ class Entry:
     doubt: str = ""
     #: Whether its readers see orphans: the table of view indexes has no filter of snapshots, so SQL shows what lies there.
     unfiltered: bool = False
+    #: Whether Omid's own compactor runs in its compactions.
+    compactor: bool = False
 
     @property
     def title(self) -> str:
@@ -116,15 +118,27 @@ def classify(descriptor: Descriptor, configured: Kind | None, shadowed: frozense
             families=frozenset(descriptor.families),
             mark=mark or "configuration",
             unfiltered=_is_unfiltered(descriptor),
+            compactor=_has_compactor(descriptor),
         )
     # A disabled table cannot be sampled, so it may hold anything.
     unmarked = shadowed - families if descriptor.enabled else frozenset(descriptor.families) - families
     kind = Kind.TRANSACTIONAL if families else Kind.UNMARKED if unmarked else Kind.PLAIN
     return Entry(
-        descriptor.table, kind, descriptor.enabled, families, unmarked, mark, unfiltered=_is_unfiltered(descriptor)
+        descriptor.table,
+        kind,
+        descriptor.enabled,
+        families,
+        unmarked,
+        mark,
+        unfiltered=_is_unfiltered(descriptor),
+        compactor=_has_compactor(descriptor),
     )
 
 
 def _is_unfiltered(descriptor: Descriptor) -> bool:
     indexer = any(PHOENIX_INDEXER in name for name in descriptor.coprocessors)
     return indexer and not any(PHOENIX_FILTER in name for name in descriptor.coprocessors)
+
+
+def _has_compactor(descriptor: Descriptor) -> bool:
+    return any(OMID_COMPACTOR in name for name in descriptor.coprocessors)

@@ -77,6 +77,8 @@ class History:
     intended: int = 0
     #: When and by which run the mark was applied, and what keeps it from moving on.
     about: Mapping[str, Any] = field(default_factory=dict)
+    #: The newest claim to the mark, as it is stored.
+    claim: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,13 +314,27 @@ class StateStore:
         """The marks of all tables that have one, by name."""
         return [_parse_history(row[8:].decode(), cells) for row, cells in self._scan(b"history/")]
 
-    def intend(self, table: str, mark: int, run: str) -> Intent:
-        """Say which mark a run is going to apply, before it reads the holds; it takes the place of any claim before it."""
+    def intend(self, table: str, mark: int, run: str, seen: History | None = None) -> Intent:
+        """Say which mark a run is going to apply, before it reads the holds; it takes the place of any claim before it.
+
+        Args:
+            table: name.
+            mark: to be applied.
+            run: id.
+            seen: the table's history as it was before the run read the table; what was read is worth nothing if somebody has claimed
+                the mark since, to remove or to put back. None: whatever was claimed is overtaken.
+
+        Raises:
+            FencedError: there is a claim that came after *seen*.
+        """
         token = _dump({"mark": mark, "run": run, "at": _now(), "claim": secrets.token_hex(8)})
+        row = _history_row(table)
         while True:
-            known = self._table.row(_history_row(table)).get(_INTENDED)
-            if check_and_put(self._connection, self._name, _history_row(table), (_INTENDED, known), (_INTENDED, token)):
+            known = self._table.row(row).get(_INTENDED) if seen is None else seen.claim
+            if check_and_put(self._connection, self._name, row, (_INTENDED, known), (_INTENDED, token)):
                 return Intent(table, mark, token)
+            if seen is not None:
+                raise FencedError(_overtaken(table))
 
     def lower_intent(self, intent: Intent, mark: int, run: str) -> Intent:
         """Intend less than *intent* did: a hold came between, or nothing is applied after all.
@@ -338,6 +354,8 @@ class StateStore:
         """
         before = self.history(intent.table).applied
         if intent.mark <= before:
+            # The claim must be ours here too: the run is about to act.
+            self._move_history(intent, _INTENDED, intent.token)
             return before
         self._move_history(intent, _MARK, _dump({**about, "mark": intent.mark, "at": _now()}))
         return intent.mark
@@ -345,11 +363,7 @@ class StateStore:
     def _move_history(self, intent: Intent, column: bytes, value: bytes) -> None:
         row = _history_row(intent.table)
         if not check_and_put(self._connection, self._name, row, (_INTENDED, intent.token), (column, value)):
-            msg = (
-                f"another run of history_gc has taken over table {intent.table}; this one removes nothing. "
-                "Let the newer run finish"
-            )
-            raise FencedError(msg)
+            raise FencedError(_overtaken(intent.table))
 
     def reads(self) -> dict[str, dict[int, int]]:
         """By table: how many snapshots were read, by the bucket of their age."""
@@ -431,7 +445,14 @@ def _history_row(table: str) -> bytes:
 
 def _parse_history(table: str, cells: Mapping[bytes, bytes]) -> History:
     applied, intended = (json.loads(cells[c]) if cells.get(c) else {} for c in (_MARK, _INTENDED))
-    return History(table, applied.get("mark", 0), intended.get("mark", 0), applied)
+    return History(table, applied.get("mark", 0), intended.get("mark", 0), applied, cells.get(_INTENDED))
+
+
+def _overtaken(table: str) -> str:
+    return (
+        f"another run of history_gc has taken over table {table}, or a restore has; this one removes nothing. "
+        "Let the newer run finish, then run again"
+    )
 
 
 def _hold_row(hold: Hold) -> bytes:

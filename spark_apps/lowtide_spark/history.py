@@ -26,7 +26,7 @@ from lowtide.config import Read, TableDefaults
 from lowtide.errors import FencedError, LowtideError, StoreError
 from lowtide.inventory import Entry
 from lowtide.planning import WorkRange
-from lowtide.state import Intent
+from lowtide.state import History, Intent
 from lowtide.summary import TableReport
 from lowtide_spark import ancient, rules
 from lowtide_spark.inventory import take_inventory
@@ -51,6 +51,8 @@ class Work:
     regions: list[Region]
     limits: list[Limit]
     mark: int
+    #: The mark and the claims to it before anything was read.
+    seen: History
     cells: DataFrame | None = None
     plan: DataFrame | None = None
     #: Regions that are not touched (any more), with the reason.
@@ -157,7 +159,9 @@ def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) 
     try:
         regions = run.store.regions(entry.table)
         with run.state() as state:
-            holds, applied = state.holds(entry.table), state.history(entry.table).applied
+            # Claims before holds: a restore takes its hold first, so one that is not seen here is seen when this run claims.
+            seen = state.history(entry.table)
+            holds = state.holds(entry.table)
         found = limits(
             ages=_ages(run.config.table(entry.table)),
             now=run.request.now,
@@ -171,8 +175,8 @@ def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) 
     except StoreError as error:
         report.problems.append(str(error))
         return None
-    work = Work(entry, report, execute, regions, found, mark_of(found)[0])
-    _tell_mark(run, work, applied)
+    work = Work(entry, report, execute, regions, found, mark_of(found)[0], seen)
+    _tell_mark(run, work, seen.applied)
     return work
 
 
@@ -183,7 +187,7 @@ def _tell_mark(run: Run, work: Work, applied: int) -> None:
         {"mark": at_most(x.timestamp), "reason": x.what, "remedy": x.remedy, "since": x.since and millis(x.since)}
         for x in holding
     ]
-    work.report.mark = {"mark": mark, "applied": max(applied, mark if work.execute else 0), "held_by": told}
+    work.report.mark = {"mark": mark, "applied": applied, "held_by": told}
     work.report.intervals = [(0, mark + 1)] if mark else []
     if mark < applied:
         work.report.notes.append(
@@ -358,7 +362,7 @@ def _apply_mark(run: Run, work: Work) -> None:
     A hold that shows here lowers the mark, and the plan is made again for it from what was read.
     """
     with run.state() as state:
-        intent = state.intend(work.table, work.mark, run.request.run)
+        intent = state.intend(work.table, work.mark, run.request.run, work.seen)
     try:
         with run.state() as state:
             holds = [h for h in state.holds(work.table) if h.counts(run.request.now)]
@@ -411,7 +415,16 @@ def _book(work: Work, written: Sequence[Written]) -> None:
 
 
 def _compact(run: Run, work: Work) -> None:
-    """Ask HBase for the compactions that pay, within the configured share, bytes and regions at a time; a dry run names them."""
+    """Ask HBase for the compactions that pay, within the configured share, bytes and regions at a time; a dry run names them.
+
+    Never where Omid's compactor is on the table: a major compaction with it drops committed cells under a family tombstone that
+    was written over, and Lowtide must not be what sets it off.
+    """
+    if work.entry.compactor:
+        work.report.notes.append(
+            "nothing is compacted: Omid's compactor is on the table, and it loses rows whose family was deleted and written again"
+        )
+        return
     settings = run.config.table(work.table).compaction
     sizes = {r.name: r.store_bytes for r in work.regions}
     gains = [

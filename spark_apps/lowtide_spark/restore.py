@@ -10,10 +10,17 @@ what replaced it was removed by a later run, is not put back: that run is to be 
 
 from __future__ import annotations
 
+import getpass
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import timedelta
+
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from lowtide.ancient import Hold
 from lowtide.errors import StoreError, UsageError
 from lowtide.planning import WorkRange
 from lowtide.summary import TableReport
@@ -26,6 +33,8 @@ from lowtide_spark.startset import StartSet
 from lowtide_spark.store import Written
 
 COMPACTION_TIMEOUT_SECONDS = 3600
+#: A restore that is killed keeps history GC off its table for so long.
+HELD_FOR = timedelta(days=1)
 
 KEY = ("row", "family", "qualifier", "timestamp", "lone")
 
@@ -43,8 +52,32 @@ def restore(run: Run) -> None:
         raise StoreError(msg) from error
     for row in cells.select("table").distinct().orderBy("table").collect():
         if not run.options.table or row.table in run.options.table:
-            _restore_table(run, row.table, cells.where(F.col("table") == row.table))
+            with _undisturbed(run, row.table) if run.summary.execute else nullcontext():
+                _restore_table(run, row.table, cells.where(F.col("table") == row.table))
     run.phase("restore")
+
+
+@contextmanager
+def _undisturbed(run: Run, table: str) -> Iterator[None]:
+    """Keep history GC off *table* while cells come back.
+
+    A run that read the table between the return of a tombstone and that of what it hides would remove the tombstone alone, and readers
+    would be shown for good what was deleted. All history is held, and a claim takes the mark from every run that has not applied
+    it. A run that has applied its mark and is deleting is not stopped: restore after it.
+    """
+    now = run.request.now
+    owner = f"{getpass.getuser()}@{socket.gethostname()}"
+    reason = f"restore of run {run.options.restore}"
+    held = Hold(f"restore-{run.request.run}", table, 0, owner, reason, now, now + HELD_FOR)
+    with run.state() as state:
+        state.create()
+        state.add_hold(held)
+        state.intend(table, state.history(table).applied, run.request.run)
+    try:
+        yield
+    finally:
+        with run.state() as state:
+            state.drop_hold(held)
 
 
 def _restore_table(run: Run, table: str, cells: DataFrame) -> None:
@@ -71,19 +104,52 @@ def _restore_table(run: Run, table: str, cells: DataFrame) -> None:
         return
     for family in families:
         run.store.major_compact(table, family, COMPACTION_TIMEOUT_SECONDS)
-    done = 0
-    for step in _steps():
-        now = back.where(step)
-        if not now.isEmpty():
-            done += _book(report, run.store.write(_puts(now), table))
+    whole = _put_back(run, report, families, back)
     hidden = _missing(back, _live(run, table, families, back)).count()
-    counts.restored = done - hidden
-    if hidden:
-        report.problems.append(
-            f"{hidden} cells are put but still hidden behind delete markers that the compaction kept "
-            "(it may have been put off, or the markers are younger than hbase.hstore.time.to.purge.deletes); "
-            f"major-compact {table} and run the restore again"
-        )
+    counts.restored -= hidden
+    if hidden and whole:
+        report.problems.append(f"{hidden} cells are put but {_HIDDEN}; major-compact {table} and run the restore again")
+
+
+_HIDDEN = (
+    "still hidden behind delete markers that the compaction kept (it may have been put off, or the markers are younger than "
+    "hbase.hstore.time.to.purge.deletes)"
+)
+
+
+def _put_back(run: Run, report: TableReport, families: list[str], back: DataFrame) -> bool:
+    """Put the cells back, step by step; whether all steps were taken.
+
+    What is hidden is put only when all that hides it was acknowledged and is *seen* there: one tombstone that failed, or lies behind a
+    delete marker itself, and readers would be shown what was deleted.
+    """
+    *hiding, hidden = _steps()
+    for step in hiding:
+        _put(run, report, back.where(step))
+        if report.counts.failed:
+            report.problems.append("what the tombstones that failed would hide is not put back; run the restore again")
+            return False
+    first = _hiding(back)
+    if not first.isEmpty():
+        unseen = _missing(first, _live(run, report.table, families, first)).count()
+        if unseen:
+            report.problems.append(
+                f"{unseen} tombstones are put but {_HIDDEN}, so what they hide is not put back; "
+                f"major-compact {report.table} and run the restore again"
+            )
+            return False
+    _put(run, report, back.where(hidden))
+    return True
+
+
+def _hiding(cells: DataFrame) -> DataFrame:
+    """Those of *cells* that hide others: committed tombstones."""
+    return cells.where(F.col("commit_ts").isNotNull() & F.col("kind").isin("tombstone", "family_tombstone"))
+
+
+def _put(run: Run, report: TableReport, cells: DataFrame) -> None:
+    if not cells.isEmpty():
+        _book(report, run.store.write(_puts(cells), report.table))
 
 
 def _steps() -> tuple[Column, ...]:
@@ -97,13 +163,12 @@ def _steps() -> tuple[Column, ...]:
     )
 
 
-def _book(report: TableReport, written: list[Written]) -> int:
+def _book(report: TableReport, written: list[Written]) -> None:
     for w in written:
         report.counts.bytes_written += w.bytes
         report.counts.failed += w.failed
         if w.failed:
             report.problems.append(f"{w.failed} cells could not be put: {w.failure}")
-    return sum(w.done for w in written)
 
 
 def _mark(run: Run, table: str) -> int:

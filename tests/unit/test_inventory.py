@@ -42,6 +42,13 @@ def test_coprocessors_mark_every_family(name: str) -> None:
     assert (entry.kind, entry.families, entry.mark) == (Kind.TRANSACTIONAL, {"f", "g"}, name)
 
 
+def test_omids_compactor_is_told_of() -> None:
+    """Where Omid's own compactor runs, compactions are not Lowtide's to ask for."""
+    assert look(table("other", OMID)).compactor
+    assert look(table(OMID), configured=Kind.TRANSACTIONAL).compactor
+    assert not look(table("other", PHOENIX)).compactor
+
+
 def test_phoenix_outranks_the_flag() -> None:
     """Phoenix's compactor takes every family, whatever the flags say."""
     assert look(table(PHOENIX, f=FLAG, g={})).families == {"f", "g"}

@@ -85,7 +85,7 @@ final class Options implements Serializable {
         commitFamily = own.getOrDefault("commitFamily", "F");
         watermarkFamily = own.getOrDefault("watermarkFamily", "LWF");
         readsSnapshot = oneOf(Way.class, "read", own.getOrDefault("read", "rpc")) == Way.SNAPSHOT;
-        table = own.get("table");
+        table = canonical(own.get("table"));
         snapshot = own.get("snapshot");
         restoreDir = own.get("restoreDir");
         ranges = own.containsKey("ranges") ? parseRanges(own.get("ranges")) : null;
@@ -113,6 +113,15 @@ final class Options implements Serializable {
         if (readsSnapshot && view != View.VERSIONS && view != View.CELLS) {
             throw new IllegalArgumentException("Option read = snapshot does not go with view = " + view.label
                     + ": use it with the views versions and cells.");
+        }
+    }
+
+    /** {@code default:orders} is {@code orders}: marks, holds and counts are kept under one name. */
+    private static String canonical(String table) {
+        try {
+            return table == null || table.isEmpty() ? table : TableName.valueOf(table).getNameAsString();
+        } catch (IllegalArgumentException e) {
+            return table; // told when it is used
         }
     }
 

@@ -26,6 +26,14 @@ class OptionsTest {
         assertEquals(7, options.splitBytes);
     }
 
+    /** One table has one name, under which its mark and its holds are found; a malformed one is left for the error that names it. */
+    @Test
+    void takesATableByOneName() {
+        assertEquals("orders", new Options(Map.of("table", "default:orders")).table);
+        assertEquals("shop:orders", new Options(Map.of("table", "shop:orders")).table);
+        assertEquals("a b", new Options(Map.of("table", "a b")).table);
+    }
+
     /** Ranges carry rows and timestamps; what is left out has no bound. */
     @Test
     void readsRanges() {
