@@ -128,16 +128,6 @@ def mark_of(found: Sequence[Limit]) -> tuple[int, list[Limit]]:
     return mark, [limit for limit in found if at_most(limit.timestamp) == mark]
 
 
-def enforced(applied: int, low_watermark: int, compactor: bool) -> int:
-    """The mark that readers are held to.
-
-    Where Omid's compactor is on the table it collapses what lies below the low watermark by itself, so that nothing at or
-    before it can be read any more; elsewhere it is the mark that history GC applied.
-    """
-    # A snapshot at the low watermark itself needs what was committed before it, of which the compactor keeps the newest only.
-    return max(applied, low_watermark) if compactor else applied
-
-
 def check_hold(hold: Hold, now: datetime, longest: timedelta) -> None:
     """Refuse a hold that cannot be meant.
 

@@ -45,7 +45,7 @@ def take(
     Raises:
         UsageError: no owner, no reason, or longer than ``hold_max_age``.
         TableError: there is no such table.
-        HistoryError: that history is gone, or about to go.
+        HistoryError: that history is gone, or about to go, or Omid's own compactor is on the table, which keeps to no hold.
     """
     now = _now()
     with connect(config.hbase.thrift) as connection:
@@ -56,6 +56,13 @@ def take(
         if not state.has_table(table):
             msg = f"unknown table {table}: it is not in HBase, so there is no history to hold"
             raise TableError(msg)
+        if any(entry.compactor for entry in state.inventory() if entry.table == table):
+            msg = (
+                f"history of {table} cannot be held: Omid's own compactor is on it and removes history whatever holds there are. "
+                "Take the coprocessor org.apache.omid.transaction.OmidCompactor off the table, let `lowtide run watermark_collection "
+                "--execute` see it, and hold again"
+            )
+            raise HistoryError(msg)
         state.create()
         state.add_hold(new)
         try:

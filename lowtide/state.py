@@ -281,6 +281,7 @@ class StateStore:
                 "bytes": e.bytes,
                 "names": e.names,
                 "doubt": e.doubt,
+                "compactor": e.compactor,
             }
             for e in entries
         ]
@@ -299,6 +300,7 @@ class StateStore:
                 v["bytes"],
                 tuple(v.get("names", ())),
                 v.get("doubt", ""),
+                compactor=v.get("compactor", False),
             )
             for v in self._json(b"inventory", [])
         ]

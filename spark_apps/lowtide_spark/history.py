@@ -61,8 +61,6 @@ class Work:
     by_region: list[dict[str, Any]] = field(default_factory=list)
     #: Bytes read of each region.
     examined: dict[str, int] = field(default_factory=dict)
-    #: Mutations that a guard refused.
-    refused: int = 0
 
     @property
     def table(self) -> str:
@@ -319,10 +317,7 @@ def _total(work: Work) -> None:
         if region["region"] not in work.stopped:
             total.update({name: region[name] for name in ("versions", "shadows", "bytes", "markers")})
     counts = work.report.counts
-    counts.deleted, counts.markers = (
-        total["versions"] + total["shadows"] - work.refused,
-        total["markers"] - work.refused,
-    )
+    counts.deleted, counts.markers = total["versions"] + total["shadows"], total["markers"]
     counts.bytes_removed = total["bytes"]
 
 
@@ -399,14 +394,16 @@ def _lower(run: Run, work: Work, mark: int, holds: Sequence[str]) -> None:
 
 
 def _book(work: Work, written: Sequence[Written]) -> None:
-    """Count acknowledged mutations; a region with a failed one gets no more, and counts as not done."""
+    """Count acknowledged mutations; a region with one that failed or was refused gets no more, and counts as not done.
+
+    What was refused has data beside it now, which a family tombstone of the next step may hide.
+    """
     counts = work.report.counts
     for w in written:
         counts.bytes_written += w.bytes
         counts.failed += w.failed
         if w.refused:
-            counts.skipped["data came beside a lone shadow cell"] += w.refused
-            work.refused += w.refused
+            work.stop([w.region], f"data came beside {w.refused} lone shadow cells while the run went on; run again")
         if w.failed:
             work.stop([w.region], f"{w.failed} mutations failed: {w.failure}; what of it is gone the next run will see")
 

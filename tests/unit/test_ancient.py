@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.ancient import EXPIRY_MARGIN, Ages, Hold, Limit, at_most, check_hold, enforced, limits, mark_of
+from lowtide.ancient import EXPIRY_MARGIN, Ages, Hold, Limit, at_most, check_hold, limits, mark_of
 from lowtide.clock import SampledClock, WorldClock
 from lowtide.errors import StoreError, UsageError
 
@@ -114,13 +114,6 @@ def test_a_counter_without_samples_tells_no_age() -> None:
     assert mark_of(found(clock=sampled, low_watermark=9000, bound=9000))[0] == 4999
     before = SampledClock([(NOW, 9000)])
     assert mark_of(found(clock=before, low_watermark=9000, bound=9000))[0] == 0
-
-
-def test_omids_compactor_moves_the_mark_to_the_low_watermark() -> None:
-    """Where it is on the table, what is below the low watermark is collapsed whatever was applied."""
-    assert enforced(1049, 5000, compactor=True) == 5000
-    assert enforced(1049, 5000, compactor=False) == 1049
-    assert enforced(6049, 5000, compactor=True) == 6049
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from lowtide_spark import history as gc
 from lowtide_spark import restore
+from lowtide_spark.store import Written
 
 from lowtide import history, state
 from lowtide.ancient import Limit
@@ -84,6 +85,14 @@ def test_a_block_whose_history_went_meanwhile_fails_at_its_end(store: StateStore
     assert store.holds() == []
 
 
+def test_no_hold_is_promised_where_omids_compactor_removes_history(store: StateStore) -> None:
+    """It keeps to no hold, so none is given; nothing is left behind."""
+    store.put_inventory([Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f"), compactor=True)])
+    with pytest.raises(HistoryError, match="Omid's own compactor is on it"), hold(Config(), "orders", 1000, reason="x"):
+        pass
+    assert store.holds() == []
+
+
 def test_an_error_of_the_gateway_does_not_end_the_renewals(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thrift's own errors are no reason to let a hold expire: it is renewed when the gateway is back, and nothing is raised then."""
     monkeypatch.setattr(history, "RENEWED_FOR", timedelta(seconds=0.9))
@@ -150,6 +159,17 @@ def test_no_compaction_is_asked_of_omids_compactor() -> None:
     work = _work(compactor=True)
     gc._compact(SimpleNamespace(), work)  # type: ignore[arg-type]
     assert "Omid's compactor is on the table" in work.report.notes[0]
+
+
+def test_a_region_where_data_came_beside_a_lone_shadow_cell_gets_no_more() -> None:
+    """The family tombstone of the next step may hide that data: it stays, and the run says so."""
+    work = _work()
+    gc._book(
+        work,
+        [Written("east", "delete_if_absent", 3, 0, 0, 9, None), Written("west", "delete_if_absent", 1, 1, 0, 3, None)],
+    )
+    assert list(work.stopped) == ["west"]
+    assert "data came beside 1 lone shadow cells" in work.report.problems[0]
 
 
 # -- restore

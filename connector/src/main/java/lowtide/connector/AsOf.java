@@ -81,9 +81,10 @@ final class AsOf implements Serializable {
         }
     }
 
-    /** Fails where the ancient history mark has passed the snapshot. */
+    /** Fails where the ancient history mark has passed the snapshot, or somebody removes history without any mark. */
     void checkMark(Options options, String since) throws IOException {
         Connection connection = Connections.get(options.hbase);
+        refuseOmidsCompactor(connection, options);
         long mark = mark(connection, options);
         if (snapshot < mark) {
             throw new IllegalArgumentException("The snapshot " + snapshot + " of " + options.table + " lies "
@@ -93,12 +94,31 @@ final class AsOf implements Serializable {
         }
     }
 
-    /** The mark that readers are held to: Omid's compactor collapses what lies below the low watermark by itself. */
+    /** The mark that history GC applied last; 0 where there is none. */
     private static long mark(Connection connection, Options options) throws IOException {
-        long applied = number(state(connection, options, "history/" + options.table, "mark"), "mark");
+        String row = "history/" + options.table;
+        JsonNode applied = state(connection, options, row, "mark");
+        if (applied != null && !applied.path("mark").isIntegralNumber()) {
+            throw new IllegalArgumentException("The ancient history mark of " + options.table + " (row " + row + " of "
+                    + options.stateTable + ") cannot be understood: " + applied + ". Nothing is read as of a snapshot"
+                    + " without knowing what was removed.");
+        }
+        return number(applied, "mark");
+    }
+
+    /**
+     * Of a column's versions that began at or below the low watermark Omid's compactor keeps the one that began last,
+     * also where a snapshot below the low watermark, or at it, sees an earlier one; no snapshot above it is settled.
+     */
+    private static void refuseOmidsCompactor(Connection connection, Options options) throws IOException {
         boolean compacts = Planner.enabledTable(connection, options.tableName()).getCoprocessorDescriptors().stream()
                 .anyMatch(each -> each.getClassName().contains("org.apache.omid.transaction.OmidCompactor"));
-        return compacts ? Math.max(applied, lowWatermark(connection, options)) : applied;
+        if (compacts) {
+            throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: Omid's own"
+                    + " compactor is on it and removes what snapshots need, without a mark that tells. Read it through"
+                    + " Omid's client; or take the coprocessor org.apache.omid.transaction.OmidCompactor off the table,"
+                    + " let history_gc collect its history, and read snapshots from the low watermark of then on.");
+        }
     }
 
     static long number(JsonNode node, String name) {
