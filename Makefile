@@ -91,6 +91,7 @@ wheel: setup
 
 bench: setup
 	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench.history
 	@$(BIN)/python -m bench.ledger
 
 soak: setup

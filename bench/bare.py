@@ -30,10 +30,12 @@ class Bare:
         self._run("day", table, rows, COLUMNS, VALUE_BYTES, REGIONS, updates, start)
 
     def history(self, table: str, rows: int, versions: int) -> int:
-        """A new table of *rows* rows with *versions* committed versions of every cell, all before now; the number of its cells."""
+        """A new table of *rows* rows, all committed before now; the number of its cells.
+
+        Every other region has *versions* versions of every cell; the rest have them in one row of ten, and one in the others.
+        """
         start = self._stack.timestamp() - 200 * rows * versions
-        self._run("history", table, rows, COLUMNS, VALUE_BYTES, REGIONS, versions, start - start % 50)
-        return rows * COLUMNS * versions * 2
+        return int(self._run("history", table, rows, COLUMNS, VALUE_BYTES, REGIONS, versions, start - start % 50))
 
     def loop(self, way: str, table: str, rounds: int) -> tuple[int, list[float]]:
         """Read every cell *rounds* times over ``rpc`` or a ``snapshot``; the cells of one round and the seconds of each."""

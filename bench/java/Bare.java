@@ -41,7 +41,8 @@ import org.apache.hadoop.hbase.util.CommonFSUtils;
  * load TABLE ROWS COLUMNS VALUE_BYTES REGIONS START   a table of committed cells, from timestamp START on; 1 row in 1,000 has no
  *                                                     shadow cells
  * day TABLE ROWS COLUMNS VALUE_BYTES REGIONS UPDATES START   of its ROWS rows UPDATES written again, from timestamp START on, in new files
- * history TABLE ROWS COLUMNS VALUE_BYTES REGIONS VERSIONS START   a table of so many committed versions of each cell
+ * history TABLE ROWS COLUMNS VALUE_BYTES REGIONS VERSIONS START   a table of so many committed versions of each cell;
+ *                                              in every other region of 1 row in 10 only, one of the others; prints its cells
  * rpc TABLE THREADS ROUNDS                      scan the live table; a line "CELLS SECONDS" a round
  * snapshot TABLE THREADS ROUNDS                 ClientSideRegionScanner over a snapshot's files; likewise
  * </pre>
@@ -109,24 +110,28 @@ public final class Bare {
             throws Exception {
         create(name, rows, regions);
         byte[] value = value(valueBytes);
+        java.util.concurrent.atomic.AtomicLong cells = new java.util.concurrent.atomic.AtomicLong();
         bulkLoad(name, regions, (writer, region) -> {
             for (long i = rows * region / regions; i < rows * (region + 1) / regions; i++) {
                 byte[] row = row(i);
+                int count = region % 2 == 0 || i % 10 == 0 ? versions : 1;
+                cells.addAndGet(2L * columns * count);
                 for (int column = 0; column < columns; column++) {
                     byte[] shadow = Bytes.add(PREFIX, qualifier(column), SUFFIX);
-                    for (int version = versions - 1; version >= 0; version--) {
+                    for (int version = count - 1; version >= 0; version--) {
                         long at = start + 100 * (i * versions + version);
                         writer.append(new KeyValue(row, FAMILY, shadow, at, Bytes.toBytes(at + 50)));
                     }
                 }
                 for (int column = 0; column < columns; column++) {
-                    for (int version = versions - 1; version >= 0; version--) {
+                    for (int version = count - 1; version >= 0; version--) {
                         writer.append(new KeyValue(row, FAMILY, qualifier(column),
                                 start + 100 * (i * versions + version), value));
                     }
                 }
             }
         });
+        System.out.println(cells);
     }
 
     private void create(TableName name, long rows, int regions) throws IOException {
