@@ -6,6 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 MVN := mvn -q -B -ntp
 STAMPS := .lowtide/setup
+# How many processes share the files of tests that boot a store; each has a store of its own, some 3 GB of memory.
+JOBS ?= 2
+SHARED := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup phoenix check-tools demo test java-test unit store-test airflow-test lint break-rules wheel bench soak lock clean
 
@@ -75,10 +78,10 @@ unit: setup
 	@$(BIN)/python -m pytest tests/unit tests/spark
 
 store-test: setup phoenix
-	@$(BIN)/python -m pytest tests/store
+	@$(BIN)/python -m pytest $(SHARED) tests/store
 
 airflow-test: setup
-	@$(BIN)/python -m pytest tests/airflow
+	@$(BIN)/python -m pytest $(SHARED) tests/airflow
 
 # Breaks each safety rule in a copy of the code and sees a test fail.
 break-rules: setup
