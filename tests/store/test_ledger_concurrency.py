@@ -1,6 +1,6 @@
 """Many clients and repairs at once over few users, each a process that may be killed at any moment.
 
-``LOWTIDE_LEDGER_SECONDS`` says for how long (60 unless given; `make soak` takes an hour).
+``LOWTIDE_LEDGER_SECONDS`` says for how long (300 unless given; `make soak` takes an hour).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lowtide.ledger.model import State, Table, parse_transaction
 
 pytestmark = pytest.mark.usefixtures("swept")
 
-SECONDS = float(os.environ.get("LOWTIDE_LEDGER_SECONDS", "60"))
+SECONDS = float(os.environ.get("LOWTIDE_LEDGER_SECONDS", "300"))
 CLIENTS, REPAIRS = 20, 3
 NAMES = ["issuer", "ann", "bob", "cid", "dan"]
 WORKER = Path(__file__).with_name("ledger_worker.py")
