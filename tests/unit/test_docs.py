@@ -11,9 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
+
+from lowtide.cli import app
+from lowtide.submit import JOBS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+COMMANDS = get_command(app)
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
 
 
@@ -87,6 +92,39 @@ def test_pages_that_are_named_are_there() -> None:
     }
     assert [n for n in sorted(named) if not (DOCS / n[1]).exists()] == []
     assert ("config.py", "configuration.md") in named
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The words of every call of ``lowtide`` that a page shows, in blocks and within lines."""
+    shown = re.findall(
+        r"(?:^|`)[ ]*(?:\.venv/bin/)?lowtide ([^`\n]+?)(?=`|[ ]+#|$)", page.read_text("utf-8"), re.MULTILINE
+    )
+    yield from (words for text in shown if (words := re.sub(r"[\[\](){}]", " ", text.replace("\\|", " ")).split()))
+
+
+def called(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that *words* call, None where there is none, and its arguments."""
+    command: Any = COMMANDS
+    while words and hasattr(command, "commands"):  # a group
+        command, words = command.commands.get(words[0]), words[1:]
+    return command, words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_commands_that_pages_show_are_known(page: Path) -> None:
+    """Commands, jobs and options are those of the command line; of jobs, those of docs/jobs.md and docs/survey.md."""
+    of_jobs = set(re.findall(r"--[a-z-]+", (DOCS / "jobs.md").read_text()))
+    for words in commands(page):
+        command, arguments = called(words)
+        if words[0].startswith("-") or not re.fullmatch(r"[a-z]+", words[0]):
+            continue  # a sentence, or the name of something else
+        assert command is not None, f"{page.name}: lowtide {' '.join(words)}"
+        known = {option for param in command.params for option in param.opts}
+        if command.name == "run":
+            assert arguments[:1] == [] or arguments[0] in {*JOBS, "JOB"}, f"{page.name}: lowtide {' '.join(words)}"
+            known |= of_jobs
+        unknown = {a for a in arguments if a.startswith("--")} - known - {"--help"}
+        assert not unknown, f"{page.name}: lowtide {' '.join(words)}: {unknown}"
 
 
 def test_pictures_are_for_everybody() -> None:
