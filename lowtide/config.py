@@ -102,13 +102,29 @@ class State(_Section):
     table: str = "LOWTIDE_STATE"
     #: What was pruned from the commit table: the last proof of it.
     journal_table: str = "LOWTIDE_JOURNAL"
-    #: A folder (relative: to the configuration file) or URL that driver and executors can write to. What runs put aside is
-    #: kept there for ``sideline_keep``.
+    #: A folder (relative: to the configuration file) or URL that driver and executors can write to; on a cluster a URL. What runs
+    #: put aside is kept there for ``sideline_keep``.
     sideline: str = ".lowtide/sideline"
     #: What is older is removed by the next run that acts.
     sideline_keep: Duration = timedelta(days=30)
     #: A journal entry is kept at least this long, and while a snapshot older than its pruning exists.
     journal_keep: Duration = timedelta(days=30)
+
+    def check_sideline(self, master: str) -> None:
+        """Refuse a sideline that executors of Spark's *master* may each have for themselves: what goes could not be put back.
+
+        A path without a scheme is a folder of this machine unless Hadoop's configuration says otherwise, which is not looked at. A URL is
+        taken at its word, ``file:`` included.
+
+        Raises:
+            UsageError: it is such a path, and the executors are not all on this machine.
+        """
+        if "://" not in self.sideline and not master.startswith("local"):
+            msg = (
+                f"state.sideline is {self.sideline}, a folder of one machine, and Spark's executors run elsewhere ({master}): each would put "
+                f"aside on its own disk. Give a URL that all of them reach, such as hdfs://..., or file://{self.sideline} if it is mounted everywhere"
+            )
+            raise UsageError(msg)
 
 
 class Spark(_Section):
