@@ -10,7 +10,7 @@ STAMPS := .lowtide/setup
 JOBS ?= 2
 SHARED := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup phoenix check-tools demo test java-test unit store-test airflow-test lint break-rules wheel bench soak lock clean
+.PHONY: help setup phoenix check-tools demo test java-test unit store-test airflow-test lint break-rules wheel docs bench soak lock clean
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
@@ -21,7 +21,8 @@ help:
 	@echo "make soak    an hour of the ledger's clients being killed"
 	@echo "make break-rules   break each safety rule in a copy of the code, and see a test fail"
 	@echo "make wheel   a wheel to install elsewhere, in dist/"
-	@echo "make lock    resolve requirements.txt into requirements.lock again"
+	@echo "make docs    these pages as a site, in .lowtide/site; fails on any warning"
+	@echo "make lock    resolve requirements.txt and requirements-docs.txt into their .lock again"
 	@echo "make clean   remove what was built and the demo's data"
 
 setup: check-tools $(STAMPS)/python $(STAMPS)/connector $(STAMPS)/embedded
@@ -92,6 +93,19 @@ wheel: setup
 	@$(BIN)/uv build -q --wheel -o dist
 	@ls dist/*.whl
 
+# The site's builder has an environment of its own, so that the set-up for tests does not grow. The variable silences a notice
+# about the builder's own future, which is no warning about these pages.
+docs: $(STAMPS)/docs
+	@NO_MKDOCS_2_WARNING=1 .lowtide/docs/bin/mkdocs build --strict
+	@.lowtide/docs/bin/python tools/check-site .lowtide/site
+
+$(STAMPS)/docs: requirements-docs.lock
+	@mkdir -p $(STAMPS)
+	@echo "docs: the site's builder into .lowtide/docs (half a minute the first time)"
+	@test -x .lowtide/docs/bin/python || $(PYTHON) -m venv .lowtide/docs
+	@.lowtide/docs/bin/python -m pip install -q --disable-pip-version-check -r requirements-docs.lock
+	@touch $@
+
 bench: setup
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.history
@@ -102,6 +116,7 @@ soak: setup
 
 lock:
 	@$(BIN)/uv pip compile requirements.txt -o requirements.lock -q --no-header
+	@$(BIN)/uv pip compile requirements-docs.txt -o requirements-docs.lock -q --no-header
 
 clean:
 	@test ! -x $(BIN)/lowtide || $(BIN)/lowtide stack down || true

@@ -43,18 +43,24 @@ class _Section(BaseModel):
 class Thrift(_Section):
     """The Thrift 1 gateway that happybase speaks to."""
 
+    #: The Thrift 1 gateway that happybase speaks to: without a login and without TLS, see docs/clusters.md.
     host: str = "127.0.0.1"
     port: PositiveInt = 9090
+    #: As the gateway has it: ``framed`` where it is started with ``hbase.regionserver.thrift.framed``.
     transport: Literal["buffered", "framed"] = "buffered"
+    #: As the gateway has it: ``compact`` where it is started with ``hbase.regionserver.thrift.compact``.
     protocol: Literal["binary", "compact"] = "binary"
+    #: How long one answer of the gateway may take.
     timeout: Duration = timedelta(seconds=30)
 
 
 class HBase(_Section):
     """How Spark's executors and the gateway's clients reach the store."""
 
+    #: Hosts, separated by commas; what an hbase-site.xml says of them does not count.
     zookeeper_quorum: str = "127.0.0.1"
     zookeeper_port: PositiveInt = 2181
+    #: As the cluster's ``zookeeper.znode.parent``.
     znode: str = "/hbase"
     thrift: Thrift = Thrift()
     #: Further properties for the HBase client, as in hbase-site.xml (Kerberos principals, timeouts, ...). Reading snapshots
@@ -74,9 +80,12 @@ class HBase(_Section):
 class Omid(_Section):
     """The status oracle and its commit table."""
 
+    #: Names as the oracle has them (``omid.committable.tablename`` and its like); these are Omid's defaults.
     commit_table: str = "OMID_COMMIT_TABLE"
     timestamp_table: str = "OMID_TIMESTAMP_TABLE"
+    #: Of the commit table: commit entries and invalidation marks.
     commit_family: str = "F"
+    #: Of the commit table: the low watermark.
     watermark_family: str = "LWF"
     #: ``auto``: a low watermark of 10^17 or more is a world clock's.
     clock: Literal["auto", "world", "incremental"] = "auto"
@@ -89,29 +98,51 @@ class Omid(_Section):
 class State(_Section):
     """Lowtide's own tables, and where it puts aside what it removes."""
 
+    #: Made by the first run that acts.
     table: str = "LOWTIDE_STATE"
+    #: What was pruned from the commit table: the last proof of it.
     journal_table: str = "LOWTIDE_JOURNAL"
-    #: A folder (relative: to the configuration file) or URL that driver and executors can write to. What runs put aside is
-    #: kept there for ``sideline_keep``.
+    #: A folder (relative: to the configuration file) or URL that driver and executors can write to; on a cluster a URL. What runs
+    #: put aside is kept there for ``sideline_keep``.
     sideline: str = ".lowtide/sideline"
+    #: What is older is removed by the next run that acts.
     sideline_keep: Duration = timedelta(days=30)
     #: A journal entry is kept at least this long, and while a snapshot older than its pruning exists.
     journal_keep: Duration = timedelta(days=30)
+
+    def check_sideline(self, master: str) -> None:
+        """Refuse a sideline that executors of Spark's *master* may each have for themselves: what goes could not be put back.
+
+        A path without a scheme is a folder of this machine unless Hadoop's configuration says otherwise, which is not looked at. A URL is
+        taken at its word, ``file:`` included.
+
+        Raises:
+            UsageError: it is such a path, and the executors are not all on this machine.
+        """
+        if "://" not in self.sideline and not master.startswith("local"):
+            msg = (
+                f"state.sideline is {self.sideline}, a folder of one machine, and Spark's executors run elsewhere ({master}): each would put "
+                f"aside on its own disk. Give a URL that all of them reach, such as hdfs://..., or file://{self.sideline} if it is mounted everywhere"
+            )
+            raise UsageError(msg)
 
 
 class Spark(_Section):
     """How jobs are submitted by ``lowtide run`` and by the DAGs."""
 
+    #: As of ``spark-submit``; always in client mode. Clusters: docs/clusters.md.
     master: str = "local[2]"
     driver_memory: str = "1g"
+    #: Further Spark settings; they win over Lowtide's own. Values are text: quote numbers.
     conf: dict[str, str] = {}
-    #: Jars of the connector, a folder each or a jar; found beside the package when empty.
+    #: Entries of the class path of driver and executors: the connector's jar and ``lib/*``. Found beside the package when empty.
     connector_class_path: list[str] = []
 
 
 class Budget(_Section):
     """The most that one run may remove from one table before it stops and asks."""
 
+    #: Cells that may go.
     rows: PositiveInt = 10_000_000
     #: Share of the cells examined.
     share: float = Field(0.5, gt=0, le=1)
@@ -164,12 +195,15 @@ class Ledger(_Section):
 class TableDefaults(_Section):
     """Settings of a table; ``defaults`` holds those of every table not named under ``tables``."""
 
+    #: What scheduled and backfilled runs do. Of the commit table: whether they prune; of the ledger's transactions: whether they repair.
     mode: Mode = Mode.DRY_RUN
-    #: ``transactional`` or ``plain`` for tables whose marks do not say; None: as their marks say.
+    #: ``transactional`` or ``plain`` for tables whose marks do not say; null: as their marks say.
     kind: Kind | None = None
+    #: From region servers, or from a snapshot made for the run.
     read: Read = Read.AUTO
     #: ``auto`` reads a snapshot when a full pass must read at least this many bytes and ``hbase.rootdir`` is given.
     snapshot_from_bytes: NonNegativeInt = 1 << 30
+    #: How old the last pass from 0 may be before a run makes one by itself.
     full_pass_every: Duration = timedelta(days=7)
     #: What scheduled and backfilled runs of ``history_gc`` do. It has a switch of its own: what it removes was committed.
     history_mode: Mode = Mode.DRY_RUN

@@ -55,8 +55,11 @@ def class_path(config: Config) -> list[str]:
     return [str(jar), str(target / "lib" / "*")]
 
 
-def job_conf(config: Config) -> dict[str, str]:
-    """Spark settings for a job: the class path on driver and executors, then the configuration's own, which win."""
+def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
+    """Spark settings for a job: the class path on driver and executors, then the configuration's own, which win.
+
+    *master*: where the job goes, if not to the configured one.
+    """
     entries = os.pathsep.join(class_path(config))
     # A driver on this machine alone needs no address that others can reach.
     # Its two or so cores would spend seconds on the 200 parts that a shuffle has by default.
@@ -66,7 +69,7 @@ def job_conf(config: Config) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "8",
     }
     return {
-        **(here if config.spark.master.startswith("local") else {}),
+        **(here if (master or config.spark.master).startswith("local") else {}),
         # The program's Python is this one, whatever comes first on PATH; executors run none.
         "spark.pyspark.driver.python": sys.executable,
         "spark.driver.extraClassPath": entries,

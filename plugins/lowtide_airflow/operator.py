@@ -94,18 +94,20 @@ class LowtideSparkOperator(SparkSubmitOperator):
 
     def _prepare(self, config: Config) -> None:
         self.application = self.application or str(submit.application(self.job))
+        master = config.spark.master
+        try:
+            # What its driver listens on follows from where the job goes, not from what the configuration says for others.
+            connection = BaseHook.get_connection(self._conn_id)
+            master = connection.host or connection.conn_type
+        except AirflowNotFoundException:
+            self.log.info("no connection %s: spark.master of the configuration, %s", self._conn_id, master)
+            os.environ[f"AIRFLOW_CONN_{self._conn_id.upper()}"] = json.dumps({"conn_type": "spark", "host": master})
         self.conf = {
             "spark.driver.memory": config.spark.driver_memory,
             "spark.pyspark.driver.python": sys.executable,
-            **submit.job_conf(config),
+            **submit.job_conf(config, master),
             **(self.conf or {}),
         }
-        try:
-            BaseHook.get_connection(self._conn_id)
-        except AirflowNotFoundException:
-            self.log.info("no connection %s: spark.master of the configuration, %s", self._conn_id, config.spark.master)
-            connection = json.dumps({"conn_type": "spark", "host": config.spark.master})
-            os.environ[f"AIRFLOW_CONN_{self._conn_id.upper()}"] = connection
 
     def _arguments(self, context: Context, run: arguments.Run) -> list[str]:
         ti = context["ti"]

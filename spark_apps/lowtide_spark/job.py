@@ -30,6 +30,9 @@ from lowtide.summary import Summary
 from lowtide_spark.session import session
 from lowtide_spark.store import Store
 
+#: The jobs that put aside what they remove.
+_PUTTING_ASIDE = ("orphan_cleanup", "history_gc")
+
 
 @dataclass
 class Run:
@@ -319,7 +322,10 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     request.check()
     with connect(config.hbase.thrift):
         pass  # say that the gateway is down before Spark starts
-    run = Run(options, config, Store(session(f"lowtide {job}"), config, options.rate), request, summary)
+    spark = session(f"lowtide {job}")
+    if summary.execute and job in _PUTTING_ASIDE:
+        config.state.check_sideline(spark.sparkContext.master)
+    run = Run(options, config, Store(spark, config, options.rate), request, summary)
     run.phase("start")
     return run
 

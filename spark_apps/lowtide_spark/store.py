@@ -133,9 +133,17 @@ class Store:
         return self._read("cells", table, raw=str(raw).lower(), **extra)
 
     def descriptors(self) -> list[Descriptor]:
-        """All tables but HBase's own."""
+        """All tables but HBase's own.
+
+        Raises:
+            StoreError: they cannot be listed, or HBase keeps some of them from this user: one of those could hold the proof of a commit.
+        """
         tables: dict[str, Descriptor] = {}
-        for r in self._read("tables").collect():
+        try:
+            rows = self._read("tables").collect()
+        except Exception as error:
+            raise error if isinstance(error, StoreError) else _explained(error, None) from error
+        for r in rows:
             known = tables.setdefault(r.table, Descriptor(r.table, r.enabled, r.attributes, tuple(r.coprocessors), {}))
             known.families[r.family] = dict(r.family_attributes)  # type: ignore[index]
         return list(tables.values())

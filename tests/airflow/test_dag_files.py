@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import CLEANED, MARKED, POOL
+
+from lowtide.config import Config, Spark
 
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = {"orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc", "transaction_repair"}
@@ -43,6 +46,17 @@ def serialized(dag: DAG) -> Any:
 def job_tasks(dag: DAG) -> Iterator[Any]:
     """The tasks that start a Spark job."""
     return (task for task in dag.tasks if issubclass(getattr(task, "operator_class", type(task)), LowtideSparkOperator))
+
+
+def test_a_job_goes_where_the_connection_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its driver listens where executors there reach it, whatever the configuration says of jobs without a connection."""
+    operator = LowtideSparkOperator(task_id="clean", job="orphan_cleanup")
+    config = Config(spark=Spark(master="local[2]", connector_class_path=["connector.jar"]))
+    for host, listens in (("yarn", None), ("local[1]", "127.0.0.1")):
+        operator.conf = None
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_LOWTIDE", json.dumps({"conn_type": "spark", "host": host}))
+        operator._prepare(config)
+        assert operator.conf.get("spark.driver.host") == listens
 
 
 def test_every_file_loads(bag: DagBag) -> None:

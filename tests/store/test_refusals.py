@@ -76,6 +76,21 @@ def test_no_low_watermark(
     assert untouched()
 
 
+def test_a_table_that_hbase_does_not_list(job: Job, untouched: Callable[[], bool], connector: Store) -> None:
+    """HBase lists to a user only the tables on which he has rights; one that only hbase:meta has stops every job that acts on the bound."""
+    with connect(connector.config.hbase.thrift) as connection:
+        meta = connection.table("hbase:meta")
+        state = meta.row(b"OMID_COMMIT_TABLE")[b"table:state"]
+        try:
+            meta.put(b"kept_secret", {b"table:state": state})
+            for name in ("orphan_cleanup", "watermark_collection", "commit_table_pruning"):
+                refused(job(name, "--execute"), 1, "kept_secret", "Grant this user ADMIN")
+        finally:
+            meta.delete(b"kept_secret")
+    assert untouched()
+    assert job("orphan_cleanup").code == 0
+
+
 def test_gateway_or_oracle_down(
     job: Job, configure: Callable[..., Path], untouched: Callable[[], bool], tmp_path: Path
 ) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from lowtide.config import CONFIG_VARIABLE, Config, Mode, Read, load
+from lowtide.config import CONFIG_VARIABLE, Config, Mode, Read, State, load
 from lowtide.errors import UsageError
 from lowtide.inventory import Kind
 
@@ -159,3 +160,23 @@ def test_history_ages_that_cannot_be_meant(text: str, place: str, what: str) -> 
         load(given(text))
     assert place in str(error.value)
     assert what in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("sideline", "master", "refused"),
+    [
+        ("/var/sideline", "local[4]", False),
+        ("/var/sideline", "yarn", True),
+        ("/var/sideline", "spark://host:7077", True),
+        ("hdfs://ns/sideline", "yarn", False),
+        ("file:///mnt/everywhere", "k8s://https://host:6443", False),
+    ],
+)
+def test_a_sideline_that_executors_do_not_share_is_refused(sideline: str, master: str, refused: bool) -> None:
+    """A folder of one machine, where executors are elsewhere: what each put there, nobody could put back."""
+    state = State(sideline=sideline)
+    if not refused:
+        state.check_sideline(master)
+        return
+    with pytest.raises(UsageError, match=rf"state\.sideline is {sideline}.*{re.escape(master)}.*hdfs://"):
+        state.check_sideline(master)

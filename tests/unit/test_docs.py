@@ -1,25 +1,141 @@
-"""Pages that are made from the code say what the code says."""
+"""The pages: made from the code where they say so, in the navigation, linked to what is there."""
 
 from __future__ import annotations
 
 import re
 import runpy
+import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from lowtide.cli import app
+from lowtide.submit import JOBS
 
 ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+COMMANDS = get_command(app)
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
+
+
+def prose(page: Path) -> str:
+    """A page without its fenced code, where a # is a comment and brackets are no links."""
+    return re.sub(r"^( *)```.*?^\1```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def links(page: Path) -> Iterator[tuple[str, str]]:
+    """Target and anchor of every link and picture of a page that is not on another host."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", prose(page))):
+        if not re.match(r"\w+:", target):
+            path, _, anchor = target.partition("#")
+            yield path, anchor
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as far as the site's generator and GitHub agree on them."""
+    found = set()
+    for heading in re.findall(r"^#+ +(.+?) *$", prose(page), re.MULTILINE):
+        text = re.sub(r"[`*]|\]\([^)]*\)|\[", "", heading)
+        plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+        site = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+        github = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+        found |= {site} & {github}
+    return found
+
+
+def navigated(entry: Any) -> Iterator[str]:
+    """The pages under an entry of the navigation."""
+    if isinstance(entry, str):
+        yield entry
+    else:
+        for part in entry.values() if isinstance(entry, dict) else entry:
+            yield from navigated(part)
 
 
 def test_the_configuration_page_is_up_to_date() -> None:
     """docs/configuration.md is what tools/configuration-page writes."""
     made = runpy.run_path(str(ROOT / "tools" / "configuration-page"))
-    assert (ROOT / "docs" / "configuration.md").read_text() == made["page"](), "run tools/configuration-page"
+    assert (DOCS / "configuration.md").read_text() == made["page"](), "run tools/configuration-page"
 
 
-def test_links_between_pages_lead_somewhere() -> None:
-    """Every relative link of README and docs names a file that is there."""
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+def test_every_key_of_the_configuration_is_explained() -> None:
+    """No row of the page is without a word on what the key means, but where its name and the row above say it."""
+    bare = re.findall(r"^\| `([\w.]+)` \| .* \|  \|$", (DOCS / "configuration.md").read_text(), re.MULTILINE)
+    assert bare == ["hbase.zookeeper_port", "hbase.thrift.port", "omid.timestamp_table", "spark.driver_memory"]
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    """And nothing in the navigation is missing: a page that is not there is found by search alone."""
+    listed = list(navigated(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]))
+    assert sorted(listed) == sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link of a page names a file that is there, and its anchor a heading there; pages of the site keep to docs/."""
+    for path, anchor in links(page):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name}: {path}"
+        assert not anchor or anchor in anchors(target), f"{page.name}: {path}#{anchor}"
+        assert page.parent != DOCS or target.is_relative_to(DOCS), f"{page.name}: {path} is not part of the site"
+
+
+def test_pages_that_are_named_are_there() -> None:
+    """A page that an error, a docstring or a text names without a link exists."""
+    code = [p for folder in ("lowtide", "plugins", "spark_apps", "dags") for p in ROOT.glob(f"{folder}/**/*.py")]
+    named = {
+        (p.name, name) for p in [*PAGES, *code] for name in re.findall(r"\bdocs/([\w-]+\.md)", p.read_text("utf-8"))
+    }
+    assert [n for n in sorted(named) if not (DOCS / n[1]).exists()] == []
+    assert ("config.py", "configuration.md") in named
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The words of every call of ``lowtide`` that a page shows, in blocks and within lines."""
+    shown = re.findall(
+        r"(?:^|`)[ ]*(?:\.venv/bin/)?lowtide ([^`\n]+?)(?=`|[ ]+#|$)", page.read_text("utf-8"), re.MULTILINE
+    )
+    yield from (words for text in shown if (words := re.sub(r"[\[\](){}]", " ", text.replace("\\|", " ")).split()))
+
+
+def called(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that *words* call, None where there is none, and its arguments."""
+    command: Any = COMMANDS
+    while words and hasattr(command, "commands"):  # a group
+        command, words = command.commands.get(words[0]), words[1:]
+    return command, words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_commands_that_pages_show_are_known(page: Path) -> None:
+    """Commands, jobs and options are those of the command line; of jobs, those of docs/jobs.md and docs/survey.md."""
+    of_jobs = set(re.findall(r"--[a-z-]+", (DOCS / "jobs.md").read_text()))
+    for words in commands(page):
+        command, arguments = called(words)
+        if words[0].startswith("-") or not re.fullmatch(r"[a-z]+", words[0]):
+            continue  # a sentence, or the name of something else
+        assert command is not None, f"{page.name}: lowtide {' '.join(words)}"
+        known = {option for param in command.params for option in param.opts}
+        if command.name == "run":
+            assert arguments[:1] == [] or arguments[0] in {*JOBS, "JOB"}, f"{page.name}: lowtide {' '.join(words)}"
+            known |= of_jobs
+        unknown = {a for a in arguments if a.startswith("--")} - known - {"--help"}
+        assert not unknown, f"{page.name}: lowtide {' '.join(words)}: {unknown}"
+
+
+def test_pictures_are_for_everybody() -> None:
+    """Each has words for those who do not see it, follows the dark theme, and loads nothing."""
+    pictures = sorted(DOCS.rglob("*.svg"))
+    shown = {(page.parent / path).resolve() for page in PAGES for path, _ in links(page)}
+    assert set(pictures) == {p for p in shown if p.suffix == ".svg"}
+    for picture in pictures:
+        text = picture.read_text("utf-8")
+        assert re.search(r"<title\b.*<desc\b.*prefers-color-scheme: dark", text, re.DOTALL), picture.name
+        assert not re.search(r"(href|src)=|url\((?!#)", text), picture.name
 
 
 def test_the_readme_is_short() -> None:

@@ -42,6 +42,12 @@ def test_configured_settings_win() -> None:
     assert (settings["spark.ui.enabled"], settings["a"]) == ("true", "b")
 
 
+def test_only_a_local_driver_listens_on_loopback() -> None:
+    """Executors elsewhere must reach the driver, also where another master than the configured one was named."""
+    assert submit.job_conf(CONFIG)["spark.driver.host"] == "127.0.0.1"
+    assert "spark.driver.host" not in submit.job_conf(CONFIG, "yarn")
+
+
 @pytest.mark.parametrize("job", submit.JOBS)
 def test_every_job_has_its_program(job: str) -> None:
     """The program of each job exists."""

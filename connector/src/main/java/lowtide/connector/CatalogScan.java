@@ -8,6 +8,8 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
+import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.HRegionLocation;
 import org.apache.hadoop.hbase.NamespaceDescriptor;
 import org.apache.hadoop.hbase.RegionMetrics;
@@ -18,8 +20,13 @@ import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.CoprocessorDescriptor;
 import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.ResultScanner;
+import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.SnapshotDescription;
+import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
+import org.apache.hadoop.hbase.security.User;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -31,6 +38,9 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /** The views {@code tables}, {@code regions} and {@code snapshots}: read by the driver, as they are at that moment. */
 final class CatalogScan implements LocalScan {
+    private static final int LOOKS = 3;
+    private static final long PAUSE_MILLIS = 1000;
+
     private final Options options;
 
     CatalogScan(Options options) {
@@ -55,7 +65,7 @@ final class CatalogScan implements LocalScan {
                 List<InternalRow> rows;
                 switch (options.view) {
                     case TABLES:
-                        rows = tables(admin);
+                        rows = tables(connection, admin);
                         break;
                     case REGIONS:
                         rows = regions(connection);
@@ -73,12 +83,13 @@ final class CatalogScan implements LocalScan {
         }
     }
 
-    private static List<InternalRow> tables(Admin admin) throws IOException {
+    private static List<InternalRow> tables(Connection connection, Admin admin) throws IOException {
+        List<TableDescriptor> listed = listed(connection, admin);
         Set<TableName> enabled = new HashSet<>(admin.listTableNamesByState(true));
         List<InternalRow> rows = new ArrayList<>();
-        for (TableDescriptor table : admin.listTableDescriptors()) {
+        for (TableDescriptor table : listed) {
             TableName name = table.getTableName();
-            if (name.getNamespaceAsString().equals(NamespaceDescriptor.SYSTEM_NAMESPACE_NAME_STR)) {
+            if (isSystem(name)) {
                 continue;
             }
             Object attributes = map(table.getValues());
@@ -90,6 +101,52 @@ final class CatalogScan implements LocalScan {
             }
         }
         return rows;
+    }
+
+    /**
+     * All tables; an error where some are kept from this user. HBase's listing leaves out, without a word, those on
+     * which he has neither CREATE nor ADMIN; hbase:meta, which everybody may read, has the state of each.
+     */
+    private static List<TableDescriptor> listed(Connection connection, Admin admin) throws IOException {
+        for (int look = 1;; look++) {
+            // First of all: what is made between the two is listed, and is not missed.
+            Set<TableName> hidden = known(connection);
+            List<TableDescriptor> listed = admin.listTableDescriptors();
+            listed.forEach(table -> hidden.remove(table.getTableName()));
+            if (hidden.isEmpty()) {
+                return listed;
+            }
+            if (look == LOOKS) {
+                throw new IOException("HBase has tables that it does not list to the user "
+                        + User.getCurrent().getShortName() + ": " + hidden + ". They may hold the proofs of commits."
+                        + " Grant this user ADMIN, globally; where such a table is gone, remove its"
+                        + " state from hbase:meta");
+            }
+            try {
+                Thread.sleep(PAUSE_MILLIS); // A table that is being dropped goes from the listing first.
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new IOException("Interrupted while listing tables", e);
+            }
+        }
+    }
+
+    private static Set<TableName> known(Connection connection) throws IOException {
+        Set<TableName> names = new TreeSet<>();
+        try (Table meta = connection.getTable(TableName.META_TABLE_NAME);
+                ResultScanner states = meta.getScanner(new Scan().addFamily(HConstants.TABLE_FAMILY))) {
+            for (Result state : states) {
+                TableName name = TableName.valueOf(state.getRow());
+                if (!isSystem(name)) {
+                    names.add(name);
+                }
+            }
+        }
+        return names;
+    }
+
+    private static boolean isSystem(TableName name) {
+        return name.getNamespaceAsString().equals(NamespaceDescriptor.SYSTEM_NAMESPACE_NAME_STR);
     }
 
     private static Object map(Map<org.apache.hadoop.hbase.util.Bytes, org.apache.hadoop.hbase.util.Bytes> values) {
