@@ -68,6 +68,7 @@ class _Repair:
     run: Run
     node: Node
     frames: ledger.LedgerFrames
+    rows: ledger.LedgerRows
     report: TableReport
     issuer: str
     settled: Settled
@@ -91,7 +92,8 @@ class _Repair:
         run.summary.tables = [report]
         issuer = user_id(run.config.ledger.issuer)
         horizon = now - _millis(run.options.grace)
-        return cls(run, connections, frames, report, issuer, found, horizon, full, 0 if full else start)
+        rows = ledger.LedgerRows(run.store)
+        return cls(run, connections, frames, rows, report, issuer, found, horizon, full, 0 if full else start)
 
     # -- repairing
 
@@ -278,7 +280,7 @@ class _Repair:
         def name(item: Any) -> str:
             return f"{what} {getattr(item, 'id', None) or getattr(item, 'key', item)}"
 
-        for _, result in self.node.run_many(items, program, name):
+        for _, result in self.node.run_many(items, program, name, self.rows):
             if isinstance(result, ContradictionError):
                 (contradicts or self._contradiction)(str(result))
             elif isinstance(result, LowtideError):
