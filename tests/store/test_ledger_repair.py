@@ -157,7 +157,7 @@ def test_through_spark_submit_killed_and_run_again(books: Books) -> None:
 def test_at_once_everything_is_answered_as_one_by_one(books: Books, configure: Callable[..., Path], spark: Any) -> None:
     """Reads, writes and checks of many rows in one call; what fails costs the others nothing, and is told apart from a refusal."""
     other = made(configure)
-    operations = [
+    first = [
         Put(Table.RECORDS, "a", {"x": "1", "y": "Zoë"}),
         CheckAndPut(Table.RECORDS, "b", "state", None, "pending"),
         CheckAndPut(Table.TRANSACTIONS, "c", "state", "initial", "in progress"),
@@ -184,7 +184,7 @@ def test_at_once_everything_is_answered_as_one_by_one(books: Books, configure: C
     with connect(other.config.hbase.thrift) as connection:
         tables = Tables(connection, other.config.ledger.prefix)
         connection.table(tables.name(Table.RECORDS)).put(b"z", {b"l:q": b"\xff\x00"})
-        for part in (operations, second, third):
+        for part in (first, second, third):
             assert rows(part) == [tables(operation) for operation in part]
     assert books.everything() == other.everything()
     too_long, good = Remove(Table.USERS, "x" * 40_000), CheckAndPut(Table.USERS, "e", "id", None, "e")
