@@ -186,7 +186,7 @@ class Ledger(_Section):
     issuer: str = "issuer"
     #: A transaction that has not ended is left to its client for this long before a repair takes it.
     grace: Duration = timedelta(minutes=15)
-    #: Connections of one client or of one repair, and so the most transactions that it works on at once.
+    #: Connections to the gateway of one client, and so the most transactions that it works on at once; of one repair, which scans over them.
     pool: PositiveInt = 8
     #: How old the last full check may be before a run makes one by itself.
     full_check_every: Duration = timedelta(days=1)

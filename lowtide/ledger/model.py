@@ -16,6 +16,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from lowtide.errors import LedgerError, UsageError
@@ -30,6 +31,8 @@ MAX_NUMBER = 10**_NUMBER_DIGITS - 1
 _MILLI_DIGITS = 15
 MAX_MILLIS = 10**_MILLI_DIGITS - 1
 _MAX_NICKNAME = 200
+#: Requests and decisions that are not read twice: a repair meets each some twenty times, and works on this many transactions side by side.
+_KNOWN = 4096
 
 _ID = re.compile(r"([0-9a-f]{40})-(\d{12})")
 _USER = re.compile(r"[0-9a-f]{40}")
@@ -194,6 +197,7 @@ class Request:
         return _dump({name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
+    @lru_cache(_KNOWN)
     def decode(cls, text: str) -> Request:
         """The request in a cell.
 
@@ -251,6 +255,7 @@ class Decision:
         return _dump({name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
+    @lru_cache(_KNOWN)
     def decode(cls, text: str) -> Decision:
         """The decision in a cell.
 

@@ -1,4 +1,4 @@
-"""The ledger's tables in HBase, through the Thrift gateway: one operation at a time."""
+"""The ledger's tables in HBase: one operation at a time through the Thrift gateway, or those of many programs at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lowtide.errors import GatewayError, LedgerError, LowtideError, TableError
 from lowtide.gateway import check_and_put, pool
 from lowtide.ledger import steps
 from lowtide.ledger.model import FAMILY, Table
-from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Remove, Scan, Write
+from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan, Write
 
 if TYPE_CHECKING:
     from lowtide.config import Config
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 K = TypeVar("K")
 
-#: Rows of one call; more would make an answer larger than a gateway likes.
-_ROWS_A_CALL = 250
+#: Rows of one call, after which another is made.
+_ROWS_A_CALL = 5000
 _PREFIX = FAMILY.encode() + b":"
 
 
@@ -35,6 +35,11 @@ class Moment(Enum):
 
 
 Hook = Callable[[Write, Moment], None]
+
+#: Answers operations that are asked at the same time: each with its answer, or the exception, in the order asked. It takes no scans.
+#: It may repeat a check that had no answer, and then says "refused" of one that held. So it is for programs that read again
+#: after a refusal, as repairs do; a claim would take the next number, and transfer twice.
+AtOnce = Callable[[Sequence[Read | Write]], list[Any]]
 
 
 class Tables:
@@ -116,18 +121,6 @@ class Tables:
             return self._table(operation.table).put(row, cells)
         return self._table(operation.table).delete(row)
 
-    def write_rows(self, writes: Sequence[Put | Remove]) -> None:
-        """Several writes of one table, each row by itself atomic, in one call. No hook is called."""
-        for table in {write.table for write in writes}:
-            batch = self._table(table).batch()
-            for write in writes:
-                if isinstance(write, Put):
-                    cells = {_PREFIX + name.encode(): value.encode() for name, value in write.cells.items()}
-                    batch.put(write.row.encode(), cells)
-                else:
-                    batch.delete(write.row.encode())
-            batch.send()
-
     def _table(self, table: Table) -> Any:
         return self._connection.table(self.name(table))
 
@@ -173,17 +166,32 @@ class Node:
             raise _left(what, error, store is not None and store.written) from error
 
     def run_many(
-        self, items: Iterable[K], program: Callable[[K], Program[T]], what: Callable[[K], str], window: int = 500
+        self,
+        items: Iterable[K],
+        program: Callable[[K], Program[T]],
+        what: Callable[[K], str],
+        at_once: AtOnce,
+        window: int = 2000,
     ) -> Iterator[tuple[K, T | LowtideError]]:
         """Run a program an item side by side; each item with its result, or with what went wrong, as they end.
 
-        Up to *window* programs are under way. What they ask for at the same time is asked in few calls: rows by key, and writes without
-        a check, many at once (each row by itself atomic); checks one by one, over all connections of the pool. A program waits for each
-        of its answers before it goes on, as if it ran alone.
+        Up to *window* programs are under way. What they ask for at the same time is asked *at_once*, each operation by itself atomic;
+        only scans go over the connections of the pool. A program waits for each of its answers before it goes on, as if it ran alone.
         """
         with ThreadPoolExecutor(self.size) as threads:
-            side_by_side = _SideBySide(self, threads, window)
-            yield from side_by_side.run(items, program, what)
+            yield from _SideBySide(self, at_once, threads, window).run(items, program, what)
+
+    def answers_at_once(self, operations: Sequence[Read | Write], at_once: AtOnce) -> list[Any]:
+        """The answer to each of *operations*, or the exception, of one call."""
+        found: list[Any] = [None if isinstance(o, Read) else self._hooked(o, Moment.BEFORE) for o in operations]
+        sent = [at for at, stopped in enumerate(found) if stopped is None]
+        answers = at_once([operations[at] for at in sent]) if sent else []
+        for at, answer in zip(sent, answers, strict=True):
+            operation = operations[at]
+            found[at] = answer
+            if not isinstance(operation, Read) and not isinstance(answer, Exception):
+                found[at] = self._hooked(operation, Moment.AFTER) or answer
+        return found
 
     def answers(self, operations: Sequence[Operation]) -> list[Any]:
         """The answer to each of *operations*, or the exception; those after a failed one are worked off all the same."""
@@ -197,23 +205,6 @@ class Node:
             except _failures(LowtideError) as error:  # the next ones on a connection that the pool has renewed
                 found.append(error)
         return found
-
-    def rows(self, table: Table, keys: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Rows by key, in one call."""
-        with self._pool.connection() as connection:
-            patient = _Patient(connection, self._tables(connection))
-            return dict(zip(keys, patient(Read(table, tuple(keys))), strict=True))
-
-    def write_rows(self, writes: Sequence[Put | Remove]) -> list[Exception | None]:
-        """Writes of one table, in one call: None for each that was done."""
-        found: list[Exception | None] = [self._hooked(write, Moment.BEFORE) for write in writes]
-        sent = [write for write, stopped in zip(writes, found, strict=True) if stopped is None]
-        try:
-            with self._pool.connection() as connection:
-                self._tables(connection).write_rows(sent)
-        except _failures() as error:
-            return [stopped or error for stopped in found]
-        return [stopped or self._hooked(write, Moment.AFTER) for write, stopped in zip(writes, found, strict=True)]
 
     def _hooked(self, write: Write, moment: Moment) -> Exception | None:
         try:
@@ -268,8 +259,9 @@ class _Running(Generic[K]):
 class _SideBySide:
     """The programs under way, and what they ask for, in rounds."""
 
-    def __init__(self, node: Node, threads: ThreadPoolExecutor, window: int) -> None:
+    def __init__(self, node: Node, at_once: AtOnce, threads: ThreadPoolExecutor, window: int) -> None:
         self._node = node
+        self._at_once = at_once
         self._threads = threads
         self._window = window
 
@@ -309,41 +301,28 @@ class _SideBySide:
 
     def _ask(self, asked: Sequence[_Running[K]]) -> Iterator[tuple[_Running[K], Any]]:
         """Each program with its answer, or with the exception."""
-        together: dict[tuple[bool, Table], list[_Running[K]]] = {}
-        alone: list[_Running[K]] = []
+        scans = [each for each in asked if isinstance(each.operation, Scan)]
+        shares = [scans[start :: self._node.size] for start in range(min(self._node.size, len(scans)))]
+        scanned = [self._threads.submit(self._node.answers, [each.operation for each in share]) for share in shares]
+        for call in self._calls(each for each in asked if not isinstance(each.operation, Scan)):
+            operations: list[Any] = [each.operation for each in call]
+            yield from zip(call, self._node.answers_at_once(operations, self._at_once), strict=True)
+        for share, answers in zip(shares, scanned, strict=True):
+            yield from zip(share, answers.result(), strict=True)
+
+    @staticmethod
+    def _calls(asked: Iterable[_Running[K]]) -> Iterator[list[_Running[K]]]:
+        """In pieces whose answers are of a bearable size."""
+        call: list[_Running[K]] = []
+        rows = 0
         for each in asked:
-            if isinstance(each.operation, Read | Put | Remove):
-                key = isinstance(each.operation, Read), each.operation.table
-                together.setdefault(key, []).append(each)
-            else:
-                alone.append(each)
-        shares: list[Sequence[_Running[K]]] = [
-            alone[start :: self._node.size] for start in range(min(self._node.size, len(alone)))
-        ]
-        answers = [self._threads.submit(self._node.answers, [e.operation for e in share]) for share in shares]
-        for (reads, table), group in together.items():
-            for part in batched(group, _ROWS_A_CALL):
-                shares.append(part)
-                work = self._read if reads else self._write
-                answers.append(self._threads.submit(work, table, part))
-        for share, answer in zip(shares, answers, strict=True):
-            yield from zip(share, answer.result(), strict=True)
-
-    def _read(self, table: Table, part: Sequence[_Running[K]]) -> list[Any]:
-        wanted = list(dict.fromkeys(row for each in part for row in each.operation.rows))  # type: ignore[union-attr]
-        try:
-            found = self._node.rows(table, wanted)
-        except _failures(LowtideError) as error:
-            return [error] * len(part)
-        return [[found[row] for row in each.operation.rows] for each in part]  # type: ignore[union-attr]
-
-    def _write(self, table: Table, part: Sequence[_Running[K]]) -> list[Any]:  # noqa: ARG002
-        return self._node.write_rows([each.operation for each in part])  # type: ignore[misc]
-
-
-def batched(items: Sequence[T], size: int) -> list[Sequence[T]]:
-    """*items* in pieces of at most *size*."""
-    return [items[start : start + size] for start in range(0, len(items), size)]
+            call.append(each)
+            rows += len(each.operation.rows) if isinstance(each.operation, Read) else 1
+            if rows >= _ROWS_A_CALL:
+                yield call
+                call, rows = [], 0
+        if call:
+            yield call
 
 
 def _failures(*more: type[Exception]) -> tuple[type[Exception], ...]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lowtide.errors import StoreError
 from lowtide.ledger.model import FAMILY, RecordState, State, Table, entry_bound
+from lowtide.ledger.steps import CheckAndPut, Put, Read, Write
 from lowtide_spark.store import Store
 
 #: Sums are exact: 38 digits, and an amount has at most 19.
@@ -67,6 +70,54 @@ class LedgerFrames:
             )
         )
         return wide.select(_text("row").alias("key"), *columns)
+
+
+class LedgerRows:
+    """Works off the ledger's operations through the connector: all that are asked at the same time in one call, each with its answer.
+
+    See :data:`lowtide.ledger.store.AtOnce` for whom it is for. An operation without an answer gets a :class:`ConnectionError`.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._prefix = store.config.ledger.prefix
+
+    def __call__(self, operations: Sequence[Read | Write]) -> list[Any]:
+        try:
+            found = self._store.work_rows(FAMILY, [self._said(operation) for operation in operations])
+        except StoreError as error:
+            return [ConnectionError(str(error))] * len(operations)
+        return [_answer(operation, answer) for operation, answer in zip(operations, found, strict=True)]
+
+    def _said(self, operation: Read | Write) -> list[Any]:
+        table = f"{self._prefix}{operation.table}"
+        if isinstance(operation, Read):
+            return ["read", table, [_to_bytes(row) for row in operation.rows]]
+        row = _to_bytes(operation.row)
+        if isinstance(operation, Put):
+            return ["put", table, row, {_to_bytes(name): _to_bytes(value) for name, value in operation.cells.items()}]
+        if isinstance(operation, CheckAndPut):
+            expected = None if operation.expected is None else _to_bytes(operation.expected)
+            return ["check", table, row, _to_bytes(operation.column), expected, _to_bytes(operation.value)]
+        return ["remove", table, row]
+
+
+def _answer(operation: Read | Write, answer: Any) -> Any:
+    if isinstance(answer, str):
+        return ConnectionError(answer)
+    if isinstance(operation, Read):
+        return [{_from_bytes(name): _from_bytes(value) for name, value in row.items()} for row in answer]
+    return answer if isinstance(operation, CheckAndPut) else None
+
+
+def _to_bytes(text: str) -> str:
+    """The UTF-8 of *text*, each byte as a character, as the connector takes it."""
+    return text if text.isascii() else text.encode().decode("latin-1")
+
+
+def _from_bytes(text: str) -> str:
+    """Back. What is no UTF-8 becomes text that no rule knows."""
+    return text if text.isascii() else text.encode("latin-1").decode(errors="backslashreplace")
 
 
 def _text(column: str) -> Column:

@@ -68,6 +68,7 @@ class _Repair:
     run: Run
     node: Node
     frames: ledger.LedgerFrames
+    rows: ledger.LedgerRows
     report: TableReport
     issuer: str
     settled: Settled
@@ -91,7 +92,8 @@ class _Repair:
         run.summary.tables = [report]
         issuer = user_id(run.config.ledger.issuer)
         horizon = now - _millis(run.options.grace)
-        return cls(run, connections, frames, report, issuer, found, horizon, full, 0 if full else start)
+        rows = ledger.LedgerRows(run.store)
+        return cls(run, connections, frames, rows, report, issuer, found, horizon, full, 0 if full else start)
 
     # -- repairing
 
@@ -144,8 +146,9 @@ class _Repair:
         moving = ledger.finished(self.frames.transactions(("sender", "recipient", "amount", "state"), since))
         # Kept, so that the records are read later than every transaction that they are compared with.
         moving = moving.localCheckpoint(eager=True)
+        # Kept where the count has computed them: doubtful ones are looked at as they were counted.
         sides = ledger.settled_sides(moving, self.frames.records(("amount", "state"), since)).localCheckpoint(
-            eager=True
+            eager=False
         )
         good, issuer = ledger.balanced(), F.lit(self.issuer)
         paid_in = F.when(F.col("sender") == issuer, F.col("money")).when(F.col("recipient") == issuer, -F.col("money"))
@@ -155,11 +158,7 @@ class _Repair:
         figures[f"finished transactions checked {when}"] = total
         if not since:
             figures["paid in"] = paid
-        wrong = self._audit(sides.where(~good & (F.col("foreign") == 0)).select("key", F.lit(None).alias("user")))
-        wrong += [
-            f"transaction {r.key} has {r.foreign} finished record(s) of users that have no part in it"
-            for r in sides.where("foreign > 0").limit(_MOST_NAMED).collect()
-        ]
+        wrong = self._second_look(sides.where(~good)) if doubtful else []
         self.run.phase(f"money {when}")
         if wrong:
             for text in wrong[:_MOST_NAMED]:
@@ -170,6 +169,13 @@ class _Repair:
                 f"their amount exactly once at first sight, and {len(wrong)} at second; {done}"
             )
             raise StoreError(msg)
+
+    def _second_look(self, doubtful: DataFrame) -> list[str]:
+        """What is wrong with transactions that seem not to have moved their amount exactly once."""
+        return self._audit(doubtful.where("foreign = 0").select("key", F.lit(None).alias("user"))) + [
+            f"transaction {r.key} has {r.foreign} finished record(s) of users that have no part in it"
+            for r in doubtful.where("foreign > 0").limit(_MOST_NAMED).collect()
+        ]
 
     # -- the full check
 
@@ -278,7 +284,7 @@ class _Repair:
         def name(item: Any) -> str:
             return f"{what} {getattr(item, 'id', None) or getattr(item, 'key', item)}"
 
-        for _, result in self.node.run_many(items, program, name):
+        for _, result in self.node.run_many(items, program, name, self.rows):
             if isinstance(result, ContradictionError):
                 (contradicts or self._contradiction)(str(result))
             elif isinstance(result, LowtideError):

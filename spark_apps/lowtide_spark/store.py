@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -190,6 +191,24 @@ class Store:
             "append"
         ).save()
         return [Written(**r) for r in json.loads(self._admin().takeReport(name))]
+
+    # -- single rows
+
+    def work_rows(self, family: str, operations: Sequence[Sequence[Any]]) -> list[Any]:
+        """Work off reads and writes of rows by key, many at once; each with its answer, or with a text that says why there is none.
+
+        The operations and their answers are those of ``lowtide.connector.Rows`` (see the connector's page).
+
+        Raises:
+            StoreError: HBase cannot be reached.
+        """
+        try:
+            rows = self.spark._jvm.lowtide.connector.Rows  # type: ignore[union-attr]
+            found: list[Any] = json.loads(rows.work(self._options, family, json.dumps(operations)))
+        except Py4JError as error:
+            msg = f"cannot work on rows of the store: {cause(error)}"
+            raise StoreError(msg) from error
+        return found
 
     # -- what HBase's master is asked for
 

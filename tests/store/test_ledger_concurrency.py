@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,10 @@ def check(books: Books) -> int:
 def test_nothing_is_lost_doubled_or_overdrawn(
     configure: Callable[..., Path], job: Callable[..., Outcome], tmp_path: Path
 ) -> None:
-    """At every check the sum is what was paid in and nobody is below zero; two repairs end everything, as the clients were told."""
+    """At every check the sum is what was paid in and nobody is below zero; two repairs end everything, as the clients were told.
+
+    The job runs all the while too, over and over: it asks many things at once, between the steps of clients that live and die.
+    """
     books = made(configure, grace="2s")
     with books.open() as book:
         for name in NAMES[3:]:
@@ -106,16 +110,25 @@ def test_nothing_is_lost_doubled_or_overdrawn(
     folder = tmp_path / "crowd"
     folder.mkdir()
     crowd = Crowd(books, folder)
-    try:
-        end, checks = time.monotonic() + SECONDS, 0
-        while time.monotonic() < end:
-            for _ in range(crowd.chance.randint(1, 8)):
-                time.sleep(crowd.chance.uniform(0.05, 0.6))
-                crowd.kill_one()
-            check(books)
-            checks += 1
-    finally:
-        crowd.end()
+    jobs: list[Outcome] = []
+    checks = 0
+    with ThreadPoolExecutor(1) as aside:
+        try:
+            end = time.monotonic() + SECONDS
+            repairing = aside.submit(job, "transaction_repair", "--execute", config=books.file)
+            while time.monotonic() < end:
+                for _ in range(crowd.chance.randint(1, 8)):
+                    time.sleep(crowd.chance.uniform(0.05, 0.6))
+                    crowd.kill_one()
+                check(books)
+                checks += 1
+                if repairing.done():
+                    jobs.append(repairing.result())
+                    repairing = aside.submit(job, "transaction_repair", "--execute", config=books.file)
+        finally:
+            crowd.end()
+        jobs.append(repairing.result())
+    assert all(outcome.code == 0 for outcome in jobs), [outcome.problems for outcome in jobs]
     open_before = len(books.entries())
     for _ in range(2):
         outcome = job("transaction_repair", "--grace", "0s", "--full", "--execute", config=books.file)
@@ -129,5 +142,7 @@ def test_nothing_is_lost_doubled_or_overdrawn(
     told = crowd.told()
     assert {id: str(transactions[id].state) for id in told} == told
     assert len({transaction.request.nonce for transaction in transactions.values()}) == len(transactions)
-    print(f"{SECONDS:.0f} s: {dict(states)}, {crowd.killed} killed, {open_before} left open, {checks} checks")
+    print(
+        f"{SECONDS:.0f} s: {dict(states)}, {crowd.killed} killed, {open_before} left open, {checks} checks, {len(jobs)} jobs"
+    )
     assert min(crowd.killed, checks, states["finished"], len(told)) > 3

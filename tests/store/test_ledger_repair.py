@@ -20,14 +20,17 @@ import pytest
 from conftest import Outcome
 from ledger_kit import Bomb, Books, made
 from lowtide_spark import repair
+from lowtide_spark.ledger import LedgerRows
+from lowtide_spark.store import Store
 
+from lowtide.config import load
 from lowtide.errors import UsageError
 from lowtide.gateway import connect
 from lowtide.ledger import State, user_id
 from lowtide.ledger.model import Table, parse_transaction, transaction_id
 from lowtide.ledger.settled import Settled
-from lowtide.ledger.steps import Write
-from lowtide.ledger.store import Moment, node
+from lowtide.ledger.steps import CheckAndPut, Put, Read, Remove, Write
+from lowtide.ledger.store import Moment, Tables, node
 from lowtide.submit import command, environment
 
 pytestmark = pytest.mark.usefixtures("swept")
@@ -149,6 +152,49 @@ def test_through_spark_submit_killed_and_run_again(books: Books) -> None:
     assert done.returncode == 0
     assert books.entries() == []
     assert books.balances()[user_id("bob")] == 7 * begun
+
+
+def test_at_once_everything_is_answered_as_one_by_one(books: Books, configure: Callable[..., Path], spark: Any) -> None:
+    """Reads, writes and checks of many rows in one call; what fails costs the others nothing, and is told apart from a refusal."""
+    other = made(configure)
+    first = [
+        Put(Table.RECORDS, "a", {"x": "1", "y": "Zoë"}),
+        CheckAndPut(Table.RECORDS, "b", "state", None, "pending"),
+        CheckAndPut(Table.TRANSACTIONS, "c", "state", "initial", "in progress"),
+        Put(Table.USERS, "d", {"id": "d"}),
+    ]
+    second = [
+        Read(Table.RECORDS, ("b", "gone", "z", "b")),
+        CheckAndPut(Table.RECORDS, "a", "y", "Zoë", "Zoé"),
+        CheckAndPut(Table.RECORDS, "b", "state", None, "again"),
+        CheckAndPut(Table.RECORDS, "a", "x", "2", "3"),
+        CheckAndPut(Table.RECORDS, "gone", "x", "2", "3"),
+        Remove(Table.USERS, "d"),
+        *(CheckAndPut(Table.OPEN, f"{n:03}", "n", None, str(n)) for n in range(200)),
+    ]
+    third = [
+        *(CheckAndPut(Table.OPEN, f"{n:03}", "n", None, "late") for n in (7, 199)),
+        Read(Table.RECORDS, ("a", "z")),
+        Read(Table.USERS, ("d",)),
+        Read(Table.OPEN, ("000", "199")),
+    ]
+    rows = LedgerRows(Store(spark, books.config))
+    with raw(books, Table.RECORDS) as table:
+        table.put(b"z", {b"l:q": b"\xff\x00"})
+    with connect(other.config.hbase.thrift) as connection:
+        tables = Tables(connection, other.config.ledger.prefix)
+        connection.table(tables.name(Table.RECORDS)).put(b"z", {b"l:q": b"\xff\x00"})
+        for part in (first, second, third):
+            assert rows(part) == [tables(operation) for operation in part]
+    assert books.everything() == other.everything()
+    too_long, good = Remove(Table.USERS, "x" * 40_000), CheckAndPut(Table.USERS, "e", "id", None, "e")
+    answers = rows([too_long, good, Read(Table.USERS, ("e", "x" * 40_000))])
+    assert [isinstance(answer, ConnectionError) for answer in answers] == [True, False, True]
+    assert answers[1] is True
+    assert "length" in str(answers[0])
+    lost = LedgerRows(Store(spark, load(configure(ledger={"prefix": "nobody_"}))))
+    (answer,) = lost([good])
+    assert "nobody_users" in str(answer)
 
 
 def test_what_contradicts_itself_is_listed_and_left_alone(run: Job, books: Books) -> None:

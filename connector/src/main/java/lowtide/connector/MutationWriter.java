@@ -1,23 +1,18 @@
 package lowtide.connector;
 
 import java.io.IOException;
-import java.io.InterruptedIOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import org.apache.hadoop.hbase.TableName;
-import org.apache.hadoop.hbase.client.CheckAndMutate;
 import org.apache.hadoop.hbase.client.CheckAndMutateResult;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Delete;
 import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.Row;
 import org.apache.hadoop.hbase.client.RowMutations;
-import org.apache.hadoop.hbase.client.Table;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.DataWriter;
@@ -32,16 +27,10 @@ final class MutationWriter implements DataWriter<InternalRow> {
     private static final long BATCH_BYTES = 8L << 20;
     /** Batches in a row without one acknowledged mutation, after which the rest is counted as failed untried. */
     private static final int PATIENCE = 10;
-    /**
-     * Guarded mutations a server works off one by one, each with a sync of its log; several requests at a time share
-     * the syncs.
-     */
-    private static final int REQUESTS = 8;
-    private static final int LEAST_OF_A_REQUEST = 20;
 
     private final Connection connection;
     private final TableName name;
-    private final ExecutorService requests = Executors.newFixedThreadPool(REQUESTS, MutationWriter::thread);
+    private final ExecutorService requests = Executors.newFixedThreadPool(Batches.REQUESTS, Batches::thread);
     private final int[] positions;
     private final WriteReport report = new WriteReport();
 
@@ -142,7 +131,7 @@ final class MutationWriter implements DataWriter<InternalRow> {
         if (silentBatches >= PATIENCE) {
             failure = "not tried after " + PATIENCE + " batches without an answer: " + lastFailure;
         } else {
-            failure = request(results);
+            failure = new Batches(requests, connection, name, actions, results).await();
         }
         boolean answered = false;
         for (int i = 0; i < results.length; i++) {
@@ -156,56 +145,10 @@ final class MutationWriter implements DataWriter<InternalRow> {
         pendingBytes = 0;
     }
 
-    /** Sends all actions and fills in the results; what went wrong, or null. */
-    private String request(Object[] results) throws IOException {
-        int guarded = (int) actions.stream().filter(CheckAndMutate.class::isInstance).count();
-        int parts = Math.max(1, Math.min(REQUESTS, guarded / LEAST_OF_A_REQUEST));
-        List<Future<String>> answers = new ArrayList<>();
-        for (int part = 0; part < parts; part++) {
-            int from = part * results.length / parts;
-            int to = (part + 1) * results.length / parts;
-            answers.add(requests.submit(() -> request(results, from, to)));
-        }
-        String failure = null;
-        try {
-            for (Future<String> answer : answers) {
-                String text = answer.get();
-                failure = failure == null ? text : failure;
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw (InterruptedIOException) new InterruptedIOException("Interrupted while writing").initCause(e);
-        } catch (ExecutionException e) {
-            throw new IOException(e.getCause());
-        }
-        return failure;
-    }
-
-    private String request(Object[] results, int from, int to) {
-        Object[] part = new Object[to - from];
-        try (Table table = connection.getTable(name)) {
-            table.batch(actions.subList(from, to), part);
-            return null;
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            return firstLine(e);
-        } catch (IOException | RuntimeException e) {
-            return firstLine(e);
-        } finally {
-            System.arraycopy(part, 0, results, from, part.length);
-        }
-    }
-
-    private static Thread thread(Runnable work) {
-        Thread thread = new Thread(work, "lowtide-writer");
-        thread.setDaemon(true);
-        return thread;
-    }
-
     /** Counts an action's mutations; true if HBase answered. */
     private boolean account(List<Mutation> mutations, Object result, String failure) {
         if (result == null || result instanceof Throwable) {
-            String text = result == null ? failure : firstLine((Throwable) result);
+            String text = result == null ? failure : Batches.firstLine((Throwable) result);
             mutations.forEach(mutation -> report.failed(mutation, text));
             return false;
         }
@@ -215,12 +158,6 @@ final class MutationWriter implements DataWriter<InternalRow> {
             mutations.forEach(report::done);
         }
         return true;
-    }
-
-    private static String firstLine(Throwable failure) {
-        String message = failure.getMessage();
-        String line = message == null ? "" : message.lines().findFirst().orElse("");
-        return failure.getClass().getSimpleName() + ": " + (line.length() > 500 ? line.substring(0, 500) : line);
     }
 
     @Override
