@@ -210,9 +210,6 @@ def test_clients_at_work_see_nothing_of_the_jobs(
             ("watermark_collection",),
             ("commit_table_pruning", "--grace", "0s"),
             ("history_gc",),
-            ("orphan_cleanup",),
-            ("commit_table_pruning", "--grace", "0s"),
-            ("history_gc",),
         ):
             done = job(name, *arguments, "--execute", config=patient)
             assert done.code == 0, (name, done.problems)
