@@ -26,6 +26,7 @@ from lowtide_airflow.settings import (
     daily,
     execute_param,
     job_arguments,
+    share_param,
     tables_param,
     time_param,
 )
@@ -45,6 +46,7 @@ with DAG(
         ),
         "to": time_param("To", "the mark as of now", "The mark is computed as it would have been at this time. "),
         "budget_rows": budget_param(),
+        "budget_share": share_param(),
     },
     **dag_arguments(__doc__, "history"),
 ):
