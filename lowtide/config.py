@@ -25,6 +25,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from lowtide.ancient import Ages
 from lowtide.durations import parse_duration
 from lowtide.errors import UsageError
 from lowtide.inventory import Kind
@@ -189,6 +190,11 @@ class TableDefaults(_Section):
             text = "history_max_age {age} is shorter than min_history_age {least}: set min_history_age as low, if no transaction lives as long"
             raise PydanticCustomError("setting", text, {"age": self.history_max_age, "least": self.min_history_age})
         return self
+
+    @property
+    def ages(self) -> Ages:
+        """What it says of the table's history."""
+        return Ages(None if self.history_max_age == "forever" else self.history_max_age, self.min_history_age)
 
 
 class Health(_Section):

@@ -40,10 +40,11 @@ def look(config: Config, attempts: int = 2) -> Seen:
 
 def observe(connection: Any, config: Config, now: datetime) -> Seen:
     """What :func:`look` returns, read through *connection*."""
-    state = StateStore(connection, config.state.table)
+    listed = connection.tables()
+    state = StateStore(connection, config.state.table, there=config.state.table.encode() in listed)
     current, problem = None, ""
     try:
-        current = low_watermark(connection, config)
+        current = low_watermark(connection, config, listed)
     except StoreError as error:
         problem = str(error)
     recorded = state.low_watermark_seen()
@@ -55,13 +56,15 @@ def observe(connection: Any, config: Config, now: datetime) -> Seen:
         low_watermark_problem=problem,
         oracle_problem=_unanswered(config.omid.oracle),
         recorded=recorded,
-        listed=frozenset(name.decode() for name in connection.tables()),
+        listed=frozenset(name.decode() for name in listed),
         bounds=tuple(state.bounds(BOUNDS)),
         inventory=tuple(state.inventory()),
         watermarks=state.watermarks(),
         runs=runs,
         more_runs=len(runs) == RUNS,
         samples=() if world else tuple(state.samples()),
+        histories=tuple(state.histories()),
+        holds=tuple(state.holds()),
     )
 
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from lowtide.config import Config
-from lowtide.health import cleaning
+from lowtide.health import cleaning, history
 from lowtide.health.cleaning import RECURRING, Standing, standings
 from lowtide.health.findings import EXIT_CODES, Cause, Finding, Health, Level, Severity
+from lowtide.health.history import HistoryStanding, histories, removals
 from lowtide.health.seen import Seen
 from lowtide.health.words import ago, span, told
 from lowtide.state import Bound
@@ -27,12 +28,15 @@ __all__ = [
     "Cause",
     "Finding",
     "Health",
+    "HistoryStanding",
     "Level",
     "Seen",
     "Severity",
     "Standing",
     "ago",
     "assess",
+    "histories",
+    "removals",
     "span",
     "standings",
     "told",
@@ -45,7 +49,13 @@ CHECKS: tuple[Callable[[Seen, Config], Iterable[Finding]], ...] = (
     cleaning.failures,
     cleaning.blockers,
     cleaning.overdue,
+    history.unfinished,
+    history.held,
+    history.blocked,
+    history.overdue,
     cleaning.dry_runs,
+    history.by_hand,
+    history.never,
     cleaning.absent,
 )
 _RANK = list(Severity)

@@ -232,7 +232,7 @@ def _failed(job: str, table: str | None, problems: Sequence[str], since: datetim
 
 
 def _for_table(job: str, table: str) -> str:
-    return f" --table {table}" if job == "orphan_cleanup" else ""
+    return f" --table {table}" if job in ("orphan_cleanup", "history_gc") else ""
 
 
 def overdue(seen: Seen, config: Config) -> Iterator[Finding]:

@@ -48,6 +48,10 @@ class Cause(StrEnum):
     OVERDUE = "overdue"
     DRY_RUN = "dry-run"
     ABSENT = "absent"
+    HISTORY_HELD = "history-held"
+    HISTORY_BLOCKED = "history-blocked"
+    HISTORY_NEVER = "history-never"
+    HISTORY_UNFINISHED = "history-unfinished"
 
 
 @dataclass(frozen=True, slots=True)

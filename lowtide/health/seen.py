@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from lowtide.ancient import Hold
 from lowtide.clock import Clock, SampledClock, WorldClock, is_world
 from lowtide.inventory import Entry
-from lowtide.state import Bound
+from lowtide.state import Bound, History
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,10 @@ class Seen:
     #: Whether there may be older runs than those.
     more_runs: bool = False
     samples: tuple[tuple[datetime, int], ...] = ()
+    #: Ancient history marks, applied and intended, by table.
+    histories: tuple[History, ...] = ()
+    #: Holds on history, expired ones included.
+    holds: tuple[Hold, ...] = ()
 
     @property
     def bound(self) -> Bound | None:

@@ -17,12 +17,12 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lowtide.ancient import Ages, Limit, at_most, limits, mark_of
+from lowtide.ancient import By, Limit, at_most, limits, mark_of
 from lowtide.budget import check_budget
 from lowtide.cleaned import Incarnation, Region, prune_bound
 from lowtide.clock import millis
 from lowtide.compaction import Gain, worth_compacting
-from lowtide.config import Read, TableDefaults
+from lowtide.config import Read
 from lowtide.errors import FencedError, LowtideError, StoreError
 from lowtide.inventory import Entry
 from lowtide.planning import WorkRange
@@ -141,11 +141,6 @@ def _bound(run: Run, inventory: Sequence[Entry], watermark: int) -> tuple[int, s
     return bound, f"{first.table} {first.keys or ''}: {first.reason}{more}".replace("  ", " ")
 
 
-def _ages(settings: TableDefaults) -> Ages:
-    keep = settings.history_max_age
-    return Ages(None if keep == "forever" else keep, settings.min_history_age)
-
-
 def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -> Work | None:
     execute = run.executes(entry.table)
     report = TableReport(entry.table, execute=execute)
@@ -159,7 +154,7 @@ def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) 
         with run.state() as state:
             holds, applied = state.holds(entry.table), state.history(entry.table).applied
         found = limits(
-            ages=_ages(run.config.table(entry.table)),
+            ages=run.config.table(entry.table).ages,
             now=run.request.now,
             as_of=run.request.end,
             clock=run.clock,
@@ -190,7 +185,7 @@ def _tell_mark(run: Run, work: Work, applied: int) -> None:
             f"the mark {applied} was applied before and stays: what the settings allow now, {mark}, is behind it"
         )
     run.summary.blockers = [b for b in run.summary.blockers if b["table"] != work.table]
-    if not any(limit.age for limit in holding):
+    if not any(limit.by is By.AGE for limit in holding):
         where = {"table": work.table, "region": None, "keys": None, "watermark": mark}
         run.summary.blockers += [{**where, **one} for one in told]
 
