@@ -204,6 +204,8 @@ class Health(_Section):
     stuck_after: Duration = timedelta(days=2)
     #: A job whose last run that acted is older than this.
     overdue_after: Duration = timedelta(days=2)
+    #: A settled mark of the ledger that is older than this: its repair runs every hour.
+    unsettled_after: Duration = timedelta(hours=3)
 
 
 class Config(_Section):

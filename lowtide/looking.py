@@ -6,20 +6,25 @@ At most 20 reads (a row, or a batch of a scan), however many tables and regions 
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lowtide.clock import is_world
+from lowtide.clock import EPOCH, is_world, millis
 from lowtide.config import Config
-from lowtide.errors import GatewayError, StoreError
+from lowtide.errors import GatewayError, LedgerError, StoreError
 from lowtide.gateway import connect, low_watermark
-from lowtide.health import Seen
+from lowtide.health import LedgerSeen, Seen
+from lowtide.ledger import settled, steps
+from lowtide.ledger.model import Table
+from lowtide.ledger.store import Tables
 from lowtide.state import StateStore
 
 #: How many prune bounds and runs are read, newest first.
 BOUNDS = 60
 RUNS = 60
+#: How many stuck transactions are counted.
+STUCK = 1000
 _ORACLE_SECONDS = 1.0
 
 
@@ -65,7 +70,22 @@ def observe(connection: Any, config: Config, now: datetime) -> Seen:
         samples=() if world else tuple(state.samples()),
         histories=tuple(state.histories()),
         holds=tuple(state.holds()),
+        ledger=_ledger(connection, config, now, listed),
     )
+
+
+def _ledger(connection: Any, config: Config, now: datetime, listed: Collection[bytes]) -> LedgerSeen | None:
+    tables = Tables(connection, config.ledger.prefix)
+    if tables.name(Table.OPEN).encode() not in listed:
+        return None
+    try:
+        mark, _ = steps.run(settled.read_settled(), tables)
+        end = max(mark.mark, millis(now - config.ledger.grace))
+        entries = steps.run(settled.open_entries(mark.mark, end, limit=STUCK), tables)
+    except LedgerError as error:
+        return LedgerSeen(problem=str(error))
+    oldest = EPOCH + timedelta(milliseconds=entries[0].timestamp) if entries else None
+    return LedgerSeen(mark, len(entries), len(entries) == STUCK, oldest)
 
 
 def _unanswered(addresses: Sequence[str]) -> str:

@@ -28,11 +28,13 @@ from lowtide.health import (
     ago,
     assess,
     histories,
+    ledger_standing,
     span,
     standings,
     told,
 )
 from lowtide.health.history import hold_text, kept_back, mark_text
+from lowtide.health.ledger import facts
 from lowtide.looking import look
 from lowtide.survey.words import size
 
@@ -54,12 +56,13 @@ def status(config: ConfigFile = None, as_json: Json = False) -> None:
     seen, health, loaded = _looked(config)
     if as_json:
         tables = [_standing_json(s) for s in standings(seen, loaded)]
-        _print_json({**health.to_json(), **_marks(seen), "tables": tables, **_history_json(seen, loaded)})
+        _print_json({**health.to_json(), **_marks(seen), "tables": tables, **_further_json(seen, loaded)})
     else:
         _print_sentence(health)
         if not seen.unreachable:
             _print_marks(seen, loaded)
             _print_history(seen, loaded)
+            _print_ledger(seen)
             _print_last_runs(seen)
         others = health.findings[0 if health.level is Level.FINE else 1 :]
         for finding in others:
@@ -85,7 +88,7 @@ def explain(
     if as_json:
         tables = [_standing_json(s) for s in standings(seen, loaded) if table in (None, s.table)]
         said = {**health.to_json(), "findings": [f.to_json() for f in found], **_marks(seen), "tables": tables}
-        _print_json({**said, **_history_json(seen, loaded, table)})
+        _print_json({**said, **_further_json(seen, loaded, table)})
     else:
         _print_sentence(health)
         for standing in standings(seen, loaded):
@@ -132,7 +135,7 @@ def _print_marks(seen: Seen, config: Config) -> None:
 
 
 def _print_last_runs(seen: Seen) -> None:
-    for job in (*RECURRING, "history_gc"):
+    for job in (*RECURRING, "history_gc", "transaction_repair"):
         run = next((r for r in seen.runs if r["job"] == job and r["execute"]), None)
         if run:
             started = datetime.fromtimestamp(run["started"] / 1000, UTC)
@@ -158,6 +161,12 @@ def _print_history(seen: Seen, config: Config) -> None:
         for hold in seen.holds:
             grid.add_row(*(escape(text) for text in hold_text(hold, seen)))
         console.print(grid)
+
+
+def _print_ledger(seen: Seen) -> None:
+    standing = ledger_standing(seen)
+    for what, how in facts(standing, seen.at) if standing else ():
+        console.print(Text(f"Ledger, {what}: {how}"), soft_wrap=True)
 
 
 def _headline(finding: Finding) -> Text:
@@ -209,10 +218,11 @@ def _standing_json(s: Standing) -> dict[str, object]:
     return {**numbers, "mode": s.mode.value, "collected": s.collected.isoformat()}
 
 
-def _history_json(seen: Seen, config: Config, table: str | None = None) -> dict[str, object]:
+def _further_json(seen: Seen, config: Config, table: str | None = None) -> dict[str, object]:
     return {
         "history": [h.to_json() for h in histories(seen, config) if table in (None, h.table)],
         "holds": [h.to_json() | {"counts": h.counts(seen.at)} for h in seen.holds if table in (None, h.table)],
+        "ledger": (ledger := ledger_standing(seen)) and ledger.to_json(),
     }
 
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from lowtide.config import Config
-from lowtide.health import cleaning, history
+from lowtide.health import cleaning, history, ledger
 from lowtide.health.cleaning import RECURRING, Standing, standings
 from lowtide.health.findings import EXIT_CODES, Cause, Finding, Health, Level, Severity
 from lowtide.health.history import HistoryStanding, histories, removals
-from lowtide.health.seen import Seen
-from lowtide.health.words import ago, span, told
+from lowtide.health.ledger import LedgerStanding, ledger_standing, repairs
+from lowtide.health.seen import LedgerSeen, Seen
+from lowtide.health.words import ago, span, told, when
 from lowtide.state import Bound
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "Finding",
     "Health",
     "HistoryStanding",
+    "LedgerSeen",
+    "LedgerStanding",
     "Level",
     "Seen",
     "Severity",
@@ -36,7 +39,9 @@ __all__ = [
     "ago",
     "assess",
     "histories",
+    "ledger_standing",
     "removals",
+    "repairs",
     "span",
     "standings",
     "told",
@@ -45,9 +50,12 @@ __all__ = [
 #: In the order in which findings of one severity and age are told.
 CHECKS: tuple[Callable[[Seen, Config], Iterable[Finding]], ...] = (
     cleaning.oracle,
+    ledger.money,
+    ledger.broken,
     cleaning.collected,
     cleaning.failures,
     cleaning.blockers,
+    ledger.unsettled,
     cleaning.overdue,
     history.unfinished,
     history.held,
@@ -55,6 +63,8 @@ CHECKS: tuple[Callable[[Seen, Config], Iterable[Finding]], ...] = (
     history.overdue,
     cleaning.dry_runs,
     history.by_hand,
+    ledger.dry_run,
+    ledger.moved_back,
     history.never,
     cleaning.absent,
 )
@@ -96,5 +106,11 @@ def _all_is_well(seen: Seen, bound: Bound) -> str:
     behind = span(max(0, (seen.low_watermark or 0) - bound.value), seen.clock)
     return (
         f"All is well: {tables} {'table is' if tables == 1 else 'tables are'} clean up to {told(bound.value, seen.clock)}, "
-        f"{behind} below the low watermark, as collected {ago(seen.at - bound.at)} ago."
+        f"{behind} below the low watermark, as collected {ago(seen.at - bound.at)} ago.{_ledger(seen)}"
     )
+
+
+def _ledger(seen: Seen) -> str:
+    standing = ledger_standing(seen)
+    settled = standing.settled if standing else None
+    return f" All transactions of the ledger are over that began before {when(settled)}." if settled else ""

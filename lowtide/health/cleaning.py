@@ -11,6 +11,7 @@ from typing import Any
 from lowtide.clock import EPOCH
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
+from lowtide.health.ledger import wrong_money
 from lowtide.health.seen import Seen
 from lowtide.health.words import ago, listed, told
 from lowtide.inventory import Entry, Kind
@@ -186,7 +187,7 @@ def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, see
 
 def failures(seen: Seen, _: Config) -> Iterator[Finding]:
     """What the last runs that acted left undone, job by job."""
-    acted = [r for r in seen.runs if r["execute"]]
+    acted = [r for r in seen.runs if r["execute"] and not wrong_money(r)]  # that is a finding of its own
     for job in dict.fromkeys(r["job"] for r in acted):
         runs = [r for r in acted if r["job"] == job]
         yield from _failed_tables(job, runs, seen)

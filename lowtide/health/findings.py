@@ -52,6 +52,11 @@ class Cause(StrEnum):
     HISTORY_BLOCKED = "history-blocked"
     HISTORY_NEVER = "history-never"
     HISTORY_UNFINISHED = "history-unfinished"
+    NEVER_REPAIRED = "never-repaired"
+    UNSETTLED = "unsettled"
+    SETTLED_BACK = "settled-back"
+    MONEY = "money"
+    LEDGER_BROKEN = "ledger-broken"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,25 @@ from typing import Any
 from lowtide.ancient import Hold
 from lowtide.clock import Clock, SampledClock, WorldClock, is_world
 from lowtide.inventory import Entry
+from lowtide.ledger.settled import Settled
 from lowtide.state import Bound, History
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSeen:
+    """What was read of the ledger's index: the settled mark, and the entries from there on that are older than the grace.
+
+    An entry is put before its transaction and goes after its end, so these are the transactions that are stuck, and perhaps a few that are over.
+    """
+
+    settled: Settled = field(default_factory=Settled)
+    #: Counted up to as many as were read; *more*: there may be more.
+    stuck: int = 0
+    more: bool = False
+    #: When the first of them began, by its client's clock.
+    oldest: datetime | None = None
+    #: Why the index cannot be read.
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +59,8 @@ class Seen:
     histories: tuple[History, ...] = ()
     #: Holds on history, expired ones included.
     holds: tuple[Hold, ...] = ()
+    #: None where there is no ledger.
+    ledger: LedgerSeen | None = None
 
     @property
     def bound(self) -> Bound | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from lowtide.clock import Clock, WorldClock
 from lowtide.formats import UNITS_PER_MILLI
@@ -27,6 +27,11 @@ def span(timestamps: int, clock: Clock) -> str:
     if isinstance(clock, WorldClock):
         return ago(timedelta(milliseconds=timestamps // UNITS_PER_MILLI))
     return f"{timestamps:,}"
+
+
+def when(moment: datetime | None) -> str:
+    """A moment to the minute; nothing for none."""
+    return f"{moment:%Y-%m-%d %H:%M} UTC" if moment else ""
 
 
 def ago(gone: timedelta) -> str:

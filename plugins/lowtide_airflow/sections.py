@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from lowtide.config import Config
-from lowtide.health import Seen, ago, histories, removals
+from lowtide.health import Seen, ago, histories, ledger_standing, removals, repairs
 from lowtide.health.history import Removal, hold_text, kept_back, mark_text
+from lowtide.health.ledger import facts
+from lowtide.health.words import when
 from lowtide.survey.words import size
 
-#: Rows of what the runs removed.
-_REMOVALS = 30
+#: Rows of a table about runs.
+_RUNS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +70,45 @@ def removed(seen: Seen, _: Config) -> Section | None:
     """What the runs removed, newest first."""
     rows = tuple(
         (
-            f"{r.started:%Y-%m-%d %H:%M} UTC",
+            when(r.started),
             r.table,
             "removed" if r.execute else "could go (dry run)",
             r.versions,
             r.markers,
             size(r.size),
         )
-        for r in removals(seen)[:_REMOVALS]
+        for r in removals(seen)[:_RUNS]
     )
     text = "HBase gives the bytes back when it compacts. One delete marker stands for any number of cells of a column."
     columns = ("started", "table", "", "cells", "delete markers", "bytes")
     return Section("History removed, by run", text, columns, rows) if rows else None
 
 
+def ledger(seen: Seen, _: Config) -> Section | None:
+    """How the ledger stands."""
+    standing = ledger_standing(seen)
+    text = "Transfers between users: which are over, which are stuck, and whether the money adds up."
+    return Section("Ledger", text, ("", ""), tuple(facts(standing, seen.at))) if standing else None
+
+
+def repaired(seen: Seen, _: Config) -> Section | None:
+    """What the repairs did, newest first."""
+    rows = tuple(
+        (
+            when(r.started),
+            "" if r.execute else "dry run",
+            r.finished,
+            r.dropped,
+            "" if r.checked is None else r.checked,
+            "" if r.wrong is None else r.wrong,
+            r.state,
+        )
+        for r in repairs(seen)[:_RUNS]
+    )
+    text = "Finished and dropped are transactions that clients had left half-way; money is checked for what was written since the last check."
+    columns = ("started", "", "finished", "dropped", "money checked", "wrong", "result")
+    return Section("Ledger repairs", text, columns, rows) if rows else None
+
+
 #: In the order of the page; None leaves a part out. Jobs that keep more in the state table add theirs here.
-SECTIONS: tuple[Callable[[Seen, Config], Section | None], ...] = (history, holds, removed)
+SECTIONS: tuple[Callable[[Seen, Config], Section | None], ...] = (history, holds, removed, ledger, repaired)

@@ -152,7 +152,8 @@ class _Repair:
         counted = sides.agg(F.count("*"), F.sum(F.when(good, paid_in)), F.count(F.when(~good, 1))).first()
         total, paid, doubtful = int(counted[0]), int(counted[1] or 0), int(counted[2])  # type: ignore[index]
         figures = self.run.summary.figures
-        figures[f"finished transactions checked {when}"] = total
+        names = settled.money_figure(when)
+        figures[names[0]] = total
         if not since:
             figures["paid in"] = paid
         wrong = self._audit(sides.where(~good & (F.col("foreign") == 0)).select("key", F.lit(None).alias("user")))
@@ -160,6 +161,7 @@ class _Repair:
             f"transaction {r.key} has {r.foreign} finished record(s) of users that have no part in it"
             for r in sides.where("foreign > 0").limit(_MOST_NAMED).collect()
         ]
+        figures[names[1]] = len(wrong)
         self.run.phase(f"money {when}")
         if wrong:
             for text in wrong[:_MOST_NAMED]:

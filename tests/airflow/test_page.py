@@ -23,8 +23,9 @@ from test_dag_files import in_a_new_python
 from lowtide.ancient import Hold
 from lowtide.clock import millis
 from lowtide.config import Config
-from lowtide.health import Seen
+from lowtide.health import LedgerSeen, Seen
 from lowtide.inventory import Entry, Kind
+from lowtide.ledger.settled import Settled, money_figure
 from lowtide.stack import free_ports_config
 from lowtide.state import Bound, History
 from lowtide.summary import Counts, Summary, TableReport
@@ -102,6 +103,18 @@ def test_the_page_has_a_part_for_history_where_there_is_some() -> None:
     ]
     assert removed["rows"] == [["2026-03-10 11:00 UTC", "t00", "removed", 12, 3, "2.0 KiB"]]
     assert all(len(r) == len(s["columns"]) for s in (history, holds, removed) for r in s["rows"])
+
+
+def test_the_page_has_a_part_for_the_ledger_where_there_is_one() -> None:
+    """Its marks in words, and the repairs by run."""
+    report = TableReport("ledger_transactions", Counts(finished=4, dropped=1), execute=True)
+    run = Summary("transaction_repair", "r", True, millis(NOW - timedelta(hours=1)), tables=[report])
+    run.figures = dict.fromkeys(money_figure("after"), 7)
+    mark = Settled(millis(NOW - timedelta(hours=1)), "r", millis(NOW))
+    store = replace(seen(), ledger=LedgerSeen(mark, 2, False, NOW), runs=(run.to_json(),))
+    ledger, repairs = view(Reading(store, Config()))["sections"]
+    assert ledger["rows"][0] == ["all transactions are over that began before", "2026-03-10 11:00 UTC, 1 hour ago"]
+    assert repairs["rows"] == [["2026-03-10 11:00 UTC", "", 4, 1, 7, 7, "done"]]
 
 
 def test_world_clock_timestamps_leave_as_times() -> None:
