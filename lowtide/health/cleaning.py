@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
 
+from lowtide.catalog import UNREADABLE
 from lowtide.clock import EPOCH
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
@@ -168,6 +169,8 @@ def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, see
             since,
             tables,
         )
+    if entry is not None and entry.doubt:
+        return _doubted(entry, what, severity, since, clean)
     if entry is not None and (entry.kind is Kind.UNMARKED or entry.unmarked):
         return Finding(
             Cause.UNMARKED,
@@ -183,6 +186,33 @@ def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, see
     why = f"table {table}: {blocker['reason']}" if table else blocker["reason"]
     remedy = f"{blocker['remedy'][:1].upper()}{blocker['remedy'][1:]}; then collect"
     return Finding(Cause.BLOCKED, severity, what, why, remedy, (COLLECT,), since, tables)
+
+
+def _doubted(entry: Entry, what: str, severity: Severity, since: datetime | None, clean: tuple[str, ...]) -> Finding:
+    """A table that Phoenix's catalog keeps back."""
+    table = entry.table
+    if entry.kind is Kind.TRANSACTIONAL:
+        cause, setting = Cause.INDEX_UNFINISHED, None
+        remedy = (
+            "Wait until it is built (one made ASYNC waits for Phoenix's IndexTool). A build that died goes on for ever: begin it again in SQL (ALTER INDEX ... ON ... REBUILD) "
+            "or give it up (DROP INDEX ... ON ...). Then clean its table, unless that is dropped, and collect"
+        )
+    elif entry.doubt.startswith(UNREADABLE):
+        cause, setting = Cause.CATALOG, f"tables.{table}.kind"
+        remedy = (
+            "Let the user of the jobs read SYSTEM.CATALOG (enable it, grant R), and collect: what is not transactional is passed over then. "
+            f"Or say in the configuration what the table is, tables: {{{table}: {{kind: plain}}}} or kind: transactional"
+        )
+        clean = clean[1:]
+    else:
+        cause, setting = Cause.UNMARKED, f"tables.{table}.kind"
+        remedy = (
+            "Take it for what it is in Phoenix, if its cells are those of Omid as docs/phoenix.md has them: "
+            f"tables: {{{table}: {{kind: transactional}}}}, or kind: plain; then clean it, unless plain, and collect"
+        )
+    return Finding(
+        cause, severity, what, f"table {entry.title}: {entry.doubt}", remedy, clean, since, (table,), setting=setting
+    )
 
 
 def failures(seen: Seen, _: Config) -> Iterator[Finding]:

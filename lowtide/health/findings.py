@@ -43,6 +43,8 @@ class Cause(StrEnum):
     BEHIND = "behind"
     UNMARKED = "unmarked"
     DISABLED = "disabled"
+    INDEX_UNFINISHED = "index-unfinished"
+    CATALOG = "catalog-unreadable"
     BLOCKED = "blocked"
     FAILED = "failed"
     OVERDUE = "overdue"
