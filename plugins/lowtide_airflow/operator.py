@@ -18,7 +18,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from lowtide import submit
 from lowtide.config import Config, load
 from lowtide.errors import UsageError
-from lowtide_airflow import arguments, report
+from lowtide_airflow import arguments, metrics, report
 from lowtide_airflow.links import PageLink
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class LowtideSparkOperator(SparkSubmitOperator):
 
     Program, class path and Spark settings are those of ``lowtide run`` (:mod:`lowtide.submit`); the arguments follow from the kind of
     run (:mod:`lowtide_airflow.arguments`). After the job the log has its summary as a table, XCom its digest, and every
-    outlet's asset event carries the digest too. A dry run sends no asset event: it has nothing to hand on.
+    outlet's asset event carries the digest too, and Airflow's metrics get its numbers (:mod:`lowtide_airflow.metrics`). A dry run sends
+    no asset event: it has nothing to hand on.
 
     The task fails when the job did not do all of its plan, with the list of problems as its message. A retry runs under the same
     run name and leaves out what the first try has recorded. Bad arguments or configuration fail without a retry.
@@ -143,6 +144,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         context["ti"].xcom_push(SUMMARY_KEY, digest)
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = digest
+        metrics.emit(summary)
 
     def _explained(self, failure: AirflowException, summary: Mapping[str, Any] | None) -> AirflowException:
         process = getattr(self._hook, "_submit_sp", None)
