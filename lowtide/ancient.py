@@ -57,6 +57,8 @@ class By(StrEnum):
     HOLD = "hold"
     #: A mere age: what holds the mark back on a good day.
     AGE = "age"
+    #: A plan that was approved for that mark.
+    PLAN = "plan"
 
 
 @dataclass(frozen=True, slots=True)

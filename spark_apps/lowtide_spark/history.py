@@ -23,7 +23,7 @@ from lowtide.cleaned import Incarnation, Region, prune_bound
 from lowtide.clock import millis
 from lowtide.compaction import Gain, worth_compacting
 from lowtide.config import Read
-from lowtide.errors import FencedError, LowtideError, StoreError
+from lowtide.errors import ApprovalError, FencedError, LowtideError, StoreError
 from lowtide.inventory import Entry
 from lowtide.planning import WorkRange
 from lowtide.state import Intent
@@ -98,6 +98,7 @@ def collect_history(run: Run) -> None:
         run.phase("decide")
         acting = [w for w in works if w.execute and w.cells is not None]
         if acting:
+            run.check_approved()
             run.check_low_watermark_again()
             for work in acting:
                 with _failures(work):
@@ -166,6 +167,10 @@ def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) 
     except StoreError as error:
         report.problems.append(str(error))
         return None
+    if run.approved is not None:
+        part = run.approved.parts.get(entry.table)
+        mark = part.mark if part and part.mark else 0
+        found.append(Limit(mark, f"the plan of run {run.approved.run}", "make a new plan", By.PLAN))
     work = Work(entry, report, execute, regions, found, mark_of(found)[0])
     _tell_mark(run, work, applied)
     return work
@@ -185,7 +190,7 @@ def _tell_mark(run: Run, work: Work, applied: int) -> None:
             f"the mark {applied} was applied before and stays: what the settings allow now, {mark}, is behind it"
         )
     run.summary.blockers = [b for b in run.summary.blockers if b["table"] != work.table]
-    if not any(limit.by is By.AGE for limit in holding):
+    if not any(limit.by in (By.AGE, By.PLAN) for limit in holding):
         where = {"table": work.table, "region": None, "keys": None, "watermark": mark}
         run.summary.blockers += [{**where, **one} for one in told]
 
@@ -380,6 +385,12 @@ def _withdraw(run: Run, intent: Intent) -> None:
 
 
 def _lower(run: Run, work: Work, mark: int, holds: Sequence[str]) -> None:
+    if run.approved is not None:
+        msg = (
+            f"hold {', '.join(holds)} on {work.table} came while the run went on, so that the plan that was approved cannot be done; "
+            "nothing was done to the table. Make a new plan and have that approved"
+        )
+        raise ApprovalError(msg)
     work.report.notes.append(
         f"hold {', '.join(holds)} came while the run went on; it works with the mark {mark}, not {work.mark}"
     )
