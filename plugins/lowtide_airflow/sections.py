@@ -80,7 +80,7 @@ def removed(seen: Seen, _: Config) -> Section | None:
         for r in removals(seen)[:_RUNS]
     )
     text = "HBase gives the bytes back when it compacts. One delete marker stands for any number of cells of a column."
-    columns = ("started", "table", "", "cells", "delete markers", "bytes")
+    columns = ("started", "table", "what became of it", "cells", "delete markers", "bytes")
     return Section("History removed, by run", text, columns, rows) if rows else None
 
 
@@ -88,7 +88,7 @@ def ledger(seen: Seen, _: Config) -> Section | None:
     """How the ledger stands."""
     standing = ledger_standing(seen)
     text = "Transfers between users: which are over, which are stuck, and whether the money adds up."
-    return Section("Ledger", text, ("", ""), tuple(facts(standing, seen.at))) if standing else None
+    return Section("Ledger", text, ("what", "how it stands"), tuple(facts(standing, seen.at))) if standing else None
 
 
 def repaired(seen: Seen, _: Config) -> Section | None:
@@ -96,7 +96,7 @@ def repaired(seen: Seen, _: Config) -> Section | None:
     rows = tuple(
         (
             when(r.started),
-            "" if r.execute else "dry run",
+            "acted" if r.execute else "dry run",
             r.finished,
             r.dropped,
             "" if r.checked is None else r.checked,
@@ -106,7 +106,7 @@ def repaired(seen: Seen, _: Config) -> Section | None:
         for r in repairs(seen)[:_RUNS]
     )
     text = "Finished and dropped are transactions that clients had left half-way; money is checked for what was written since the last check."
-    columns = ("started", "", "finished", "dropped", "money checked", "wrong", "result")
+    columns = ("started", "kind", "finished", "dropped", "money checked", "wrong", "result")
     return Section("Ledger repairs", text, columns, rows) if rows else None
 
 

@@ -114,7 +114,7 @@ def test_the_page_has_a_part_for_the_ledger_where_there_is_one() -> None:
     store = replace(seen(), ledger=LedgerSeen(mark, 2, False, NOW), runs=(run.to_json(),))
     ledger, repairs = view(Reading(store, Config()))["sections"]
     assert ledger["rows"][0] == ["all transactions are over that began before", "2026-03-10 11:00 UTC, 1 hour ago"]
-    assert repairs["rows"] == [["2026-03-10 11:00 UTC", "", 4, 1, 7, 7, "done"]]
+    assert repairs["rows"] == [["2026-03-10 11:00 UTC", "acted", 4, 1, 7, 7, "done"]]
 
 
 def test_world_clock_timestamps_leave_as_times() -> None:
