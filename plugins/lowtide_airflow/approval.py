@@ -85,7 +85,7 @@ def approval(chosen: XComArg, job: str) -> PlanApproval:
     from lowtide_airflow.operator import LowtideSparkOperator
 
     @task(execution_timeout=timedelta(minutes=5))
-    def choose_to_plan(batches: list[list[str]], params: dict, dag_run: Any = None) -> list[list[str]]:  # type: ignore[type-arg]
+    def choose_to_plan(batches: list[list[str]], params: dict, dag_run: Any = None) -> list[list[str]]:
         """The batches whose plans a person is to see: all or, where no approval is asked for, none."""
         run = arguments.Run.of({"params": params, "dag_run": dag_run})
         return batches if arguments.needs_approval(run) else []
