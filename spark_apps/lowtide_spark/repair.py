@@ -81,6 +81,9 @@ class _Repair:
         frames = ledger.LedgerFrames(run.store)
         name = frames.name(Table.TRANSACTIONS)
         run.summary.execute = run.executes(name)
+        if run.summary.execute:
+            with run.state() as state:
+                state.create()  # for the summary, in a store that has a ledger and nothing else of ours
         found, _ = connections.run(settled.read_settled, "the settled mark")
         now = millis(run.request.now)
         full = bool(run.options.full) or (

@@ -87,7 +87,8 @@ def test_history_goes_to_the_approved_mark_or_not_at_all(
     """What became history since stays; a hold that came since, or even while the run goes on, stops it."""
     table = scene.table()
     young = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
-    eager = configure(defaults=young).rename(configure().with_name("eager.yaml"))
+    path = configure(defaults=young)
+    eager = path.rename(path.with_name("eager.yaml"))
 
     def more() -> int:
         for _ in range(3):
