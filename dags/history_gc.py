@@ -12,6 +12,9 @@ moves back. What goes is put aside first: `lowtide restore RUN` brings it back.
 | **backfill** | the end of each run's own day; what is behind the applied mark changes nothing | the same, or as its form says |
 | **by hand** | *To* of the form; empty: now | only with *Execute* ticked |
 
+With *Ask for approval* ticked, a run that is to act makes its plan first (`plan`) and waits, in `approve`, until a person approves it on Airflow's page
+under *Required Actions*. Then that plan is done, if it is still the same; refused or late, nothing is.
+
 `choose_tables` asks the store which tables there are; `remove` is one Spark job a batch. A table that fails makes its batch and the run
 red, the others are done all the same. The pool `lowtide` must have **one** slot.
 """
@@ -19,13 +22,16 @@ red, the others are done all the same. The pool `lowtide` must have **one** slot
 from datetime import timedelta
 
 from airflow.sdk import DAG, Param, task
+from lowtide_airflow.approval import approval
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import (
+    approval_param,
     budget_param,
     dag_arguments,
     daily,
     execute_param,
     job_arguments,
+    share_param,
     tables_param,
     time_param,
 )
@@ -36,6 +42,7 @@ with DAG(
     params={
         "tables": tables_param(),
         "execute": execute_param("moves the mark on and removes what lies before it"),
+        "approval": approval_param(),
         "compact": Param(
             False,
             type="boolean",
@@ -45,6 +52,7 @@ with DAG(
         ),
         "to": time_param("To", "the mark as of now", "The mark is computed as it would have been at this time. "),
         "budget_rows": budget_param(),
+        "budget_share": share_param(),
     },
     **dag_arguments(__doc__, "history"),
 ):
@@ -56,9 +64,14 @@ with DAG(
 
         return table_batches(params)
 
-    LowtideSparkOperator.partial(
+    chosen = choose_tables()
+
+    remove = LowtideSparkOperator.partial(
         task_id="remove",
         job="history_gc",
+        trigger_rule="none_failed",  # plan and approve are skipped where no approval is asked for
         map_index_template="{{ task.tables[0] }}{{ ' and %d more' % (task.tables | length - 1) if task.tables | length > 1 }}",
         **job_arguments(),
-    ).expand(tables=choose_tables())
+    ).expand(tables=chosen)
+
+    approval(chosen, job="history_gc") >> remove

@@ -11,6 +11,9 @@ lack, invalidates and deletes what no commit proves, and records per key range w
 
 Nothing above the oracle's low watermark is touched, whatever the interval. Cleaning a day twice changes nothing.
 
+With *Ask for approval* ticked, a run that is to act makes its plan first (`plan`) and waits, in `approve`, until a person approves it on Airflow's page
+under *Required Actions*. Then that plan is done, if it is still the same; refused or late, nothing is.
+
 `choose_tables` asks the store which tables there are. `clean` is one Spark job a batch: a large table alone, small ones together. A
 table that fails makes its batch and the run red; the others are done all the same, and a retry goes on where the try before it
 ended. `hand_over` starts `watermark_collection`, also after a failure (the prune bound counts only what is recorded), not after a dry
@@ -24,9 +27,11 @@ from datetime import timedelta
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param, task
 from airflow.sdk.exceptions import AirflowSkipException
+from lowtide_airflow.approval import approval
 from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
 from lowtide_airflow.settings import (
     CLEANED,
+    approval_param,
     budget_param,
     dag_arguments,
     daily,
@@ -43,6 +48,7 @@ with DAG(
     params={
         "tables": tables_param(),
         "execute": execute_param("heals, deletes and records"),
+        "approval": approval_param(),
         "full": Param(
             False,
             type="boolean",
@@ -70,6 +76,7 @@ with DAG(
     clean = LowtideSparkOperator.partial(
         task_id="clean",
         job="orphan_cleanup",
+        trigger_rule="none_failed",  # plan and approve are skipped where no approval is asked for
         map_index_template="{{ task.tables[0] }}{{ ' and %d more' % (task.tables | length - 1) if task.tables | length > 1 }}",
         **job_arguments(),
     ).expand(tables=chosen)
@@ -89,4 +96,4 @@ with DAG(
     # The run's colour is that of its last tasks. hand_over runs whatever came before it, so this one tells of failed batches.
     all_cleaned = EmptyOperator(task_id="all_cleaned")
 
-    clean >> [hand_over(), all_cleaned]
+    approval(chosen, job="orphan_cleanup") >> clean >> [hand_over(), all_cleaned]

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from lowtide.clock import EPOCH, Clock, millis
+from lowtide.durations import duration_text
 from lowtide.errors import UsageError
 from lowtide.formats import base
 
@@ -47,6 +49,18 @@ class Hold:
         return cls(**{**value, **times})
 
 
+class By(StrEnum):
+    """What kind of thing limits the mark."""
+
+    LOW_WATERMARK = "low watermark"
+    BOUND = "prune bound"
+    HOLD = "hold"
+    #: A mere age: what holds the mark back on a good day.
+    AGE = "age"
+    #: A plan that was approved for that mark.
+    PLAN = "plan"
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """One thing that the mark may not pass: the highest mark it allows, what it is, since when, and what would move it."""
@@ -54,9 +68,10 @@ class Limit:
     timestamp: int
     what: str
     remedy: str
+    by: By
     since: datetime | None = None
-    #: Whether it is a mere age: what holds the mark back on a good day.
-    age: bool = False
+    #: Where it is one.
+    hold: Hold | None = None
 
 
 def at_most(timestamp: int) -> int:
@@ -96,28 +111,32 @@ def limits(
         holds: the table's.
     """
     found = [
-        Limit(low_watermark, "the low watermark", "it moves as the oracle commits"),
-        Limit(bound, f"the prune bound ({bound_by})", "lowtide run orphan_cleanup --execute"),
+        Limit(low_watermark, "the low watermark", "it moves as the oracle commits", By.LOW_WATERMARK),
+        Limit(bound, f"the prune bound ({bound_by})", "lowtide run orphan_cleanup --execute", By.BOUND),
         *(
             Limit(
                 hold.timestamp,
                 f"hold {hold.id} of {hold.owner}: {hold.reason}",
                 f"lowtide hold release {hold.table} {hold.id}",
+                By.HOLD,
                 hold.taken,
+                hold,
             )
             for hold in holds
             if hold.counts(now)
         ),
     ]
     if ages.keep is None:
-        found.append(Limit(0, "history_max_age: forever", "set history_max_age for this table", age=True))
+        found.append(Limit(0, "history_max_age: forever", "set history_max_age for this table", By.AGE))
         return found
     aged = clock.timestamp(min(as_of or now, now) - ages.keep) - 1
-    found.append(Limit(max(0, aged), f"history_max_age {_text(ages.keep)}", "set a shorter history_max_age", age=True))
+    found.append(
+        Limit(max(0, aged), f"history_max_age {duration_text(ages.keep)}", "set a shorter history_max_age", By.AGE)
+    )
     # Live transactions read at their start, and nobody tracks them: no history younger than this goes, whatever else allows it.
     least = clock.timestamp(now - ages.least) - 1
     found.append(
-        Limit(max(0, least), f"min_history_age {_text(ages.least)}", "set a shorter min_history_age", age=True)
+        Limit(max(0, least), f"min_history_age {duration_text(ages.least)}", "set a shorter min_history_age", By.AGE)
     )
     return found
 
@@ -146,16 +165,7 @@ def check_hold(hold: Hold, now: datetime, longest: timedelta) -> None:
         raise UsageError(msg)
     if hold.expires - hold.taken > longest:
         msg = (
-            f"a hold on {hold.table} may last {_text(longest)} (hold_max_age), this one would last {_text(hold.expires - hold.taken)}; "
+            f"a hold on {hold.table} may last {duration_text(longest)} (hold_max_age), this one would last {duration_text(hold.expires - hold.taken)}; "
             "take a shorter one, or raise hold_max_age in the configuration"
         )
         raise UsageError(msg)
-
-
-def _text(span: timedelta) -> str:
-    """*span* as the configuration writes it: the largest whole unit."""
-    seconds = span.total_seconds()
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size and seconds % size == 0:
-            return f"{int(seconds // size)}{unit}"
-    return f"{seconds:g}s"

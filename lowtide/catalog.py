@@ -22,6 +22,8 @@ COLUMNS = (b"TABLE_TYPE", b"TRANSACTION_PROVIDER", b"INDEX_STATE", b"LINK_TYPE")
 _TYPE, _PROVIDER, _STATE, _LINK = COLUMNS
 #: Omid among the providers, a ``TINYINT`` 2; the physical table among the links, an ``UNSIGNED_TINYINT`` 2.
 _OMID, _PHYSICAL = b"\x82", b"\x02"
+#: How the doubt of a table begins that is left alone because the catalog cannot be read.
+UNREADABLE = "it is Phoenix's, and the catalog cannot be read"
 #: Being built (also by MapReduce, later), being created, being rebuilt.
 _UNFINISHED = {b"b": "is being built", b"c": "is being created", b"r": "is being rebuilt"}
 
@@ -95,7 +97,7 @@ def told_by(catalog: Catalog | None, entry: Entry, descriptor: Descriptor) -> En
             entry, descriptor, "Phoenix's catalog says that Omid's transactions write it, but it bears no known mark"
         )
     if entry.kind is Kind.PLAIN and catalog.unreadable:
-        return _doubted(entry, descriptor, f"it is Phoenix's, and the catalog cannot be read ({catalog.unreadable})")
+        return _doubted(entry, descriptor, f"{UNREADABLE} ({catalog.unreadable})")
     if entry.kind is Kind.TRANSACTIONAL and said.unfinished:
         return replace(entry, doubt=f"Phoenix's {said.unfinished}")
     return entry

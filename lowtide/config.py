@@ -25,6 +25,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from lowtide.ancient import Ages
 from lowtide.durations import parse_duration
 from lowtide.errors import UsageError
 from lowtide.inventory import Kind
@@ -224,6 +225,11 @@ class TableDefaults(_Section):
             raise PydanticCustomError("setting", text, {"age": self.history_max_age, "least": self.min_history_age})
         return self
 
+    @property
+    def ages(self) -> Ages:
+        """What it says of the table's history."""
+        return Ages(None if self.history_max_age == "forever" else self.history_max_age, self.min_history_age)
+
 
 class Health(_Section):
     """What ``lowtide status``, ``lowtide explain`` and the page call a fault."""
@@ -232,6 +238,8 @@ class Health(_Section):
     stuck_after: Duration = timedelta(days=2)
     #: A job whose last run that acted is older than this.
     overdue_after: Duration = timedelta(days=2)
+    #: A settled mark of the ledger that is older than this: its repair runs every hour.
+    unsettled_after: Duration = timedelta(hours=3)
 
 
 class Config(_Section):

@@ -31,6 +31,15 @@ def parse_duration(value: object) -> timedelta:
         raise ValueError(msg) from None
 
 
+def duration_text(span: timedelta) -> str:
+    """*span* as :func:`parse_duration` takes it, in the largest unit of which it is a whole number."""
+    seconds = span.total_seconds()
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size and seconds % size == 0:
+            return f"{int(seconds // size)}{unit}"
+    return f"{seconds:g}s"
+
+
 def parse_time(text: str, what: str = "time") -> datetime:
     """An ISO 8601 time with zone, in UTC.
 

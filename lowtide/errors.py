@@ -4,6 +4,7 @@
 
     LowtideError                     exit
     ├── UsageError                      2   arguments or configuration that cannot be meant
+    │   └── ApprovalError                   the plan that was approved is no longer the plan; nothing was done
     └── StoreError                      1   the store as it is forbids going on; nothing was changed
         ├── GatewayError                    the Thrift gateway, HBase or the oracle cannot be reached
         ├── TableError                      a table is unknown, disabled or bears no marks of Omid
@@ -27,6 +28,10 @@ class UsageError(LowtideError):
     """Bad arguments or configuration."""
 
     exit_code = 2
+
+
+class ApprovalError(UsageError):
+    """The plan that was approved is no longer the plan: to ask again for the same is of no use."""
 
 
 class StoreError(LowtideError):

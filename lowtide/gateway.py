@@ -5,7 +5,7 @@ happybase is imported when a connection is made, not before, so that DAG files a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -106,15 +106,20 @@ def check_and_put(
     )
 
 
-def low_watermark(connection: Any, config: Config) -> int:
+def low_watermark(connection: Any, config: Config, listed: Collection[bytes] | None = None) -> int:
     """The low watermark, inclusive, as the oracle stored it in the commit table.
+
+    Args:
+        connection: of :func:`connect`.
+        config: names the commit table.
+        listed: the tables of HBase, where they are known already.
 
     Raises:
         TableError: there is no commit table.
         WatermarkError: the row is missing or no eight-byte number.
     """
     name = config.omid.commit_table
-    if name.encode() not in connection.tables():
+    if name.encode() not in (connection.tables() if listed is None else listed):
         msg = f"there is no commit table {name}; create it with Omid's OmidTableManager, or set omid.commit_table"
         raise TableError(msg)
     column = config.omid.watermark_family.encode() + b":" + LOW_WATERMARK_QUALIFIER

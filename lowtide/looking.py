@@ -6,20 +6,25 @@ At most 20 reads (a row, or a batch of a scan), however many tables and regions 
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lowtide.clock import is_world
+from lowtide.clock import EPOCH, is_world, millis
 from lowtide.config import Config
-from lowtide.errors import GatewayError, StoreError
+from lowtide.errors import GatewayError, LedgerError, StoreError
 from lowtide.gateway import connect, low_watermark
-from lowtide.health import Seen
+from lowtide.health import LedgerSeen, Seen
+from lowtide.ledger import settled, steps
+from lowtide.ledger.model import Table
+from lowtide.ledger.store import Tables
 from lowtide.state import StateStore
 
 #: How many prune bounds and runs are read, newest first.
 BOUNDS = 60
 RUNS = 60
+#: How many stuck transactions are counted.
+STUCK = 1000
 _ORACLE_SECONDS = 1.0
 
 
@@ -40,10 +45,11 @@ def look(config: Config, attempts: int = 2) -> Seen:
 
 def observe(connection: Any, config: Config, now: datetime) -> Seen:
     """What :func:`look` returns, read through *connection*."""
-    state = StateStore(connection, config.state.table)
+    listed = connection.tables()
+    state = StateStore(connection, config.state.table, there=config.state.table.encode() in listed)
     current, problem = None, ""
     try:
-        current = low_watermark(connection, config)
+        current = low_watermark(connection, config, listed)
     except StoreError as error:
         problem = str(error)
     recorded = state.low_watermark_seen()
@@ -55,14 +61,31 @@ def observe(connection: Any, config: Config, now: datetime) -> Seen:
         low_watermark_problem=problem,
         oracle_problem=_unanswered(config.omid.oracle),
         recorded=recorded,
-        listed=frozenset(name.decode() for name in connection.tables()),
+        listed=frozenset(name.decode() for name in listed),
         bounds=tuple(state.bounds(BOUNDS)),
         inventory=tuple(state.inventory()),
         watermarks=state.watermarks(),
         runs=runs,
         more_runs=len(runs) == RUNS,
         samples=() if world else tuple(state.samples()),
+        histories=tuple(state.histories()),
+        holds=tuple(state.holds()),
+        ledger=_ledger(connection, config, now, listed),
     )
+
+
+def _ledger(connection: Any, config: Config, now: datetime, listed: Collection[bytes]) -> LedgerSeen | None:
+    tables = Tables(connection, config.ledger.prefix)
+    if tables.name(Table.OPEN).encode() not in listed:
+        return None
+    try:
+        mark, _ = steps.run(settled.read_settled(), tables)
+        end = max(mark.mark, millis(now - config.ledger.grace))
+        entries = steps.run(settled.open_entries(mark.mark, end, limit=STUCK), tables)
+    except LedgerError as error:
+        return LedgerSeen(problem=str(error))
+    oldest = EPOCH + timedelta(milliseconds=entries[0].timestamp) if entries else None
+    return LedgerSeen(mark, len(entries), len(entries) == STUCK, oldest)
 
 
 def _unanswered(addresses: Sequence[str]) -> str:

@@ -77,6 +77,8 @@ class History:
     intended: int = 0
     #: When and by which run the mark was applied, and what keeps it from moving on.
     about: Mapping[str, Any] = field(default_factory=dict)
+    #: When and by which run the other one was announced.
+    intent: Mapping[str, Any] = field(default_factory=dict)
     #: The newest claim to the mark, as it is stored.
     claim: bytes | None = None
 
@@ -93,11 +95,12 @@ class Intent:
 class StateStore:
     """Reads and checked writes of the state table through one happybase connection. Not thread-safe, as happybase is not."""
 
-    def __init__(self, connection: Any, table: str) -> None:
+    def __init__(self, connection: Any, table: str, *, there: bool = False) -> None:
+        """*there*: whether the table is known to be there; else that is asked for when it is first read."""
         self._connection = connection
         self._name = table
         self._table = connection.table(table)
-        self._there = False
+        self._there = there
 
     # -- life of the state table
 
@@ -447,7 +450,7 @@ def _history_row(table: str) -> bytes:
 
 def _parse_history(table: str, cells: Mapping[bytes, bytes]) -> History:
     applied, intended = (json.loads(cells[c]) if cells.get(c) else {} for c in (_MARK, _INTENDED))
-    return History(table, applied.get("mark", 0), intended.get("mark", 0), applied, cells.get(_INTENDED))
+    return History(table, applied.get("mark", 0), intended.get("mark", 0), applied, intended, cells.get(_INTENDED))
 
 
 def _overtaken(table: str) -> str:

@@ -20,17 +20,23 @@ from lowtide.health import (
     RECURRING,
     Finding,
     Health,
+    HistoryStanding,
     Level,
     Seen,
     Severity,
     Standing,
     ago,
     assess,
+    histories,
+    ledger_standing,
     span,
     standings,
     told,
 )
+from lowtide.health.history import hold_text, kept_back, mark_text
+from lowtide.health.ledger import facts
 from lowtide.looking import look
+from lowtide.survey.words import size
 
 _LEVELS = {
     Level.FINE: ("✓", "green"),
@@ -50,11 +56,14 @@ def status(config: ConfigFile = None, as_json: Json = False) -> None:
     seen, health, loaded = _looked(config)
     if as_json:
         tables = [_standing_json(s) for s in standings(seen, loaded)]
-        _print_json({**health.to_json(), **_marks(seen), "tables": tables})
+        _print_json({**health.to_json(), **_marks(seen), "tables": tables, **_further_json(seen, loaded)})
     else:
         _print_sentence(health)
         if not seen.unreachable:
             _print_marks(seen, loaded)
+            _print_history(seen, loaded)
+            _print_ledger(seen)
+            _print_last_runs(seen)
         others = health.findings[0 if health.level is Level.FINE else 1 :]
         for finding in others:
             console.print(_headline(finding), soft_wrap=True)
@@ -79,12 +88,15 @@ def explain(
     if as_json:
         tables = [_standing_json(s) for s in standings(seen, loaded) if table in (None, s.table)]
         said = {**health.to_json(), "findings": [f.to_json() for f in found], **_marks(seen), "tables": tables}
-        _print_json(said)
+        _print_json({**said, **_further_json(seen, loaded, table)})
     else:
         _print_sentence(health)
         for standing in standings(seen, loaded):
             if standing.table == table:
                 console.print(_standing_text(standing, seen), soft_wrap=True)
+        for history in histories(seen, loaded):
+            if history.table == table:
+                console.print(_history_text(history, seen), soft_wrap=True)
         for finding in found:
             _print_finding(finding, seen.at)
         if not found:
@@ -120,12 +132,41 @@ def _print_marks(seen: Seen, config: Config) -> None:
     if seen.bound:
         since = seen.bound.since or seen.bound.at
         console.print(f"Prune bound {told(seen.bound.value, clock)}, since {since:%Y-%m-%d %H:%M} UTC", soft_wrap=True)
-    for job in RECURRING:
+
+
+def _print_last_runs(seen: Seen) -> None:
+    for job in (*RECURRING, "history_gc", "transaction_repair"):
         run = next((r for r in seen.runs if r["job"] == job and r["execute"]), None)
         if run:
             started = datetime.fromtimestamp(run["started"] / 1000, UTC)
             style = "green" if run["state"] == "done" else "red"
             console.print(f"{job}: [{style}]{run['state']}[/] {ago(seen.at - started)} ago", soft_wrap=True)
+
+
+def _print_history(seen: Seen, config: Config) -> None:
+    """Nothing where no history was ever removed, nor is meant to be, and nobody holds any."""
+    found = histories(seen, config)
+    if any(h.active or h.removed or h.reclaimable for h in found):
+        grid = Table(title="History", title_justify="left")
+        for column in ("table", "mode", "removed before", "kept back by", "last removed", "could go"):
+            grid.add_column(column, justify="right" if column in {"last removed", "could go"} else "left")
+        for h in found:
+            gone = [size(r.size) if r else "" for r in (h.removed, h.reclaimable)]
+            grid.add_row(escape(h.table), h.mode.value, mark_text(h, seen.clock), escape(kept_back(h)), *gone)
+        console.print(grid)
+    if seen.holds:
+        grid = Table(title="Holds", title_justify="left")
+        for column in ("table", "id", "from", "owner", "reason", "taken", "expires"):
+            grid.add_column(column)
+        for hold in seen.holds:
+            grid.add_row(*(escape(text) for text in hold_text(hold, seen)))
+        console.print(grid)
+
+
+def _print_ledger(seen: Seen) -> None:
+    standing = ledger_standing(seen)
+    for what, how in facts(standing, seen.at) if standing else ():
+        console.print(Text(f"Ledger, {what}: {how}"), soft_wrap=True)
 
 
 def _headline(finding: Finding) -> Text:
@@ -151,6 +192,17 @@ def _standing_text(s: Standing, seen: Seen) -> Text:
     )
 
 
+def _history_text(h: HistoryStanding, seen: Seen) -> Text:
+    applied = f", applied {ago(seen.at - h.applied_at)} ago" if h.applied_at else ""
+    gone = [
+        f"; {size(r.size)} {what} {ago(seen.at - r.started)} ago"
+        for r, what in ((h.removed, "removed"), (h.reclaimable, "could go, as planned"))
+        if r
+    ]
+    mark = f"removed before {mark_text(h, seen.clock)}{applied}" if h.applied else "never removed"
+    return Text(f"{h.table}: history {mark}; kept back by {kept_back(h)}; history_mode {h.mode.value}{''.join(gone)}")
+
+
 def _marks(seen: Seen) -> dict[str, object]:
     bound = seen.bound
     return {
@@ -164,6 +216,14 @@ def _marks(seen: Seen) -> dict[str, object]:
 def _standing_json(s: Standing) -> dict[str, object]:
     numbers = {name: getattr(s, name) for name in ("table", "regions", "never_cleaned", "lowest", "behind")}
     return {**numbers, "mode": s.mode.value, "collected": s.collected.isoformat()}
+
+
+def _further_json(seen: Seen, config: Config, table: str | None = None) -> dict[str, object]:
+    return {
+        "history": [h.to_json() for h in histories(seen, config) if table in (None, h.table)],
+        "holds": [h.to_json() | {"counts": h.counts(seen.at)} for h in seen.holds if table in (None, h.table)],
+        "ledger": (ledger := ledger_standing(seen)) and ledger.to_json(),
+    }
 
 
 def _print_json(value: object) -> None:

@@ -7,6 +7,7 @@ between its index entry and its claim, can put a transaction below it. The full 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from lowtide.ledger.model import SETTLED_ROW, ContradictionError, Entry, Table, entry_bound
@@ -56,6 +57,20 @@ class Settled:
             msg = f"the settled mark in {Table.OPEN} is malformed ({error}); remove row {SETTLED_ROW!r}, and the next repair makes it anew"
             raise ContradictionError(msg) from None
         return found
+
+
+def money_figure(when: str) -> tuple[str, str]:
+    """Under which names a run's summary has its money check ``before`` or ``after`` the repair: how many were checked, how many were wrong."""
+    return f"finished transactions checked {when}", f"of them with wrong money {when}"
+
+
+def money_figures(figures: Mapping[str, int]) -> tuple[int | None, int | None]:
+    """The last money check in a summary's *figures*: how many finished transactions, and how many of them were wrong; None: did not get so far."""
+    for when in ("after", "before"):
+        checked, wrong = money_figure(when)
+        if checked in figures:
+            return figures[checked], figures.get(wrong)
+    return None, None
 
 
 def next_mark(mark: int, horizon: int, oldest: int | None) -> int:

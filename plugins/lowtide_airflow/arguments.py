@@ -21,7 +21,8 @@ class Run:
 
     *kind* is its run type: ``scheduled``, ``backfill``, ``manual``, ``asset_triggered`` (and what later versions add, taken
     as the last). *interval* is its data interval [start, end); runs without a logical date have none. *params* are those
-    that somebody gave: of a manual run the whole form, of any other only those in its ``conf``.
+    that somebody gave: of a manual run the whole form, of any other only those in its ``conf``. *approval* is that of the form
+    of any run: an installation may have set it for all.
     """
 
     dag_id: str
@@ -29,6 +30,7 @@ class Run:
     kind: str
     interval: tuple[datetime, datetime] | None
     params: Mapping[str, Any]
+    approval: bool = False
 
     @classmethod
     def of(cls, context: Mapping[str, Any]) -> Run:
@@ -38,12 +40,18 @@ class Run:
         kind = str(getattr(dag_run.run_type, "value", dag_run.run_type))
         params = dict(context["params"])
         given = params if kind == "manual" else {name: params[name] for name in dag_run.conf or {} if name in params}
-        return cls(dag_run.dag_id, dag_run.run_id, kind, (start, end) if start and end else None, given)
+        interval = (start, end) if start and end else None
+        return cls(dag_run.dag_id, dag_run.run_id, kind, interval, given, bool(params.get("approval")))
 
     @property
     def dry(self) -> bool:
         """Whether somebody asked for a dry run; a run "as configured" is none, whatever the tables' modes are."""
         return self.params.get("execute") is False
+
+
+def needs_approval(run: Run) -> bool:
+    """Whether a person must see the plan first: never of a dry run, which is nothing but a plan."""
+    return run.approval and bool(how(run))
 
 
 def how(run: Run) -> list[str]:

@@ -18,7 +18,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from lowtide import submit
 from lowtide.config import Config, load
 from lowtide.errors import UsageError
-from lowtide_airflow import arguments, report
+from lowtide_airflow import approval, arguments, metrics, report
 from lowtide_airflow.links import PageLink
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class LowtideSparkOperator(SparkSubmitOperator):
 
     Program, class path and Spark settings are those of ``lowtide run`` (:mod:`lowtide.submit`); the arguments follow from the kind of
     run (:mod:`lowtide_airflow.arguments`). After the job the log has its summary as a table, XCom its digest, and every
-    outlet's asset event carries the digest too. A dry run sends no asset event: it has nothing to hand on.
+    outlet's asset event carries the digest too, and Airflow's metrics get its numbers (:mod:`lowtide_airflow.metrics`). A dry run sends
+    no asset event: it has nothing to hand on.
 
     The task fails when the job did not do all of its plan, with the list of problems as its message. A retry runs under the same
     run name and leaves out what the first try has recorded. Bad arguments or configuration fail without a retry.
@@ -45,6 +46,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
 
     :param job: name of the job, see docs/jobs.md
     :param tables: tables for it (templated, may be mapped); none: all
+    :param plans: a dry run, whatever the run is; its plan goes to XCom for a person to approve (:mod:`lowtide_airflow.approval`)
     :param conn_id: a ``spark`` connection whose host is the master, in client mode. Where there is no such connection, the
         configuration's ``spark.master`` is used. (The provider would take YARN.)
     """
@@ -52,10 +54,19 @@ class LowtideSparkOperator(SparkSubmitOperator):
     operator_extra_links = (PageLink(),)
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "tables")
 
-    def __init__(self, *, job: str, tables: Sequence[str] = (), conn_id: str = "spark_lowtide", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        job: str,
+        tables: Sequence[str] = (),
+        plans: bool = False,
+        conn_id: str = "spark_lowtide",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(conn_id=conn_id, **{"name": f"lowtide {job}"} | kwargs)
         self.job = job
         self.tables = tables
+        self.plans = plans
 
     def execute(self, context: Context) -> None:
         """Submit, wait, report."""
@@ -65,11 +76,12 @@ class LowtideSparkOperator(SparkSubmitOperator):
             given = self._arguments(context, run)
         except UsageError as error:
             raise AirflowFailException(str(error)) from error
-        if run.dry:
+        if run.dry or self.plans:
             self.outlets = []
         with TemporaryDirectory(prefix="lowtide-") as folder:
             file = Path(folder) / "summary.json"
-            self.application_args = [*given, "--summary", str(file)]
+            held = self._held(context, run, Path(folder) / "approved.json")
+            self.application_args = [*given, *held, "--summary", str(file)]
             failure = self._submit(context)
             summary = json.loads(file.read_text()) if file.exists() else None
         if summary:
@@ -122,12 +134,19 @@ class LowtideSparkOperator(SparkSubmitOperator):
         cleared = max(0, ti.max_tries - self.retries)
         return [
             *arguments.tables(run, self.tables),
-            *arguments.how(run),
+            *([] if self.plans else arguments.how(run)),
             *arguments.interval(run),
             *arguments.options(run),
             *("--run-id", arguments.run_name(run, ti.task_id, ti.map_index, cleared)),
             *(part for name, value in facts.items() for part in ("--context", f"{name}={value}")),
         ]
+
+    def _held(self, context: Context, run: arguments.Run, file: Path) -> list[str]:
+        """What holds a run that acts to the plan that a person approved, where the run asks for that."""
+        if self.plans or not arguments.needs_approval(run):
+            return []
+        file.write_text(json.dumps(approval.approved_plan(context, context["ti"].map_index)))
+        return ["--approved", str(file)]
 
     def _submit(self, context: Context) -> AirflowException | None:
         try:
@@ -143,8 +162,11 @@ class LowtideSparkOperator(SparkSubmitOperator):
             self.log.info(line)
         digest = report.digest(summary)
         context["ti"].xcom_push(SUMMARY_KEY, digest)
+        if self.plans:
+            context["ti"].xcom_push(approval.PLAN_KEY, report.plan(summary))
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = digest
+        metrics.emit(summary)
 
     def _explained(self, failure: AirflowException, summary: Mapping[str, Any] | None) -> AirflowException:
         process = getattr(self._hook, "_submit_sp", None)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+from lowtide import approval
 
 #: An XCom and an asset event are rows of the metadata database: names beyond these are counted only.
 _MOST = 20
+#: Tables, and notes of one of them, that a person is shown before a plan is done.
+_ROWS = 50
+_NOTES = 3
 
 
 def digest(summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,6 +40,43 @@ def merge(digests: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         skipped.update(each["totals"].get("skipped", {}))
     merged["totals"] = dict(totals) | ({"skipped": dict(skipped)} if skipped else {})
     return merged
+
+
+def plan(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What a dry run planned: to be shown to a person, and to hold a later run to it (:mod:`lowtide.approval`)."""
+    notes = {t["table"]: t["notes"][:_NOTES] for t in summary["tables"] if t["notes"]}
+    return {**approval.digest(summary), "notes": notes}
+
+
+def plan_text(plans: Sequence[Mapping[str, Any]], as_configured: bool) -> str:
+    """The plans of a run's batches for a person, as Markdown: the tables of which most goes first, the rest in numbers."""
+    parts = {name: part for each in plans for name, part in approval.parts(each["tables"]).items()}
+    rows = sorted(parts.items(), key=lambda item: (-item[1].counts.get("deleted", 0), item[0]))
+    names = [name for name in approval.COMPARED if any(name in part.counts for part in parts.values())]
+    marks = any(part.mark is not None for part in parts.values())
+    heads = ["table", *names, *(["history mark"] if marks else [])]
+    lines = [
+        f"**{sum(p.counts.get('deleted', 0) for p in parts.values()):,}** cells of {len(parts):,} tables would go.",
+        "",
+    ]
+    if as_configured:
+        lines[0] += " Approved, the run acts on those tables whose mode is `execute` in the configuration."
+    lines += [f"| {' | '.join(heads)} |", f"|---{'|---:' * (len(heads) - 1)}|"]
+    for table, part in rows[:_ROWS]:
+        mark = [f"{part.mark:,}" if part.mark is not None else ""] if marks else []
+        lines.append(f"| {' | '.join([f'`{table}`', *(f'{part.counts.get(n, 0):,}' for n in names), *mark])} |")
+    if len(rows) > _ROWS:
+        lines.append(f"\nand {len(rows) - _ROWS:,} more tables: see the logs of the task `plan`.")
+    notes = [f"- `{table}`: {note}" for each in plans for table, found in each["notes"].items() for note in found]
+    lines += ["", *notes[:_ROWS]] if notes else []
+    runs = ", ".join(f"`{each['run']}`" for each in plans[:_ROWS])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Planned up to the low watermark {max((p['low_watermark'] for p in plans), default=0):,} by {runs}.",
+        ]
+    )
 
 
 def all_problems(summary: Mapping[str, Any]) -> Iterator[str]:

@@ -93,6 +93,18 @@ def execute_param(does: str) -> Param:
     )
 
 
+def approval_param() -> Param:
+    """Whether a person sees the plan before it is done; an installation may ask for it in every run."""
+    return Param(
+        conf.getboolean(_SECTION, "approval", fallback=False),
+        type="boolean",
+        title="Ask for approval",
+        description="Ticked, a run that is to act makes its plan first and waits, in the task approve, until a person approves it. "
+        "Then that plan is done, or nothing.",
+        section="What to do",
+    )
+
+
 def time_param(title: str, empty: str, what: str = "") -> Param:
     """One end of an interval; *empty* says what leaving it empty means, *what* the time stands for, where it is no end of an interval."""
     return Param(

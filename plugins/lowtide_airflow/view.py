@@ -7,7 +7,7 @@ numbers for a counter.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,6 +18,7 @@ from lowtide.config import Config, load
 from lowtide.errors import LowtideError
 from lowtide.health import Seen, Standing, ago, assess, span, standings, told
 from lowtide.looking import look
+from lowtide_airflow.sections import SECTIONS
 
 #: The gateway's time to answer, for the page: less than anybody waits.
 _SECONDS = 5
@@ -33,20 +34,6 @@ class Reading:
     seen: Seen
     config: Config | None
     before: Seen | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A further part of the page: a table with a heading and a sentence."""
-
-    title: str
-    text: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str | int, ...], ...]
-
-
-#: Further parts, each made of what was seen; None leaves it out. Jobs that keep more in the state table add theirs here.
-SECTIONS: tuple[Callable[[Seen, Config], Section | None], ...] = ()
 
 
 class Reader:
@@ -97,7 +84,7 @@ def view(reading: Reading | None) -> dict[str, Any]:
         "tables": [_table(s, shown, clock) for s in standings(shown, config)],
         "bounds": [{"at": _iso(b.at), **(_mark(b.value, clock) or {})} for b in reversed(shown.bounds)],
         "runs": [_run(r, shown.at) for r in shown.runs],
-        "sections": [_section(s) for make in SECTIONS if (s := make(shown, config))],
+        "sections": [s.to_json() for make in SECTIONS if (s := make(shown, config))],
     }
 
 
@@ -167,15 +154,6 @@ def log_link(context: Mapping[str, str]) -> str | None:
     mapped = context.get("map_index", "-1")
     place = f"/mapped/{quote(mapped, safe='')}" if mapped != "-1" else ""
     return f"dags/{dag}/runs/{run}/tasks/{task}{place}?try_number={quote(context.get('try', '1'), safe='')}"
-
-
-def _section(section: Section) -> dict[str, Any]:
-    return {
-        "title": section.title,
-        "text": section.text,
-        "columns": list(section.columns),
-        "rows": [list(r) for r in section.rows],
-    }
 
 
 def _iso(moment: datetime) -> str:

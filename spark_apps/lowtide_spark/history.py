@@ -17,13 +17,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lowtide.ancient import Ages, Limit, at_most, limits, mark_of
+from lowtide.ancient import By, Limit, at_most, limits, mark_of
 from lowtide.budget import check_budget
 from lowtide.cleaned import Incarnation, Region, prune_bound
 from lowtide.clock import millis
 from lowtide.compaction import Gain, worth_compacting
-from lowtide.config import Read, TableDefaults
-from lowtide.errors import FencedError, LowtideError, StoreError
+from lowtide.config import Read
+from lowtide.errors import ApprovalError, FencedError, LowtideError, StoreError
 from lowtide.inventory import Entry
 from lowtide.planning import WorkRange
 from lowtide.state import History, Intent
@@ -98,6 +98,7 @@ def collect_history(run: Run) -> None:
         run.phase("decide")
         acting = [w for w in works if w.execute and w.cells is not None]
         if acting:
+            run.check_approved()
             run.check_low_watermark_again()
             for work in acting:
                 with _failures(work):
@@ -141,11 +142,6 @@ def _bound(run: Run, inventory: Sequence[Entry], watermark: int) -> tuple[int, s
     return bound, f"{first.table} {first.keys or ''}: {first.reason}{more}".replace("  ", " ")
 
 
-def _ages(settings: TableDefaults) -> Ages:
-    keep = settings.history_max_age
-    return Ages(None if keep == "forever" else keep, settings.min_history_age)
-
-
 def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -> Work | None:
     execute = run.executes(entry.table)
     report = TableReport(entry.table, execute=execute)
@@ -161,7 +157,7 @@ def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) 
             seen = state.history(entry.table)
             holds = state.holds(entry.table)
         found = limits(
-            ages=_ages(run.config.table(entry.table)),
+            ages=run.config.table(entry.table).ages,
             now=run.request.now,
             as_of=run.request.end,
             clock=run.clock,
@@ -173,6 +169,10 @@ def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) 
     except StoreError as error:
         report.problems.append(str(error))
         return None
+    if run.approved is not None:
+        part = run.approved.parts.get(entry.table)
+        mark = part.mark if part and part.mark else 0
+        found.append(Limit(mark, f"the plan of run {run.approved.run}", "make a new plan", By.PLAN))
     work = Work(entry, report, execute, regions, found, mark_of(found)[0], seen)
     _tell_mark(run, work, seen.applied)
     return work
@@ -192,7 +192,7 @@ def _tell_mark(run: Run, work: Work, applied: int) -> None:
             f"the mark {applied} was applied before and stays: what the settings allow now, {mark}, is behind it"
         )
     run.summary.blockers = [b for b in run.summary.blockers if b["table"] != work.table]
-    if not any(limit.age for limit in holding):
+    if not any(limit.by in (By.AGE, By.PLAN) for limit in holding):
         where = {"table": work.table, "region": None, "keys": None, "watermark": mark}
         run.summary.blockers += [{**where, **one} for one in told]
 
@@ -384,6 +384,12 @@ def _withdraw(run: Run, intent: Intent) -> None:
 
 
 def _lower(run: Run, work: Work, mark: int, holds: Sequence[str]) -> None:
+    if run.approved is not None:
+        msg = (
+            f"hold {', '.join(holds)} on {work.table} came while the run went on, so that the plan that was approved cannot be done; "
+            "nothing was done to the table. Make a new plan and have that approved"
+        )
+        raise ApprovalError(msg)
     work.report.notes.append(
         f"hold {', '.join(holds)} came while the run went on; it works with the mark {mark}, not {work.mark}"
     )

@@ -17,6 +17,8 @@ from pathlib import Path
 from pydantic import ByteSize, TypeAdapter, ValidationError
 from pyspark.sql import functions as F
 
+from lowtide import approval
+from lowtide.approval import Approved
 from lowtide.clock import Clock, SampledClock, WorldClock, is_world
 from lowtide.config import Budget, Config, Mode, load
 from lowtide.durations import parse_duration, parse_time
@@ -43,6 +45,8 @@ class Run:
     store: Store
     request: Request
     summary: Summary
+    #: The plan that the run is held to, see :mod:`lowtide.approval`.
+    approved: Approved | None = None
     #: When the low watermark was read: the oracle had given it out by then.
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: Whether the job promises to write nothing to the store at all: no record, no summary, no snapshot that was not asked for.
@@ -136,6 +140,19 @@ class Run:
             )
             raise GatewayError(msg)
 
+    def limited(self, watermark: int) -> int:
+        """How far to work: *watermark*, or as far as the plan did that was approved. An older low watermark is as safe as a new one."""
+        return watermark if self.approved is None else min(watermark, self.approved.low_watermark)
+
+    def check_approved(self) -> None:
+        """Before acting, when everything is planned and counted.
+
+        Raises:
+            ApprovalError: the plan is not the one that was approved.
+        """
+        if self.approved is not None:
+            approval.check(self.approved, [t.to_json() for t in self.summary.tables])
+
     @property
     def world_clock(self) -> bool:
         """Whether the oracle counts a world clock's milliseconds (known once the low watermark was read)."""
@@ -219,6 +236,10 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
         parser.add_argument("--output", metavar="FOLDER", help="write every balance there, as CSV")
     if job == "sideline_restore":
         parser.add_argument("--restore", metavar="RUN", help="the run whose removed cells are put back")
+    if job in approval.JOBS:
+        parser.add_argument(
+            "--approved", type=Path, metavar="FILE", help="a dry run's summary: act only if the plan is still the same"
+        )
     if job == "history_gc":
         parser.add_argument("--compact", action="store_true", help="ask HBase for the compactions that pay")
     parser.add_argument("--grace", metavar="DURATION")
@@ -322,12 +343,23 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     request.check()
     with connect(config.hbase.thrift):
         pass  # say that the gateway is down before Spark starts
+    approved = _approved(job, options)
     spark = session(f"lowtide {job}")
     if summary.execute and job in _PUTTING_ASIDE:
         config.state.check_sideline(spark.sparkContext.master)
-    run = Run(options, config, Store(spark, config, options.rate), request, summary)
+    run = Run(options, config, Store(spark, config, options.rate), request, summary, approved)
     run.phase("start")
     return run
+
+
+def _approved(job: str, options: argparse.Namespace) -> Approved | None:
+    file = getattr(options, "approved", None)
+    if file is None:
+        return None
+    if not options.execute and not options.as_configured:
+        msg = "--approved holds a run that acts to a plan; give --execute with it"
+        raise UsageError(msg)
+    return approval.read(file, job)
 
 
 def _grace(text: str | None, configured: timedelta) -> timedelta:

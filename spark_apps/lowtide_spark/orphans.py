@@ -88,13 +88,14 @@ def clean(run: Run) -> None:
     inventory = take_inventory(run.store)
     # Where readers see orphans they go first.
     chosen = sorted(run.choose(inventory), key=lambda e: not e.unfiltered)
-    works = [w for e in chosen if (w := prepare(run, e, watermark)) is not None]
+    works = [w for e in chosen if (w := prepare(run, e, run.limited(watermark))) is not None]
     run.summary.execute = any(w.execute for w in works)
     run.phase("plan")
     with ExitStack() as held:
         looked = look(run, works, inventory, held)
         acting = [w for w in works if w.execute and w.ranges]
         if acting:
+            run.check_approved()
             run.check_low_watermark_again()
             _act_all(run, acting, looked.known, held)
             run.phase("act")

@@ -82,6 +82,9 @@ class _Repair:
         frames = ledger.LedgerFrames(run.store)
         name = frames.name(Table.TRANSACTIONS)
         run.summary.execute = run.executes(name)
+        if run.summary.execute:
+            with run.state() as state:
+                state.create()  # for the summary, in a store that has a ledger and nothing else of ours
         found, _ = connections.run(settled.read_settled, "the settled mark")
         now = millis(run.request.now)
         full = bool(run.options.full) or (
@@ -155,10 +158,12 @@ class _Repair:
         counted = sides.agg(F.count("*"), F.sum(F.when(good, paid_in)), F.count(F.when(~good, 1))).first()
         total, paid, doubtful = int(counted[0]), int(counted[1] or 0), int(counted[2])  # type: ignore[index]
         figures = self.run.summary.figures
-        figures[f"finished transactions checked {when}"] = total
+        names = settled.money_figure(when)
+        figures[names[0]] = total
         if not since:
             figures["paid in"] = paid
         wrong = self._second_look(sides.where(~good)) if doubtful else []
+        figures[names[1]] = len(wrong)
         self.run.phase(f"money {when}")
         if wrong:
             for text in wrong[:_MOST_NAMED]:

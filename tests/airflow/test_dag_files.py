@@ -173,6 +173,7 @@ def test_the_form_explains_every_field_and_is_valid_as_it_stands(dag: DAG) -> No
         ("history_gc", {"to": "last week"}),
         ("orphan_cleanup", {"budget_share": 0}),
         ("orphan_cleanup", {"budget_share": 1.5}),
+        ("history_gc", {"budget_share": 2}),
         ("commit_table_pruning", {"grace": "24"}),
         ("commit_table_pruning", {"grace": "soon"}),
         ("transaction_repair", {"grace": "-1h"}),
@@ -190,6 +191,7 @@ def test_the_form_refuses_what_cannot_be_meant(bag: DagBag, dag_id: str, given: 
     [
         ("orphan_cleanup", {"tables": ["orders"], "from": "2026-01-01T00:00:00+00:00", "to": None, "budget_rows": 5}),
         ("orphan_cleanup", {"budget_share": 0.2}),
+        ("history_gc", {"budget_share": 0.2}),
         ("commit_table_pruning", {"grace": "1d12h"}),
         ("commit_table_pruning", {"grace": "0s"}),
         ("watermark_collection", {"execute": True}),

@@ -20,11 +20,14 @@ from lowtide_airflow.view import Reader, Reading, hurried, log_link, marks, view
 from lowtide_airflow.web import application
 from test_dag_files import in_a_new_python
 
+from lowtide.ancient import Hold
 from lowtide.clock import millis
 from lowtide.config import Config
-from lowtide.health import Seen
+from lowtide.health import LedgerSeen, Seen
+from lowtide.inventory import Entry, Kind
+from lowtide.ledger.settled import Settled, money_figure
 from lowtide.stack import free_ports_config
-from lowtide.state import Bound
+from lowtide.state import Bound, History
 from lowtide.summary import Counts, Summary, TableReport
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -71,6 +74,47 @@ def test_the_page_has_the_numbers_of_the_store() -> None:
     [run] = data["runs"]
     assert (run["counts"]["healed"], run["problems"], run["more_problems"]) == (3, ["t00: p1", "t00: p2", "t00: p3"], 1)
     assert data["health"]["level"] == "alarm"
+
+
+def test_the_page_has_a_part_for_history_where_there_is_some() -> None:
+    """The mark of each table with what keeps it back, the holds with their owners, and what was removed by run."""
+    assert view(Reading(seen(), Config()))["sections"] == []
+    low = millis(NOW) * 1_000_000
+    held = Hold("h1", "t00", 0, "ann", "month end", NOW, NOW + timedelta(hours=2))
+    report = TableReport("t00", Counts(deleted=12, markers=3, bytes_removed=2048), execute=True)
+    run = Summary("history_gc", "gc", True, millis(NOW - timedelta(hours=1)), tables=[report])
+    about = {"at": millis(NOW - timedelta(hours=1)), "run": "gc"}
+    store = replace(
+        seen(world=True),
+        inventory=(Entry("t00", Kind.TRANSACTIONAL, True), Entry("t01", Kind.TRANSACTIONAL, True)),
+        histories=(History("t00", low - 50, about=about),),
+        holds=(held,),
+        runs=(run.to_json(),),
+    )
+    history, holds, removed = view(Reading(store, Config()))["sections"]
+    assert [(r[0], r[3], r[5]) for r in history["rows"]] == [
+        ("t00", "1 hour ago", "2.0 KiB in 12 cells"),
+        ("t01", "", ""),
+    ]
+    assert "hold h1 of ann: month end" in history["rows"][0][4]
+    assert history["rows"][1][2] == "never"
+    assert holds["rows"] == [
+        ["t00", "h1", "0", "ann", "month end", "2026-03-10 12:00 UTC", "2026-03-10 14:00 UTC"],
+    ]
+    assert removed["rows"] == [["2026-03-10 11:00 UTC", "t00", "removed", 12, 3, "2.0 KiB"]]
+    assert all(len(r) == len(s["columns"]) for s in (history, holds, removed) for r in s["rows"])
+
+
+def test_the_page_has_a_part_for_the_ledger_where_there_is_one() -> None:
+    """Its marks in words, and the repairs by run."""
+    report = TableReport("ledger_transactions", Counts(finished=4, dropped=1), execute=True)
+    run = Summary("transaction_repair", "r", True, millis(NOW - timedelta(hours=1)), tables=[report])
+    run.figures = dict.fromkeys(money_figure("after"), 7)
+    mark = Settled(millis(NOW - timedelta(hours=1)), "r", millis(NOW))
+    store = replace(seen(), ledger=LedgerSeen(mark, 2, False, NOW), runs=(run.to_json(),))
+    ledger, repairs = view(Reading(store, Config()))["sections"]
+    assert ledger["rows"][0] == ["all transactions are over that began before", "2026-03-10 11:00 UTC, 1 hour ago"]
+    assert repairs["rows"] == [["2026-03-10 11:00 UTC", "acted", 4, 1, 7, 7, "done"]]
 
 
 def test_world_clock_timestamps_leave_as_times() -> None:

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
 import yaml
-from browser import browser
+from browser import Browser, browser
+from lowtide_airflow.approval import APPROVE
+from test_metrics import collector
 
 from lowtide.airflowctl import Dags, LocalAirflow, Run, Task, free_port_config
 from lowtide.config import Config, load
@@ -41,6 +43,8 @@ class Site:
     config: Config
     #: Start timestamps of the transactions that never committed, by the day they began on; the last began today.
     orphans: list[list[int]]
+    #: What came to the receiver of Airflow's metrics, by name and table.
+    metrics: dict[str, float]
 
     @property
     def dags(self) -> Dags:
@@ -65,6 +69,20 @@ class Site:
     def task(self, run: Run, task_id: str, label: str = "") -> Task:
         return next(t for t in self.dags.tasks(run) if t.task_id == task_id and (not label or t.label == label))
 
+    def asked(self, run: Run) -> str:
+        """What a person is shown once the run waits for an approval."""
+        deadline = time.monotonic() + PATIENCE
+        while not (found := [t for t in self.dags.tasks(run) if t.task_id == APPROVE and t.state == "awaiting_input"]):
+            assert time.monotonic() < deadline
+            assert not self.dags.run(run.dag_id, run.run_id).over
+            time.sleep(0.5)
+        assert len(found) == 1
+        return str(self.airflow.rest.get(*self.question(run))["body"])
+
+    def question(self, run: Run) -> tuple[str, ...]:
+        """Where Airflow's API has it."""
+        return ("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", APPROVE, "-1", "hitlDetails")
+
     def expect(self, dag_id: str, kind: str) -> Run:
         return self.dags.expect(dag_id, kind, timeout=PATIENCE)
 
@@ -76,14 +94,29 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     file = folder / "lowtide.yaml"
     file.write_text(yaml.safe_dump(settings(stack, folder)))
     # One retry, at once: enough to see that there is one.
-    quick = {"lowtide": {"retries": "1", "retry_delay": "1", "batch_bytes": "0", "page_seconds": "1"}}
-    airflow = LocalAirflow(free_port_config(folder / "airflow", lowtide_config=file, settings=quick))
+    quick = {
+        "lowtide": {
+            "retries": "1",
+            "retry_delay": "1",
+            "batch_bytes": "0",
+            "page_seconds": "1",
+            "approval_timeout": "120",
+        }
+    }
+    with collector() as (port, came):
+        quick["metrics"] = {"otel_on": "True", "otel_host": "127.0.0.1", "otel_port": str(port)}
+        airflow = LocalAirflow(free_port_config(folder / "airflow", lowtide_config=file, settings=quick))
+        yield from started(stack, airflow, file, came)
+
+
+def started(stack: Stack, airflow: LocalAirflow, file: Path, metrics: dict[str, float]) -> Iterator[Site]:
+    """The store, then Airflow; both are ended whatever happens."""
     try:
         stack.up()
         with OmidClient(stack) as omid:
             config = load(file)
             omid.create("orders")
-            site = Site(stack, omid, airflow, config, [])
+            site = Site(stack, omid, airflow, config, [], metrics)
             site.orphans = make_days(site)
             airflow.up()
             yield site
@@ -133,6 +166,8 @@ def test_a_backfill_cleans_its_days_and_no_other(site: Site) -> None:
         log = site.dags.log(run, site.task(run, "clean", "orders"))
         assert f"--from {day}T00:00:00+00:00 --to {day + timedelta(days=1)}T00:00:00+00:00" in log
         assert "--as-configured" in log
+    assert site.metrics["airflow.lowtide.orphan_cleanup.deleted orders"] == 3
+    assert site.metrics["airflow.lowtide.orphan_cleanup.duration"] > 0
 
 
 def test_the_daily_run_starts_by_itself_and_stops_at_midnight(site: Site) -> None:
@@ -213,6 +248,62 @@ def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
     assert "spark-submit --master local[1] " in site.dags.log(run, site.task(run, "clean"))
 
 
+def test_a_person_approves_a_plan_or_it_is_not_done(site: Site, tmp_path: Path) -> None:
+    """Refused: nothing is done and the run is over. Approved, on Airflow's page: that plan is done. Nobody answers: the run fails, once."""
+    left = set(site.orphan("orders"))
+    site.omid.advance_watermark()
+    yesterday = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
+    site.dags.mark(site.dags.trigger("history_gc", logical_date=yesterday), "success")
+    site.dags.unpause("history_gc")
+    form = {"tables": ["orders"], "execute": True, "approval": True}
+    late = site.dags.trigger("history_gc", form)
+
+    refused = site.dags.trigger("orphan_cleanup", form)
+    shown = site.asked(refused)
+    assert "**3** cells of " in shown
+    assert "| `orders` | 3 |" in shown
+    site.airflow.rest.patch(*site.question(refused), body={"chosen_options": ["Reject"], "params_input": {}})
+    (refused,) = site.over(refused)
+    states = {t.task_id: t.state for t in site.dags.tasks(refused)}
+    assert refused.state == "success"
+    assert {states[t] for t in ("clean", "hand_over", "all_cleaned")} == {"skipped"}
+    assert "refused the plan; nothing was done" in site.dags.log(refused, site.task(refused, APPROVE))
+    assert left <= site.left("orders")
+
+    approved = site.dags.trigger("orphan_cleanup", form)
+    with browser(tmp_path / "profile") as page:
+        log_in(page, site)
+        site.asked(approved)
+        address = f"dags/{approved.dag_id}/runs/{quote(approved.run_id)}/tasks/{APPROVE}/required_actions"
+        page.open(f"{site.airflow.config.url}/{address}")
+        button = "[...document.querySelectorAll('button')].find(b => b.innerText.trim() === 'Approve')"
+        page.await_value(f"{button} && document.body.innerText.includes('cells of')")
+        page.value(f"{button}.click()")
+        (approved,) = site.over(approved)
+    assert approved.state == "success"
+    assert not left & site.left("orders")
+    assert "approved the plan" in site.dags.log(approved, site.task(approved, APPROVE))
+    assert "--approved " in site.dags.log(approved, site.task(approved, "clean"))
+    (event,) = site.dags.asset_events(approved)
+    assert event["extra"]["totals"]["deleted"] == 3
+
+    (late,) = site.over(late)
+    assert (late.state, site.task(late, "remove").state) == ("failed", "upstream_failed")
+    asked = site.task(late, APPROVE)
+    assert asked.state == "failed"
+    assert "nobody approved the plan within 0:02:00; nothing was done" in site.dags.log(late, asked)
+
+
+def log_in(page: Browser, site: Site) -> None:
+    page.open(f"{site.airflow.config.url}/auth/login/")
+    page.await_value("document.querySelector('input[type=password]') !== null")
+    page.type("input:not([type=password])", site.airflow.user)
+    page.type("input[type=password]", site.airflow.password)
+    page.await_value("!document.querySelector('button[type=submit]').disabled")
+    page.value("document.querySelector('button[type=submit]').click()")
+    page.await_value("[...document.querySelectorAll('a')].some(a => a.href.endsWith('/plugin/lowtide'))")
+
+
 def test_the_page_shows_the_store(site: Site, tmp_path: Path) -> None:
     """With Airflow's login it has the store's numbers, in the tab of the navigation and without another host; without, nothing."""
     address = site.airflow.config.url
@@ -232,13 +323,7 @@ def test_the_page_shows_the_store(site: Site, tmp_path: Path) -> None:
     assert {f["cause"] for f in data["health"]["findings"] if "guarded" in f["tables"]} >= {"failed"}
 
     with browser(tmp_path / "profile") as page:
-        page.open(f"{address}/auth/login/")
-        page.await_value("document.querySelector('input[type=password]') !== null")
-        page.type("input:not([type=password])", site.airflow.user)
-        page.type("input[type=password]", site.airflow.password)
-        page.await_value("!document.querySelector('button[type=submit]').disabled")
-        page.value("document.querySelector('button[type=submit]').click()")
-        page.await_value("[...document.querySelectorAll('a')].some(a => a.href.endsWith('/plugin/lowtide'))")
+        log_in(page, site)
         page.open(f"{address}/plugin/lowtide")
         inside = "document.querySelector('iframe').contentDocument"
         page.await_value(f"{inside}.body.dataset.ready && {inside}.querySelectorAll('#daglist tr').length > 3")
@@ -246,6 +331,9 @@ def test_the_page_shows_the_store(site: Site, tmp_path: Path) -> None:
         assert f"{bound.value:,}" in page.value(f"{inside}.querySelector('#numbers').innerText")
         assert page.value(f"{inside}.querySelectorAll('#runs tbody tr').length") == len(runs)
         assert page.value(f"{inside}.querySelectorAll('#regions-chart svg').length") > 0
+        sections = page.value(f"[...{inside}.querySelectorAll('#sections h2')].map(h => h.innerText)")
+        assert sections == [s["title"] for s in data["sections"]]
+        assert "History" in sections
         log = page.value(f"{inside}.querySelector('#runs a').href")
         page.value(f"{inside}.querySelector('#runs a').click()")
         page.await_value(f"location.href === {log!r}")

@@ -13,18 +13,26 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
+from ledger_kit import Books
 from scene import Scene
 from typer.testing import CliRunner
 
+from lowtide.ancient import Hold
 from lowtide.cleaned import Blocker, by_reason
 from lowtide.cli import app
-from lowtide.clock import millis
+from lowtide.clock import EPOCH, millis
 from lowtide.config import load
 from lowtide.formats import encode_long, shadow_qualifier
 from lowtide.gateway import connect
 from lowtide.health import RECURRING
+from lowtide.history import take
 from lowtide.inventory import Entry, Kind
-from lowtide.looking import look, observe
+from lowtide.ledger import init, user_id
+from lowtide.ledger.model import Entry as Open
+from lowtide.ledger.model import Table, transaction_id
+from lowtide.ledger.steps import Put
+from lowtide.ledger.store import Tables
+from lowtide.looking import STUCK, look, observe
 from lowtide.stack import free_ports_config
 from lowtide.state import Bound, StateStore
 from lowtide.summary import Summary, TableReport
@@ -149,6 +157,100 @@ def test_doing_what_the_remedy_says_resolves_it(desk: Desk, scene: Scene, omid: 
     assert desk.findings(table) == {}
 
 
+def test_what_keeps_history_back_and_what_lets_it_go(desk: Desk, scene: Scene, omid: OmidClient) -> None:
+    """Never removed, kept back by the prune bound, by a hold: each is named, and following the remedy moves the mark on."""
+    table = scene.table()
+    for value in (b"old", b"new"):
+        scene.committed(table, value=value)
+    omid.advance_watermark()
+    young = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
+    desk.configure(defaults={"mode": "execute", **young})
+    desk.collect()
+
+    def findings() -> dict[str, dict[str, Any]]:
+        return {cause: f for cause, f in desk.findings(table).items() if cause.startswith("history")}
+
+    def history() -> dict[str, Any]:
+        return next(h for h in desk.ask("explain", table)[1]["history"] if h["table"] == table)
+
+    desk.follow(desk.findings(table)["never-cleaned"])
+    never = findings()["history-never"]
+    assert never["setting"] == f"tables.{table}.history_mode"
+    assert (history()["applied"], history()["removed"]) == (0, None)
+    desk.configure(defaults={"mode": "execute", "history_mode": "execute", **young})
+    desk.follow(never)
+    assert findings() == {}
+    found = history()
+    assert found["applied"] > 0
+    assert found["removed"]["versions"] > 0
+    assert found["reclaimable"] is None
+
+    begun = [omid.begin() for _ in range(3)][-1]  # above the bound, which reaches to the next timestamp
+    held = take(load(desk.config), table, begun, owner="ann", reason="month end", lasting=timedelta(hours=1))
+    for _ in range(2):
+        scene.committed(table, value=b"newer")
+    omid.advance_watermark()
+    desk.collect()
+    kept = findings()
+    assert set(kept) == {"history-blocked"}  # what holds the bound is behind the hold
+    desk.follow(kept["history-blocked"])
+    (finding,) = (f for c, f in findings().items() if c == "history-held")
+    assert "ann holds it until" in finding["why"]
+    assert held.id in desk.ask("status")[1]["holds"][0]["id"]
+    desk.follow(finding)
+    assert findings() == {}
+    assert history()["applied"] > begun
+
+
+def test_what_is_wrong_with_the_ledger(desk: Desk) -> None:
+    """Never repaired, money made behind its back, transactions that contradict themselves: named, and resolved by the remedy."""
+    desk.configure(defaults={"mode": "execute"}, ledger={"prefix": "seen_", "grace": "0s"})
+    books = Books(desk.config)
+    init(books.config)
+    with books.open() as book:
+        book.add_user("ann")
+        book.add_user("bob")
+        paid = book.transfer("issuer", "ann", 100)
+    assert books.stopped(lambda b: b.transfer("ann", "bob", 1), 4, "after")
+
+    def findings() -> dict[str, dict[str, Any]]:
+        return desk.findings("seen_transactions")
+
+    def ledger() -> dict[str, Any]:
+        return dict(desk.ask("status")[1]["ledger"])
+
+    assert (ledger()["stuck"], ledger()["settled"], set(findings())) == (1, None, {"never-repaired"})
+    desk.follow(findings()["never-repaired"])
+    assert (findings(), ledger()["stuck"]) == ({}, 0)
+    assert (ledger()["money"]["checked"], ledger()["money"]["wrong"]) == (2, 0)
+
+    record = f"{user_id('ann')}/{paid.id}".encode()
+    records = desk.connection.table(f"seen_{Table.RECORDS}")
+    records.put(record, {b"l:amount": b"1000"})
+    assert desk.job("transaction_repair", "--full", "--execute", config=desk.config).code == 1
+    found = findings()
+    assert set(found) == {"money"}
+    assert paid.id in found["money"]["why"]
+    records.put(record, {b"l:amount": b"100"})
+    desk.follow(found["money"])
+    assert findings() == {}
+
+    assert books.stopped(lambda b: b.transfer("ann", "bob", 1), 4, "after")
+    (entry,) = books.entries()
+    transactions = desk.connection.table(f"seen_{Table.TRANSACTIONS}")
+    sender = transactions.row(entry.id.encode())[b"l:sender"]
+    transactions.delete(entry.id.encode(), columns=[b"l:sender"])
+    assert desk.job("transaction_repair", "--execute", config=desk.config).code == 1
+    desk.configure(health={"unsettled_after": "0s"})
+    found = findings()
+    assert set(found) == {"failed", "unsettled"}
+    assert "cannot be ended" in found["unsettled"]["why"]
+    transactions.put(entry.id.encode(), {b"l:sender": sender})
+    desk.follow(found["unsettled"])
+    desk.configure(health={})
+    assert (findings(), ledger()["stuck"]) == ({}, 0)
+
+
 def test_what_stands_still_and_what_does_not_run(desk: Desk, scene: Scene, omid: OmidClient, tmp_path: Path) -> None:
     """A low watermark that rests, a job that is overdue, a gateway and an oracle that are down."""
     scene.table()
@@ -188,6 +290,7 @@ def test_what_stands_still_and_what_does_not_run(desk: Desk, scene: Scene, omid:
 
 def test_a_look_costs_at_most_20_small_reads(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """For 50 tables with 10,000 regions that were never cleaned, and all the runs that are read."""
+    desk.configure(ledger={"prefix": "counted_"})
     config = load(desk.config)
     state = StateStore(desk.connection, config.state.table)
     state.create()
@@ -207,6 +310,14 @@ def test_a_look_costs_at_most_20_small_reads(desk: Desk, monkeypatch: pytest.Mon
             state.add_bound(Bound(at, 0, tuple(by_reason(blockers))))
         reports = [TableReport(name) for name in names]
         state.add_run(Summary(list(RECURRING)[n % 3], f"r{n}", True, millis(at), tables=reports).to_json())
+        state.intend(names[n % 50], 49 + 50 * n, f"r{n}")
+        state.add_hold(Hold(f"h{n}", names[n % 50], n, "ann", "month end", now, now + timedelta(hours=1)))
+    init(config)
+    tables = Tables(desk.connection, config.ledger.prefix)
+    begun = millis(now - timedelta(hours=2))
+    for n in range(STUCK + 1):
+        entry = Open(begun + n, transaction_id(user_id("ann"), n + 1), f"{n:016x}")
+        tables.write_rows([Put(Table.OPEN, entry.row, entry.cells)])
     reads: Counter[str] = Counter()
     with connect(config.hbase.thrift) as connection:
         send = connection.client._send
@@ -220,6 +331,13 @@ def test_a_look_costs_at_most_20_small_reads(desk: Desk, monkeypatch: pytest.Mon
     assert sum(len(w["regions"]) for w in seen.watermarks.values()) == 10_000
     assert len(seen.runs) == 60
     assert seen.more_runs
+    assert (len(seen.histories), len(seen.holds)) == (50, 70)
+    assert seen.ledger is not None
+    assert (seen.ledger.stuck, seen.ledger.more, seen.ledger.oldest) == (
+        STUCK,
+        True,
+        EPOCH + timedelta(milliseconds=begun),
+    )
     counted = {n: c for n, c in reads.items() if n not in ("scannerOpenWithScan", "scannerClose")}
-    assert 10 < sum(counted.values()) + 1 <= 20, counted  # and one to see that the gateway answers
+    assert 15 < sum(counted.values()) + 1 <= 20, counted  # and one to see that the gateway answers
     assert look(config).watermarks == seen.watermarks

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.ancient import EXPIRY_MARGIN, Ages, Hold, Limit, at_most, check_hold, limits, mark_of
+from lowtide.ancient import EXPIRY_MARGIN, Ages, By, Hold, Limit, at_most, check_hold, limits, mark_of
 from lowtide.clock import SampledClock, WorldClock
 from lowtide.errors import StoreError, UsageError
 
@@ -50,7 +50,7 @@ def test_a_mark_is_the_last_number_of_a_base_timestamp(timestamp: int) -> None:
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=6))
 def test_the_mark_is_the_least_of_what_its_limits_allow(stamps: list[int]) -> None:
     """Every limit allows the mark, one allows no higher one, and exactly those are named."""
-    all_limits = [Limit(t, str(i), "") for i, t in enumerate(stamps)]
+    all_limits = [Limit(t, str(i), "", By.BOUND) for i, t in enumerate(stamps)]
     mark, holding = mark_of(all_limits)
     assert all(mark <= max(t, 0) for t in stamps)
     assert mark == at_most(min(stamps))
@@ -63,7 +63,7 @@ def test_history_stays_for_the_configured_age() -> None:
     week_ago = WORLD.timestamp(NOW - timedelta(days=7))
     assert mark == week_ago - 1
     assert [h.what for h in holding] == ["history_max_age 7d"]
-    assert all(h.age for h in holding)
+    assert all(h.by is By.AGE for h in holding)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowtide.catalog import UNREADABLE
 from lowtide.cleaned import RegionMark, by_reason, prune_bound, still_blocking
 from lowtide.clock import millis
 from lowtide.config import Config
@@ -194,6 +195,58 @@ def test_a_table_of_unknown_standing() -> None:
     finding = only(assess(healthy(bounds=(Bound(NOW, 0, (held,)),), inventory=entries), ACTING), Cause.UNMARKED)
     assert finding.setting == "tables.legacy.kind"
     assert "kind: transactional" in finding.remedy
+
+
+INDEX = (
+    Entry(
+        "_IDX_T",
+        Kind.TRANSACTIONAL,
+        True,
+        frozenset({"0"}),
+        names=("V1", "V2"),
+        doubt="Phoenix's index V2 is being built",
+    ),
+    Cause.INDEX_UNFINISHED,
+    ["_IDX_T (V1, V2)", "V2 is being built", "REBUILD", "DROP INDEX"],
+    ("lowtide run orphan_cleanup --table _IDX_T --execute", "lowtide run watermark_collection --execute"),
+    None,
+)
+NO_MARK = (
+    Entry("T", Kind.UNMARKED, True, unmarked=frozenset({"0"}), names=("T",), doubt="Phoenix's catalog says that ..."),
+    Cause.UNMARKED,
+    ["table T: Phoenix's catalog says", "kind: transactional"],
+    ("lowtide run orphan_cleanup --table T --execute", "lowtide run watermark_collection --execute"),
+    "tables.T.kind",
+)
+BLIND = (
+    Entry("T", Kind.UNMARKED, True, unmarked=frozenset({"0"}), doubt=f"{UNREADABLE} (denied)"),
+    Cause.CATALOG,
+    ["denied", "SYSTEM.CATALOG"],
+    ("lowtide run watermark_collection --execute",),
+    "tables.T.kind",
+)
+
+
+@pytest.mark.parametrize(
+    ("entry", "cause", "words", "commands", "setting"), [INDEX, NO_MARK, BLIND], ids=["index", "no mark", "blind"]
+)
+def test_what_phoenixs_catalog_keeps_back(
+    entry: Entry, cause: Cause, words: list[str], commands: tuple[str, ...], setting: str | None
+) -> None:
+    """An index that is being built, a table whose mark is not known, a catalog that cannot be read: each has its own remedy.
+
+    Under SQL's names; and it comes before the table's regions, which are never clean while it is left alone.
+    """
+    held = (
+        blocker(entry.table, "never cleaned"),
+        blocker(entry.table, entry.doubt, region=None, since=millis(NOW - 3 * DAY)),
+    )
+    health = assess(healthy(bounds=(Bound(NOW, 0, held, NOW),), inventory=(entry,)), ACTING)
+    finding = only(health, cause)
+    assert [f.cause for f in health.findings if entry.table in f.tables] == [cause]
+    assert (finding.severity, finding.since, finding.setting) == (Severity.ALARM, NOW - 3 * DAY, setting)
+    assert [word for word in words if word not in f"{finding.why} {finding.remedy}"] == []
+    assert finding.commands == commands
 
 
 def test_a_reason_that_is_not_known_here_is_passed_on() -> None:

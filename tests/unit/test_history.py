@@ -15,7 +15,7 @@ from lowtide_spark import restore
 from lowtide_spark.store import Written
 
 from lowtide import history, state
-from lowtide.ancient import Limit
+from lowtide.ancient import By, Limit
 from lowtide.config import Config
 from lowtide.errors import FencedError, HistoryError
 from lowtide.history import hold
@@ -142,7 +142,7 @@ def test_a_mark_that_is_applied_already_needs_the_claim_all_the_same(store: Stat
 
 def _work(execute: bool = True, compactor: bool = False) -> gc.Work:
     entry = Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f"), compactor=compactor)
-    limits = [Limit(1049, "a hold", "release it")]
+    limits = [Limit(1049, "a hold", "release it", By.HOLD)]
     return gc.Work(entry, TableReport("orders", execute=execute), execute, [], limits, 1049, state.History("orders"))
 
 

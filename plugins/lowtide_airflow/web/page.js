@@ -133,7 +133,8 @@ function showSections(data) {
   $("sections").hidden = data.sections.length === 0;
   $("sections").replaceChildren(...data.sections.flatMap((section) => {
     const table = el("table");
-    fill(table, section.columns, section.rows.map((row) => row.map((value) => (typeof value === "number" ? [number(value), "right"] : value))));
+    const columns = section.columns.map((name, i) => (section.rows.every((row) => typeof row[i] === "number") ? [name, "right"] : name));
+    fill(table, columns, section.rows.map((row) => row.map((value) => (typeof value === "number" ? [number(value), "right"] : value))));
     return [el("h2", {}, section.title), el("p", { class: "soft" }, section.text),
       el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": section.title }, table)];
   }));

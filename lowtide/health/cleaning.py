@@ -1,24 +1,20 @@
-"""What does not move, since when, why, and what to do about it: findings, and the one sentence that sums them up. Pure.
-
-A :class:`Seen` is what was read of a store (:mod:`lowtide.looking`); :func:`assess` judges it by the configuration. Whatever a later job
-keeps in the state table gets a field there and a check in ``CHECKS``. ``lowtide status``, ``lowtide explain`` and the page in
-Airflow show what comes out of here and judge nothing themselves.
-
-Times are wall-clock times of the machines that recorded them; timestamps are the oracle's, watermarks and bound inclusive.
-"""
+"""Orphan cleanup, watermarks and pruning: what keeps the prune bound back, what failed, what does not run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from itertools import takewhile
 from typing import Any
 
-from lowtide.clock import EPOCH, Clock, SampledClock, WorldClock, is_world
+from lowtide.catalog import UNREADABLE
+from lowtide.clock import EPOCH
 from lowtide.config import Config, Mode
-from lowtide.formats import UNITS_PER_MILLI
+from lowtide.health.findings import Cause, Finding, Severity
+from lowtide.health.ledger import wrong_money
+from lowtide.health.seen import Seen
+from lowtide.health.words import ago, listed, told
 from lowtide.inventory import Entry, Kind
 from lowtide.state import Bound
 
@@ -29,118 +25,6 @@ RECURRING = {
     "commit_table_pruning": "prunes the commit table",
 }
 COLLECT = "lowtide run watermark_collection --execute"
-#: Tables named in one finding; of more, their number.
-_NAMED = 5
-
-
-class Severity(StrEnum):
-    """How much a finding matters, from nothing to do at all."""
-
-    NOTE = "note"
-    WARNING = "warning"
-    ALARM = "alarm"
-
-
-class Level(StrEnum):
-    """The health of the whole."""
-
-    FINE = "fine"
-    ATTENTION = "attention"
-    ALARM = "alarm"
-    #: The store could not be looked at.
-    UNKNOWN = "unknown"
-
-
-#: What ``lowtide status`` and ``lowtide explain`` end with (2 is for bad arguments, as everywhere).
-EXIT_CODES = {Level.FINE: 0, Level.UNKNOWN: 1, Level.ATTENTION: 3, Level.ALARM: 4}
-
-
-class Cause(StrEnum):
-    """The kinds of findings; docs/operating.md has a paragraph on each."""
-
-    GATEWAY = "gateway-down"
-    ORACLE = "oracle-down"
-    NO_WATERMARK = "no-low-watermark"
-    WATERMARK_BACK = "low-watermark-back"
-    WATERMARK_STILL = "low-watermark-still"
-    NEVER_COLLECTED = "never-collected"
-    NEVER_CLEANED = "never-cleaned"
-    BEHIND = "behind"
-    UNMARKED = "unmarked"
-    DISABLED = "disabled"
-    BLOCKED = "blocked"
-    FAILED = "failed"
-    OVERDUE = "overdue"
-    DRY_RUN = "dry-run"
-    ABSENT = "absent"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something to know. *what* does not move or is wrong, and *why*; both are sentences without a full stop.
-
-    *since* is when it was first recorded, None where nothing tells. *setting* is the key of the configuration that is the reason or the remedy.
-    *commands* are for a shell, in their order; where a remedy is nothing for a shell they are what comes after it.
-    """
-
-    cause: Cause
-    severity: Severity
-    what: str
-    why: str
-    remedy: str
-    commands: tuple[str, ...] = ()
-    since: datetime | None = None
-    tables: tuple[str, ...] = ()
-    region: str | None = None
-    setting: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """A plain mapping; *since* is ISO 8601."""
-        return {
-            **{name: getattr(self, name) for name in ("what", "why", "remedy", "region", "setting")},
-            "cause": self.cause.value,
-            "severity": self.severity.value,
-            "commands": list(self.commands),
-            "tables": list(self.tables),
-            "since": self.since.isoformat() if self.since else None,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What was read of a store at one moment; the texts say why something could not be read."""
-
-    at: datetime
-    #: Why nothing could be read at all.
-    unreachable: str = ""
-    low_watermark: int | None = None
-    low_watermark_problem: str = ""
-    #: Why the oracle counts as down.
-    oracle_problem: str = ""
-    #: The highest low watermark recorded, and when it was first seen.
-    recorded: tuple[int, datetime] | None = None
-    #: The names of all tables in HBase.
-    listed: frozenset[str] = frozenset()
-    #: Newest first, as many as were read.
-    bounds: tuple[Bound, ...] = ()
-    inventory: tuple[Entry, ...] = ()
-    watermarks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    #: Summaries, newest first, as many as were read.
-    runs: tuple[Mapping[str, Any], ...] = ()
-    #: Whether there may be older runs than those.
-    more_runs: bool = False
-    samples: tuple[tuple[datetime, int], ...] = ()
-
-    @property
-    def bound(self) -> Bound | None:
-        """The prune bound as collected last."""
-        return self.bounds[0] if self.bounds else None
-
-    @property
-    def clock(self) -> Clock:
-        """The oracle's clock; where nothing is known of it, one that knows no time."""
-        marks = [self.low_watermark or 0, self.recorded[0] if self.recorded else 0]
-        return WorldClock() if is_world(max(marks)) else SampledClock(self.samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,51 +38,6 @@ class Standing:
     lowest: int
     behind: int
     collected: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The judgement: findings, the worst first, and one sentence."""
-
-    level: Level
-    sentence: str
-    findings: tuple[Finding, ...]
-
-    @property
-    def exit_code(self) -> int:
-        """What a program that asked ends with."""
-        return EXIT_CODES[self.level]
-
-    def of(self, table: str) -> tuple[Finding, ...]:
-        """The findings about *table*, and those about no table in particular."""
-        return tuple(f for f in self.findings if not f.tables or table in f.tables)
-
-    def to_json(self) -> dict[str, Any]:
-        """A plain mapping."""
-        found = [f.to_json() for f in self.findings]
-        return {"level": self.level.value, "sentence": self.sentence, "findings": found}
-
-
-def assess(seen: Seen, config: Config) -> Health:
-    """Judge *seen* by *config*, as of the moment it was seen."""
-    if seen.unreachable:
-        finding = Finding(
-            Cause.GATEWAY,
-            Severity.ALARM,
-            "The store cannot be looked at",
-            seen.unreachable,
-            "Start the Thrift gateway, or correct hbase.thrift",
-            setting="hbase.thrift",
-        )
-        return Health(Level.UNKNOWN, _sentence(finding, (), seen.at), (finding,))
-    found = [finding for check in CHECKS for finding in check(seen, config)]
-    found.sort(key=lambda f: (-_RANK.index(f.severity), f.since or seen.at))
-    worst = found[0].severity if found else Severity.NOTE
-    if worst is Severity.NOTE and seen.bound is not None:  # without a bound there is a warning
-        return Health(Level.FINE, _all_is_well(seen, seen.bound), tuple(found))
-    level = Level.ALARM if worst is Severity.ALARM else Level.ATTENTION
-    others = [f for f in found[1:] if f.severity is not Severity.NOTE]
-    return Health(level, _sentence(found[0], others, seen.at), tuple(found))
 
 
 def standings(seen: Seen, config: Config) -> list[Standing]:
@@ -218,7 +57,8 @@ def standings(seen: Seen, config: Config) -> list[Standing]:
 # -- the checks
 
 
-def _oracle(seen: Seen, config: Config) -> Iterator[Finding]:
+def oracle(seen: Seen, config: Config) -> Iterator[Finding]:
+    """The oracle and its low watermark: without them nothing moves."""
     if seen.oracle_problem:
         yield Finding(
             Cause.ORACLE,
@@ -259,7 +99,8 @@ def _oracle(seen: Seen, config: Config) -> Iterator[Finding]:
         )
 
 
-def _collected(seen: Seen, _: Config) -> Iterator[Finding]:
+def collected(seen: Seen, _: Config) -> Iterator[Finding]:
+    """Whether there is a prune bound at all."""
     if seen.bound is None:
         yield Finding(
             Cause.NEVER_COLLECTED,
@@ -271,7 +112,8 @@ def _collected(seen: Seen, _: Config) -> Iterator[Finding]:
         )
 
 
-def _blockers(seen: Seen, config: Config) -> Iterator[Finding]:
+def blockers(seen: Seen, config: Config) -> Iterator[Finding]:
+    """What held the prune bound when it was collected last, one finding a table and reason."""
     bound = seen.bound
     if bound is None:
         return
@@ -327,6 +169,8 @@ def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, see
             since,
             tables,
         )
+    if entry is not None and entry.doubt:
+        return _doubted(entry, what, severity, since, clean)
     if entry is not None and (entry.kind is Kind.UNMARKED or entry.unmarked):
         return Finding(
             Cause.UNMARKED,
@@ -344,8 +188,36 @@ def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, see
     return Finding(Cause.BLOCKED, severity, what, why, remedy, (COLLECT,), since, tables)
 
 
-def _failures(seen: Seen, _: Config) -> Iterator[Finding]:
-    acted = [r for r in seen.runs if r["execute"]]
+def _doubted(entry: Entry, what: str, severity: Severity, since: datetime | None, clean: tuple[str, ...]) -> Finding:
+    """A table that Phoenix's catalog keeps back."""
+    table = entry.table
+    if entry.kind is Kind.TRANSACTIONAL:
+        cause, setting = Cause.INDEX_UNFINISHED, None
+        remedy = (
+            "Wait until it is built (one made ASYNC waits for Phoenix's IndexTool). A build that died goes on for ever: begin it again in SQL (ALTER INDEX ... ON ... REBUILD) "
+            "or give it up (DROP INDEX ... ON ...). Then clean its table, unless that is dropped, and collect"
+        )
+    elif entry.doubt.startswith(UNREADABLE):
+        cause, setting = Cause.CATALOG, f"tables.{table}.kind"
+        remedy = (
+            "Let the user of the jobs read SYSTEM.CATALOG (enable it, grant R), and collect: what is not transactional is passed over then. "
+            f"Or say in the configuration what the table is, tables: {{{table}: {{kind: plain}}}} or kind: transactional"
+        )
+        clean = clean[1:]
+    else:
+        cause, setting = Cause.UNMARKED, f"tables.{table}.kind"
+        remedy = (
+            "Take it for what it is in Phoenix, if its cells are those of Omid as docs/phoenix.md has them: "
+            f"tables: {{{table}: {{kind: transactional}}}}, or kind: plain; then clean it, unless plain, and collect"
+        )
+    return Finding(
+        cause, severity, what, f"table {entry.title}: {entry.doubt}", remedy, clean, since, (table,), setting=setting
+    )
+
+
+def failures(seen: Seen, _: Config) -> Iterator[Finding]:
+    """What the last runs that acted left undone, job by job."""
+    acted = [r for r in seen.runs if r["execute"] and not wrong_money(r)]  # that is a finding of its own
     for job in dict.fromkeys(r["job"] for r in acted):
         runs = [r for r in acted if r["job"] == job]
         yield from _failed_tables(job, runs, seen)
@@ -391,10 +263,11 @@ def _failed(job: str, table: str | None, problems: Sequence[str], since: datetim
 
 
 def _for_table(job: str, table: str) -> str:
-    return f" --table {table}" if job == "orphan_cleanup" else ""
+    return f" --table {table}" if job in ("orphan_cleanup", "history_gc") else ""
 
 
-def _overdue(seen: Seen, config: Config) -> Iterator[Finding]:
+def overdue(seen: Seen, config: Config) -> Iterator[Finding]:
+    """Jobs that have not acted for ``health.overdue_after``."""
     if not seen.runs:
         return  # a store that nothing was done to yet: there is no bound either
     oldest = _started(seen.runs[-1])
@@ -424,13 +297,14 @@ def _overdue(seen: Seen, config: Config) -> Iterator[Finding]:
             )
 
 
-def _dry_runs(seen: Seen, config: Config) -> Iterator[Finding]:
+def dry_runs(seen: Seen, config: Config) -> Iterator[Finding]:
+    """Tables that scheduled runs only plan for."""
     tables = [e.table for e in seen.inventory if e.kind is Kind.TRANSACTIONAL]
     holding = {b["table"] for b in (seen.bound.blockers if seen.bound else ()) if b["region"] is not None}
     dry = [t for t in tables if config.table(t).mode is Mode.DRY_RUN and t not in holding]
     if dry:
         yield _dry_run(
-            dry, f"{'tables' if len(dry) > 1 else 'table'} {_listed(dry)}", "scheduled and backfilled runs only plan"
+            dry, f"{'tables' if len(dry) > 1 else 'table'} {listed(dry)}", "scheduled and backfilled runs only plan"
         )
     if tables and config.table(config.omid.commit_table).mode is Mode.DRY_RUN:
         name = config.omid.commit_table
@@ -450,7 +324,8 @@ def _dry_run(tables: Sequence[str], subject: str, so: str) -> Finding:
     )
 
 
-def _absent(seen: Seen, config: Config) -> Iterator[Finding]:
+def absent(seen: Seen, config: Config) -> Iterator[Finding]:
+    """Tables of the configuration that HBase does not have."""
     for table in sorted(set(config.tables) - seen.listed) if seen.listed else ():
         yield Finding(
             Cause.ABSENT,
@@ -461,71 +336,6 @@ def _absent(seen: Seen, config: Config) -> Iterator[Finding]:
             tables=(table,),
             setting=f"tables.{table}",
         )
-
-
-#: In the order in which findings of one severity and age are told.
-CHECKS: tuple[Callable[[Seen, Config], Iterable[Finding]], ...] = (
-    _oracle,
-    _collected,
-    _failures,
-    _blockers,
-    _overdue,
-    _dry_runs,
-    _absent,
-)
-_RANK = list(Severity)
-
-
-# -- words
-
-
-def told(timestamp: int, clock: Clock) -> str:
-    """*timestamp* for people: a world clock's as a time, a counter's as a number, with the time where one is known."""
-    if not timestamp:
-        return "0"
-    moment = clock.time(timestamp)
-    if isinstance(clock, WorldClock) and moment:
-        return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
-    return f"{timestamp:,}" + (f" (about {moment:%Y-%m-%d %H:%M} UTC)" if moment else "")
-
-
-def span(timestamps: int, clock: Clock) -> str:
-    """A number of timestamps for people: a world clock's as a time span."""
-    if isinstance(clock, WorldClock):
-        return ago(timedelta(milliseconds=timestamps // UNITS_PER_MILLI))
-    return f"{timestamps:,}"
-
-
-def ago(gone: timedelta) -> str:
-    """A span of time in its largest unit: ``3 days``, ``5 hours``, ``1 minute``."""
-    seconds = max(0, int(gone.total_seconds()))
-    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
-        if seconds >= size:
-            number = seconds // size
-            return f"{number} {unit}{'' if number == 1 else 's'}"
-    return f"{seconds} second{'' if seconds == 1 else 's'}"
-
-
-def _sentence(finding: Finding, others: Sequence[Finding], now: datetime) -> str:
-    since = f" since {finding.since:%Y-%m-%d %H:%M} UTC ({ago(now - finding.since)})" if finding.since else ""
-    more = (
-        f" ({len(others)} more {'findings need' if len(others) > 1 else 'finding needs'} attention)" if others else ""
-    )
-    return f"{finding.what}{since}: {finding.why}. {finding.remedy}{more}."
-
-
-def _all_is_well(seen: Seen, bound: Bound) -> str:
-    tables = len(seen.watermarks)
-    behind = span(max(0, (seen.low_watermark or 0) - bound.value), seen.clock)
-    return (
-        f"All is well: {tables} {'table is' if tables == 1 else 'tables are'} clean up to {told(bound.value, seen.clock)}, "
-        f"{behind} below the low watermark, as collected {ago(seen.at - bound.at)} ago."
-    )
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _old(since: datetime, limit: timedelta, now: datetime) -> bool:

@@ -1,0 +1,115 @@
+"""What comes out of a look at the store: findings, and the judgement of the whole. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Severity(StrEnum):
+    """How much a finding matters, from nothing to do at all."""
+
+    NOTE = "note"
+    WARNING = "warning"
+    ALARM = "alarm"
+
+
+class Level(StrEnum):
+    """The health of the whole."""
+
+    FINE = "fine"
+    ATTENTION = "attention"
+    ALARM = "alarm"
+    #: The store could not be looked at.
+    UNKNOWN = "unknown"
+
+
+#: What ``lowtide status`` and ``lowtide explain`` end with (2 is for bad arguments, as everywhere).
+EXIT_CODES = {Level.FINE: 0, Level.UNKNOWN: 1, Level.ATTENTION: 3, Level.ALARM: 4}
+
+
+class Cause(StrEnum):
+    """The kinds of findings; docs/operating.md has a paragraph on each."""
+
+    GATEWAY = "gateway-down"
+    ORACLE = "oracle-down"
+    NO_WATERMARK = "no-low-watermark"
+    WATERMARK_BACK = "low-watermark-back"
+    WATERMARK_STILL = "low-watermark-still"
+    NEVER_COLLECTED = "never-collected"
+    NEVER_CLEANED = "never-cleaned"
+    BEHIND = "behind"
+    UNMARKED = "unmarked"
+    DISABLED = "disabled"
+    INDEX_UNFINISHED = "index-unfinished"
+    CATALOG = "catalog-unreadable"
+    BLOCKED = "blocked"
+    FAILED = "failed"
+    OVERDUE = "overdue"
+    DRY_RUN = "dry-run"
+    ABSENT = "absent"
+    HISTORY_HELD = "history-held"
+    HISTORY_BLOCKED = "history-blocked"
+    HISTORY_NEVER = "history-never"
+    HISTORY_UNFINISHED = "history-unfinished"
+    NEVER_REPAIRED = "never-repaired"
+    UNSETTLED = "unsettled"
+    SETTLED_BACK = "settled-back"
+    MONEY = "money"
+    LEDGER_BROKEN = "ledger-broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something to know. *what* does not move or is wrong, and *why*; both are sentences without a full stop.
+
+    *since* is when it was first recorded, None where nothing tells. *setting* is the key of the configuration that is the reason or the remedy.
+    *commands* are for a shell, in their order; where a remedy is nothing for a shell they are what comes after it.
+    """
+
+    cause: Cause
+    severity: Severity
+    what: str
+    why: str
+    remedy: str
+    commands: tuple[str, ...] = ()
+    since: datetime | None = None
+    tables: tuple[str, ...] = ()
+    region: str | None = None
+    setting: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; *since* is ISO 8601."""
+        return {
+            **{name: getattr(self, name) for name in ("what", "why", "remedy", "region", "setting")},
+            "cause": self.cause.value,
+            "severity": self.severity.value,
+            "commands": list(self.commands),
+            "tables": list(self.tables),
+            "since": self.since.isoformat() if self.since else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The judgement: findings, the worst first, and one sentence."""
+
+    level: Level
+    sentence: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """What a program that asked ends with."""
+        return EXIT_CODES[self.level]
+
+    def of(self, table: str) -> tuple[Finding, ...]:
+        """The findings about *table*, and those about no table in particular."""
+        return tuple(f for f in self.findings if not f.tables or table in f.tables)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping."""
+        found = [f.to_json() for f in self.findings]
+        return {"level": self.level.value, "sentence": self.sentence, "findings": found}

@@ -1,0 +1,74 @@
+"""What was read of a store at one moment (:mod:`lowtide.looking` reads it)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from lowtide.ancient import Hold
+from lowtide.clock import Clock, SampledClock, WorldClock, is_world
+from lowtide.inventory import Entry
+from lowtide.ledger.settled import Settled
+from lowtide.state import Bound, History
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSeen:
+    """What was read of the ledger's index: the settled mark, and the entries from there on that are older than the grace.
+
+    An entry is put before its transaction and goes after its end, so these are the transactions that are stuck, and perhaps a few that are over.
+    """
+
+    settled: Settled = field(default_factory=Settled)
+    #: Counted up to as many as were read; *more*: there may be more.
+    stuck: int = 0
+    more: bool = False
+    #: When the first of them began, by its client's clock.
+    oldest: datetime | None = None
+    #: Why the index cannot be read.
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was read of a store at one moment; the texts say why something could not be read."""
+
+    at: datetime
+    #: Why nothing could be read at all.
+    unreachable: str = ""
+    low_watermark: int | None = None
+    low_watermark_problem: str = ""
+    #: Why the oracle counts as down.
+    oracle_problem: str = ""
+    #: The highest low watermark recorded, and when it was first seen.
+    recorded: tuple[int, datetime] | None = None
+    #: The names of all tables in HBase.
+    listed: frozenset[str] = frozenset()
+    #: Newest first, as many as were read.
+    bounds: tuple[Bound, ...] = ()
+    inventory: tuple[Entry, ...] = ()
+    watermarks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: Summaries, newest first, as many as were read.
+    runs: tuple[Mapping[str, Any], ...] = ()
+    #: Whether there may be older runs than those.
+    more_runs: bool = False
+    samples: tuple[tuple[datetime, int], ...] = ()
+    #: Ancient history marks, applied and intended, by table.
+    histories: tuple[History, ...] = ()
+    #: Holds on history, expired ones included.
+    holds: tuple[Hold, ...] = ()
+    #: None where there is no ledger.
+    ledger: LedgerSeen | None = None
+
+    @property
+    def bound(self) -> Bound | None:
+        """The prune bound as collected last."""
+        return self.bounds[0] if self.bounds else None
+
+    @property
+    def clock(self) -> Clock:
+        """The oracle's clock; where nothing is known of it, one that knows no time."""
+        marks = [self.low_watermark or 0, self.recorded[0] if self.recorded else 0]
+        return WorldClock() if is_world(max(marks)) else SampledClock(self.samples)

@@ -1,0 +1,127 @@
+"""Approval by a person, where a run asks for it: plan, show the plan, wait, and only then the job that acts.
+
+::
+
+    approve = approval(chosen, job="orphan_cleanup")
+    approve >> LowtideSparkOperator.partial(..., trigger_rule="none_failed").expand(tables=chosen)
+
+Where no approval is asked for, ``plan`` and ``approve`` are skipped, and the job runs. The job is not only behind these tasks: it asks for the
+answer by itself (:func:`approved_plan`), so that neither a task that was marked as done by hand nor one that was cleared lets it act unasked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import task
+from airflow.sdk.exceptions import AirflowFailException
+
+from lowtide_airflow import arguments, report
+from lowtide_airflow.settings import job_arguments, number
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context, XComArg
+
+#: Task ids, the same in every DAG; and the key of a plan among the XComs of the first.
+PLAN, APPROVE = "plan", "approve"
+PLAN_KEY = "plan"
+
+
+class PlanApproval(ApprovalOperator):
+    """Show the plans of a run and wait for a person, in the state ``awaiting_input``, which holds no worker.
+
+    Approved: the tasks after it run. Refused: they are skipped. No answer in time: it fails, and they do not run. It is not
+    tried again: who was late triggers a new run.
+    """
+
+    def __init__(self, *, job: str, **kwargs: Any) -> None:
+        timeout = timedelta(seconds=number("approval_timeout", 8 * 3600))
+        super().__init__(subject=f"{job}: the plan", body="", **{"response_timeout": timeout} | kwargs)
+        self.job = job
+
+    def execute(self, context: Context) -> None:
+        """Put the question."""
+        found = context["ti"].xcom_pull(task_ids=[PLAN], key=PLAN_KEY)
+        plans = [plan for plan in found if plan]
+        run = arguments.Run.of(context)
+        self.subject = f"{self.job}: act on the plan of {run.run_id}?"
+        self.body = report.plan_text(plans, "execute" not in run.params)
+        self.log.info("asked for approval:\n%s", self.body)
+        super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Say what was answered."""
+        answer = super().execute_complete(context, event)
+        who = name_of(answer["responded_by_user"])
+        if answer["chosen_options"] == [self.APPROVE]:
+            self.log.info("%s approved the plan", who)
+        else:
+            self.log.info("%s refused the plan; nothing was done", who)
+        return answer
+
+    def process_trigger_event_error(self, event: dict[str, Any]) -> None:
+        """Without a retry, which would only ask again.
+
+        Raises:
+            AirflowFailException: nobody answered in time, or the answer was lost.
+        """
+        if event["error_type"] == "timeout":
+            msg = f"nobody approved the plan within {self.response_timeout}; nothing was done. Trigger a new run to have a new plan"
+        else:
+            msg = f"the answer cannot be read ({event['error']}); nothing was done. Trigger a new run"
+        raise AirflowFailException(msg)
+
+
+def approval(chosen: XComArg, job: str) -> PlanApproval:
+    """The tasks before the one that acts: which batches to plan, their plans, the approval.
+
+    Args:
+        chosen: the batches of tables of the run, one job each.
+        job: the job that plans and acts.
+    """
+    from lowtide_airflow.operator import LowtideSparkOperator
+
+    @task(execution_timeout=timedelta(minutes=5))
+    def choose_to_plan(batches: list[list[str]], params: dict, dag_run: Any = None) -> list[list[str]]:
+        """The batches whose plans a person is to see: all or, where no approval is asked for, none."""
+        run = arguments.Run.of({"params": params, "dag_run": dag_run})
+        return batches if arguments.needs_approval(run) else []
+
+    plan = LowtideSparkOperator.partial(
+        task_id=PLAN,
+        job=job,
+        plans=True,
+        map_index_template="{{ task.tables[0] }}{{ ' and %d more' % (task.tables | length - 1) if task.tables | length > 1 }}",
+        **job_arguments(),
+    ).expand(tables=choose_to_plan(chosen))
+    approve = PlanApproval(task_id=APPROVE, job=job)
+    plan >> approve
+    return approve
+
+
+def approved_plan(context: Context, map_index: int) -> dict[str, Any]:
+    """The plan of a batch, which a person approved.
+
+    Raises:
+        AirflowFailException: there is none, or nobody did.
+    """
+    ti = context["ti"]
+    answer: Mapping[str, Any] | None = ti.xcom_pull(task_ids=APPROVE, map_indexes=-1)
+    plan: dict[str, Any] | None = ti.xcom_pull(task_ids=PLAN, key=PLAN_KEY, map_indexes=map_index)
+    if not answer or list(answer["chosen_options"]) != [ApprovalOperator.APPROVE]:
+        msg = f"the run needs an approval, and the task {APPROVE} has none; nothing was done. Trigger a new run"
+        raise AirflowFailException(msg)
+    if not plan:
+        msg = f"the task {PLAN} has left no plan of these tables; nothing was done. Trigger a new run"
+        raise AirflowFailException(msg)
+    return plan
+
+
+def name_of(user: Any) -> str:
+    """Who answered, as Airflow tells."""
+    if not user:
+        return "somebody"
+    return str(user.get("name") if isinstance(user, Mapping) else getattr(user, "name", user))

@@ -1,0 +1,116 @@
+"""What a job's summary becomes in Airflow's metrics: counters of what was done, gauges of how far the marks are behind.
+
+Airflow sends them where its own go (``[metrics]`` of airflow.cfg: StatsD, Datadog, OpenTelemetry), under its prefix. All but :func:`emit` is pure.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from lowtide.clock import WorldClock, is_world, millis
+from lowtide.ledger.settled import money_figures
+
+log = logging.getLogger(__name__)
+
+#: The counts of a summary that are told, as they are named there.
+COUNTS = (
+    "healed",
+    "deleted",
+    "marked",
+    "unmarked",
+    "pruned",
+    "restored",
+    "finished",
+    "dropped",
+    "failed",
+    "markers",
+    "bytes_removed",
+)
+
+
+class Kind(StrEnum):
+    """The function of Airflow's ``stats`` that takes the metric."""
+
+    COUNTER = "incr"
+    GAUGE = "gauge"
+    TIMING = "timing"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number, without Airflow's prefix. Whatever tells two dry runs or two jobs apart is in the name: plain StatsD knows no tags."""
+
+    kind: Kind
+    name: str
+    value: float | timedelta
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def metrics(summary: Mapping[str, Any]) -> Iterator[Metric]:
+    """Everything that *summary* tells; see docs/airflow.md.
+
+    What a dry run, or a table that was only planned for, would have had done is counted as ``planned``, so that no sum of deeds has it.
+    """
+    job = f"lowtide.{summary['job']}"
+    yield Metric(Kind.COUNTER, f"{job}.{'runs' if summary['execute'] else 'dry_runs'}.{summary['state']}", 1)
+    yield Metric(Kind.TIMING, f"{job}.duration", timedelta(seconds=summary["seconds"]))
+    for table in summary["tables"]:
+        for name in COUNTS:
+            if count := table["counts"].get(name, 0):
+                yield Metric(
+                    Kind.COUNTER, f"{job}.{'' if table.get('execute') else 'planned.'}{name}", count, _of(table)
+                )
+        if skipped := sum(table["counts"]["skipped"].values()):
+            yield Metric(Kind.COUNTER, f"{job}.skipped", skipped, _of(table))
+        if table["problems"]:
+            yield Metric(Kind.COUNTER, f"{job}.problems", len(table["problems"]), _of(table))
+    if summary["problems"]:
+        yield Metric(Kind.COUNTER, f"{job}.problems", len(summary["problems"]))
+    yield from _marks(summary)
+
+
+def _marks(summary: Mapping[str, Any]) -> Iterator[Metric]:
+    low = summary["low_watermark"]
+    if low:
+        yield from _lag("lowtide.low_watermark", low, summary)
+        if summary["bound"] is not None:
+            yield from _lag("lowtide.prune_bound", summary["bound"], summary)
+        for table in summary["tables"]:
+            if applied := (table.get("mark") or {}).get("applied", 0):
+                yield from _lag("lowtide.history_mark", applied, summary, _of(table))
+    figures = summary.get("figures", {})
+    if settled := figures.get("settled before, ms"):
+        yield Metric(Kind.GAUGE, "lowtide.ledger.settled.age_seconds", (summary["started"] - settled) / 1000)
+    checked, wrong = money_figures(figures)
+    if checked is not None and wrong is not None:
+        yield Metric(Kind.GAUGE, "lowtide.ledger.wrong_transactions", wrong)
+
+
+def _lag(name: str, mark: int, summary: Mapping[str, Any], tags: Mapping[str, str] | None = None) -> Iterator[Metric]:
+    """How old a mark is, where the oracle's clock is the world's; and how many timestamps it is behind the low watermark."""
+    low = summary["low_watermark"]
+    if name != "lowtide.low_watermark":
+        yield Metric(Kind.GAUGE, f"{name}.behind", max(0, low - mark), tags or {})
+    moment = WorldClock().time(mark) if is_world(low) and mark else None
+    if moment:
+        yield Metric(Kind.GAUGE, f"{name}.age_seconds", (summary["started"] - millis(moment)) / 1000, tags or {})
+
+
+def _of(table: Mapping[str, Any]) -> dict[str, str]:
+    return {"table": table["table"]}
+
+
+def emit(summary: Mapping[str, Any]) -> None:
+    """Hand the metrics of *summary* to Airflow, in a task's process. A backend that fails costs a warning, never the task."""
+    from airflow.sdk.observability import stats
+
+    try:
+        for metric in metrics(summary):
+            getattr(stats, metric.kind.value)(metric.name, metric.value, tags=dict(metric.tags) or None)
+    except Exception as error:  # whatever a metrics backend raises
+        log.warning("the metrics of %s %s could not be sent: %s", summary["job"], summary["run"], error)

@@ -1,0 +1,123 @@
+"""What a person is shown, what the answers lead to, and that nothing acts without one; the whole way is in test_runs.py."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import AirflowFailException
+from lowtide_airflow import arguments, report
+from lowtide_airflow.approval import APPROVE, PLAN, PlanApproval, approved_plan
+from lowtide_airflow.settings import POOL
+from test_arguments import DAY, context
+
+from lowtide.approval import approved
+from lowtide.summary import Counts, Summary, TableReport
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "conf", "needed"),
+    [
+        ("manual", {"approval": True, "execute": True}, True),
+        ("manual", {"approval": True, "execute": False}, False),
+        ("manual", {"execute": True}, False),
+        ("scheduled", {"approval": True}, True),
+        ("scheduled", None, False),
+        ("backfill", {"approval": True, "execute": True}, True),
+        ("asset_triggered", {"approval": True, "execute": False}, False),
+    ],
+)
+def test_a_run_that_acts_is_approved_where_that_is_asked_for(kind: str, conf: Any, needed: bool) -> None:
+    """A dry run is a plan and nothing else; a run as configured acts, as far as is known before it."""
+    assert arguments.needs_approval(arguments.Run.of(context(kind, conf, DAY))) is needed
+
+
+def a_plan(tables: int = 2, **changes: Any) -> dict[str, Any]:
+    reports = [
+        TableReport(f"t{n:03}", Counts(healed=n, deleted=10 * n), notes=["look here"] if n == 1 else [])
+        for n in range(tables)
+    ]
+    found = Summary("orphan_cleanup", "r1", False, low_watermark=1049, tables=reports)
+    for name, value in changes.items():
+        setattr(found, name, value)
+    return report.plan(found.to_json())
+
+
+def test_the_plan_is_shown_by_table() -> None:
+    """Where most goes first; with its notes, and what the run will do of it."""
+    text = report.plan_text([a_plan(3)], as_configured=False)
+    assert "**30** cells of 2 tables would go" in text
+    assert "| table | healed | deleted |" in text
+    assert text.index("| `t002` | 2 | 20 |") < text.index("| `t001` | 1 | 10 |")
+    assert "- `t001`: look here" in text
+    assert "low watermark 1,049" in text
+    assert "mode is `execute`" not in text
+    assert "mode is `execute`" in report.plan_text([a_plan(3)], as_configured=True)
+    history = TableReport("t", Counts(deleted=1, markers=1, bytes_removed=9), mark={"mark": 2049, "held_by": []})
+    assert "| `t` | 1 | 1 | 9 | 2,049 |" in report.plan_text([a_plan_of(history)], as_configured=False)
+
+
+def a_plan_of(table: TableReport) -> dict[str, Any]:
+    return report.plan(Summary("history_gc", "r2", False, low_watermark=3000, tables=[table]).to_json())
+
+
+def test_a_plan_of_many_tables_stays_readable() -> None:
+    """The largest are shown, the others counted; what holds the run to the plan has all of them."""
+    plan = a_plan(200)
+    text = report.plan_text([plan], as_configured=False)
+    assert "and 149 more tables" in text
+    assert len(text) < 10_000
+    assert len(approved(plan, "orphan_cleanup").parts) == 199
+
+
+class Answers:
+    """A task instance with what others have left for it."""
+
+    def __init__(self, answer: Any, plan: Any) -> None:
+        self.left = {(APPROVE, None): answer, (PLAN, "plan"): plan}
+        self.map_index = 3
+
+    def xcom_pull(self, task_ids: str, key: str | None = None, map_indexes: int = -1) -> Any:
+        assert map_indexes == (3 if task_ids == PLAN else -1)
+        return self.left[task_ids, key]
+
+
+@pytest.mark.parametrize(
+    ("answer", "plan", "word"),
+    [
+        (None, a_plan(), "task approve has none"),
+        ({"chosen_options": ["Reject"]}, a_plan(), "task approve has none"),
+        ({"chosen_options": ["Approve"]}, None, "no plan of these tables"),
+    ],
+    ids=["nobody answered", "refused", "no plan"],
+)
+def test_nothing_acts_without_an_answer_and_a_plan(answer: Any, plan: Any, word: str) -> None:
+    """Whatever brought the task to run: marked as done by hand, cleared, or a trigger rule that somebody changed."""
+    with pytest.raises(AirflowFailException, match=f"{word}.*nothing was done"):
+        approved_plan({"ti": Answers(answer, plan)}, 3)  # type: ignore[typeddict-item]
+    good = Answers({"chosen_options": ["Approve"]}, a_plan())
+    assert approved_plan({"ti": good}, 3)["run"] == "r1"  # type: ignore[typeddict-item]
+
+
+def test_who_is_late_is_told_so_and_not_asked_again() -> None:
+    """A retry would put the same question once more."""
+    task = PlanApproval(task_id=APPROVE, job="orphan_cleanup", response_timeout=timedelta(minutes=5))
+    with pytest.raises(AirflowFailException, match="nobody approved the plan within 0:05:00; nothing was done"):
+        task.process_trigger_event_error({"error_type": "timeout", "error": ""})
+    assert PlanApproval(task_id=APPROVE, job="x").response_timeout == timedelta(hours=8)
+
+
+@pytest.mark.parametrize(("dag_id", "acts"), [("orphan_cleanup", "clean"), ("history_gc", "remove")])
+def test_the_job_stands_behind_the_approval(dag_id: str, acts: str) -> None:
+    """Where it is not asked for the tasks before it are skipped, which must not skip the job; a failed plan must."""
+    dag = DagBag(ROOT / "dags", known_pools={POOL, "default_pool"}).dags[dag_id]
+    assert dag.get_task(acts).trigger_rule == "none_failed"
+    assert dag.get_task(acts).upstream_task_ids == {"choose_tables", APPROVE}
+    assert dag.get_task(APPROVE).upstream_task_ids == {PLAN}
+    assert dag.get_task(PLAN).upstream_task_ids == {"choose_to_plan"}
+    assert dag.params["approval"] is False

@@ -1,0 +1,203 @@
+"""What is said of the ledger: how far it is settled, what is stuck, whether its money adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowtide.clock import millis
+from lowtide.config import Config
+from lowtide.health import Cause, LedgerSeen, Level, Severity, assess, ledger_standing, repairs
+from lowtide.health.ledger import facts
+from lowtide.ledger.settled import Settled, money_figure, money_figures
+from lowtide.summary import Counts, Summary, TableReport
+from tests.unit.test_health import ACTING, DAY, HOUR, NOW, healthy, only
+
+MINUTE = timedelta(minutes=1)
+LEDGER = {Cause.UNSETTLED, Cause.MONEY, Cause.NEVER_REPAIRED, Cause.SETTLED_BACK, Cause.LEDGER_BROKEN}
+
+
+def ledger(behind: timedelta | None = 20 * MINUTE, repaired: timedelta = HOUR / 2, **more: Any) -> LedgerSeen:
+    """A ledger settled up to *behind* before now (None: never), by a repair *repaired* ago."""
+    if behind is None:
+        return LedgerSeen(**more)
+    changes = {k: more.pop(k) for k in list(more) if k.startswith(("moved", "full"))}
+    mark = Settled(millis(NOW - behind), "r1", millis(NOW - repaired), millis(NOW - repaired))
+    return LedgerSeen(replace(mark, **changes), **more)
+
+
+def stuck(count: int, oldest: timedelta) -> dict[str, Any]:
+    return {"stuck": count, "oldest": NOW - oldest}
+
+
+def repair(
+    before: timedelta, wrong: int | None = 0, *problems: str, when: str = "after", execute: bool = True
+) -> Mapping[str, Any]:
+    """A run of the repair that checked 40 transactions; *wrong* None: the check did not get to its end."""
+    names = money_figure(when)
+    figures = {names[0]: 40} | ({} if wrong is None else {names[1]: wrong})
+    failed = [f"the money does not add up {when} the repair"] if wrong else []
+    report = TableReport("ledger_transactions", Counts(finished=2, dropped=1), problems=list(problems), execute=execute)
+    run = Summary("transaction_repair", f"r-{before}", execute, millis(NOW - before), tables=[report], problems=failed)
+    run.figures = figures
+    return run.to_json()
+
+
+def causes(**changes: Any) -> set[Cause]:
+    return {f.cause for f in assess(healthy(**changes), ACTING).findings}
+
+
+def test_a_ledger_that_is_repaired_every_hour_is_no_finding() -> None:
+    """Nor are transactions that the next repair will end; the sentence says up to when all are over."""
+    health = assess(healthy(ledger=ledger(**stuck(3, 20 * MINUTE))), ACTING)
+    assert (health.level, health.findings) == (Level.FINE, ())
+    assert "All transactions of the ledger are over that began before 2026-03-10 11:40 UTC" in health.sentence
+    assert "ledger" not in assess(healthy(), ACTING).sentence
+    assert ledger_standing(healthy()) is None
+
+
+@pytest.mark.parametrize(("behind", "severity"), [(4 * HOUR, Severity.WARNING), (3 * DAY, Severity.ALARM)])
+def test_a_repair_that_does_not_run(behind: timedelta, severity: Severity) -> None:
+    """It is said since when, and how many transactions wait for it."""
+    seen = healthy(ledger=ledger(behind, behind - 15 * MINUTE, **stuck(1, behind)))
+    finding = only(assess(seen, ACTING), Cause.UNSETTLED)
+    assert (finding.severity, finding.since) == (severity, NOW - behind)
+    assert "transaction_repair has not acted for" in finding.why
+    assert "1 transaction older than the grace" in finding.why
+    assert finding.commands == ("lowtide run transaction_repair --execute",)
+    assert finding.setting is None
+    planned = only(assess(seen, Config()), Cause.UNSETTLED)
+    assert planned.setting == "tables.ledger_transactions.mode"
+
+
+def test_transactions_that_a_repair_cannot_end() -> None:
+    """The repair ran; then another of the same kind does not help, and its problems are what to look at."""
+    seen = healthy(ledger=ledger(5 * HOUR, HOUR / 2, **stuck(7, 5 * HOUR)))
+    finding = only(assess(seen, ACTING), Cause.UNSETTLED)
+    assert "7 transactions that began at 2026-03-10 07:00 UTC or later cannot be ended" in finding.why
+    assert finding.commands == (
+        "lowtide runs --job transaction_repair",
+        "lowtide run transaction_repair --full --execute",
+    )
+    many = replace(seen, ledger=replace(seen.ledger, more=True))  # type: ignore[type-var]
+    assert "7 or more transactions" in only(assess(many, ACTING), Cause.UNSETTLED).why
+
+
+def test_a_ledger_that_was_never_repaired() -> None:
+    """A note while nothing is stuck."""
+    assert only(assess(healthy(ledger=ledger(None)), ACTING), Cause.NEVER_REPAIRED).severity is Severity.NOTE
+    waiting = only(assess(healthy(ledger=ledger(None, **stuck(2, HOUR))), Config()), Cause.NEVER_REPAIRED)
+    assert (waiting.severity, waiting.since) == (Severity.WARNING, NOW - HOUR)
+    assert waiting.setting == "tables.ledger_transactions.mode"
+
+
+def test_money_that_does_not_add_up_is_an_alarm_until_it_does() -> None:
+    """Said once, with what the run named; a check that did not get to its end hides nothing, a good one ends it."""
+    wrong = [repair(HOUR, 3, "transaction a-1 has no debit."), repair(2 * HOUR, 1, when="before", execute=False)]
+    good = repair(3 * HOUR, 0)
+    seen = healthy(ledger=ledger(), runs=(repair(MINUTE, None), *wrong, good, *healthy().runs))
+    health = assess(seen, ACTING)
+    finding = only(health, Cause.MONEY)
+    assert health.level is Level.ALARM
+    assert (finding.since, finding.tables) == (NOW - 2 * HOUR, ("ledger_transactions",))
+    assert "of 40 finished transactions 3 did not move" in finding.why
+    assert "transaction a-1 has no debit" in finding.why
+    assert Cause.FAILED not in {f.cause for f in health.findings}
+    assert Cause.MONEY not in causes(ledger=ledger(), runs=(repair(MINUTE), *wrong, *healthy().runs))
+
+
+def test_a_contradiction_is_a_failure_of_its_own() -> None:
+    """The money may add up all the same."""
+    runs = (repair(HOUR, 0, "transaction a-1 contradicts itself"), *healthy().runs)
+    seen = healthy(ledger=ledger(), runs=runs, listed=frozenset({"orders", "ledger_transactions"}))
+    finding = only(assess(seen, ACTING), Cause.FAILED)
+    assert finding.commands[-1] == "lowtide run transaction_repair --execute"
+
+
+def test_a_mark_that_was_moved_back_is_told_for_a_while() -> None:
+    """With the setting that would have prevented it."""
+    back = {"moved_back_from": millis(NOW - DAY), "moved_back_at": millis(NOW - HOUR)}
+    finding = only(assess(healthy(ledger=ledger(**back)), ACTING), Cause.SETTLED_BACK)
+    assert (finding.severity, finding.setting, finding.since) == (Severity.NOTE, "ledger.grace", NOW - HOUR)
+    assert "2026-03-09 12:00 UTC" in finding.what
+    back["moved_back_at"] = millis(NOW - 3 * DAY)
+    assert causes(ledger=ledger(**back)) == set()
+
+
+def test_an_index_that_cannot_be_read() -> None:
+    """Then nothing else is said of the ledger."""
+    found = assess(healthy(ledger=LedgerSeen(problem="row x is no entry.")), ACTING).findings
+    assert [(f.cause, f.why) for f in found] == [(Cause.LEDGER_BROKEN, "row x is no entry")]
+
+
+def test_a_ledger_in_dry_run_is_a_note() -> None:
+    """As of tables."""
+    dry = [f for f in assess(healthy(ledger=ledger()), Config()).findings if f.tables == ("ledger_transactions",)]
+    assert [(f.cause, f.severity) for f in dry] == [(Cause.DRY_RUN, Severity.NOTE)]
+
+
+def test_the_standing_in_words_and_numbers() -> None:
+    """The same for the terminal, the page and monitors."""
+    seen = healthy(
+        ledger=ledger(full_at=millis(NOW - DAY), **stuck(2, 20 * MINUTE)),
+        runs=(repair(HOUR, None), repair(2 * HOUR, 0), *healthy().runs),
+    )
+    standing = ledger_standing(seen)
+    assert standing is not None
+    assert [how for _, how in facts(standing, NOW)] == [
+        "2026-03-10 11:40 UTC, 20 minutes ago",
+        "2 transactions, the oldest of 2026-03-10 11:40 UTC",
+        "2026-03-10 11:30 UTC, 30 minutes ago",
+        "did not get to its end; 40 finished transactions were checked at 2026-03-10 11:00 UTC",
+        "2026-03-09 12:00 UTC",
+    ]
+    assert standing.to_json()["behind_seconds"] == 1200
+    assert [(r.finished, r.dropped, r.wrong) for r in repairs(seen)] == [(2, 1, None), (2, 1, 0)]
+    empty = ledger_standing(healthy(ledger=LedgerSeen()))
+    assert empty is not None
+    assert [how for _, how in facts(empty, NOW)] == [
+        "never",
+        "none",
+        "never",
+        "no check among the runs that were read",
+        "never",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("figures", "found"),
+    [
+        ({}, (None, None)),
+        ({"finished transactions checked before": 9}, (9, None)),
+        ({money_figure("before")[0]: 9, money_figure("before")[1]: 1}, (9, 1)),
+        ({money_figure("before")[0]: 9, money_figure("before")[1]: 0, money_figure("after")[0]: 3}, (3, None)),
+    ],
+)
+def test_the_last_check_of_a_run_is_the_one_that_counts(figures: dict[str, int], found: tuple[Any, Any]) -> None:
+    """Also where it did not get to its end."""
+    assert money_figures(figures) == found
+
+
+@given(
+    st.none() | st.integers(0, 200), st.integers(0, 200), st.integers(0, 3), st.integers(0, 200), st.integers(1, 100)
+)
+def test_only_a_mark_that_is_far_behind_is_a_fault(
+    behind: int | None, repaired: int, count: int, oldest: int, limit: int
+) -> None:
+    """However old the last repair and however many wait; and what is a fault has a command."""
+    config = Config.model_validate(
+        {"defaults": {"mode": "execute"}, "health": {"unsettled_after": f"{limit}h", "stuck_after": f"{limit + 10}h"}}
+    )
+    waiting = stuck(count, oldest * HOUR) if count else {}
+    seen = healthy(ledger=ledger(None if behind is None else behind * HOUR, repaired * HOUR, **waiting))
+    faults = [f for f in assess(seen, config).findings if f.cause in LEDGER and f.severity is not Severity.NOTE]
+    assert bool(faults) == (count > 0 if behind is None else behind >= limit)
+    assert all(f.commands and isinstance(f.since, datetime) for f in faults)
+    if behind is not None:
+        assert [f.severity for f in faults if behind >= limit + 10] == [Severity.ALARM] * (behind >= limit + 10)

@@ -1,0 +1,86 @@
+"""``lowtide status`` and ``lowtide explain`` of a store with history, holds and a ledger: every part is printed, and in the JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from lowtide.cli import app
+from lowtide.health import Seen
+from tests.unit.test_health import DAY, HOUR, healthy
+from tests.unit.test_health_history import gc_run, hold, mark, store
+from tests.unit.test_health_ledger import ledger, repair
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "lowtide.yaml"
+    path.write_text("defaults: {mode: execute, history_mode: execute}\n")
+    return path
+
+
+def ask(monkeypatch: pytest.MonkeyPatch, config: Path, seen: Seen, *arguments: str) -> Result:
+    monkeypatch.setattr("lowtide.cli.health.look", lambda _: seen)
+    monkeypatch.setenv("COLUMNS", "400")
+    return CliRunner().invoke(app, [*arguments, "--config", str(config)])
+
+
+def whole() -> Seen:
+    """A store with everything that there is to tell of."""
+    runs = (gc_run(HOUR, deleted=70, bytes_removed=7168), repair(HOUR), *healthy().runs)
+    seen = store(holds=(hold(),), runs=runs, ledger=ledger(), histories=(mark("orders"), mark("users", None)))
+    return replace(seen, listed=seen.listed | {"ledger_transactions"})
+
+
+def test_status_says_it_in_the_terminal(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
+    """A line a table with what keeps its history back, the holds, the ledger, the last runs."""
+    found = ask(monkeypatch, config, whole(), "status")
+    said = " ".join(found.output.split())
+    assert found.exit_code == 0
+    assert "│ orders │ execute │ 2026-03-03 12:00:00 UTC │ hold h1 of ann: month end." in said
+    assert "│ users │ execute │ never │" in said
+    assert "7.0 KiB" in said
+    assert "│ orders │ h1 │ 2026-03-01 12:00:00 UTC │ ann │ month end. │" in said
+    assert "Ledger, all transactions are over that began before: 2026-03-10 11:40 UTC, 20 minutes ago" in said
+    assert "Ledger, money: adds up; 40 finished transactions were checked" in said
+    assert "history_gc: done 1 hour ago transaction_repair: done 1 hour ago" in said
+    plain = ask(monkeypatch, config, healthy(), "status").output
+    assert "Ledger" not in plain
+    assert "Holds" not in plain
+
+
+def test_explain_says_it_of_one_table(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
+    """The mark, since when, what keeps it back, what was removed."""
+    said = " ".join(ask(monkeypatch, config, whole(), "explain", "orders").output.split())
+    assert (
+        "orders: history removed before 2026-03-03 12:00:00 UTC, applied 1 hour ago; kept back by hold h1 of ann"
+        in said
+    )
+    assert "history_mode execute; 7.0 KiB removed 1 hour ago" in said
+    assert "lowtide hold release orders h1" in said
+    other = " ".join(ask(monkeypatch, config, whole(), "explain", "users").output.split())
+    assert "users: history never removed; kept back by history_max_age 7d (tables.users.history_max_age)" in other
+    assert "h1" not in other
+
+
+def test_the_json_has_it_for_monitors(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
+    """All of status; of explain what concerns the table."""
+    said = json.loads(ask(monkeypatch, config, whole(), "status", "--json").output)
+    assert [(h["table"], h["age"], h["mode"]) for h in said["history"]] == [
+        ("orders", "7d", "execute"),
+        ("users", "7d", "execute"),
+    ]
+    assert said["history"][0]["removed"]["bytes"] == 7168
+    assert said["history"][0]["held_by"][0]["by"] == "hold"
+    assert [(h["id"], h["counts"]) for h in said["holds"]] == [("h1", True)]
+    assert said["ledger"]["money"]["wrong"] == 0
+    users = json.loads(ask(monkeypatch, config, whole(), "explain", "users", "--json").output)
+    assert ([h["table"] for h in users["history"]], users["holds"]) == (["users"], [])
+    stuck = replace(whole(), ledger=ledger(3 * DAY))
+    assert json.loads(ask(monkeypatch, config, stuck, "status", "--json").output)["level"] == "alarm"
+    assert json.loads(ask(monkeypatch, config, healthy(), "status", "--json").output)["ledger"] is None
