@@ -23,7 +23,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 #: Rows of one call, after which another is made.
-_ROWS_A_CALL = 5000
+_ROWS_A_CALL = 10_000
 _PREFIX = FAMILY.encode() + b":"
 
 
@@ -171,7 +171,7 @@ class Node:
         program: Callable[[K], Program[T]],
         what: Callable[[K], str],
         at_once: AtOnce,
-        window: int = 2000,
+        window: int = 5000,
     ) -> Iterator[tuple[K, T | LowtideError]]:
         """Run a program an item side by side; each item with its result, or with what went wrong, as they end.
 
