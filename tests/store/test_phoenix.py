@@ -174,6 +174,7 @@ class Worker(threading.Thread):
             while not self.over.is_set():
                 for _ in range(10):
                     self._one()
+                    self.over.wait(0.2)  # the jobs need some of the machine too
                 self.wrong += [d for d in self.work.differences() if not _too_many_through_the_views_index(d)]
         except Exception as error:  # kept for the test's thread
             self.wrong.append(repr(error))
