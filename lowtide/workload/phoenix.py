@@ -150,6 +150,8 @@ class PhoenixWorkload:
     tables: dict[str, Rows] = field(default_factory=lambda: {name: {} for name in COLUMNS})
     counts: Counts = field(default_factory=Counts)
     number: int = 0
+    #: The share of transactions that their client leaves at a point of the commit.
+    stopping: float = 0.3
     #: Every row that the view ever had by a commit: what its index may show.
     ever: set[tuple[Any, ...]] = field(default_factory=set)
     #: How many questions :meth:`differences` asked last.
@@ -184,7 +186,7 @@ class PhoenixWorkload:
             self.client.rollback()
             self.counts.rolled_back += 1
             return
-        point = self.dice.choice(list(STOPS)) if fate < 0.4 else None
+        point = self.dice.choice(list(STOPS)) if fate < 0.1 + self.stopping else None
         stopped = self.client.commit(point=point)
         if stopped:
             self.counts.stopped += 1

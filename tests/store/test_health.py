@@ -317,7 +317,7 @@ def test_a_look_costs_at_most_20_small_reads(desk: Desk, monkeypatch: pytest.Mon
     begun = millis(now - timedelta(hours=2))
     for n in range(STUCK + 1):
         entry = Open(begun + n, transaction_id(user_id("ann"), n + 1), f"{n:016x}")
-        tables.write_rows([Put(Table.OPEN, entry.row, entry.cells)])
+        tables(Put(Table.OPEN, entry.row, entry.cells))
     reads: Counter[str] = Counter()
     with connect(config.hbase.thrift) as connection:
         send = connection.client._send
