@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
 import yaml
 from browser import Browser, browser
-from lowtide_airflow.approval import APPROVE
 from test_metrics import collector
 
 from lowtide.airflowctl import Dags, LocalAirflow, Run, Task, free_port_config
@@ -69,20 +68,6 @@ class Site:
     def task(self, run: Run, task_id: str, label: str = "") -> Task:
         return next(t for t in self.dags.tasks(run) if t.task_id == task_id and (not label or t.label == label))
 
-    def asked(self, run: Run) -> str:
-        """What a person is shown once the run waits for an approval."""
-        deadline = time.monotonic() + PATIENCE
-        while not (found := [t for t in self.dags.tasks(run) if t.task_id == APPROVE and t.state == "awaiting_input"]):
-            assert time.monotonic() < deadline
-            assert not self.dags.run(run.dag_id, run.run_id).over
-            time.sleep(0.5)
-        assert len(found) == 1
-        return str(self.airflow.rest.get(*self.question(run))["body"])
-
-    def question(self, run: Run) -> tuple[str, ...]:
-        """Where Airflow's API has it."""
-        return ("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", APPROVE, "-1", "hitlDetails")
-
     def expect(self, dag_id: str, kind: str) -> Run:
         return self.dags.expect(dag_id, kind, timeout=PATIENCE)
 
@@ -100,7 +85,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             "retry_delay": "1",
             "batch_bytes": "0",
             "page_seconds": "1",
-            "approval_timeout": "120",
         }
     }
     with collector() as (port, came):
@@ -246,52 +230,6 @@ def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
     assert site.task(run, "hand_over").state == "skipped"
     assert site.dags.asset_events(run) == []
     assert "spark-submit --master local[1] " in site.dags.log(run, site.task(run, "clean"))
-
-
-def test_a_person_approves_a_plan_or_it_is_not_done(site: Site, tmp_path: Path) -> None:
-    """Refused: nothing is done and the run is over. Approved, on Airflow's page: that plan is done. Nobody answers: the run fails, once."""
-    left = set(site.orphan("orders"))
-    site.omid.advance_watermark()
-    yesterday = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
-    site.dags.mark(site.dags.trigger("history_gc", logical_date=yesterday), "success")
-    site.dags.unpause("history_gc")
-    form = {"tables": ["orders"], "execute": True, "approval": True}
-    late = site.dags.trigger("history_gc", form)
-
-    refused = site.dags.trigger("orphan_cleanup", form)
-    shown = site.asked(refused)
-    assert "**3** cells of " in shown
-    assert "| `orders` | 3 |" in shown
-    site.airflow.rest.patch(*site.question(refused), body={"chosen_options": ["Reject"], "params_input": {}})
-    (refused,) = site.over(refused)
-    states = {t.task_id: t.state for t in site.dags.tasks(refused)}
-    assert refused.state == "success"
-    assert {states[t] for t in ("clean", "hand_over", "all_cleaned")} == {"skipped"}
-    assert "refused the plan; nothing was done" in site.dags.log(refused, site.task(refused, APPROVE))
-    assert left <= site.left("orders")
-
-    approved = site.dags.trigger("orphan_cleanup", form)
-    with browser(tmp_path / "profile") as page:
-        log_in(page, site)
-        site.asked(approved)
-        address = f"dags/{approved.dag_id}/runs/{quote(approved.run_id)}/tasks/{APPROVE}/required_actions"
-        page.open(f"{site.airflow.config.url}/{address}")
-        button = "[...document.querySelectorAll('button')].find(b => b.innerText.trim() === 'Approve')"
-        page.await_value(f"{button} && document.body.innerText.includes('cells of')")
-        page.value(f"{button}.click()")
-        (approved,) = site.over(approved)
-    assert approved.state == "success"
-    assert not left & site.left("orders")
-    assert "approved the plan" in site.dags.log(approved, site.task(approved, APPROVE))
-    assert "--approved " in site.dags.log(approved, site.task(approved, "clean"))
-    (event,) = site.dags.asset_events(approved)
-    assert event["extra"]["totals"]["deleted"] == 3
-
-    (late,) = site.over(late)
-    assert (late.state, site.task(late, "remove").state) == ("failed", "upstream_failed")
-    asked = site.task(late, APPROVE)
-    assert asked.state == "failed"
-    assert "nobody approved the plan within 0:02:00; nothing was done" in site.dags.log(late, asked)
 
 
 def log_in(page: Browser, site: Site) -> None:
