@@ -25,6 +25,7 @@ from airflow.sdk import DAG, Param, task
 from lowtide_airflow.approval import approval
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import (
+    BATCH_LABEL,
     approval_param,
     budget_param,
     dag_arguments,
@@ -70,7 +71,7 @@ with DAG(
         task_id="remove",
         job="history_gc",
         trigger_rule="none_failed",  # plan and approve are skipped where no approval is asked for
-        map_index_template="{{ task.tables[0] }}{{ ' and %d more' % (task.tables | length - 1) if task.tables | length > 1 }}",
+        map_index_template=BATCH_LABEL,
         **job_arguments(),
     ).expand(tables=chosen)
 

@@ -30,6 +30,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from lowtide_airflow.approval import approval
 from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
 from lowtide_airflow.settings import (
+    BATCH_LABEL,
     CLEANED,
     approval_param,
     budget_param,
@@ -77,7 +78,7 @@ with DAG(
         task_id="clean",
         job="orphan_cleanup",
         trigger_rule="none_failed",  # plan and approve are skipped where no approval is asked for
-        map_index_template="{{ task.tables[0] }}{{ ' and %d more' % (task.tables | length - 1) if task.tables | length > 1 }}",
+        map_index_template=BATCH_LABEL,
         **job_arguments(),
     ).expand(tables=chosen)
 

@@ -20,7 +20,7 @@ from airflow.sdk import task
 from airflow.sdk.exceptions import AirflowFailException
 
 from lowtide_airflow import arguments, report
-from lowtide_airflow.settings import job_arguments, number
+from lowtide_airflow.settings import BATCH_LABEL, job_arguments, number
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
@@ -94,7 +94,7 @@ def approval(chosen: XComArg, job: str) -> PlanApproval:
         task_id=PLAN,
         job=job,
         plans=True,
-        map_index_template="{{ task.tables[0] }}{{ ' and %d more' % (task.tables | length - 1) if task.tables | length > 1 }}",
+        map_index_template=BATCH_LABEL,
         **job_arguments(),
     ).expand(tables=choose_to_plan(chosen))
     approve = PlanApproval(task_id=APPROVE, job=job)

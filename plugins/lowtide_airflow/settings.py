@@ -21,6 +21,9 @@ MARKED = Asset("lowtide_marked", uri="lowtide://store/marked")
 #: The ledger was repaired, and its settled mark moved.
 SETTLED = Asset("lowtide_settled", uri="lowtide://ledger/settled")
 
+#: How Airflow shows the mapped task of a batch of tables.
+BATCH_LABEL = "{{ task.tables[0] }}{{ ' and %d more' % (task.tables | length - 1) if task.tables | length > 1 }}"
+
 _SECTION = "lowtide"
 _TIME = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$"
 

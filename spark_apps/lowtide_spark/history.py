@@ -7,10 +7,9 @@ looks at the applied mark when it begins and when it ends.
 
 from __future__ import annotations
 
-import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +29,7 @@ from lowtide.state import History, Intent
 from lowtide.summary import TableReport
 from lowtide_spark import ancient, rules
 from lowtide_spark.inventory import take_inventory
-from lowtide_spark.job import Run
+from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.restore import COMPACTION_TIMEOUT_SECONDS
 from lowtide_spark.sideline import put_aside
 from lowtide_spark.sideline import sweep as sweep_sideline
@@ -89,11 +88,11 @@ def collect_history(run: Run) -> None:
     run.phase("plan")
     with ExitStack() as held:
         for work in works:
-            with _failures(work):
+            with failures_kept(work):
                 _find(run, work, held)
         run.phase("find")
         for work in works:
-            with _failures(work):
+            with failures_kept(work):
                 _plan(run, work)
         run.phase("decide")
         acting = [w for w in works if w.execute and w.cells is not None]
@@ -101,29 +100,17 @@ def collect_history(run: Run) -> None:
             run.check_approved()
             run.check_low_watermark_again()
             for work in acting:
-                with _failures(work):
+                with failures_kept(work):
                     _act(run, work)
             run.phase("act")
     if run.options.compact:
         for work in works:
-            with _failures(work):
+            with failures_kept(work):
                 _compact(run, work)
         run.phase("compact")
     if run.summary.execute:
         _clear_holds(run)
         sweep_sideline(run)
-
-
-@contextmanager
-def _failures(work: Work) -> Iterator[None]:
-    """One failing table never hides the others: its error is kept and its work ends."""
-    try:
-        yield
-    except LowtideError as error:
-        work.give_up(str(error))
-    except Exception as error:  # Spark's, Thrift's, Java's
-        traceback.print_exc()
-        work.give_up(f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}")
 
 
 # -- the mark

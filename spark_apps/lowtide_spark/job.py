@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from pydantic import ByteSize, TypeAdapter, ValidationError
 from pyspark.sql import functions as F
@@ -185,6 +186,25 @@ class Run:
             else:
                 print(f"{self.summary.job}: {name} is passed over: {_refusal(name, entry)}", flush=True)
         return chosen
+
+
+class TableWork(Protocol):
+    """What a job does for one table."""
+
+    def give_up(self, reason: str) -> None:
+        """Do nothing more for this table, and tell why."""
+
+
+@contextmanager
+def failures_kept(work: TableWork) -> Iterator[None]:
+    """One failing table never hides the others, nor costs them their records: its error is kept and its work ends."""
+    try:
+        yield
+    except LowtideError as error:
+        work.give_up(str(error))
+    except Exception as error:  # Spark's, Thrift's, Java's
+        traceback.print_exc()
+        work.give_up(f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}")
 
 
 @contextmanager

@@ -8,9 +8,8 @@ actions are acknowledged.
 from __future__ import annotations
 
 import time
-import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -20,7 +19,7 @@ from pyspark.sql import functions as F
 from lowtide.budget import check_budget
 from lowtide.cleaned import Fact, Region, cleaned_intervals, last_full_pass, valid
 from lowtide.config import Read
-from lowtide.errors import LowtideError, StoreError
+from lowtide.errors import StoreError
 from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE, SHADOW_PREFIX, SHADOW_SUFFIX
 from lowtide.intervals import Intervals
 from lowtide.inventory import Entry
@@ -29,7 +28,7 @@ from lowtide.state import TableState
 from lowtide.summary import TableReport
 from lowtide_spark import omid, rules
 from lowtide_spark.inventory import take_inventory, transactional
-from lowtide_spark.job import Run
+from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.sideline import put_aside
 from lowtide_spark.sideline import sweep as sweep_sideline
 from lowtide_spark.startset import StartSet
@@ -102,7 +101,7 @@ def clean(run: Run) -> None:
             _stop_if_entries_came(run, acting, looked.committed)
             run.check_low_watermark_again()
             for work in acting:
-                with _failures(work):
+                with failures_kept(work):
                     _record(run, work)
             sweep_sideline(run)
             run.phase("record")
@@ -136,7 +135,7 @@ def look(
     entries = _entries(run, works)
     committed = _start_set(entries.where(PLAIN_ENTRY), held)
     for work in works:
-        with _failures(work):
+        with failures_kept(work):
             _find(run, work, committed, held)
     run.phase("find")
     known = _verdicts(run, works, inventory, entries, held, proofs_in)
@@ -171,18 +170,6 @@ def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
     report.regions = len(ranges)
     report.intervals = list(Intervals.of((r.from_ts, r.to_ts) for r in ranges))
     return Work(entry, report, execute, regions, state, facts, ranges)
-
-
-@contextmanager
-def _failures(work: Work) -> Iterator[None]:
-    """One failing table never hides the others: its error is kept and its work ends."""
-    try:
-        yield
-    except LowtideError as error:
-        work.give_up(str(error))
-    except Exception as error:  # Spark's, Thrift's, Java's: what one table meets must not cost the others their records
-        traceback.print_exc()
-        work.give_up(f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}")
 
 
 # -- finding
@@ -340,7 +327,7 @@ def _hidden(run: Run, starts: StartSet) -> DataFrame:
 def _plan_all(run: Run, works: Sequence[Work], known: DataFrame) -> None:
     """Plan every table, and count the invalidation marks that the plans need."""
     for work in works:
-        with _failures(work):
+        with failures_kept(work):
             _plan(run, work, known)
     report = _marks_report(run)
     report.counts.marked = _marks(works, like=known).count()
@@ -406,7 +393,7 @@ def _count_plan(work: Work, plan: DataFrame) -> None:
 def _act_all(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) -> None:
     decided = _mark(run, works, known, held)
     for work in works:
-        with _failures(work):
+        with failures_kept(work):
             _plan(run, work, decided)
             _act(run, work)
     wrong = _start_set(_wrong_marks(works, like=known), held)
