@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-MVN := mvn -q -B -ntp
+MVN := mvn -q -B -ntp -Dstyle.color=never
 STAMPS := .lowtide/setup
 # How many processes share the files of tests that boot a store; each has a store of its own, some 3 GB of memory.
 JOBS ?= 2
@@ -81,7 +81,7 @@ unit: setup
 store-test: setup phoenix
 	@$(BIN)/python -m pytest $(SHARED) tests/store
 
-airflow-test: setup
+airflow-test: setup phoenix
 	@$(BIN)/python -m pytest $(SHARED) tests/airflow
 
 # Breaks each safety rule in a copy of the code and sees a test fail.

@@ -75,6 +75,11 @@ class Browser:
             time.sleep(0.2)
         raise TimeoutError(f"{expression} did not come true within {_SECONDS} s; the page says: {self.errors}")
 
+    def press(self, element: str) -> None:
+        """Click what a JavaScript expression finds, once it is there and not disabled."""
+        self.await_value(f"(e => e && !e.disabled)({element})")
+        self.value(f"{element}.click()")
+
     def type(self, selector: str, text: str) -> None:
         """Put text into a field, as a keyboard does."""
         self.value(f"document.querySelector({selector!r}).focus()")

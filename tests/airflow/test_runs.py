@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
-import yaml
 from browser import Browser, browser
+from installation import PATIENCE, follow_only, installation
+from lowtide_airflow.approval import APPROVE
 from test_metrics import collector
 
-from lowtide.airflowctl import Dags, LocalAirflow, Run, Task, free_port_config
+from lowtide.airflowctl import Dags, LocalAirflow, Run, Task
 from lowtide.config import Config, load
 from lowtide.gateway import connect
 from lowtide.stack import Stack, free_ports_config
@@ -28,8 +29,10 @@ from lowtide.state import StateStore
 from lowtide.workload import OmidClient
 
 DAYS = (date(2026, 1, 10), date(2026, 1, 11))
-#: Seconds for a few Spark starts on a machine that has much else to do.
-PATIENCE = 1800
+#: How long a person looks at a question. Airflow starts the task that asks anew if the answer comes before its executor has taken note of the pause.
+LOOK = 10
+#: Seconds after which a run is late.
+DEADLINE = 20
 
 
 @dataclass
@@ -68,6 +71,21 @@ class Site:
     def task(self, run: Run, task_id: str, label: str = "") -> Task:
         return next(t for t in self.dags.tasks(run) if t.task_id == task_id and (not label or t.label == label))
 
+    def asked(self, run: Run) -> str:
+        """What a person is shown, and has looked at, once the run waits for an approval."""
+        deadline, since = time.monotonic() + PATIENCE, None
+        while since is None or time.monotonic() < since + LOOK:
+            assert time.monotonic() < deadline
+            assert not self.dags.run(run.dag_id, run.run_id).over
+            waits = any(t.task_id == APPROVE and t.state == "awaiting_input" for t in self.dags.tasks(run))
+            since = (since or time.monotonic()) if waits else None
+            time.sleep(0.5)
+        return str(self.airflow.rest.get(*self.question(run))["body"])
+
+    def question(self, run: Run) -> tuple[str, ...]:
+        """Where Airflow's API has it."""
+        return ("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", APPROVE, "-1", "hitlDetails")
+
     def expect(self, dag_id: str, kind: str) -> Run:
         return self.dags.expect(dag_id, kind, timeout=PATIENCE)
 
@@ -76,49 +94,17 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     stack = Stack(free_ports_config(folder / "store", timestamps="incremental", conflict_map_size=64))
-    file = folder / "lowtide.yaml"
-    file.write_text(yaml.safe_dump(settings(stack, folder)))
-    # One retry, at once: enough to see that there is one.
-    quick = {
-        "lowtide": {
-            "retries": "1",
-            "retry_delay": "1",
-            "batch_bytes": "0",
-            "page_seconds": "1",
-        }
-    }
+    quick = {"page_seconds": "1", "approval_timeout": "120", "deadline": str(DEADLINE)}
+    # Nothing at all may be removed from this one: its runs fail.
+    tables = {"guarded": {"budget": {"rows": 1, "always": 0, "share": 1.0}}}
     with collector() as (port, came):
-        quick["metrics"] = {"otel_on": "True", "otel_host": "127.0.0.1", "otel_port": str(port)}
-        airflow = LocalAirflow(free_port_config(folder / "airflow", lowtide_config=file, settings=quick))
-        yield from started(stack, airflow, file, came)
-
-
-def started(stack: Stack, airflow: LocalAirflow, file: Path, metrics: dict[str, float]) -> Iterator[Site]:
-    """The store, then Airflow; both are ended whatever happens."""
-    try:
-        stack.up()
-        with OmidClient(stack) as omid:
-            config = load(file)
+        metrics = {"otel_on": "True", "otel_host": "127.0.0.1", "otel_port": str(port)}
+        options = {"settings": {"lowtide": quick, "metrics": metrics}, "triggerer": True}
+        with installation(folder, stack, tables, **options) as (airflow, file), OmidClient(stack) as omid:
             omid.create("orders")
-            site = Site(stack, omid, airflow, config, [], metrics)
+            site = Site(stack, omid, airflow, load(file), [], came)
             site.orphans = make_days(site)
-            airflow.up()
             yield site
-    finally:
-        airflow.down()
-        stack.down()
-
-
-def settings(stack: Stack, folder: Path) -> dict[str, object]:
-    return {
-        "hbase": {"zookeeper_port": stack.config.zookeeper_port, "thrift": {"port": stack.config.thrift_port}},
-        "omid": {"oracle": [f"127.0.0.1:{stack.config.tso_port}"]},
-        "state": {"sideline": str(folder / "sideline")},
-        "grace": "0s",
-        "defaults": {"mode": "execute", "budget": {"share": 1.0}},
-        # Nothing at all may be removed from this one: its runs fail.
-        "tables": {"guarded": {"budget": {"rows": 1, "always": 0, "share": 1.0}}},
-    }
 
 
 def make_days(site: Site) -> list[list[int]]:
@@ -183,6 +169,19 @@ def test_bad_arguments_fail_at_once(site: Site) -> None:
     assert "a backfill takes its interval from its dates" in site.dags.log(run, task)
 
 
+def test_a_late_run_is_told_of(site: Site) -> None:
+    """Its deadline over, the triggerer logs which run has not ended well and how the store is, and Airflow's metrics count it."""
+    (run,) = site.over(site.dags.trigger("orphan_cleanup", {"tables": ["ordres"]}))
+    log = site.airflow.config.home / "logs" / "triggerer.out"
+    deadline = time.monotonic() + DEADLINE + PATIENCE
+    while f"its deadline: run {run.run_id}" not in (said := log.read_text()):
+        assert time.monotonic() < deadline, said[-3000:]
+        time.sleep(1)
+    while "airflow.lowtide.orphan_cleanup.late" not in site.metrics:
+        assert time.monotonic() < deadline, sorted(site.metrics)
+        time.sleep(1)
+
+
 def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> None:
     """By hand: the good table is clean, the run is red, its retry had the same name, and watermarks and pruning follow."""
     site.omid.create("guarded")
@@ -190,11 +189,7 @@ def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> 
     site.omid.add_commit_entry(begun := site.omid.begin(), site.omid.begin())
     site.omid.put("orders", b"committed", b"a", b"q", begun, b"its client died before the shadow cell")
     site.omid.advance_watermark()
-    for follower in ("watermark_collection", "commit_table_pruning"):
-        # Yesterday counts as done, so that a run of theirs can only come from the one before.
-        yesterday = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
-        site.dags.mark(site.dags.trigger(follower, logical_date=yesterday), "success")
-        site.dags.unpause(follower)
+    follow_only(site.dags, "watermark_collection", "commit_table_pruning")
 
     form = {"tables": ["orders", "guarded"], "execute": True}
     (run,) = site.over(site.dags.trigger("orphan_cleanup", form))
@@ -230,6 +225,65 @@ def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
     assert site.task(run, "hand_over").state == "skipped"
     assert site.dags.asset_events(run) == []
     assert "spark-submit --master local[1] " in site.dags.log(run, site.task(run, "clean"))
+
+
+def test_a_person_approves_a_plan_or_it_is_not_done(site: Site, tmp_path: Path) -> None:
+    """Triggered by Airflow's form. Refused: nothing is done and the run is over. Approved: that plan is done. Nobody answers: the run fails, once."""
+    left = set(site.orphan("orders"))
+    site.omid.advance_watermark()
+    follow_only(site.dags, "history_gc")
+    form = {"tables": ["orders"], "execute": True, "approval": True}
+    late = site.dags.trigger("history_gc", form)
+
+    refused = site.dags.trigger("orphan_cleanup", form)
+    shown = site.asked(refused)
+    assert "**3** cells of " in shown
+    assert "| `orders` | 3 |" in shown
+    site.airflow.rest.patch(*site.question(refused), body={"chosen_options": ["Reject"], "params_input": {}})
+    (refused,) = site.over(refused)
+    states = {t.task_id: t.state for t in site.dags.tasks(refused)}
+    assert refused.state == "success"
+    assert {states[t] for t in ("clean", "hand_over", "all_cleaned")} == {"skipped"}
+    assert "refused the plan; nothing was done" in site.dags.log(refused, site.task(refused, APPROVE))
+    assert left <= site.left("orders")
+
+    with browser(tmp_path / "profile") as page:
+        log_in(page, site)
+        before = {run.run_id for run in site.dags.runs("orphan_cleanup")}
+        fill_in_form(page, site, "orphan_cleanup", "orders", "execute", "approval")
+        while not (made := [run for run in site.dags.runs("orphan_cleanup") if run.run_id not in before]):
+            time.sleep(0.5)
+        (approved,) = made
+        assert "| `orders` | 3 |" in site.asked(approved)
+        address = f"dags/{approved.dag_id}/runs/{quote(approved.run_id)}/tasks/{APPROVE}/required_actions"
+        page.open(f"{site.airflow.config.url}/{address}")
+        page.await_value("document.body.innerText.includes('cells of')")
+        page.press("[...document.querySelectorAll('button')].find(b => b.innerText.trim() === 'Approve')")
+        (approved,) = site.over(approved)
+    assert approved.state == "success"
+    assert not left & site.left("orders")
+    assert "approved the plan" in site.dags.log(approved, site.task(approved, APPROVE))
+    assert "--approved " in site.dags.log(approved, site.task(approved, "clean"))
+    (event,) = site.dags.asset_events(approved)
+    assert event["extra"]["totals"]["deleted"] == 3
+
+    (late,) = site.over(late)
+    assert (late.state, site.task(late, "remove").state) == ("failed", "upstream_failed")
+    asked = site.task(late, APPROVE)
+    assert asked.state == "failed"
+    assert "nobody approved the plan within 0:02:00; nothing was done" in site.dags.log(late, asked)
+
+
+def fill_in_form(page: Browser, site: Site, dag_id: str, tables: str, *ticked: str) -> None:
+    """Trigger a run as a person does: the button, the section *What to do*, its fields, the button below."""
+    page.open(f"{site.airflow.config.url}/dags/{dag_id}")
+    page.press("document.querySelector('[data-testid=trigger-dag-button]')")
+    page.press("[...document.querySelectorAll('[role=dialog] button')].find(b => b.innerText.trim() === 'What to do')")
+    page.await_value("!!document.querySelector('#element_tables')")
+    page.type("#element_tables", tables)
+    for name in ticked:
+        page.press(f"document.querySelector('[name=element_{name}]')")
+    page.press("document.querySelector('[data-testid=trigger-dag-submit]')")
 
 
 def log_in(page: Browser, site: Site) -> None:
