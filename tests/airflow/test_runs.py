@@ -14,6 +14,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 from urllib.request import ProxyHandler, build_opener
 
+import psutil
 import pytest
 from browser import Browser, browser
 from installation import PATIENCE, follow_only, installation
@@ -99,7 +100,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     tables = {"guarded": {"budget": {"rows": 1, "always": 0, "share": 1.0}}}
     with collector() as (port, came):
         metrics = {"otel_on": "True", "otel_host": "127.0.0.1", "otel_port": str(port)}
-        options = {"settings": {"lowtide": quick, "metrics": metrics}, "triggerer": True}
+        # How soon a task counts as dead whose worker no longer says that it lives.
+        watchful = {"task_instance_heartbeat_timeout": "45"}
+        settings = {"lowtide": quick, "metrics": metrics, "scheduler": watchful}
+        options = {"settings": settings, "triggerer": True}
         with installation(folder, stack, tables, **options) as (airflow, file), OmidClient(stack) as omid:
             omid.create("orders")
             site = Site(stack, omid, airflow, load(file), [], came)
@@ -284,6 +288,42 @@ def fill_in_form(page: Browser, site: Site, dag_id: str, tables: str, *ticked: s
     for name in ticked:
         page.press(f"document.querySelector('[name=element_{name}]')")
     page.press("document.querySelector('[data-testid=trigger-dag-submit]')")
+
+
+def test_a_worker_that_is_killed_costs_a_retry(site: Site) -> None:
+    """All of a task is killed at its work, Spark's driver included, and so is the gateway: the retry has the same name and ends the work."""
+    site.omid.create("shaken")
+    shaken = site.orphan("shaken")
+    site.omid.advance_watermark()
+    run = site.dags.trigger("orphan_cleanup", {"tables": ["shaken"], "execute": True})
+    scheduler = psutil.Process(next(part.pid for part in site.airflow.status() if part.name == "scheduler"))
+    deadline = time.monotonic() + PATIENCE
+    while not (driver := driver_below(scheduler)):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    worker = next(process for process in (driver, *driver.parents()) if process.ppid() == scheduler.pid)
+    for process in (worker, *worker.children(recursive=True)):
+        process.kill()
+    site.stack.kill("thrift")
+    site.stack.up()
+    (run,) = site.over(run)
+    task = site.task(run, "clean")
+    assert (run.state, task.state, task.tries) == ("success", "success", 2)
+    name = site.dags.xcom(run, task, "summary")["run"]
+    assert f"--run-id {name} " in site.dags.log(run, task)
+    assert not set(shaken) & site.left("shaken")
+
+
+def driver_below(scheduler: psutil.Process) -> psutil.Process | None:
+    """The Python process of Spark's driver that cleans, once it has begun."""
+    for process in scheduler.children(recursive=True):
+        try:
+            words = process.cmdline()
+        except psutil.Error:
+            continue
+        if "python" in Path(words[0] if words else "").name and any(w.endswith("orphan_cleanup.py") for w in words):
+            return process
+    return None
 
 
 def log_in(page: Browser, site: Site) -> None:
