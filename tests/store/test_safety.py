@@ -459,16 +459,20 @@ def test_marks_of_a_low_latency_oracle_stay(
 # -- rule 8
 
 
-@pytest.mark.parametrize("form", ["short shadow cell", "shadow cell below its timestamp", "old shadow qualifier"])
+@pytest.mark.parametrize(
+    "form", ["short shadow cell", "short shadow cell alone", "shadow cell below its timestamp", "old shadow qualifier"]
+)
 def test_an_unknown_form_stops_its_range_only(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, form: str
 ) -> None:
     """A cell that no rule names is counted and left alone; its key range is neither acted on nor recorded, the others are."""
     table = scene.table(splits=(b"m",))
     odd = omid.begin()
-    scene.cell(table, odd, row=b"a")
+    if form != "short shadow cell alone":
+        scene.cell(table, odd, row=b"a")
     qualifier, value = {
         "short shadow cell": (shadow_qualifier(b"q"), b"\x00\x01"),
+        "short shadow cell alone": (shadow_qualifier(b"q"), b"\x00\x01"),
         "shadow cell below its timestamp": (shadow_qualifier(b"q"), encode_long(1)),
         "old shadow qualifier": (b"q\xc2\x80", encode_long(odd + 50)),
     }[form]
