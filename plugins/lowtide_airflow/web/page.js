@@ -16,7 +16,7 @@ function el(tag, attributes = {}, ...children) {
 }
 
 const number = (value) => value.toLocaleString("en");
-const moment = (iso) => (iso ? `${iso.slice(0, 16).replace("T", " ")} UTC` : "");
+const moment = (iso, length = 16) => (iso ? `${iso.slice(0, length).replace("T", " ")} UTC` : "");
 
 /** A table's head and rows; a cell is text, an element, or [text, class]. */
 function fill(table, columns, rows) {
@@ -114,6 +114,14 @@ function showTables(data) {
   fill($("bounds"), ["collected", "prune bound"], [...data.bounds].reverse().map((bound) => [[moment(bound.at), "nowrap"], bound.told]));
 }
 
+function showCommits(data) {
+  const known = data.commits.length > 0;
+  $("commits-none").hidden = known;
+  $("commits-drawn").hidden = !known;
+  fill($("counts"), ["counted", ["commit entries", "right"], ["invalidation marks", "right"]],
+    [...data.commits].reverse().map((count) => [[moment(count.at, 19), "nowrap"], [number(count.entries), "right"], [number(count.marks), "right"]]));
+}
+
 function showRuns(data) {
   const counts = ["healed", "deleted", "marked", "pruned"];
   fill($("runs"), ["started", "job", ...counts.map((name) => [name, "right"]), ["seconds", "right"], "result", "log"],
@@ -181,6 +189,7 @@ function draw(id, traces, layout, height) {
 function drawCharts(data) {
   drawRegions(data);
   drawBounds(data);
+  if (data.commits.length) drawCommits(data);
   drawWork(data);
 }
 
@@ -235,6 +244,18 @@ function drawBounds(data) {
     xaxis: { type: "date" },
     yaxis: { type: data.world ? "date" : "linear", tickformat: data.world ? undefined : ",d", ...(data.world ? {} : { rangemode: "tozero" }) },
   }, 230);
+}
+
+function drawCommits(data) {
+  const kinds = [["entries", "commit entries", "--heal", "circle", "solid"], ["marks", "invalidation marks", "--before", "square", "dot"]];
+  draw("commits-chart", kinds.map(([key, name, colour, symbol, dash]) => ({
+    name, type: "scatter", mode: "lines+markers", x: data.commits.map((count) => count.at), y: data.commits.map((count) => count[key]),
+    hovertemplate: `%{x}: %{y:,} ${name}<extra></extra>`, cliponaxis: false,
+    line: { color: style(colour), width: 2, dash }, marker: { size: 8, symbol, color: style(colour) },
+  })), {
+    xaxis: { type: "date" },
+    yaxis: { tickformat: ",d", rangemode: "tozero" },
+  }, 250);
 }
 
 function drawWork(data) {
@@ -294,6 +315,7 @@ function show(data) {
   showNumbers(data);
   showFindings(data);
   showTables(data);
+  showCommits(data);
   showRuns(data);
   showSections(data);
   for (const [id, empty] of [["regions", !data.tables.length], ["bound", !data.bounds.length], ["work", !data.runs.some((run) => run.execute)], ["last", !data.runs.length]]) $(id).hidden = empty;
