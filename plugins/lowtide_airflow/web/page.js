@@ -83,7 +83,7 @@ function showNumbers(data) {
     [told(data.low_watermark), "low watermark"],
     [told(data.bound), data.bound_since ? `prune bound, since ${moment(data.bound_since)}` : "prune bound"],
     [number(regions), `region${regions === 1 ? "" : "s"} of ${data.tables.length} table${data.tables.length === 1 ? "" : "s"}${never ? `, ${number(never)} never cleaned` : ""}`],
-    [total("healed"), `cells healed in ${acted.length} runs`],
+    [total("healed"), `cells healed in ${acted.length} run${acted.length === 1 ? "" : "s"}`],
     [total("deleted"), "cells deleted"],
     [total("pruned"), "commit table rows pruned"],
   ];
@@ -269,7 +269,8 @@ function drawWork(data) {
     marker: { color: style(colour), pattern: { shape, fillmode: "overlay", fgcolor: style("--card"), solidity: 0.3, size: 6 } },
   })), {
     barmode: "stack",
-    xaxis: { type: "category", tickangle: -35, tickvals: shown, ticktext: shown.map((at) => at.slice(5, 16).replace("T", " ")) },
+    // Few runs are not stretched over the whole width.
+    xaxis: { type: "category", range: [-0.5, Math.max(runs.length, 12) - 0.5], tickangle: -35, tickvals: shown, ticktext: shown.map((at) => at.slice(5, 16).replace("T", " ")) },
     yaxis: { tickformat: ",d", rangemode: "tozero" },
   }, 270);
 }
