@@ -16,7 +16,9 @@ from urllib.request import ProxyHandler, build_opener
 
 from websockets.sync.client import ClientConnection, connect
 
-_SECONDS = 60
+from lowtide.airflowctl import LocalAirflow
+
+_SECONDS = 180
 _opener = build_opener(ProxyHandler({}))
 
 
@@ -97,6 +99,17 @@ class Browser:
         """Save what is seen, as PNG, or as WebP of that quality: what the file's name ends in."""
         how: dict[str, Any] = {"format": "webp", "quality": quality} if file.suffix == ".webp" else {"format": "png"}
         file.write_bytes(base64.b64decode(self.do("Page.captureScreenshot", **how)["data"]))
+
+
+def log_in(page: Browser, airflow: LocalAirflow) -> None:
+    """Log in to a local Airflow as its one user, and see its page with the plugin's tab."""
+    page.open(f"{airflow.config.url}/auth/login/")
+    page.await_value("document.querySelector('input[type=password]') !== null")
+    page.type("input:not([type=password])", airflow.user)
+    page.type("input[type=password]", airflow.password)
+    page.await_value("!document.querySelector('button[type=submit]').disabled")
+    page.value("document.querySelector('button[type=submit]').click()")
+    page.await_value("[...document.querySelectorAll('a')].some(a => a.href.endsWith('/plugin/lowtide'))")
 
 
 @contextmanager

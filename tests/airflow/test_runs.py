@@ -16,7 +16,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 import yaml
-from browser import Browser, browser
+from browser import browser, log_in
 from test_metrics import collector
 
 from lowtide.airflowctl import Dags, LocalAirflow, Run, Task, free_port_config
@@ -232,16 +232,6 @@ def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
     assert "spark-submit --master local[1] " in site.dags.log(run, site.task(run, "clean"))
 
 
-def log_in(page: Browser, site: Site) -> None:
-    page.open(f"{site.airflow.config.url}/auth/login/")
-    page.await_value("document.querySelector('input[type=password]') !== null")
-    page.type("input:not([type=password])", site.airflow.user)
-    page.type("input[type=password]", site.airflow.password)
-    page.await_value("!document.querySelector('button[type=submit]').disabled")
-    page.value("document.querySelector('button[type=submit]').click()")
-    page.await_value("[...document.querySelectorAll('a')].some(a => a.href.endsWith('/plugin/lowtide'))")
-
-
 def test_the_page_shows_the_store(site: Site, tmp_path: Path) -> None:
     """With Airflow's login it has the store's numbers, in the tab of the navigation and without another host; without, nothing."""
     address = site.airflow.config.url
@@ -261,7 +251,7 @@ def test_the_page_shows_the_store(site: Site, tmp_path: Path) -> None:
     assert {f["cause"] for f in data["health"]["findings"] if "guarded" in f["tables"]} >= {"failed"}
 
     with browser(tmp_path / "profile") as page:
-        log_in(page, site)
+        log_in(page, site.airflow)
         page.open(f"{address}/plugin/lowtide")
         inside = "document.querySelector('iframe').contentDocument"
         page.await_value(f"{inside}.body.dataset.ready && {inside}.querySelectorAll('#daglist tr').length > 3")
