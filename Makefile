@@ -22,7 +22,7 @@ help:
 	@echo "make break-rules   break each safety rule in a copy of the code, and see a test fail"
 	@echo "make wheel   a wheel to install elsewhere, in dist/"
 	@echo "make docs    these pages as a site, in .lowtide/site; fails on any warning"
-	@echo "make screenshots   the pictures of the docs, taken from the demo; needs chromium"
+	@echo "make screenshots   the pictures of the docs, taken from a demo that is up; needs chromium"
 	@echo "make lock    resolve requirements.txt and requirements-docs.txt into their .lock again"
 	@echo "make clean   remove what was built and the demo's data"
 
@@ -115,7 +115,7 @@ bench: setup
 soak: setup
 	@LOWTIDE_LEDGER_SECONDS=3600 $(BIN)/python -m pytest tests/store/test_ledger_concurrency.py -s -p no:cacheprovider
 
-# The pictures of docs/images, from the demo: one that is up, or one of its own.
+# The pictures of docs/images, from the demo that is up.
 screenshots: setup
 	@$(BIN)/python tools/screenshots
 
