@@ -67,6 +67,7 @@ def observe(connection: Any, config: Config, now: datetime) -> Seen:
         watermarks=state.watermarks(),
         runs=runs,
         more_runs=len(runs) == RUNS,
+        commit_counts=tuple(state.commit_counts()),
         samples=() if world else tuple(state.samples()),
         histories=tuple(state.histories()),
         holds=tuple(state.holds()),

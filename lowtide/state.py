@@ -7,6 +7,7 @@ atomically: a late, killed or second run cannot move state. Rows (family ``s``, 
 ``oracle``                the highest low watermark seen
 ``clock/MILLIS``          a sample: the oracle's timestamp at that wall-clock time
 ``bound/INVERTED-MILLIS`` the prune bound computed then, newest first
+``commits``               commit entries and invalidation marks as counted, one column a count, the newest few hundred
 ``inventory``             the transactional tables found last
 ``watermarks/NAME``       region watermarks computed last
 ``history/NAME``          the ancient history mark applied, and the one that a run intends to apply
@@ -28,6 +29,7 @@ from typing import Any
 from lowtide.ancient import Hold
 from lowtide.cleaned import Fact, Incarnation, Region, still_blocking
 from lowtide.clock import EPOCH, millis
+from lowtide.commitcount import CommitCount
 from lowtide.errors import FencedError, WatermarkError
 from lowtide.formats import decode_long
 from lowtide.gateway import check_and_put
@@ -42,6 +44,10 @@ _VALUE = b"s:value"
 _FACT = b"s:fact/"
 _MARK = b"s:mark"
 _INTENDED = b"s:intended"
+_COMMITS = b"commits"
+_COUNT = b"s:count/"
+#: Counts of the commit table that are kept: some months, read at once.
+_COUNTS = 200
 _MAX_MILLIS = 10**15
 
 
@@ -255,6 +261,22 @@ class StateStore:
         return [
             Bound(_time(v["at"]), v["value"], tuple(v["blockers"]), _time(v.get("since", v["at"])))
             for v in self._values(b"bound/", limit)
+        ]
+
+    def add_commit_count(self, count: CommitCount) -> None:
+        """Keep a count of the commit table; the oldest of many go."""
+        value = {"entries": count.entries, "marks": count.marks}
+        self._table.put(_COMMITS, {_COUNT + b"%020d" % millis(count.at): _dump(value)})
+        kept = sorted(self._table.row(_COMMITS))
+        if len(kept) > _COUNTS:
+            self._table.delete(_COMMITS, columns=kept[:-_COUNTS])
+
+    def commit_counts(self) -> list[CommitCount]:
+        """The counts of the commit table that are kept, oldest first; one row is read for all."""
+        cells = self._table.row(_COMMITS) if self.exists() else {}
+        return [
+            CommitCount(_time(int(column.removeprefix(_COUNT))), **json.loads(value))
+            for column, value in sorted(cells.items())
         ]
 
     def put_watermarks(self, table: str, value: dict[str, Any]) -> None:

@@ -132,6 +132,12 @@ def _print_marks(seen: Seen, config: Config) -> None:
     if seen.bound:
         since = seen.bound.since or seen.bound.at
         console.print(f"Prune bound {told(seen.bound.value, clock)}, since {since:%Y-%m-%d %H:%M} UTC", soft_wrap=True)
+    if seen.commit_counts:
+        count = seen.commit_counts[-1]
+        console.print(
+            f"Commit table {count.entries:,} entries and {count.marks:,} invalidation marks, as counted {ago(seen.at - count.at)} ago",
+            soft_wrap=True,
+        )
 
 
 def _print_last_runs(seen: Seen) -> None:
@@ -205,11 +211,14 @@ def _history_text(h: HistoryStanding, seen: Seen) -> Text:
 
 def _marks(seen: Seen) -> dict[str, object]:
     bound = seen.bound
+    count = seen.commit_counts[-1] if seen.commit_counts else None
     return {
         "at": seen.at.isoformat(),
         "low_watermark": seen.low_watermark,
         "bound": None if bound is None else bound.value,
         "bound_since": None if bound is None else (bound.since or bound.at).isoformat(),
+        "commit_table": count
+        and {"at": count.at.isoformat(timespec="milliseconds"), "entries": count.entries, "marks": count.marks},
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from lowtide.ancient import Hold
 from lowtide.clock import Clock, SampledClock, WorldClock, is_world
+from lowtide.commitcount import CommitCount
 from lowtide.inventory import Entry
 from lowtide.ledger.settled import Settled
 from lowtide.state import Bound, History
@@ -54,6 +55,8 @@ class Seen:
     runs: tuple[Mapping[str, Any], ...] = ()
     #: Whether there may be older runs than those.
     more_runs: bool = False
+    #: How full the commit table was, oldest first.
+    commit_counts: tuple[CommitCount, ...] = ()
     samples: tuple[tuple[datetime, int], ...] = ()
     #: Ancient history marks, applied and intended, by table.
     histories: tuple[History, ...] = ()

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from lowtide.clock import WorldClock, is_world, millis
+from lowtide.commitcount import counted_figures
 from lowtide.ledger.settled import money_figures
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,9 @@ def _marks(summary: Mapping[str, Any]) -> Iterator[Metric]:
     figures = summary.get("figures", {})
     if settled := figures.get("settled before, ms"):
         yield Metric(Kind.GAUGE, "lowtide.ledger.settled.age_seconds", (summary["started"] - settled) / 1000)
+    if counted := counted_figures(figures):
+        yield Metric(Kind.GAUGE, "lowtide.commit_table.entries", counted[0])
+        yield Metric(Kind.GAUGE, "lowtide.commit_table.marks", counted[1])
     checked, wrong = money_figures(figures)
     if checked is not None and wrong is not None:
         yield Metric(Kind.GAUGE, "lowtide.ledger.wrong_transactions", wrong)

@@ -83,6 +83,7 @@ def view(reading: Reading | None) -> dict[str, Any]:
         "bound_since": _iso(bound.since or bound.at) if bound else None,
         "tables": [_table(s, shown, clock) for s in standings(shown, config)],
         "bounds": [{"at": _iso(b.at), **(_mark(b.value, clock) or {})} for b in reversed(shown.bounds)],
+        "commits": [{"at": _iso(c.at), "entries": c.entries, "marks": c.marks} for c in shown.commit_counts],
         "runs": [_run(r, shown.at) for r in shown.runs],
         "sections": [s.to_json() for make in SECTIONS if (s := make(shown, config))],
     }

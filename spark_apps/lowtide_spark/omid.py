@@ -113,6 +113,15 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
     )
 
 
+def tally(cells: DataFrame, family: str) -> DataFrame:
+    """One row: how many commit ``entries`` and invalidation ``marks`` are among the cells of the commit table, whatever their rows and values."""
+    ours = (F.col("kind") == "put") & (F.col("family") == family.encode())
+    return cells.agg(
+        F.count_if(ours & (F.col("qualifier") == COMMIT_QUALIFIER)).alias("entries"),
+        F.count_if(ours & (F.col("qualifier") == INVALID_QUALIFIER)).alias("marks"),
+    )
+
+
 def _odd_start() -> Column:
     start = F.col("start_ts")
     return F.when(start % CHECKPOINTS != 0, F.concat(F.lit("start timestamp "), start, F.lit(" is no multiple of 50")))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.cleaned import by_reason, prune_bound
 from lowtide.clock import EPOCH, millis
+from lowtide.commitcount import CommitCount, count_figures
 from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE
 from lowtide.inventory import Entry, Kind
 from lowtide.state import Bound
@@ -40,6 +41,8 @@ def prune(run: Run) -> None:
         report.notes.append(f"the bound is {fresh}, but only {bound} has been passed for longer than the grace")
     run.phase("plan")
 
+    _count(run, "before")
+    run.phase("count")
     cells = run.store.cells(run.config.omid.commit_table, omid.commit_ranges(0, bound + 1))
     # Checkpointed, not cached: a lost block must end the run, for read again it could hold rows that are not in the journal.
     rows = omid.entries(cells, run.config.omid.commit_family).localCheckpoint()
@@ -50,6 +53,19 @@ def prune(run: Run) -> None:
         _journal_and_delete(run, doomed, report)
         _sweep_journal(run, inventory, report)
         run.phase("act")
+        if report.counts.pruned:
+            _count(run, "left")
+            run.phase("count")
+
+
+def _count(run: Run, when: str) -> None:
+    """Count the whole commit table, beyond the bound too, for the summary and the page: what cannot be pruned yet is told as well."""
+    found = omid.tally(run.store.cells(run.config.omid.commit_table), run.config.omid.commit_family).collect()[0]
+    count = CommitCount(datetime.now(UTC), found.entries, found.marks)
+    run.summary.figures |= count_figures(when, count)
+    with run.state() as state:
+        if state.exists():
+            state.add_commit_count(count)
 
 
 def _aged(bounds: list[Bound], run: Run, fresh: int) -> int:

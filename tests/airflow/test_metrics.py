@@ -21,6 +21,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from test_dag_files import in_a_new_python
 
 from lowtide.clock import millis
+from lowtide.commitcount import CommitCount, count_figures
 from lowtide.ledger.settled import money_figure
 from lowtide.summary import Counts, Summary, TableReport
 
@@ -84,6 +85,18 @@ def test_the_ledgers_mark_and_money() -> None:
     assert found[("lowtide.ledger.wrong_transactions", "")] == 2
     half = numbers(summary("transaction_repair", figures={money_figure("after")[0]: 2}))
     assert ("lowtide.ledger.wrong_transactions", "") not in half
+
+
+def test_how_full_the_commit_table_is() -> None:
+    """As counted last: what is left, or where nothing was removed what was there before; nothing of runs that counted nothing."""
+    before, left = CommitCount(NOW, 70, 30), CommitCount(NOW, 0, 5)
+    for counts, wanted in (
+        (count_figures("before", before), (70, 30)),
+        (count_figures("before", before) | count_figures("left", left), (0, 5)),
+    ):
+        found = numbers(summary("commit_table_pruning", figures=counts))
+        assert (found[("lowtide.commit_table.entries", "")], found[("lowtide.commit_table.marks", "")]) == wanted
+    assert not any("commit_table." in name for name, _ in numbers(summary("watermark_collection")))
 
 
 @given(

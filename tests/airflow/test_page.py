@@ -22,6 +22,7 @@ from test_dag_files import in_a_new_python
 
 from lowtide.ancient import Hold
 from lowtide.clock import millis
+from lowtide.commitcount import CommitCount
 from lowtide.config import Config
 from lowtide.health import LedgerSeen, Seen
 from lowtide.inventory import Entry, Kind
@@ -74,6 +75,16 @@ def test_the_page_has_the_numbers_of_the_store() -> None:
     [run] = data["runs"]
     assert (run["counts"]["healed"], run["problems"], run["more_problems"]) == (3, ["t00: p1", "t00: p2", "t00: p3"], 1)
     assert data["health"]["level"] == "alarm"
+
+
+def test_the_page_has_the_counts_of_the_commit_table() -> None:
+    """Oldest first, each with its time; none where none is recorded, as on stores that an earlier version worked on."""
+    counts = (CommitCount(NOW - timedelta(days=1), 84, 37), CommitCount(NOW, 0, 1))
+    assert view(Reading(replace(seen(), commit_counts=counts), Config()))["commits"] == [
+        {"at": "2026-03-09T12:00:00.000+00:00", "entries": 84, "marks": 37},
+        {"at": "2026-03-10T12:00:00.000+00:00", "entries": 0, "marks": 1},
+    ]
+    assert view(Reading(seen(), Config()))["commits"] == []
 
 
 def test_the_page_has_a_part_for_history_where_there_is_some() -> None:

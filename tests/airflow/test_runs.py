@@ -16,7 +16,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import psutil
 import pytest
-from browser import Browser, browser
+from browser import Browser, browser, log_in
 from installation import PATIENCE, follow_only, installation
 from lowtide_airflow.approval import APPROVE
 from test_metrics import collector
@@ -252,7 +252,7 @@ def test_a_person_approves_a_plan_or_it_is_not_done(site: Site, tmp_path: Path) 
     assert left <= site.left("orders")
 
     with browser(tmp_path / "profile") as page:
-        log_in(page, site)
+        log_in(page, site.airflow)
         before = {run.run_id for run in site.dags.runs("orphan_cleanup")}
         fill_in_form(page, site, "orphan_cleanup", "orders", "execute", "approval")
         while not (made := [run for run in site.dags.runs("orphan_cleanup") if run.run_id not in before]):
@@ -326,16 +326,6 @@ def driver_below(scheduler: psutil.Process) -> psutil.Process | None:
     return None
 
 
-def log_in(page: Browser, site: Site) -> None:
-    page.open(f"{site.airflow.config.url}/auth/login/")
-    page.await_value("document.querySelector('input[type=password]') !== null")
-    page.type("input:not([type=password])", site.airflow.user)
-    page.type("input[type=password]", site.airflow.password)
-    page.await_value("!document.querySelector('button[type=submit]').disabled")
-    page.value("document.querySelector('button[type=submit]').click()")
-    page.await_value("[...document.querySelectorAll('a')].some(a => a.href.endsWith('/plugin/lowtide'))")
-
-
 def test_the_page_shows_the_store(site: Site, tmp_path: Path) -> None:
     """With Airflow's login it has the store's numbers, in the tab of the navigation and without another host; without, nothing."""
     address = site.airflow.config.url
@@ -355,7 +345,7 @@ def test_the_page_shows_the_store(site: Site, tmp_path: Path) -> None:
     assert {f["cause"] for f in data["health"]["findings"] if "guarded" in f["tables"]} >= {"failed"}
 
     with browser(tmp_path / "profile") as page:
-        log_in(page, site)
+        log_in(page, site.airflow)
         page.open(f"{address}/plugin/lowtide")
         inside = "document.querySelector('iframe').contentDocument"
         page.await_value(f"{inside}.body.dataset.ready && {inside}.querySelectorAll('#daglist tr').length > 3")

@@ -236,6 +236,28 @@ def test_key_beyond_63_bits_is_named(spark: SparkSession) -> None:
     assert "0FFFFFFFFFFFFFFFFF" in r.problem
 
 
+# -- how full it is
+
+
+def test_the_tally_counts_entries_and_marks(spark: SparkSession) -> None:
+    """Whatever their rows and values; a row with both counts as both; the low watermark, other families and delete markers are neither."""
+    cells = [
+        commit(50, 100),
+        commit(100, 150),
+        cell(commit_key(150), b"C", b"no varint\xff"),
+        cell(commit_key(200), b"IT", MARK),
+        commit(200, 250),
+        cell(b"no key", b"IT", MARK),
+        cell(commit_key(250), b"C", b"\x32", kind="delete_column"),
+        cell(commit_key(250), b"C", b"\x32", family=b"G"),
+        cell(LOW_WATERMARK_ROW, b"LWC", encode_long(100), family=b"LWF"),
+    ]
+    [found] = omid.tally(frame(spark, cells), "F").collect()
+    assert (found.entries, found.marks) == (4, 2)
+    [empty] = omid.tally(frame(spark, []), "F").collect()
+    assert (empty.entries, empty.marks) == (0, 0)
+
+
 # -- journal
 
 

@@ -21,6 +21,7 @@ from lowtide.ancient import Hold
 from lowtide.cleaned import Blocker, by_reason
 from lowtide.cli import app
 from lowtide.clock import EPOCH, millis
+from lowtide.commitcount import CommitCount, counted_figures
 from lowtide.config import load
 from lowtide.formats import encode_long, shadow_qualifier
 from lowtide.gateway import connect
@@ -288,6 +289,33 @@ def test_what_stands_still_and_what_does_not_run(desk: Desk, scene: Scene, omid:
     assert "nosuchtable" in str(unknown.exception)
 
 
+def test_pruning_counts_the_commit_table(desk: Desk, scene: Scene, omid: OmidClient) -> None:
+    """Entries and marks apart, those too that cannot be pruned yet, by a dry run too; what is left is counted where something went."""
+
+    def there() -> tuple[int, int]:
+        rows = omid.commit_table().values()
+        return sum(r.commit is not None for r in rows), sum(r.invalid for r in rows)
+
+    table = scene.table()
+    scene.crashed_after_commit(table)
+    scene.orphan(table)
+    omid.advance_watermark()
+    assert desk.job("orphan_cleanup", "--execute", config=desk.config).code == 0
+    scene.crashed_after_commit(table, row=b"beyond the bound")
+    before = there()
+    dry = desk.job("commit_table_pruning", "--grace", "0s", config=desk.config)
+    assert dry.summary["figures"] == {"commit entries before": before[0], "invalidation marks before": before[1]}
+    done = desk.job("commit_table_pruning", "--grace", "0s", "--execute", config=desk.config)
+    assert done.totals["pruned"] > 0
+    left = there()
+    assert 0 < left[0] < before[0]
+    assert counted_figures(done.summary["figures"]) == left
+    counts = StateStore(desk.connection, STATE["table"]).commit_counts()
+    assert [(c.entries, c.marks) for c in counts] == [before, before, left]
+    said = desk.ask("status")[1]["commit_table"]
+    assert (said["entries"], said["marks"]) == left
+
+
 def test_a_look_costs_at_most_20_small_reads(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """For 50 tables with 10,000 regions that were never cleaned, and all the runs that are read."""
     desk.configure(ledger={"prefix": "counted_"})
@@ -318,6 +346,8 @@ def test_a_look_costs_at_most_20_small_reads(desk: Desk, monkeypatch: pytest.Mon
     for n in range(STUCK + 1):
         entry = Open(begun + n, transaction_id(user_id("ann"), n + 1), f"{n:016x}")
         tables(Put(Table.OPEN, entry.row, entry.cells))
+    for n in range(210):
+        state.add_commit_count(CommitCount(now - timedelta(hours=n), n, 2 * n))
     reads: Counter[str] = Counter()
     with connect(config.hbase.thrift) as connection:
         send = connection.client._send
@@ -332,6 +362,8 @@ def test_a_look_costs_at_most_20_small_reads(desk: Desk, monkeypatch: pytest.Mon
     assert len(seen.runs) == 60
     assert seen.more_runs
     assert (len(seen.histories), len(seen.holds)) == (50, 70)
+    assert [(c.entries, c.marks) for c in seen.commit_counts] == [(n, 2 * n) for n in range(199, -1, -1)]
+    assert abs(seen.commit_counts[-1].at - now) < timedelta(milliseconds=1)
     assert seen.ledger is not None
     assert (seen.ledger.stuck, seen.ledger.more, seen.ledger.oldest) == (
         STUCK,

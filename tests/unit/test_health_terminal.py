@@ -11,8 +11,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from lowtide.cli import app
+from lowtide.commitcount import CommitCount
 from lowtide.health import Seen
-from tests.unit.test_health import DAY, HOUR, healthy
+from tests.unit.test_health import DAY, HOUR, NOW, healthy
 from tests.unit.test_health_history import gc_run, hold, mark, store
 from tests.unit.test_health_ledger import ledger, repair
 
@@ -34,7 +35,8 @@ def whole() -> Seen:
     """A store with everything that there is to tell of."""
     runs = (gc_run(HOUR, deleted=70, bytes_removed=7168), repair(HOUR), *healthy().runs)
     seen = store(holds=(hold(),), runs=runs, ledger=ledger(), histories=(mark("orders"), mark("users", None)))
-    return replace(seen, listed=seen.listed | {"ledger_transactions"})
+    counts = (CommitCount(NOW - DAY, 1, 2), CommitCount(NOW - HOUR, 84, 37))
+    return replace(seen, listed=seen.listed | {"ledger_transactions"}, commit_counts=counts)
 
 
 def test_status_says_it_in_the_terminal(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
@@ -46,12 +48,14 @@ def test_status_says_it_in_the_terminal(monkeypatch: pytest.MonkeyPatch, config:
     assert "│ users │ execute │ never │" in said
     assert "7.0 KiB" in said
     assert "│ orders │ h1 │ 2026-03-01 12:00:00 UTC │ ann │ month end. │" in said
+    assert "Commit table 84 entries and 37 invalidation marks, as counted 1 hour ago" in said
     assert "Ledger, all transactions are over that began before: 2026-03-10 11:40 UTC, 20 minutes ago" in said
     assert "Ledger, money: adds up; 40 finished transactions were checked" in said
     assert "history_gc: done 1 hour ago transaction_repair: done 1 hour ago" in said
     plain = ask(monkeypatch, config, healthy(), "status").output
     assert "Ledger" not in plain
     assert "Holds" not in plain
+    assert "Commit table" not in plain
 
 
 def test_explain_says_it_of_one_table(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
@@ -79,8 +83,10 @@ def test_the_json_has_it_for_monitors(monkeypatch: pytest.MonkeyPatch, config: P
     assert said["history"][0]["held_by"][0]["by"] == "hold"
     assert [(h["id"], h["counts"]) for h in said["holds"]] == [("h1", True)]
     assert said["ledger"]["money"]["wrong"] == 0
+    assert said["commit_table"] == {"at": "2026-03-10T11:00:00.000+00:00", "entries": 84, "marks": 37}
     users = json.loads(ask(monkeypatch, config, whole(), "explain", "users", "--json").output)
     assert ([h["table"] for h in users["history"]], users["holds"]) == (["users"], [])
     stuck = replace(whole(), ledger=ledger(3 * DAY))
     assert json.loads(ask(monkeypatch, config, stuck, "status", "--json").output)["level"] == "alarm"
     assert json.loads(ask(monkeypatch, config, healthy(), "status", "--json").output)["ledger"] is None
+    assert json.loads(ask(monkeypatch, config, healthy(), "status", "--json").output)["commit_table"] is None

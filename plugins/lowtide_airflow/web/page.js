@@ -16,7 +16,7 @@ function el(tag, attributes = {}, ...children) {
 }
 
 const number = (value) => value.toLocaleString("en");
-const moment = (iso) => (iso ? `${iso.slice(0, 16).replace("T", " ")} UTC` : "");
+const moment = (iso, length = 16) => (iso ? `${iso.slice(0, length).replace("T", " ")} UTC` : "");
 
 /** A table's head and rows; a cell is text, an element, or [text, class]. */
 function fill(table, columns, rows) {
@@ -83,7 +83,7 @@ function showNumbers(data) {
     [told(data.low_watermark), "low watermark"],
     [told(data.bound), data.bound_since ? `prune bound, since ${moment(data.bound_since)}` : "prune bound"],
     [number(regions), `region${regions === 1 ? "" : "s"} of ${data.tables.length} table${data.tables.length === 1 ? "" : "s"}${never ? `, ${number(never)} never cleaned` : ""}`],
-    [total("healed"), `cells healed in ${acted.length} runs`],
+    [total("healed"), `cells healed in ${acted.length} run${acted.length === 1 ? "" : "s"}`],
     [total("deleted"), "cells deleted"],
     [total("pruned"), "commit table rows pruned"],
   ];
@@ -112,6 +112,14 @@ function showTables(data) {
       table.lowest.told, table.behind, [moment(table.collected), "nowrap"],
     ]));
   fill($("bounds"), ["collected", "prune bound"], [...data.bounds].reverse().map((bound) => [[moment(bound.at), "nowrap"], bound.told]));
+}
+
+function showCommits(data) {
+  const known = data.commits.length > 0;
+  $("commits-none").hidden = known;
+  $("commits-drawn").hidden = !known;
+  fill($("counts"), ["counted", ["commit entries", "right"], ["invalidation marks", "right"]],
+    [...data.commits].reverse().map((count) => [[moment(count.at, 19), "nowrap"], [number(count.entries), "right"], [number(count.marks), "right"]]));
 }
 
 function showRuns(data) {
@@ -181,6 +189,7 @@ function draw(id, traces, layout, height) {
 function drawCharts(data) {
   drawRegions(data);
   drawBounds(data);
+  if (data.commits.length) drawCommits(data);
   drawWork(data);
 }
 
@@ -237,6 +246,18 @@ function drawBounds(data) {
   }, 230);
 }
 
+function drawCommits(data) {
+  const kinds = [["entries", "commit entries", "--heal", "circle", "solid"], ["marks", "invalidation marks", "--before", "square", "dot"]];
+  draw("commits-chart", kinds.map(([key, name, colour, symbol, dash]) => ({
+    name, type: "scatter", mode: "lines+markers", x: data.commits.map((count) => count.at), y: data.commits.map((count) => count[key]),
+    hovertemplate: `%{x}: %{y:,} ${name}<extra></extra>`, cliponaxis: false,
+    line: { color: style(colour), width: 2, dash }, marker: { size: 8, symbol, color: style(colour) },
+  })), {
+    xaxis: { type: "date" },
+    yaxis: { tickformat: ",d", rangemode: "tozero" },
+  }, 250);
+}
+
 function drawWork(data) {
   const runs = data.runs.filter((run) => run.execute).reverse();
   const kinds = [["healed", "--heal", ""], ["deleted", "--delete", "/"], ["marked", "--after", "."], ["pruned", "--prune", "x"]];
@@ -248,7 +269,8 @@ function drawWork(data) {
     marker: { color: style(colour), pattern: { shape, fillmode: "overlay", fgcolor: style("--card"), solidity: 0.3, size: 6 } },
   })), {
     barmode: "stack",
-    xaxis: { type: "category", tickangle: -35, tickvals: shown, ticktext: shown.map((at) => at.slice(5, 16).replace("T", " ")) },
+    // Few runs are not stretched over the whole width.
+    xaxis: { type: "category", range: [-0.5, Math.max(runs.length, 12) - 0.5], tickangle: -35, tickvals: shown, ticktext: shown.map((at) => at.slice(5, 16).replace("T", " ")) },
     yaxis: { tickformat: ",d", rangemode: "tozero" },
   }, 270);
 }
@@ -294,6 +316,7 @@ function show(data) {
   showNumbers(data);
   showFindings(data);
   showTables(data);
+  showCommits(data);
   showRuns(data);
   showSections(data);
   for (const [id, empty] of [["regions", !data.tables.length], ["bound", !data.bounds.length], ["work", !data.runs.some((run) => run.execute)], ["last", !data.runs.length]]) $(id).hidden = empty;

@@ -16,7 +16,9 @@ from urllib.request import ProxyHandler, build_opener
 
 from websockets.sync.client import ClientConnection, connect
 
-_SECONDS = 60
+from lowtide.airflowctl import LocalAirflow
+
+_SECONDS = 180
 _opener = build_opener(ProxyHandler({}))
 
 
@@ -85,6 +87,12 @@ class Browser:
         self.value(f"document.querySelector({selector!r}).focus()")
         self.do("Input.insertText", text=text)
 
+    def key(self, name: str, code: int, text: str = "", shift: bool = False) -> None:
+        """Press and let go of a key, by its name and Windows' code for it: ``Tab`` is 9, ``Enter`` is 13 with text ``\\r``."""
+        about = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+        self.do("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **about)
+        self.do("Input.dispatchKeyEvent", type="keyUp", **about)
+
     def look(self, width: int, height: int, scheme: str) -> None:
         """Make the window that large, and prefer ``light`` or ``dark``."""
         self.do(
@@ -92,9 +100,21 @@ class Browser:
         )
         self.do("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
-    def picture(self, file: Path) -> None:
-        """Save what is seen as PNG."""
-        file.write_bytes(base64.b64decode(self.do("Page.captureScreenshot", format="png")["data"]))
+    def picture(self, file: Path, quality: int = 80) -> None:
+        """Save what is seen, as PNG, or as WebP of that quality: what the file's name ends in."""
+        how: dict[str, Any] = {"format": "webp", "quality": quality} if file.suffix == ".webp" else {"format": "png"}
+        file.write_bytes(base64.b64decode(self.do("Page.captureScreenshot", **how)["data"]))
+
+
+def log_in(page: Browser, airflow: LocalAirflow) -> None:
+    """Log in to a local Airflow as its one user, and see its page with the plugin's tab."""
+    page.open(f"{airflow.config.url}/auth/login/")
+    page.await_value("document.querySelector('input[type=password]') !== null")
+    page.type("input:not([type=password])", airflow.user)
+    page.type("input[type=password]", airflow.password)
+    page.await_value("!document.querySelector('button[type=submit]').disabled")
+    page.value("document.querySelector('button[type=submit]').click()")
+    page.await_value("[...document.querySelectorAll('a')].some(a => a.href.endsWith('/plugin/lowtide'))")
 
 
 @contextmanager
