@@ -53,14 +53,12 @@ class PlanApproval(ApprovalOperator):
         super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Say what was answered."""
-        answer = super().execute_complete(context, event)
-        who = name_of(answer["responded_by_user"])
-        if answer["chosen_options"] == [self.APPROVE]:
-            self.log.info("%s approved the plan", who)
-        else:
-            self.log.info("%s refused the plan; nothing was done", who)
-        return answer
+        """Say what was answered, first: the skipping of tasks is an exception."""
+        if "error" not in event:
+            approves = list(event["chosen_options"]) == [self.APPROVE]
+            said = "approved the plan" if approves else "refused the plan; nothing was done"
+            self.log.info("%s %s", name_of(event["responded_by_user"]), said)
+        return super().execute_complete(context, event)
 
     def process_trigger_event_error(self, event: dict[str, Any]) -> None:
         """Without a retry, which would only ask again.

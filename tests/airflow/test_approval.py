@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped, TaskAwaitingInput
 from lowtide_airflow import arguments, report
 from lowtide_airflow.approval import APPROVE, PLAN, PlanApproval, approved_plan
 from lowtide_airflow.settings import POOL
@@ -102,6 +102,48 @@ def test_nothing_acts_without_an_answer_and_a_plan(answer: Any, plan: Any, word:
         approved_plan({"ti": Answers(answer, plan)}, 3)  # type: ignore[typeddict-item]
     good = Answers({"chosen_options": ["Approve"]}, a_plan())
     assert approved_plan({"ti": good}, 3)["run"] == "r1"  # type: ignore[typeddict-item]
+
+
+class Asked(Answers):
+    """The task instance of an approval, and what it has pushed."""
+
+    def __init__(self, plans: list[Any]) -> None:
+        super().__init__(None, plans)
+        self.id, self.map_index, self.pushed = "an id", -1, {}  # type: ignore[var-annotated]
+
+    def xcom_pull(self, task_ids: Any, key: str | None = None, map_indexes: int | None = None) -> Any:
+        assert (task_ids, key, map_indexes) == ([PLAN], "plan", None)
+        return self.left[PLAN, "plan"]
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+
+def test_the_question_is_put_with_the_plans_and_the_answer_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The task is parked without a worker; approved, it ends; refused, it skips the job. Either way the log says who it was."""
+    put: dict[str, Any] = {}
+    monkeypatch.setattr(
+        "airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **about: put.update(about)
+    )
+    dag = DagBag(ROOT / "dags", known_pools={POOL, "default_pool"}).dags["orphan_cleanup"]
+    task = dag.get_task(APPROVE)
+    ti = Asked([a_plan(3), None])
+    about = {**context("manual", {"approval": True, "execute": True}), "ti": ti, "task_instance": ti, "task": task}
+    with pytest.raises(TaskAwaitingInput) as parked:
+        task.execute(about)
+    assert parked.value.timeout == timedelta(hours=8)
+    assert (put["subject"], put["options"]) == ("orphan_cleanup: act on the plan of r?", ["Approve", "Reject"])
+    assert "| `t002` | 2 | 20 |" in put["body"]
+    event = {"params_input": {}, "responded_at": datetime.now(UTC), "responded_by_user": {"id": "1", "name": "ann"}}
+    assert task.execute_complete(about, {**event, "chosen_options": ["Approve"]})["chosen_options"] == ["Approve"]
+    assert "ann approved the plan" in capsys.readouterr().out
+    with pytest.raises(DownstreamTasksSkipped) as skipped:
+        task.execute_complete(about, {**event, "chosen_options": ["Reject"]})
+    assert skipped.value.tasks == ["clean"]
+    assert ti.pushed == {"skipmixin_key": {"skipped": ["clean"]}}
+    assert "ann refused the plan; nothing was done" in capsys.readouterr().out
 
 
 def test_who_is_late_is_told_so_and_not_asked_again() -> None:
