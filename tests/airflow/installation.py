@@ -36,7 +36,7 @@ def installation(
         "tables": tables,
     }
     file.write_text(yaml.safe_dump(settings))
-    quick = {"retries": "1", "retry_delay": "1", "batch_bytes": "0"}
+    quick = {"retries": "1", "retry_delay": "1"}
     own = options.pop("settings", {})
     airflow_settings = own | {"lowtide": quick | own.get("lowtide", {})}
     airflow = LocalAirflow(

@@ -95,7 +95,8 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     stack = Stack(free_ports_config(folder / "store", timestamps="incremental", conflict_map_size=64))
-    quick = {"page_seconds": "1", "approval_timeout": "120", "deadline": str(DEADLINE)}
+    # Every table has a task of its own.
+    quick = {"page_seconds": "1", "approval_timeout": "120", "deadline": str(DEADLINE), "batch_bytes": "0"}
     # Nothing at all may be removed from this one: its runs fail.
     tables = {"guarded": {"budget": {"rows": 1, "always": 0, "share": 1.0}}}
     with collector() as (port, came):
