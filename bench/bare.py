@@ -32,7 +32,7 @@ class Bare:
     def history(self, table: str, rows: int, versions: int) -> int:
         """A new table of *rows* rows, all committed before now; the number of its cells.
 
-        Every other region has *versions* versions of every cell; the rest have them in one row of ten, and one in the others.
+        Every other region has *versions* versions of every cell; the rest have them in one row of a hundred, and one in the others.
         """
         start = self._stack.timestamp() - 200 * rows * versions
         return int(self._run("history", table, rows, COLUMNS, VALUE_BYTES, REGIONS, versions, start - start % 50))

@@ -42,7 +42,7 @@ import org.apache.hadoop.hbase.util.CommonFSUtils;
  *                                                     shadow cells
  * day TABLE ROWS COLUMNS VALUE_BYTES REGIONS UPDATES START   of its ROWS rows UPDATES written again, from timestamp START on, in new files
  * history TABLE ROWS COLUMNS VALUE_BYTES REGIONS VERSIONS START   a table of so many committed versions of each cell;
- *                                              in every other region of 1 row in 10 only, one of the others; prints its cells
+ *                                              in every other region of 1 row in 100 only, one of the others; prints its cells
  * rpc TABLE THREADS ROUNDS                      scan the live table; a line "CELLS SECONDS" a round
  * snapshot TABLE THREADS ROUNDS                 ClientSideRegionScanner over a snapshot's files; likewise
  * </pre>
@@ -114,7 +114,7 @@ public final class Bare {
         bulkLoad(name, regions, (writer, region) -> {
             for (long i = rows * region / regions; i < rows * (region + 1) / regions; i++) {
                 byte[] row = row(i);
-                int count = region % 2 == 0 || i % 10 == 0 ? versions : 1;
+                int count = region % 2 == 0 || i % 100 == 0 ? versions : 1;
                 cells.addAndGet(2L * columns * count);
                 for (int column = 0; column < columns; column++) {
                     byte[] shadow = Bytes.add(PREFIX, qualifier(column), SUFFIX);
