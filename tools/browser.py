@@ -78,20 +78,15 @@ class Browser:
         raise TimeoutError(f"{expression} did not come true within {_SECONDS} s; the page says: {self.errors}")
 
     def press(self, element: str) -> None:
-        """Click what a JavaScript expression finds, once it is there and not disabled."""
+        """Click what a JavaScript expression finds, once it is there and not disabled; as a mouse does, which focuses what it clicks."""
         self.await_value(f"(e => e && !e.disabled)({element})")
-        self.value(f"{element}.click()")
+        self.value(f"(e => (e.focus(), e.click()))({element})")
 
     def type(self, selector: str, text: str) -> None:
-        """Put text into a field, as a keyboard does."""
-        self.value(f"document.querySelector({selector!r}).focus()")
+        """Put text into a field, as a keyboard does: once the field is there and takes the focus."""
+        field = f"document.querySelector({selector!r})"
+        self.await_value(f"(e => e && (e.focus(), document.activeElement === e))({field})")
         self.do("Input.insertText", text=text)
-
-    def key(self, name: str, code: int, text: str = "", shift: bool = False) -> None:
-        """Press and let go of a key, by its name and Windows' code for it: ``Tab`` is 9, ``Enter`` is 13 with text ``\\r``."""
-        about = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
-        self.do("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **about)
-        self.do("Input.dispatchKeyEvent", type="keyUp", **about)
 
     def look(self, width: int, height: int, scheme: str) -> None:
         """Make the window that large, and prefer ``light`` or ``dark``."""

@@ -283,8 +283,8 @@ def fill_in_form(page: Browser, site: Site, dag_id: str, tables: str, *ticked: s
     """Trigger a run as a person does: the button, the section *What to do*, its fields, the button below."""
     page.open(f"{site.airflow.config.url}/dags/{dag_id}")
     page.press("document.querySelector('[data-testid=trigger-dag-button]')")
-    page.press("[...document.querySelectorAll('[role=dialog] button')].find(b => b.innerText.trim() === 'What to do')")
-    page.await_value("!!document.querySelector('#element_tables')")
+    section = "[...document.querySelectorAll('[role=dialog] button')].find(b => b.innerText.trim() === 'What to do')"
+    page.press(section)
     page.type("#element_tables", tables)
     for name in ticked:
         page.press(f"document.querySelector('[name=element_{name}]')")
