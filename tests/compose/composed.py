@@ -17,7 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Not the name under which a person's own stack runs: its containers and volumes are others.
 PROJECT = "lowtide-test"
 _PATIENCE_SECONDS = 1500
-_REMEDY = "install one (Debian: apt-get install docker.io docker-compose) and start it, or point DOCKER_HOST at one that runs"
+_REMEDY = (
+    "install one (Debian: apt-get install docker.io docker-compose) and start it, or point DOCKER_HOST at one that runs"
+)
 
 
 class ComposeError(Exception):

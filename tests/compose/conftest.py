@@ -29,7 +29,9 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         pytest.exit(f"compose-test: {error}", returncode=1)
     yield composed
     if request.config.getoption("--keep"):
-        tell(f"\nAirflow: {composed.airflow}, user admin; end it: {' '.join(composed.command)} -p {PROJECT} down --volumes")
+        tell(
+            f"\nAirflow: {composed.airflow}, user admin; end it: {' '.join(composed.command)} -p {PROJECT} down --volumes"
+        )
     else:
         composed.down()
 

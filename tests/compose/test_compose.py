@@ -71,7 +71,11 @@ def test_a_run_through_the_api_cleans_the_store(stack: Composed, dags: Dags) -> 
     [ended] = dags.wait([run], timeout=1800, progress=tell)
     assert ended.state == "success", stack.tail("scheduler")
 
-    [summary] = [s for s in json.loads(stack.exec("scheduler", "python3", "-c", _RUNS)) if s["context"].get("run_id") == run.run_id]
+    [summary] = [
+        s
+        for s in json.loads(stack.exec("scheduler", "python3", "-c", _RUNS))
+        if s["context"].get("run_id") == run.run_id
+    ]
     assert summary["state"] == "done"
     assert {table["read"] for table in summary["tables"]} == {"snapshot"}
     assert (summary["totals"]["deleted"], summary["totals"]["healed"]) == (orphans, heals)

@@ -108,7 +108,12 @@ def test_the_configuration_names_the_services() -> None:
     """Lowtide's configuration in the containers is valid, and the hosts in it are services."""
     config = load(ROOT / "docker/lowtide.yaml")
     config.state.check_sideline(config.spark.master)
-    addresses = [config.spark.master, config.state.sideline, config.hbase.properties["hbase.rootdir"], *config.omid.oracle]
+    addresses = [
+        config.spark.master,
+        config.state.sideline,
+        config.hbase.properties["hbase.rootdir"],
+        *config.omid.oracle,
+    ]
     hosts = {re.sub(r"^\w+://", "", address).partition(":")[0] for address in addresses}
     hosts |= {config.hbase.zookeeper_quorum, config.hbase.thrift.host}
     assert hosts <= {definition.get("hostname") for definition in SERVICES.values()}
