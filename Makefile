@@ -88,7 +88,7 @@ airflow-test: setup
 
 # Breaks each safety rule in a copy of the code and sees a test fail.
 break-rules: setup
-	@$(BIN)/python tools/break-rules
+	@$(BIN)/python tools/break-rules --jobs $(JOBS)
 
 # A wheel with the connector, the DAG files and the Spark programs in it.
 wheel: setup

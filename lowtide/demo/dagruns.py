@@ -117,4 +117,4 @@ def _told(jobs: list[JobRun]) -> str:
     else:
         idle = _WITHOUT_COUNTS.get(jobs[0].job if jobs else "", "nothing to do")
     done = ", ".join(f"{number:,} {name}" for name, number in sums.items() if number) or idle
-    return f"{done}, {sum(job.seconds for job in jobs):.0f} s of Spark"
+    return f"{done} in {sum(job.seconds for job in jobs):.0f} s"

@@ -11,6 +11,8 @@ from typing import Any
 from airflow.sdk import Asset, CronDataIntervalTimetable, Param
 from airflow.sdk.configuration import conf
 
+from lowtide_airflow.deadline import deadline
+
 #: One slot: whatever starts a run (the day, a backfill, a person), one job at a time works on the store.
 POOL = "lowtide"
 
@@ -53,6 +55,7 @@ def dag_arguments(doc: str, *tags: str) -> dict[str, Any]:
         # A run missed yesterday is no loss: today's starts at the region watermarks.
         "catchup": False,
         "max_active_runs": 1,
+        "deadline": deadline(),
         "doc_md": doc,
         "tags": ["lowtide", *tags],
         "default_args": {

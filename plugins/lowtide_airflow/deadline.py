@@ -1,0 +1,75 @@
+"""The deadline of a run: a DAG that has not ended well in time leaves a mark behind, and somebody should know why.
+
+Airflow's scheduler watches the deadline; its triggerer calls :func:`late`, or what an installation names instead. DAG files import this
+module: what looks at the store is imported by the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import AsyncCallback, DeadlineAlert, DeadlineReference
+from airflow.sdk.configuration import conf
+
+if TYPE_CHECKING:
+    from lowtide.health import Health
+
+log = logging.getLogger(__name__)
+
+_SECTION = "lowtide"
+_DAY = 24 * 3600
+
+
+def deadline() -> DeadlineAlert | None:
+    """The alert that every DAG has, unless ``deadline`` in ``[lowtide]`` is 0.
+
+    It counts from when the run was queued, not from its logical date, by which every run of a backfill would be late at once. A run that failed is
+    late like one that still waits or works; one that ended well never is.
+    """
+    seconds = conf.getint(_SECTION, "deadline", fallback=_DAY)
+    if not seconds:
+        return None
+    callback = conf.get(_SECTION, "deadline_callback", fallback="") or late
+    return DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=timedelta(seconds=seconds),
+        callback=AsyncCallback(callback, kwargs=conf.getjson(_SECTION, "deadline_callback_kwargs", fallback={})),
+        name="lowtide",
+    )
+
+
+async def late(context: Mapping[str, Any]) -> str:
+    """Log as an error which run is late and what the state of the store says of it, count it in Airflow's metrics, and return the words.
+
+    Reads the store in a thread, and says so where that cannot be done. *context* is what Airflow passes: ``dag_run`` and ``deadline``.
+    """
+    from lowtide.config import Config
+    from lowtide.health import assess
+    from lowtide_airflow.view import Reader
+
+    run, by = context["dag_run"], context["deadline"]["deadline_time"]
+    reading = await asyncio.to_thread(Reader())
+    words = told(run["dag_id"], run["dag_run_id"], by, assess(reading.seen, reading.config or Config()))
+    log.error("%s", words)
+    _count(run["dag_id"])
+    return words
+
+
+def told(dag: str, run: str, by: object, health: Health) -> str:
+    """One sentence on the run, one on the store, and the commands that help where something is wrong."""
+    commands = health.findings[0].commands if health.exit_code else ()
+    said = f"{dag} has not ended well by {by}, its deadline: run {run}. {health.sentence}"
+    return "\n    ".join((said, *commands))
+
+
+def _count(dag: str) -> None:
+    from airflow.sdk.observability import stats
+
+    try:
+        stats.incr(f"lowtide.{dag}.late")
+    except Exception as error:  # whatever a metrics backend raises
+        log.warning("the metric of the late %s could not be sent: %s", dag, error)

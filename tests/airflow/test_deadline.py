@@ -1,0 +1,85 @@
+"""What is said of a run that did not end well in time. That a scheduler notices it is tested in ``test_runs``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from airflow.sdk import DeadlineReference
+from airflow.sdk.observability import stats
+from lowtide_airflow.deadline import deadline, late, told
+from test_dag_files import ROOT, in_a_new_python
+
+from lowtide.health import Health, Level
+from lowtide.health.findings import Cause, Finding, Severity
+
+CONTEXT = {
+    "dag_run": {"dag_id": "orphan_cleanup", "dag_run_id": "scheduled__1"},
+    "deadline": {"id": "1", "deadline_time": "2026-03-10 12:00:00+00:00"},
+}
+
+
+def test_every_dag_has_the_deadline_of_the_installation(tmp_path: Path) -> None:
+    """A day from being queued unless configured; its own callback where one is named; none at 0."""
+    alert = deadline()
+    assert alert is not None
+    assert (alert.reference, alert.interval) == (DeadlineReference.DAGRUN_QUEUED_AT, timedelta(days=1))
+    assert (alert.callback.path, alert.callback.kwargs) == ("lowtide_airflow.deadline.late", {})
+    code = f"""
+    import json
+    from airflow.dag_processing.dagbag import DagBag
+
+    alerts = [dag.deadline for dag in DagBag({str(ROOT / "dags")!r}).dags.values()]
+    found = [[(a.interval.total_seconds(), a.callback.path, a.callback.kwargs) for a in alert] for alert in alerts if alert]
+    print(json.dumps([len(alerts), found]))
+    """
+    own = {"DEADLINE": "60", "DEADLINE_CALLBACK": "their.pager", "DEADLINE_CALLBACK_KWARGS": '{"to": "ops"}'}
+    for environment, expected in ((own, [[60, "their.pager", {"to": "ops"}]]), ({"DEADLINE": "0"}, None)):
+        names = {f"AIRFLOW__LOWTIDE__{name}": value for name, value in environment.items()}
+        dags, found = json.loads(in_a_new_python(code, tmp_path, **names).splitlines()[-1])
+        assert dags >= 5
+        assert found == ([expected] * dags if expected else [])
+
+
+def test_the_store_is_asked_why_and_its_silence_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The words have the run, its deadline and the state of the store; they are logged as an error, counted, and returned to Airflow."""
+    file = tmp_path / "lowtide.yaml"
+    file.write_text("hbase: {thrift: {port: 1, timeout: 1s}}\n")
+    monkeypatch.setenv("LOWTIDE_CONFIG", str(file))
+    counted: list[str] = []
+    monkeypatch.setattr(stats, "incr", lambda name, *_, **__: counted.append(name))
+    with caplog.at_level(logging.ERROR, "lowtide_airflow.deadline"):
+        words = asyncio.run(late(CONTEXT))
+    assert "orphan_cleanup has not ended well by 2026-03-10 12:00:00+00:00, its deadline: run scheduled__1." in words
+    assert "The store cannot be looked at" in words
+    assert caplog.messages == [words]
+    assert counted == ["lowtide.orphan_cleanup.late"]
+
+
+def test_the_words_end_with_the_commands_that_help() -> None:
+    """Those of the worst finding; of a store that is well, none."""
+    finding = Finding(Cause.BEHIND, Severity.WARNING, "what", "why", "remedy", ("lowtide run orphan_cleanup",))
+    bad = told("d", "r", "then", Health(Level.ATTENTION, "It is stuck.", (finding,)))
+    assert bad == "d has not ended well by then, its deadline: run r. It is stuck.\n    lowtide run orphan_cleanup"
+    assert told("d", "r", "then", Health(Level.FINE, "All is well.", (finding,))).endswith("All is well.")
+
+
+def test_a_metrics_backend_that_fails_costs_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The words come all the same."""
+    monkeypatch.setenv("LOWTIDE_CONFIG", str(tmp_path / "none.yaml"))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("no backend")
+
+    monkeypatch.setattr(stats, "incr", refuse)
+    with caplog.at_level(logging.WARNING, "lowtide_airflow.deadline"):
+        assert "scheduled__1" in asyncio.run(late(CONTEXT))
+    assert "the metric of the late orphan_cleanup could not be sent: no backend" in caplog.messages
