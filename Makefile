@@ -118,7 +118,7 @@ soak: setup
 
 # Needs a Docker engine with Compose, and of the set-up the Python packages alone: Java and Maven are in the images.
 compose-test: $(STAMPS)/python .env
-	@$(BIN)/python -m pytest -x tests/compose $(if $(KEEP),--keep)
+	@$(BIN)/python -m pytest -x -s tests/compose $(if $(KEEP),--keep)
 
 .env:
 	@tools/make-env
