@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -11,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 from composed import Composed, tell
 
-from lowtide.airflowctl.dags import Dags
+from lowtide.airflowctl.dags import Dags, Run
 from lowtide.airflowctl.rest import Rest
 
 JOBS = {"orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc", "transaction_repair"}
@@ -30,17 +31,24 @@ with connect(config.hbase.thrift) as connection:
 _GET = "import sys; from urllib.request import urlopen; print(urlopen(sys.argv[1]).read().decode())"
 
 
-def survey(stack: Composed) -> dict[str, dict[str, Any]]:
-    """What a survey of snapshots finds, by table."""
-    stack.exec("scheduler", "lowtide", "survey", "--snapshot", "--json", "/tmp/survey.json")
-    found = stack.json("scheduler", "cat", "/tmp/survey.json")
-    assert not found["problems"], found["problems"]
-    return {table["table"]: table for table in found["tables"]}
+def summaries(stack: Composed) -> dict[str, dict[str, Any]]:
+    """What runs of orphan_cleanup did, as the state table has it, by Airflow's name of the run."""
+    found = stack.json("scheduler", "python3", "-c", _RUNS)
+    return {summary["context"]["run_id"]: summary for summary in reversed(found)}  # of several tries the last
 
 
-def leftovers(found: dict[str, dict[str, Any]], kind: str) -> int:
-    """How many cells of that kind all tables have."""
-    return sum(int(table[kind]["value"]) for table in found.values())
+def daily_run(dags: Dags) -> Run:
+    """The run that the scheduler makes by itself as soon as it finds the DAG."""
+    deadline = time.monotonic() + 300
+    while not (found := dags.runs("orphan_cleanup", kind="scheduled")):
+        assert time.monotonic() < deadline, "the scheduler made no daily run"
+        time.sleep(2)
+    return found[0]
+
+
+def counts(summary: dict[str, Any]) -> tuple[int, int]:
+    """Orphans deleted and cells healed, or planned so."""
+    return summary["totals"]["deleted"], summary["totals"]["healed"]
 
 
 def test_nobody_sees_the_page_without_a_login(stack: Composed, rest: Rest) -> None:
@@ -60,31 +68,27 @@ def test_every_dag_is_loaded_and_runs(dags: Dags, rest: Rest) -> None:
 
 
 def test_a_run_through_the_api_cleans_the_store(stack: Composed, dags: Dags) -> None:
-    """Crashed clients left cells; a run of orphan_cleanup that executes leaves none, on the cluster, from snapshots."""
-    before = survey(stack)
-    orphans, heals = leftovers(before, "orphans"), leftovers(before, "heals")
-    tell(f"before: {orphans} orphans, {heals} cells without proof")
-    assert before.keys() >= TABLES
-    assert orphans > 0
-    assert heals > 0
+    """What the scheduled dry run found, a run that executes does, on the cluster and from snapshots; a survey then finds nothing."""
+    scheduled = daily_run(dags)
+    executing = dags.trigger("orphan_cleanup", {"execute": True, "full": True})
+    for run in dags.wait([scheduled, executing], timeout=3600, progress=tell):
+        assert run.state == "success", stack.tail("scheduler")
 
-    run = dags.trigger("orphan_cleanup", {"execute": True, "full": True})
-    [ended] = dags.wait([run], timeout=1800, progress=tell)
-    assert ended.state == "success", stack.tail("scheduler")
-
-    [summary] = [
-        s
-        for s in json.loads(stack.exec("scheduler", "python3", "-c", _RUNS))
-        if s["context"].get("run_id") == run.run_id
-    ]
-    assert summary["state"] == "done"
-    read = {table["table"]: table["read"] for table in summary["tables"] if table["counts"]["cells_read"]}
+    found = summaries(stack)
+    planned, done = found[scheduled.run_id], found[executing.run_id]
+    tell("orphans and cells without proof: {} and {}".format(*counts(planned)))
+    assert min(counts(planned)) > 0
+    assert counts(done) == counts(planned)
+    assert (planned["execute"], done["execute"], done["state"]) == (False, True, "done")
+    read = {table["table"]: table["read"] for table in done["tables"] if table["counts"]["cells_read"]}
     assert read == dict.fromkeys(TABLES, "snapshot")
-    assert (summary["totals"]["deleted"], summary["totals"]["healed"]) == (orphans, heals)
 
-    after = survey(stack)
-    tell(f"after: {leftovers(after, 'orphans')} orphans, {leftovers(after, 'heals')} cells without proof")
-    assert leftovers(after, "orphans") == leftovers(after, "heals") == 0
+    stack.exec("scheduler", "lowtide", "survey", "--snapshot", "--json", "/tmp/survey.json")
+    after = stack.json("scheduler", "cat", "/tmp/survey.json")
+    assert after["problems"] == []
+    assert {t["table"]: (t["orphans"]["value"], t["heals"]["value"]) for t in after["tables"]} == dict.fromkeys(
+        TABLES, (0, 0)
+    )
 
 
 def test_the_jobs_ran_on_both_workers(stack: Composed) -> None:
