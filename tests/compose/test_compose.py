@@ -68,7 +68,7 @@ def test_every_dag_is_loaded_and_runs(dags: Dags, rest: Rest) -> None:
 
 
 def test_a_run_through_the_api_cleans_the_store(stack: Composed, dags: Dags) -> None:
-    """What the scheduled dry run found, a run that executes does, on the cluster and from snapshots; a survey then finds nothing."""
+    """What the scheduled dry run found, a run that executes does, on the cluster and from snapshots; a survey then finds no orphan."""
     scheduled = daily_run(dags)
     executing = dags.trigger("orphan_cleanup", {"execute": True, "full": True})
     for run in dags.wait([scheduled, executing], timeout=3600, progress=tell):
@@ -86,9 +86,8 @@ def test_a_run_through_the_api_cleans_the_store(stack: Composed, dags: Dags) -> 
     stack.exec("scheduler", "lowtide", "survey", "--snapshot", "--json", "/tmp/survey.json")
     after = stack.json("scheduler", "cat", "/tmp/survey.json")
     assert after["problems"] == []
-    assert {t["table"]: (t["orphans"]["value"], t["heals"]["value"]) for t in after["tables"]} == dict.fromkeys(
-        TABLES, (0, 0)
-    )
+    # Committed cells are not looked at: those of transactions with a commit entry are healed anew until the entry is pruned.
+    assert {table["table"]: table["orphans"]["value"] for table in after["tables"]} == dict.fromkeys(TABLES, 0)
 
 
 def test_the_jobs_ran_on_both_workers(stack: Composed) -> None:
