@@ -10,13 +10,16 @@ STAMPS := .lowtide/setup
 JOBS ?= 2
 SHARED := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup phoenix check-tools demo test java-test unit store-test airflow-test lint break-rules wheel docs bench soak screenshots lock clean
+.PHONY: help setup phoenix check-tools demo test java-test unit store-test airflow-test lint break-rules wheel docs bench soak screenshots \
+	compose-test lock clean
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
 	@echo "make test    set up, lint, run all tests"
 	@echo "make setup   the set-up alone: $(BIN)/lowtide, the connector, the embedded store"
 	@echo "make phoenix Apache Phoenix's jars, for $(BIN)/lowtide stack up --phoenix"
+	@echo "make compose-test   build docker-compose.yaml's images, start it, run a DAG in it, take it down (KEEP=1 leaves it up)"
+	@echo "make .env    the secrets that docker-compose.yaml asks for, random"
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
 	@echo "make soak    an hour of the ledger's clients being killed"
 	@echo "make break-rules   break each safety rule in a copy of the code, and see a test fail"
@@ -118,6 +121,13 @@ soak: setup
 # The pictures of docs/images, from the demo that is up.
 screenshots: setup
 	@$(BIN)/python tools/screenshots
+
+# Needs a Docker engine with Compose, and of the set-up the Python packages alone: Java and Maven are in the images.
+compose-test: $(STAMPS)/python .env
+	@$(BIN)/python -m pytest -x -s tests/compose $(if $(KEEP),--keep)
+
+.env:
+	@tools/make-env
 
 lock:
 	@$(BIN)/uv pip compile requirements.txt -o requirements.lock -q --no-header

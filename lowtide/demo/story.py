@@ -14,19 +14,16 @@ from lowtide.airflowctl import LocalAirflow
 from lowtide.config import load
 from lowtide.demo import bank
 from lowtide.demo.dagruns import Backfill, run_dag
+from lowtide.demo.filling import REGIONS, SHAPE, backdate, outcomes
 from lowtide.demo.jobs import run_job
 from lowtide.demo.proof import compare
 from lowtide.demo.screen import Screen, Tell
 from lowtide.demo.settings import DemoSettings, start_afresh
 from lowtide.gateway import connect
-from lowtide.report import ModelCheck, Observation, Report, Workload, observe, render, terminal
+from lowtide.report import ModelCheck, Observation, Report, observe, render, terminal
 from lowtide.stack import Stack
 from lowtide.state import StateStore
-from lowtide.workload import Model, OmidClient, Result, Shape, run
-
-#: A table of each size, in three regions.
-_SHAPE = Shape(tables=("accounts", "audit", "orders"), rows=90)
-_REGIONS = 3
+from lowtide.workload import Model, OmidClient, Result, run
 
 
 def tell_story(settings: DemoSettings, console: Console) -> Report:
@@ -73,7 +70,7 @@ class _Story:
             runs=self._runs(days),
             check=check,
             check_before=check_before,
-            workload=_workload(settings.seed, made.model),
+            workload=outcomes(settings.seed, made.model),
             bank=customers,
             seconds=screen.seconds,
             commands=self._commands(airflow),
@@ -96,31 +93,27 @@ class _Story:
                 settings.seed,
                 settings.transactions,
                 settings.history,
-                shape=_SHAPE,
+                shape=SHAPE,
                 slices=settings.days,
                 kills=settings.days,
                 halts=0,
-                regions=_REGIONS,
+                regions=REGIONS,
                 omid=omid,
                 progress=lambda _slice: tell(f"{next(dates):%A, %d %B}"),
             )
-            outcomes = _workload(settings.seed, made.model).outcomes
-            tell(", ".join(f"{number:,} {name}" for name, number in outcomes))
+            told = outcomes(settings.seed, made.model).outcomes
+            tell(", ".join(f"{number:,} {name}" for name, number in told))
         return made
 
     def _backdate(self, made: Result) -> tuple[values.Day, ...]:
-        """Say in the state table that the slices were the last days, as ``watermark_collection`` would have noted day by day.
+        """Make the slices the last days.
 
         The first day begins at timestamp 0, as everything before the first sample does.
         """
         config = load(self.settings.config_file)
+        backdate(config, made.boundaries, self.today)
         with connect(config.hbase.thrift) as connection:
-            state = StateStore(connection, config.state.table)
-            state.create()
-            for back, boundary in enumerate(reversed(made.boundaries)):
-                midnight = datetime.combine(self.today - timedelta(days=back), time(), UTC)
-                state.add_sample(midnight, boundary)
-            clock = observe.clock_of(state, made.watermark)
+            clock = observe.clock_of(StateStore(connection, config.state.table), made.watermark)
         return observe.last_days(clock, self.today, self.settings.days)
 
     # -- looking
@@ -210,19 +203,6 @@ class _Story:
             ("a dry run", f".venv/bin/lowtide run orphan_cleanup --config {config}"),
             ("stop everything", self.settings.end_command),
         )
-
-
-def _workload(seed: int, model: Model) -> Workload:
-    """Outcomes for people: how each transaction ended."""
-    counts = model.counts()
-    told = [
-        ("committed", counts["committed"]),
-        ("rolled back", counts["rolled back"]),
-        ("refused", counts["conflict"] + counts["watermark"]),
-        ("only read", counts["read only"]),
-        ("abandoned", counts["abandoned"]),
-    ]
-    return Workload(seed, tuple((name, number) for name, number in told if number))
 
 
 def _title(days: int, check: ModelCheck, after: Observation) -> str:

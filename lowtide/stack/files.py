@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 from lowtide.stack.config import LOOPBACK, StackConfig, save
@@ -41,7 +42,12 @@ def write(config: StackConfig) -> None:
     (conf / "omid-server-configuration.yml").write_text(_oracle(config), "utf-8")
     # Phoenix builds its Omid client from this file alone; it has no property of its own for the oracle's address.
     (conf / "hbase-omid-client-config.yml").write_text(f'connectionString: "{LOOPBACK}:{config.tso_port}"\n', "utf-8")
-    (conf / "log4j2.properties").write_text(_LOGGING, "utf-8")
+    write_logging(conf)
+
+
+def write_logging(folder: Path) -> None:
+    """Write the logging set-up: everything goes to the file that the property ``lowtide.log`` of a virtual machine names."""
+    (folder / "log4j2.properties").write_text(_LOGGING, "utf-8")
 
 
 def client_properties(config: StackConfig) -> dict[str, str]:

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lowtide.stack.config import StackConfig, StackError, port_is_free
@@ -64,6 +64,24 @@ def check_java() -> None:
     if not version or int(version[1]) not in JAVA_VERSIONS:
         said = banner.splitlines()[0] if banner else "nothing"
         raise StackError(f"{found} says {said!r}; HBase needs Java 17: install a JDK 17 and set JAVA_HOME to it")
+
+
+def java_command(
+    class_path: Iterable[str], main_class: str, *args: str, heap: str, options: Sequence[str] = ()
+) -> list[str]:
+    """The command of a Java program that HBase, Hadoop or Omid are part of; *options* are more options of the virtual machine."""
+    return [
+        java(),
+        *JAVA_OPENS,
+        "-XX:+UseSerialGC",
+        f"-Xmx{heap}",
+        *options,
+        "-Djava.net.preferIPv4Stack=true",
+        "-cp",
+        os.pathsep.join(class_path),
+        main_class,
+        *args,
+    ]
 
 
 def embedded_target() -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from lowtide.stack import files, machine, probes
-from lowtide.stack.config import StackConfig, StackError, load
+from lowtide.stack.config import LOOPBACK, StackConfig, StackError, load
 from lowtide.stack.processes import Process, ProcessFile, spawn
 
 State = Literal["running", "stopped", "killed", "not answering"]
@@ -103,6 +103,21 @@ class Stack:
         if process:
             process.kill()
 
+    @property
+    def oracle(self) -> str:
+        """The oracle's address."""
+        return f"{LOOPBACK}:{self.config.tso_port}"
+
+    @property
+    def conflict_map_size(self) -> int:
+        """How many written cells the oracle remembers."""
+        return self.config.conflict_map_size
+
+    @property
+    def logs(self) -> Path:
+        """Where servers and client programs log."""
+        return self.config.home / "logs"
+
     def hbase_properties(self) -> dict[str, str]:
         """What an HBase client needs to reach the store: ZooKeeper's address and the root folder."""
         return files.client_properties(self.config)
@@ -124,24 +139,13 @@ class Stack:
         It logs to ``home/logs/<log>.log``; *options* are more options of the virtual machine.
         """
         phoenix = [machine.phoenix_classpath()] if self.config.phoenix else []
-        classpath = [
+        class_path = [
             *(str(self._folder("conf")), machine.embedded_classpath()),
             *phoenix,
             *map(str, self.config.extra_classpath),
         ]
-        return [
-            machine.java(),
-            *machine.JAVA_OPENS,
-            "-XX:+UseSerialGC",
-            f"-Xmx{heap}",
-            *options,
-            "-Djava.net.preferIPv4Stack=true",
-            f"-Dlowtide.log={self.config.home / 'logs' / f'{log}.log'}",
-            "-cp",
-            ":".join(classpath),
-            main_class,
-            *args,
-        ]
+        options = [*options, f"-Dlowtide.log={self.logs / f'{log}.log'}"]
+        return machine.java_command(class_path, main_class, *args, heap=heap, options=options)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

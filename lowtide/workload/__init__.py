@@ -14,6 +14,8 @@ from lowtide.workload import history, script
 from lowtide.workload.client import CommitEntry, OmidClient, RawCell, Region, WorkloadError
 from lowtide.workload.live import LiveClients
 from lowtide.workload.model import Cell, Model, Transaction
+from lowtide.workload.program import Store
+from lowtide.workload.remote import RemoteStore
 from lowtide.workload.runner import Result, make_tables, run
 from lowtide.workload.script import CRASH_POINTS, Shape
 
@@ -26,8 +28,10 @@ __all__ = [
     "OmidClient",
     "RawCell",
     "Region",
+    "RemoteStore",
     "Result",
     "Shape",
+    "Store",
     "Transaction",
     "WorkloadError",
     "history",

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lowtide.stack import Stack
 from lowtide.workload.model import Cell, Column, raw, text
-from lowtide.workload.program import Program, WorkloadError
+from lowtide.workload.program import Program, Store, WorkloadError
 from lowtide.workload.script import Group
 
 __all__ = ["COMMIT_TABLE", "CommitEntry", "OmidClient", "RawCell", "Region", "WorkloadError"]
@@ -58,10 +57,9 @@ class OmidClient(Program):
     are bytes. Errors of the Java side arrive as WorkloadError.
     """
 
-    def __init__(self, stack: Stack, heap: str = "256m") -> None:
-        oracle = f"127.0.0.1:{stack.config.tso_port}"
-        super().__init__(stack, "lowtide.workload.Client", oracle, heap=heap, log="client")
-        self._conflict_map_size = stack.config.conflict_map_size
+    def __init__(self, store: Store, heap: str = "256m") -> None:
+        super().__init__(store, "lowtide.workload.Client", store.oracle, heap=heap, log="client")
+        self._conflict_map_size = store.conflict_map_size
 
     # --- snapshots and cells ----------------------------------------------------------------------------------------
 

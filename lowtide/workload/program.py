@@ -7,11 +7,33 @@ import json
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from lowtide.errors import LowtideError
-from lowtide.stack import Stack
+
+
+class Store(Protocol):
+    """What a client program must know of its store: an embedded ``Stack``, or a ``RemoteStore``."""
+
+    @property
+    def oracle(self) -> str:
+        """The oracle's address, host:port."""
+
+    @property
+    def conflict_map_size(self) -> int:
+        """How many written cells the oracle remembers."""
+
+    @property
+    def logs(self) -> Path:
+        """Where programs log."""
+
+    def java_command(
+        self, main_class: str, *args: str, heap: str = ..., log: str = ..., options: Sequence[str] = ...
+    ) -> list[str]:
+        """The command of a Java program with the client's classes and the store's configuration."""
 
 
 class WorkloadError(LowtideError):
@@ -21,10 +43,10 @@ class WorkloadError(LowtideError):
 class Program:
     """One such process, ended at the latest when the program that started it ends. Use as a context manager."""
 
-    def __init__(self, stack: Stack, main_class: str, *arguments: str, heap: str, log: str) -> None:
-        logs = stack.config.home / "logs"
+    def __init__(self, store: Store, main_class: str, *arguments: str, heap: str, log: str) -> None:
+        logs = store.logs
         logs.mkdir(parents=True, exist_ok=True)
-        command = stack.java_command(main_class, *arguments, heap=heap, log=log, options=["-XX:TieredStopAtLevel=1"])
+        command = store.java_command(main_class, *arguments, heap=heap, log=log, options=["-XX:TieredStopAtLevel=1"])
         with (logs / f"{log}.out").open("ab") as errors:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, encoding="utf-8"

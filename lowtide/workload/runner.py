@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lowtide.stack import Stack
 from lowtide.workload import history, script
 from lowtide.workload.client import OmidClient, WorkloadError
 from lowtide.workload.model import Model, Transaction
+from lowtide.workload.program import Store
 from lowtide.workload.script import Group, Shape
 
 #: Of a client that is to be killed: it gets more than it can do before it dies.
@@ -33,7 +33,7 @@ class Result:
 
 
 def run(
-    stack: Stack,
+    store: Store,
     seed: int,
     transactions: int,
     out: Path,
@@ -63,9 +63,9 @@ def run(
     groups = script.generate(shape, seed, transactions)
     with contextlib.ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="lowtide-workload-")))
-        client = omid or closing.enter_context(OmidClient(stack))
+        client = omid or closing.enter_context(OmidClient(store))
         make_tables(client, shape, omid_enabled=omid_enabled, regions=regions)
-        doomed = _Doomed(stack, shape, seed, folder, kills, halts)
+        doomed = _Doomed(store, shape, seed, folder, kills, halts)
         boundaries = []
         for number, part in enumerate(_parts(groups, slices)):
             progress(f"slice {number + 1} of {slices}")
@@ -94,7 +94,7 @@ def make_tables(client: OmidClient, shape: Shape, *, omid_enabled: bool = True, 
 class _Doomed:
     """The clients whose processes do not end in peace, spread over the slices."""
 
-    stack: Stack
+    store: Store
     shape: Shape
     seed: int
     folder: Path
@@ -115,7 +115,7 @@ class _Doomed:
         """Start this slice's clients, let the others work beside them, and see them all dead."""
         mine = [(i, *plan) for i, plan in enumerate(self._plans) if i % slices == number]
         with contextlib.ExitStack() as closing:
-            running = [(closing.enter_context(OmidClient(self.stack)), *each) for each in mine]
+            running = [(closing.enter_context(OmidClient(self.store)), *each) for each in mine]
             for client, index, kind, point in running:
                 log = self.folder / f"{kind}-{index}.jsonl"
                 self.logs[log] = kind

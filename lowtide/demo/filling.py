@@ -1,0 +1,42 @@
+"""What a demo fills its store with, and the days that it gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+
+from lowtide.config import Config
+from lowtide.gateway import connect
+from lowtide.report import Workload
+from lowtide.state import StateStore
+from lowtide.workload import Model, Shape
+
+#: A table of each size.
+SHAPE = Shape(tables=("accounts", "audit", "orders"), rows=90)
+#: Of each table.
+REGIONS = 3
+
+
+def backdate(config: Config, boundaries: Sequence[int], today: date) -> None:
+    """Say in the state table that the oracle reached *boundaries* at the last midnights, the last of them at that of *today*.
+
+    Timestamps of an oracle that counts mean what these samples say; ``watermark_collection`` would have noted them day by day.
+    """
+    with connect(config.hbase.thrift) as connection:
+        state = StateStore(connection, config.state.table)
+        state.create()
+        for back, boundary in enumerate(reversed(boundaries)):
+            state.add_sample(datetime.combine(today - timedelta(days=back), time(), UTC), boundary)
+
+
+def outcomes(seed: int, model: Model) -> Workload:
+    """For people: how each transaction ended."""
+    counts = model.counts()
+    told = [
+        ("committed", counts["committed"]),
+        ("rolled back", counts["rolled back"]),
+        ("refused", counts["conflict"] + counts["watermark"]),
+        ("only read", counts["read only"]),
+        ("abandoned", counts["abandoned"]),
+    ]
+    return Workload(seed, tuple((name, number) for name, number in told if number))
