@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-MVN := mvn -q -B -ntp -Dstyle.color=never
+MVN := mvn -q -B -ntp
 STAMPS := .lowtide/setup
 # How many processes share the files of tests that boot a store; each has a store of its own, some 3 GB of memory.
 JOBS ?= 2
