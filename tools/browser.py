@@ -78,9 +78,16 @@ class Browser:
         raise TimeoutError(f"{expression} did not come true within {_SECONDS} s; the page says: {self.errors}")
 
     def press(self, element: str) -> None:
-        """Click what a JavaScript expression finds, once it is there and not disabled; as a mouse does, which focuses what it clicks."""
+        """Press the mouse on what a JavaScript expression finds, once it is there, not disabled, and stands still."""
+        place = f"(e => (r => [r.x + r.width / 2, r.y + r.height / 2])(e.getBoundingClientRect()))({element})"
         self.await_value(f"(e => e && !e.disabled)({element})")
-        self.value(f"(e => (e.focus(), e.click()))({element})")
+        self.value(f"{element}.scrollIntoView({{block: 'center'}})")
+        before, at = None, self.value(place)
+        while at != before:
+            time.sleep(0.3)
+            before, at = at, self.value(place)
+        for event in ("mousePressed", "mouseReleased"):
+            self.do("Input.dispatchMouseEvent", type=event, x=at[0], y=at[1], button="left", clickCount=1)
 
     def type(self, selector: str, text: str) -> None:
         """Put text into a field, as a keyboard does: once the field is there and takes the focus."""

@@ -287,7 +287,7 @@ def fill_in_form(page: Browser, site: Site, dag_id: str, tables: str, *ticked: s
     page.press(section)
     page.type("#element_tables", tables)
     for name in ticked:
-        page.press(f"document.querySelector('[name=element_{name}]')")
+        page.press(f"document.querySelector('[name=element_{name}]').closest('label')")
     page.press("document.querySelector('[data-testid=trigger-dag-submit]')")
 
 
