@@ -141,7 +141,10 @@ def browser(folder: Path) -> Iterator[Browser]:
     ]
     process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        with connect(_tab(folder, process), max_size=None, proxy=None, open_timeout=_SECONDS) as socket:
+        # Without pings: while a test waits for something else nobody reads what the tab tells, nor the answers to them.
+        with connect(
+            _tab(folder, process), max_size=None, proxy=None, open_timeout=_SECONDS, ping_interval=None
+        ) as socket:
             yield Browser(socket)
     finally:
         process.terminate()
