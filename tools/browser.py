@@ -95,6 +95,12 @@ class Browser:
         self.await_value(f"(e => e && (e.focus(), document.activeElement === e))({field})")
         self.do("Input.insertText", text=text)
 
+    def key(self, name: str, code: int, text: str = "", shift: bool = False) -> None:
+        """Press and let go of a key, by its name and Windows' code for it: ``Tab`` is 9, ``Enter`` is 13 with text ``\\r``."""
+        about = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+        self.do("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **about)
+        self.do("Input.dispatchKeyEvent", type="keyUp", **about)
+
     def look(self, width: int, height: int, scheme: str) -> None:
         """Make the window that large, and prefer ``light`` or ``dark``."""
         self.do(
