@@ -116,6 +116,8 @@ def test_every_snapshot_reads_as_the_clients_wrote_it(stack: Composed) -> None:
 
 
 def test_the_page_tells_of_the_run(rest: Rest) -> None:
-    """Airflow's tab has the cleanup among its runs."""
-    runs = rest.below("lowtide/data")["runs"]
-    assert any(run["job"] == "orphan_cleanup" and run["execute"] for run in runs)
+    """Airflow's tab has the cleanup among its runs, as soon as it has read the store again: what it answers first is what it read last."""
+    deadline = time.monotonic() + 300
+    while not any(run["job"] == "orphan_cleanup" and run["execute"] for run in rest.below("lowtide/data")["runs"]):
+        assert time.monotonic() < deadline
+        time.sleep(2)
