@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gc
+import json
+import os
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from conftest import Outcome
@@ -69,7 +73,7 @@ def test_shows_what_omids_client_shows(
     as_of: Read, stack: Stack, omid: OmidClient, tmp_path: Path, collected: Callable[[str], int]
 ) -> None:
     """At every snapshot, before anything was cleaned (commit entries without shadow cells, orphans, deletes of all kinds) and after
-    history was removed: the same cells, and nothing is written. Before the mark: refused, by name.
+    history was removed: the same cells, from the region servers and from files, and nothing is written. Before the mark: refused, by name.
     """
     # A torn transaction (crash point 10) shows in part, and in which part depends on what the client happens to read together.
     points = tuple(point for point in CRASH_POINTS if point != 10)
@@ -81,12 +85,15 @@ def test_shows_what_omids_client_shows(
         stamps = result.model.read_timestamps(200, upto=omid.watermark() - 1)
         before = omid.raw("orders")
         for snapshot in [*stamps[:: len(stamps) // 15], omid.watermark()]:
-            assert cells(as_of("orders", snapshot)) == omid.read("orders", snapshot), snapshot
+            shown = omid.read("orders", snapshot)
+            assert cells(as_of("orders", snapshot)) == shown, snapshot
+            assert cells(as_of("orders", snapshot, read="snapshot")) == shown, snapshot
         assert cells(as_of("orders", "latest")) == omid.read("orders", omid.watermark())
         assert omid.raw("orders") == before
         mark = collected("orders")
         for snapshot in (mark, omid.watermark()):
-            assert cells(as_of("orders", snapshot)) == omid.read("orders", snapshot)
+            for way in ("rpc", "snapshot"):
+                assert cells(as_of("orders", snapshot, read=way)) == omid.read("orders", snapshot)
         early = stamps[len(stamps) // 2]
         with pytest.raises(
             Exception, match=f"snapshot {early} of orders lies {mark - early} before .* mark {mark}.*history_max_age"
@@ -165,11 +172,80 @@ def test_a_read_with_a_hold_is_not_overtaken(
     assert state.holds(table) == []
 
 
+def test_a_read_of_files_is_not_overtaken(
+    as_of: Read, scene: Scene, omid: OmidClient, collected: Callable[[str], int], read_snapshots: Callable[[], list[str]]
+) -> None:
+    """With read = snapshot the rows come from an HBase snapshot of its own, so history GC and a major compaction take nothing from a
+    read that has begun; when the read is no longer referenced, snapshot and folder go. The next read before the mark is refused."""
+    table, snapshot = _two_regions(scene)
+    frame = as_of(table, snapshot, read="snapshot")
+    rows = frame.toLocalIterator()
+    assert bytes(next(rows).value) == b"then"
+    assert len(read_snapshots()) == 2, "the HBase snapshot and its folder"
+    assert collected(table) > snapshot
+    omid.compact(table, major=True)
+    assert [bytes(r.value) for r in rows] == [b"then"]
+    del rows, frame
+    _until(lambda: not read_snapshots())
+    with pytest.raises(Exception, match="was removed"):
+        as_of(table, snapshot, read="snapshot").collect()
+    assert read_snapshots() == []
+
+
+def test_files_are_not_read_where_the_mark_passed_while_the_snapshot_was_made(
+    as_of: Read, scene: Scene, omid: OmidClient, config: Config, read_snapshots: Callable[[], list[str]]
+) -> None:
+    """History may have gone between the first look at the mark and the HBase snapshot, so that is followed by another look."""
+    table, snapshot = _two_regions(scene)
+    StateStore(config).create()
+    refused: list[str] = []
+
+    def read() -> None:
+        try:
+            as_of(table, snapshot, read="snapshot").collect()
+        except Exception as error:  # of py4j or of Spark
+            refused.append(str(error))
+
+    reader = threading.Thread(target=read)
+    with connect(config.hbase.thrift) as connection:
+        records, row = connection.table(config.state.table), f"history/{table}".encode()
+        reader.start()
+        try:
+            while not read_snapshots():  # the folder comes first, a second before the snapshot stands
+                assert reader.is_alive()
+            records.put(row, {b"s:mark": json.dumps({"mark": omid.watermark()}).encode()})
+            reader.join()
+        finally:
+            reader.join()
+            records.delete(row)
+    assert len(refused) == 1
+    assert "history GC has overtaken this read" in refused[0]
+
+
+@pytest.fixture
+def read_snapshots(stack: Stack) -> Callable[[], list[str]]:
+    """HBase snapshots and folders that reads made and that are still there."""
+    root = Path(urlsplit(stack.hbase_properties()["hbase.rootdir"]).path)
+    places = root / ".hbase-snapshot", root.with_name(f"{root.name}-lowtide-scratch")
+
+    def found() -> list[str]:
+        return [each for place in places for each in _names(place) if each.startswith("lowtide-read-")]
+
+    return found
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+
+
 def _until(done: Callable[[], bool]) -> None:
     session: Any = SparkSession.getActiveSession()
     deadline = time.monotonic() + 60
     while not done():
-        assert time.monotonic() < deadline, "the hold was never let go"
+        assert time.monotonic() < deadline, "what the read took was never let go"
         gc.collect()
         session._jvm.java.lang.System.gc()
         time.sleep(0.3)
@@ -193,7 +269,8 @@ def test_a_hold_of_python_keeps_what_the_connector_reads(
         ("2026-01-31T00:00:00", {}, "neither a timestamp of the oracle nor an ISO 8601 time"),
         ("1970-01-02T00:00:00Z", {}, "before the first time sample"),
         (1000, {"view": "cells"}, "asOf and hold go with the view as_of"),
-        (1000, {"read": "snapshot"}, "read = snapshot does not go with view = as_of"),
+        (1000, {"read": "snapshot", "snapshot": "mine"}, "snapshot and restoreDir do not go with asOf"),
+        (1000, {"read": "snapshot", "hold": "true"}, "hold = true does not go with read = snapshot"),
         (1000, {"traces": "true"}, "traces = true does not go with"),
         (1000, {"hold": "perhaps"}, "neither true nor false"),
     ],

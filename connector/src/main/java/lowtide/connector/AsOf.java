@@ -24,11 +24,14 @@ import org.apache.hadoop.hbase.util.Bytes;
  * <p>The order is what makes it right. The low watermark is read first, and no later snapshot is taken: every
  * transaction that commits before it has its commit entry by then. Then the ancient history mark is looked at, then
  * the commit table is read, then the data: a transaction that completes in between shows by its entry or by its shadow
- * cells. At its end each piece looks at the mark again: history GC moves it before it deletes anything, so a piece that
- * still finds it at or before the snapshot has seen everything.
+ * cells. When the data were read, the mark is looked at again: history GC moves it before it deletes anything, so a
+ * reader that still finds it at or before the snapshot has seen everything. Each piece of a live table does so at its
+ * end; where an HBase snapshot is made of the data, it is enough to look when that stands.
  */
 final class AsOf implements Serializable {
     private static final long serialVersionUID = 1;
+    /** Said of the mark at the second look. */
+    static final String OVERTAKEN = " by now; history GC has overtaken this read";
     private static final byte[] STATE_FAMILY = Bytes.toBytes("s");
     private static final byte[] COMMIT = Bytes.toBytes("C");
     private static final byte[] INVALID = Bytes.toBytes("IT");

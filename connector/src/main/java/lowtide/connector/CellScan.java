@@ -3,6 +3,7 @@ package lowtide.connector;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.Arrays;
+import java.util.List;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -42,7 +43,7 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
     @Override
     public String description() {
         return "lowtide " + options.view.label + " of " + options.table
-                + (options.readsSnapshot ? " in snapshot " + options.snapshot : "") + pushdown;
+                + (options.snapshot != null ? " in snapshot " + options.snapshot : "") + pushdown;
     }
 
     @Override
@@ -58,20 +59,29 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
     private synchronized Piece[] pieces() {
         if (pieces == null) {
             try {
-                if (options.view == View.AS_OF) {
-                    // Before the data, and before the regions are cut: see there.
-                    asOf = AsOf.of(options);
-                    if (options.hold) {
-                        Hold.take(options, asOf, this);
-                    }
-                }
-                pieces = new Planner(options, pushdown).pieces().toArray(new Piece[0]);
+                Planner planner = new Planner(options, pushdown);
+                pieces = (options.view == View.AS_OF ? asOf(planner) : planner.pieces()).toArray(new Piece[0]);
             } catch (IOException e) {
                 throw new UncheckedIOException("Cannot plan the read of table " + options.table + ": "
                         + e.getMessage(), e);
             }
         }
         return pieces;
+    }
+
+    /** What is known of the commits is read before the data, and before the regions are cut: see {@link AsOf}. */
+    private List<Piece> asOf(Planner planner) throws IOException {
+        asOf = AsOf.of(options);
+        if (options.hold) {
+            Hold.take(options, asOf, this);
+        }
+        if (!options.readsSnapshot) {
+            return planner.pieces();
+        }
+        RestoredSnapshot snapshot = ReadSnapshot.take(options, this);
+        // After this look nothing can overtake the read any more.
+        asOf.checkMark(options, AsOf.OVERTAKEN);
+        return planner.pieces(snapshot);
     }
 
     @Override

@@ -3,10 +3,7 @@ package lowtide.connector;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.lang.ref.Cleaner;
-import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
@@ -31,17 +28,11 @@ final class Hold implements Runnable {
     private static final long LONGEST_MILLIS = TimeUnit.DAYS.toMillis(7);
     private static final byte[] FAMILY = Bytes.toBytes("s");
     private static final byte[] VALUE = Bytes.toBytes("value");
-    private static final Cleaner UNREFERENCED = Cleaner.create();
-    private static final Set<Hold> TAKEN = ConcurrentHashMap.newKeySet();
     private static final ScheduledExecutorService RENEWALS = Executors.newSingleThreadScheduledExecutor(work -> {
         Thread thread = new Thread(work, "lowtide-holds");
         thread.setDaemon(true);
         return thread;
     });
-
-    static {
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> TAKEN.forEach(Hold::run), "lowtide-holds-end"));
-    }
 
     private final Options options;
     private final String id = "read-" + UUID.randomUUID();
@@ -77,15 +68,13 @@ final class Hold implements Runnable {
         }
         hold.renewal = RENEWALS.scheduleAtFixedRate(hold::renew, LASTING_MILLIS / 3, LASTING_MILLIS / 3,
                 TimeUnit.MILLISECONDS);
-        TAKEN.add(hold);
-        UNREFERENCED.register(reader, hold);
+        Endings.with(reader, hold);
     }
 
     /** Lets go. */
     @Override
     public void run() {
         renewal.cancel(false);
-        TAKEN.remove(this);
         try {
             release();
         } catch (IOException e) {

@@ -110,9 +110,18 @@ final class Options implements Serializable {
             throw new IllegalArgumentException("Option " + (traces ? "traces" : "endRows") + " = true does not go with view = "
                     + view.label + ".");
         }
-        if (readsSnapshot && view != View.VERSIONS && view != View.CELLS) {
+        if (readsSnapshot && view != View.VERSIONS && view != View.CELLS && view != View.AS_OF) {
             throw new IllegalArgumentException("Option read = snapshot does not go with view = " + view.label
-                    + ": use it with the views versions and cells.");
+                    + ": use it with the views versions, cells and as_of.");
+        }
+        if (view == View.AS_OF && (snapshot != null || restoreDir != null)) {
+            throw new IllegalArgumentException("Options snapshot and restoreDir do not go with asOf: a read as of a"
+                    + " snapshot of the oracle makes an HBase snapshot of its own (read = snapshot), after it has read"
+                    + " the commit table.");
+        }
+        if (readsSnapshot && hold) {
+            throw new IllegalArgumentException("Option hold = true does not go with read = snapshot: history GC takes"
+                    + " nothing from the HBase snapshot that the read makes. Leave hold out.");
         }
     }
 

@@ -151,8 +151,8 @@ final class PieceReader implements PartitionReader<InternalRow> {
             return true;
         }
         ended = true;
-        if (asOf != null) {
-            asOf.checkMark(options, " by now; history GC has overtaken this read");
+        if (asOf != null && !options.readsSnapshot) {
+            asOf.checkMark(options, AsOf.OVERTAKEN);
         }
         if (options.endRows) {
             fillEnd();

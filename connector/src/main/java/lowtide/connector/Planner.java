@@ -41,16 +41,19 @@ final class Planner {
     }
 
     List<Piece> pieces() throws IOException {
-        if (!options.readsSnapshot) {
-            Connection connection = Connections.get(options.hbase);
-            TableDescriptor descriptor = enabledTable(connection, options.tableName());
-            try (TableProbe probe = new TableProbe(connection, options.tableName())) {
-                return pieces(liveRegions(connection), families(descriptor),
-                        (region, start, stop, parts) -> probe.cuts(start, stop, parts));
-            }
+        if (options.readsSnapshot) {
+            return pieces(RestoredSnapshot.of(options.hbase, options.requiredSnapshot(), options.requiredRestoreDir(),
+                    options.tableName()));
         }
-        RestoredSnapshot snapshot = RestoredSnapshot.of(options.hbase, options.requiredSnapshot(),
-                options.requiredRestoreDir(), options.tableName());
+        Connection connection = Connections.get(options.hbase);
+        TableDescriptor descriptor = enabledTable(connection, options.tableName());
+        try (TableProbe probe = new TableProbe(connection, options.tableName())) {
+            return pieces(liveRegions(connection), families(descriptor),
+                    (region, start, stop, parts) -> probe.cuts(start, stop, parts));
+        }
+    }
+
+    List<Piece> pieces(RestoredSnapshot snapshot) throws IOException {
         List<Region> regions = new ArrayList<>();
         byte[] descriptor = org.apache.hadoop.hbase.client.TableDescriptorBuilder.toByteArray(snapshot.descriptor());
         for (RestoredSnapshot.Region region : snapshot.regions()) {

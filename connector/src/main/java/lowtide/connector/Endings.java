@@ -1,0 +1,31 @@
+package lowtide.connector;
+
+import java.lang.ref.Cleaner;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * What ends with a read: it is done once, when nothing refers to the read any more, or else when the driver ends. A
+ * driver that is killed does it never, so whatever was made for a read has to expire by itself too.
+ */
+final class Endings {
+    private static final Cleaner UNREFERENCED = Cleaner.create();
+    private static final Set<Cleaner.Cleanable> WAITING = ConcurrentHashMap.newKeySet();
+
+    static {
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> WAITING.forEach(Cleaner.Cleanable::clean), "lowtide-endings"));
+    }
+
+    private Endings() {
+    }
+
+    /** Runs {@code end} with the end of {@code read}, to which it must not refer. */
+    static void with(Object read, Runnable end) {
+        Cleaner.Cleanable[] own = new Cleaner.Cleanable[1];
+        own[0] = UNREFERENCED.register(read, () -> {
+            WAITING.remove(own[0]);
+            end.run();
+        });
+        WAITING.add(own[0]);
+    }
+}

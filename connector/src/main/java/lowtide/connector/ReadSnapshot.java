@@ -1,0 +1,59 @@
+package lowtide.connector;
+
+import java.io.IOException;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.SnapshotType;
+
+/**
+ * An HBase snapshot for one read, and the folder with its references. Both go when the read is not referenced any
+ * more, or when the driver ends. Of a driver that is killed the snapshot stays until HBase removes it after
+ * {@link #LASTING_SECONDS}, and the folder, a few bytes for each file, stays.
+ */
+final class ReadSnapshot implements Runnable {
+    /** A read that lasts longer fails for want of its files; it never shows less. */
+    private static final long LASTING_SECONDS = TimeUnit.DAYS.toSeconds(1);
+
+    private final Map<String, String> hbase;
+    private final String name;
+    private final String folder;
+
+    private ReadSnapshot(Map<String, String> hbase, String name, String folder) {
+        this.hbase = hbase;
+        this.name = name;
+        this.folder = folder;
+    }
+
+    /** Makes it, memstore included; it lasts as long as the reader is referenced. */
+    static RestoredSnapshot take(Options options, Object reader) throws IOException {
+        Connection connection = Connections.get(options.hbase);
+        Planner.enabledTable(connection, options.tableName());
+        String name = "lowtide-read-" + options.table.replaceAll("[^A-Za-z0-9]", "-") + "-" + UUID.randomUUID();
+        ReadSnapshot taken = new ReadSnapshot(options.hbase, name, Admin.scratchDir(options.hbase, name));
+        Endings.with(reader, taken);
+        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+            admin.snapshot(name, options.tableName(), SnapshotType.FLUSH, Map.of("TTL", LASTING_SECONDS));
+        } catch (IOException e) {
+            taken.run();
+            throw new IOException("no snapshot of it can be made (" + e.getMessage() + "). Allow snapshots"
+                    + " (hbase.snapshot.enabled, ADMIN permission), or leave read = snapshot out", e);
+        }
+        return RestoredSnapshot.of(options.hbase, name, taken.folder, options.tableName());
+    }
+
+    @Override
+    public void run() {
+        try {
+            Admin.dropSnapshot(hbase, name);
+        } catch (IOException e) {
+            // HBase removes it in time.
+        }
+        try {
+            Admin.dropScratchDir(hbase, folder);
+        } catch (IOException e) {
+            // It holds nothing but references.
+        }
+    }
+}
