@@ -41,9 +41,9 @@ def config(configure: Callable[..., Path]) -> Config:
 def as_of(spark: SparkSession, config: Config) -> Read:
     """A table as of a snapshot, through the data source."""
 
-    def read(table: str, snapshot: object, **options: str) -> DataFrame:
+    def read(table: str, at: object, **options: str) -> DataFrame:
         reader = spark.read.format("lowtide").options(**config.hbase.client_properties()).options(**options)
-        return reader.option("table", table).option("asOf", str(snapshot)).load()
+        return reader.option("table", table).option("asOf", str(at)).load()
 
     return read
 
@@ -85,11 +85,11 @@ def test_shows_what_omids_client_shows(
         stamps = result.model.read_timestamps(200, upto=omid.watermark() - 1)
         before = omid.raw("orders")
         for snapshot in [*stamps[:: len(stamps) // 15], omid.watermark()]:
-            shown = omid.read("orders", snapshot)
-            assert cells(as_of("orders", snapshot)) == shown, snapshot
-            assert cells(as_of("orders", snapshot, read="snapshot")) == shown, snapshot
+            assert cells(as_of("orders", snapshot)) == omid.read("orders", snapshot), snapshot
         assert cells(as_of("orders", "latest")) == omid.read("orders", omid.watermark())
         assert omid.raw("orders") == before
+        for snapshot in [*stamps[:: len(stamps) // 5], omid.watermark()]:
+            assert cells(as_of("orders", snapshot, read="snapshot")) == omid.read("orders", snapshot), snapshot
         mark = collected("orders")
         for snapshot in (mark, omid.watermark()):
             for way in ("rpc", "snapshot"):
@@ -173,7 +173,7 @@ def test_a_read_with_a_hold_is_not_overtaken(
 
 
 def test_a_read_of_files_is_not_overtaken(
-    as_of: Read, scene: Scene, omid: OmidClient, collected: Callable[[str], int], read_snapshots: Callable[[], list[str]]
+    as_of: Read, scene: Scene, omid: OmidClient, collected: Callable[[str], int], read_snapshots: Callable[[str], list[str]]
 ) -> None:
     """With read = snapshot the rows come from an HBase snapshot of its own, so history GC and a major compaction take nothing from a
     read that has begun; when the read is no longer referenced, snapshot and folder go. The next read before the mark is refused."""
@@ -181,23 +181,23 @@ def test_a_read_of_files_is_not_overtaken(
     frame = as_of(table, snapshot, read="snapshot")
     rows = frame.toLocalIterator()
     assert bytes(next(rows).value) == b"then"
-    assert len(read_snapshots()) == 2, "the HBase snapshot and its folder"
+    assert len(read_snapshots(table)) == 2, "the HBase snapshot and its folder"
     assert collected(table) > snapshot
     omid.compact(table, major=True)
     assert [bytes(r.value) for r in rows] == [b"then"]
     del rows, frame
-    _until(lambda: not read_snapshots())
+    _until(lambda: not read_snapshots(table))
     with pytest.raises(Exception, match="was removed"):
         as_of(table, snapshot, read="snapshot").collect()
-    assert read_snapshots() == []
+    assert read_snapshots(table) == []
 
 
 def test_files_are_not_read_where_the_mark_passed_while_the_snapshot_was_made(
-    as_of: Read, scene: Scene, omid: OmidClient, config: Config, read_snapshots: Callable[[], list[str]]
+    as_of: Read, scene: Scene, state: StateStore, config: Config, read_snapshots: Callable[[str], list[str]]
 ) -> None:
     """History may have gone between the first look at the mark and the HBase snapshot, so that is followed by another look."""
     table, snapshot = _two_regions(scene)
-    StateStore(config).create()
+    state.create()
     refused: list[str] = []
 
     def read() -> None:
@@ -211,9 +211,9 @@ def test_files_are_not_read_where_the_mark_passed_while_the_snapshot_was_made(
         records, row = connection.table(config.state.table), f"history/{table}".encode()
         reader.start()
         try:
-            while not read_snapshots():  # the folder comes first, a second before the snapshot stands
+            while not read_snapshots(table):  # the folder comes first, a second before the snapshot stands
                 assert reader.is_alive()
-            records.put(row, {b"s:mark": json.dumps({"mark": omid.watermark()}).encode()})
+            records.put(row, {b"s:mark": json.dumps({"mark": scene.omid.watermark()}).encode()})
             reader.join()
         finally:
             reader.join()
@@ -223,13 +223,13 @@ def test_files_are_not_read_where_the_mark_passed_while_the_snapshot_was_made(
 
 
 @pytest.fixture
-def read_snapshots(stack: Stack) -> Callable[[], list[str]]:
-    """HBase snapshots and folders that reads made and that are still there."""
+def read_snapshots(stack: Stack) -> Callable[[str], list[str]]:
+    """HBase snapshots and folders that reads of a table made and that are still there."""
     root = Path(urlsplit(stack.hbase_properties()["hbase.rootdir"]).path)
     places = root / ".hbase-snapshot", root.with_name(f"{root.name}-lowtide-scratch")
 
-    def found() -> list[str]:
-        return [each for place in places for each in _names(place) if each.startswith("lowtide-read-")]
+    def found(table: str) -> list[str]:
+        return [each for place in places for each in _names(place) if each.startswith(f"lowtide-read-{table}-")]
 
     return found
 
