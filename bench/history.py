@@ -10,6 +10,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def _as_of(
         theirs = shown / _timed(lambda: omid.count(table, snapshot))
         for way, ratio in ratios.items():
             ratio.theirs.append(theirs)
-            ratio.ours.append(shown / _timed(lambda way=way: read(way)))  # type: ignore[misc]
+            ratio.ours.append(shown / _timed(partial(read, way)))
         speeds = ", ".join(f"{way} {ratio.ours[-1] / 1e6:.2f}" for way, ratio in ratios.items())
         console.print(f"  round {number + 1}: {speeds} M cells/s against {theirs / 1e6:.2f}")
     return list(ratios.values())
