@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lowtide.errors import GatewayError, LedgerError, LowtideError, TableError
@@ -24,6 +23,7 @@ K = TypeVar("K")
 
 #: Rows of one call, after which another is made.
 _ROWS_A_CALL = 10_000
+_END: Any = object()
 _PREFIX = FAMILY.encode() + b":"
 
 
@@ -272,7 +272,7 @@ class _SideBySide:
         waiting = iter(items)
         running: list[_Running[K]] = []
         while True:
-            for item in islice(waiting, self._window - len(running)):
+            while len(running) < self._window and (item := next(waiting, _END)) is not _END:
                 made = program(item)
                 yield from self._go_on(_Running(item, made, Read(Table.OPEN, ())), None, running, what)
             if not running:

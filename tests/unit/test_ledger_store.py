@@ -81,6 +81,21 @@ def test_every_item_comes_back_with_its_own_result(window: int) -> None:
     assert max(node.calls) > 5
 
 
+def test_programs_that_ask_for_nothing_do_not_end_the_others() -> None:
+    """However many end before their first question: the next ones are begun."""
+    memory = left_open(3)
+    entries = memory.entries()
+
+    def program(item: Entry | int) -> Program[Outcome | int | None]:
+        return (yield from steps.repair(item, ISSUER)) if isinstance(item, Entry) else item
+
+    node = MemoryNode(memory)
+    found = dict(node.run_many([*range(10), *entries, *range(10, 20)], program, str, node.at_once, window=4))
+    assert {item: result for item, result in found.items() if isinstance(item, int)} == {n: n for n in range(20)}
+    assert {found[entry].state for entry in entries} == {State.FINISHED}
+    memory.check_over()
+
+
 def test_one_that_fails_does_not_stop_the_others() -> None:
     """What has no answer is left as it is, and said; of a contradiction likewise; whoever needs neither goes on."""
     memory = opened("ann", "bob", "cid", "dan", money=10)
