@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +15,11 @@ import typer
 
 from lowtide.config import Config, load
 from lowtide.demo import bank
-from lowtide.demo.filling import REGIONS, SHAPE, backdate, outcomes
+from lowtide.demo.filling import SHAPE, backdate, outcomes, work
 from lowtide.demo.proof import compare as compared
 from lowtide.demo.settings import DemoError, DemoSettings
 from lowtide.errors import LowtideError
-from lowtide.workload import Model, OmidClient, RemoteStore, run
+from lowtide.workload import Model, OmidClient, RemoteStore
 
 _DEFAULTS = DemoSettings()
 
@@ -88,22 +88,9 @@ def _refuse_others(omid: OmidClient) -> None:
 
 
 def _transactions(place: _Place, omid: OmidClient) -> None:
-    today, days = datetime.now(UTC).date(), _DEFAULTS.days
-    dates = iter([today - timedelta(days=back) for back in range(days, 0, -1)])
+    today = datetime.now(UTC).date()
     draft = place.history.with_suffix(".new")
-    made = run(
-        place.store,
-        _DEFAULTS.seed,
-        _DEFAULTS.transactions,
-        draft,
-        shape=SHAPE,
-        slices=days,
-        kills=days,
-        halts=0,
-        regions=REGIONS,
-        omid=omid,
-        progress=lambda _slice: print(f"{next(dates):%A, %d %B}"),
-    )
+    made = work(place.store, _DEFAULTS, omid, draft, today, print)
     backdate(place.config, made.boundaries, today)
     print(", ".join(f"{number:,} {name}" for name, number in outcomes(_DEFAULTS.seed, made.model).outcomes))
     draft.rename(place.history)

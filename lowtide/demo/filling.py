@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 
 from lowtide.config import Config
+from lowtide.demo.settings import DemoSettings
 from lowtide.gateway import connect
 from lowtide.report import Workload
+from lowtide.stack import Stack
 from lowtide.state import StateStore
-from lowtide.workload import Model, Shape
+from lowtide.workload import Model, OmidClient, RemoteStore, Result, Shape, run
 
 #: A table of each size.
 SHAPE = Shape(tables=("accounts", "audit", "orders"), rows=90)
 #: Of each table.
 REGIONS = 3
+
+
+def work(
+    store: Stack | RemoteStore,
+    settings: DemoSettings,
+    omid: OmidClient,
+    history: Path,
+    today: date,
+    tell: Callable[[str], None],
+) -> Result:
+    """Let clients work, and one a day be killed, for the days before *today*; they are told as they begin. *history* is kept for the model."""
+    dates = iter([today - timedelta(days=back) for back in range(settings.days, 0, -1)])
+    return run(
+        store,
+        settings.seed,
+        settings.transactions,
+        history,
+        shape=SHAPE,
+        slices=settings.days,
+        kills=settings.days,
+        halts=0,
+        regions=REGIONS,
+        omid=omid,
+        progress=lambda _slice: tell(f"{next(dates):%A, %d %B}"),
+    )
 
 
 def backdate(config: Config, boundaries: Sequence[int], today: date) -> None:

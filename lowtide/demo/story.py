@@ -14,7 +14,7 @@ from lowtide.airflowctl import LocalAirflow
 from lowtide.config import load
 from lowtide.demo import bank
 from lowtide.demo.dagruns import Backfill, run_dag
-from lowtide.demo.filling import REGIONS, SHAPE, backdate, outcomes
+from lowtide.demo.filling import backdate, outcomes, work
 from lowtide.demo.jobs import run_job
 from lowtide.demo.proof import compare
 from lowtide.demo.screen import Screen, Tell
@@ -23,7 +23,7 @@ from lowtide.gateway import connect
 from lowtide.report import ModelCheck, Observation, Report, observe, render, terminal
 from lowtide.stack import Stack
 from lowtide.state import StateStore
-from lowtide.workload import Model, OmidClient, Result, run
+from lowtide.workload import Model, OmidClient, Result
 
 
 def tell_story(settings: DemoSettings, console: Console) -> Report:
@@ -84,23 +84,10 @@ class _Story:
 
     def _fill(self, stack: Stack, omid: OmidClient) -> Result:
         settings = self.settings
-        dates = iter([self.today - timedelta(days=back) for back in range(settings.days, 0, -1)])
         with self.screen.step(
             f"{settings.days} days of transactions through Omid's client; one client a day is killed"
         ) as tell:
-            made = run(
-                stack,
-                settings.seed,
-                settings.transactions,
-                settings.history,
-                shape=SHAPE,
-                slices=settings.days,
-                kills=settings.days,
-                halts=0,
-                regions=REGIONS,
-                omid=omid,
-                progress=lambda _slice: tell(f"{next(dates):%A, %d %B}"),
-            )
+            made = work(stack, settings, omid, settings.history, self.today, tell)
             told = outcomes(settings.seed, made.model).outcomes
             tell(", ".join(f"{number:,} {name}" for name, number in told))
         return made

@@ -49,13 +49,14 @@ async def late(context: Mapping[str, Any]) -> str:
     """
     from lowtide.config import Config
     from lowtide.health import assess
+    from lowtide_airflow.metrics import Kind, Metric, emit
     from lowtide_airflow.view import Reader
 
     run, by = context["dag_run"], context["deadline"]["deadline_time"]
     reading = await asyncio.to_thread(Reader())
     words = told(run["dag_id"], run["dag_run_id"], by, assess(reading.seen, reading.config or Config()))
     log.error("%s", words)
-    _count(run["dag_id"])
+    emit([Metric(Kind.COUNTER, f"lowtide.{run['dag_id']}.late", 1)], f"the late {run['dag_id']}")
     return words
 
 
@@ -64,12 +65,3 @@ def told(dag: str, run: str, by: object, health: Health) -> str:
     commands = health.findings[0].commands if health.exit_code else ()
     said = f"{dag} has not ended well by {by}, its deadline: run {run}. {health.sentence}"
     return "\n    ".join((said, *commands))
-
-
-def _count(dag: str) -> None:
-    from airflow.sdk.observability import stats
-
-    try:
-        stats.incr(f"lowtide.{dag}.late")
-    except Exception as error:  # whatever a metrics backend raises
-        log.warning("the metric of the late %s could not be sent: %s", dag, error)

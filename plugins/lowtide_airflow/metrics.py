@@ -6,7 +6,7 @@ Airflow sends them where its own go (``[metrics]`` of airflow.cfg: StatsD, Datad
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -109,12 +109,12 @@ def _of(table: Mapping[str, Any]) -> dict[str, str]:
     return {"table": table["table"]}
 
 
-def emit(summary: Mapping[str, Any]) -> None:
-    """Hand the metrics of *summary* to Airflow, in a task's process. A backend that fails costs a warning, never the task."""
+def emit(told: Iterable[Metric], of: str) -> None:
+    """Hand metrics to Airflow, in a process of its own. A backend that fails costs a warning, which says what they are *of*, and nothing else."""
     from airflow.sdk.observability import stats
 
     try:
-        for metric in metrics(summary):
+        for metric in told:
             getattr(stats, metric.kind.value)(metric.name, metric.value, tags=dict(metric.tags) or None)
     except Exception as error:  # whatever a metrics backend raises
-        log.warning("the metrics of %s %s could not be sent: %s", summary["job"], summary["run"], error)
+        log.warning("the metrics of %s could not be sent: %s", of, error)

@@ -166,7 +166,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
             context["ti"].xcom_push(approval.PLAN_KEY, report.plan(summary))
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = digest
-        metrics.emit(summary)
+        metrics.emit(metrics.metrics(summary), f"{summary['job']} {summary['run']}")
 
     def _explained(self, failure: AirflowException, summary: Mapping[str, Any] | None) -> AirflowException:
         process = getattr(self._hook, "_submit_sp", None)

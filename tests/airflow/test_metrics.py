@@ -120,7 +120,7 @@ def test_a_backend_that_fails_costs_no_task(monkeypatch: pytest.MonkeyPatch, cap
         raise OSError("no route")
 
     monkeypatch.setattr(module, "metrics", broken)
-    emit(summary())
+    emit(metrics(summary()), "orphan_cleanup")
     assert "orphan_cleanup r1 could not be sent: no route" in caplog.text
 
 
@@ -162,10 +162,10 @@ def test_the_numbers_arrive_where_airflow_sends_its_own(tmp_path: Path) -> None:
             from airflow.sdk.configuration import conf
             from airflow.sdk.observability import stats
             from airflow.sdk.observability.metrics import stats_utils
-            from lowtide_airflow.metrics import emit
+            from lowtide_airflow.metrics import emit, metrics
 
             stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=conf.getboolean("metrics", "legacy_names_on"))
-            emit(json.loads({json.dumps(summary())!r}))
+            emit(metrics(json.loads({json.dumps(summary())!r})), "a run")
             """,
             tmp_path,
             AIRFLOW__METRICS__OTEL_ON="True",

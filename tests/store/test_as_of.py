@@ -173,7 +173,11 @@ def test_a_read_with_a_hold_is_not_overtaken(
 
 
 def test_a_read_of_files_is_not_overtaken(
-    as_of: Read, scene: Scene, omid: OmidClient, collected: Callable[[str], int], read_snapshots: Callable[[str], list[str]]
+    as_of: Read,
+    scene: Scene,
+    omid: OmidClient,
+    collected: Callable[[str], int],
+    read_snapshots: Callable[[str], list[str]],
 ) -> None:
     """With read = snapshot the rows come from an HBase snapshot of its own, so history GC and a major compaction take nothing from a
     read that has begun; when the read is no longer referenced, snapshot and folder go. The next read before the mark is refused."""
