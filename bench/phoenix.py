@@ -23,7 +23,7 @@ from rich.table import Table
 from lowtide.config import load
 from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
 from lowtide.stack import Stack, free_ports_config
-from lowtide.submit import command
+from lowtide.submit import command, environment
 from lowtide.workload import OmidClient
 from lowtide.workload.phoenix import DDL, PhoenixWorkload
 from lowtide.workload.sql import PhoenixClient
@@ -136,7 +136,7 @@ def _lowtide(stack: Stack) -> None:
     path.write_text(yaml.safe_dump(content))
     for job, *arguments in (("orphan_cleanup", "--full"), ("commit_table_pruning", "--grace", "0s")):
         given = ["--config", str(path), *arguments, "--execute"]
-        subprocess.run(command(load(path), job, given), check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(command(load(path), job, given), env=environment(), check=True, stderr=subprocess.DEVNULL)
 
 
 def _print(results: list[Result]) -> None:
