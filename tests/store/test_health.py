@@ -84,7 +84,7 @@ class Desk:
         elif words[:2] == ["lowtide", "run"]:
             assert self.job(words[2], *words[3:], config=self.config).code == 0
         else:
-            result = CliRunner().invoke(app, [*words[1:], "--config", str(self.config)])
+            result = CliRunner().invoke(app, [*words[1:], "--config", str(self.config)], input="y\n")
             assert result.exit_code == 0, result.output
 
     def collect(self) -> None:
@@ -287,6 +287,55 @@ def test_what_stands_still_and_what_does_not_run(desk: Desk, scene: Scene, omid:
     desk.config = there
     unknown = CliRunner().invoke(app, ["explain", "nosuchtable", "--config", str(desk.configure() or desk.config)])
     assert "nosuchtable" in str(unknown.exception)
+
+
+def test_what_was_only_planned_begun_or_forgotten(desk: Desk, scene: Scene, omid: OmidClient) -> None:
+    """A dry run, a table of the configuration that is not there, a mark of history that was announced and never applied, an entry in the
+    ledger's index that is none, a low watermark that went back: named, and resolved by the remedy."""
+    table = scene.table()
+    scene.committed(table)
+    omid.advance_watermark()
+    ledger = {"prefix": "seen_", "grace": "0s"}
+    acting = {"mode": "execute", "history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
+    desk.configure(defaults={**acting, "mode": "dry-run"}, ledger=ledger, tables={"gone": {"kind": "plain"}})
+    desk.collect()
+    desk.follow(desk.findings(table)["never-cleaned"])
+    dry = desk.findings(table)["dry-run"]
+    assert "set defaults.mode to execute" in dry["remedy"] or f"tables.{table}.mode" in dry["remedy"]
+    absent = desk.findings("gone")["absent"]
+    assert absent["setting"] == "tables.gone"
+    desk.configure(defaults=acting, ledger=ledger, tables={})
+    assert desk.findings(table) == {}
+    assert "absent" not in {f["cause"] for f in desk.ask("explain")[1]["findings"]}
+
+    records = desk.connection.table(STATE["table"])
+    state = StateStore(desk.connection, STATE["table"])
+    state.intend(table, omid.watermark(), "killed")
+    (column, value) = next(
+        (c, v) for c, v in records.row(f"history/{table}".encode()).items() if c.endswith(b"intended")
+    )
+    long_ago = {**json.loads(value), "at": millis(datetime.now(UTC) - timedelta(hours=2))}
+    records.put(f"history/{table}".encode(), {column: json.dumps(long_ago, sort_keys=True).encode()})
+    begun = desk.findings(table)["history-unfinished"]
+    assert "run killed ended in between" in begun["why"]
+    desk.follow(begun)
+    assert "history-unfinished" not in desk.findings(table)
+
+    init(load(desk.config))
+    index = desk.connection.table(f"seen_{Table.OPEN}")
+    index.put(b"000000000000001/nobody's", {b"l:transaction": b"x"})
+    broken = desk.findings("seen_transactions")["ledger-broken"]
+    assert "nobody's" in broken["why"]
+    index.delete(b"000000000000001/nobody's")
+    desk.follow(broken)
+    assert desk.findings("seen_transactions") == {}
+
+    state.record_low_watermark(omid.watermark() + 1_000_000)
+    code, said = desk.ask("status")
+    assert (code, said["findings"][0]["cause"]) == (4, "low-watermark-back")
+    desk.follow(said["findings"][0])
+    code, said = desk.ask("status")
+    assert (code, said["findings"][0]["cause"]) == (3, "never-collected"), "the records are forgotten, and begin anew"
 
 
 def test_pruning_counts_the_commit_table(desk: Desk, scene: Scene, omid: OmidClient) -> None:
