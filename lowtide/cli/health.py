@@ -81,10 +81,10 @@ def explain(
     seen, health, loaded = _looked(config)
     found = health.findings
     if table is not None and not seen.unreachable:
-        if table not in seen.listed:
+        found = health.of(table)
+        if table not in seen.listed and not found:  # one that is only configured is a finding
             msg = f"no such table: {table}; HBase has {', '.join(sorted(seen.listed)) or 'none'}"
             raise TableError(msg)
-        found = health.of(table)
     if as_json:
         tables = [_standing_json(s) for s in standings(seen, loaded) if table in (None, s.table)]
         said = {**health.to_json(), "findings": [f.to_json() for f in found], **_marks(seen), "tables": tables}
