@@ -1,8 +1,8 @@
 """``python -m bench.phoenix``: what becomes of Phoenix's transactional tables as shipped, with Omid's compactor, and with Lowtide.
 
-The same seeded workload is run three times through the real Phoenix client, its clients stopped at each point of the commit and killed
+The same seeded workload is run four times through the real Phoenix client, its clients stopped at each point of the commit and killed
 in it. Then every table is flushed and major-compacted: as shipped, with Omid's own compactor attached, or after Lowtide's jobs through
-``spark-submit``. What is left is counted over the raw tables, and every answer of SQL compared with the model.
+``spark-submit``, without and with history GC. What is left is counted over the raw tables, and every answer of SQL compared with the model.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -29,7 +30,9 @@ from lowtide.workload.phoenix import DDL, PhoenixWorkload
 from lowtide.workload.sql import PhoenixClient
 
 HOME = Path(".lowtide/bench-phoenix")
-WAYS = ("as shipped", "with Omid's compactor", "with Lowtide")
+WAYS = ("as shipped", "with Omid's compactor", "with Lowtide", "and its history GC")
+#: What Lowtide runs; the last only where history goes too.
+JOBS = (("orphan_cleanup", "--full"), ("commit_table_pruning", "--grace", "0s"), ("history_gc",))
 TABLES = ("PX_A", "PX_S", "PX_M", "PX_B", "PX_LOG")
 console = Console(width=120)
 
@@ -51,7 +54,7 @@ class Result:
 
 
 def main() -> int:
-    """Run all three ways and print the comparison."""
+    """Run all ways and print the comparison."""
     parser = argparse.ArgumentParser(prog="python -m bench.phoenix", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--transactions", type=int, default=300)
@@ -86,8 +89,8 @@ def _run(stack: Stack, omid: OmidClient, way: str, options: argparse.Namespace) 
         physical = [t for t in omid.tables() if t.startswith(("PX_", "_IDX_PX_"))]
         watermark = omid.advance_watermark()
         before = _unproved(omid, physical, watermark), _settled(omid, watermark)
-        if way == WAYS[2]:
-            _lowtide(stack)
+        if way in WAYS[2:]:
+            _lowtide(stack, JOBS if way == WAYS[3] else JOBS[:2])
         for table in physical:
             if way == WAYS[1]:
                 omid.attach_omid_compactor(table)
@@ -125,16 +128,16 @@ def _settled(omid: OmidClient, watermark: int) -> int:
     return sum(start <= watermark for start in omid.commit_table())
 
 
-def _lowtide(stack: Stack) -> None:
+def _lowtide(stack: Stack, jobs: Sequence[tuple[str, ...]]) -> None:
     """The jobs as ``lowtide run`` submits them."""
     path = HOME / "lowtide.yaml"
     content = {
         "hbase": {"zookeeper_port": stack.config.zookeeper_port, "thrift": {"port": stack.config.thrift_port}},
         "omid": {"oracle": [f"127.0.0.1:{stack.config.tso_port}"]},
-        "defaults": {"budget": {"share": 1.0}},
+        "defaults": {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}},
     }
     path.write_text(yaml.safe_dump(content))
-    for job, *arguments in (("orphan_cleanup", "--full"), ("commit_table_pruning", "--grace", "0s")):
+    for job, *arguments in jobs:
         given = ["--config", str(path), *arguments, "--execute"]
         subprocess.run(command(load(path), job, given), env=environment(), check=True, stderr=subprocess.DEVNULL)
 
