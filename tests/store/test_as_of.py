@@ -178,18 +178,22 @@ def test_a_read_of_files_is_not_overtaken(
     omid: OmidClient,
     collected: Callable[[str], int],
     read_snapshots: Callable[[str], list[str]],
+    lasting: Callable[[str], int],
 ) -> None:
     """With read = snapshot the rows come from an HBase snapshot of its own, so history GC and a major compaction take nothing from a
-    read that has begun; when the read is no longer referenced, snapshot and folder go. The next read before the mark is refused."""
+    read that has begun, also where only its rows are referenced; when they are not any more, snapshot and folder go, of a killed driver after a
+    day. The next read before the mark is refused, and leaves nothing."""
     table, snapshot = _two_regions(scene)
-    frame = as_of(table, snapshot, read="snapshot")
-    rows = frame.toLocalIterator()
+    rows = as_of(table, snapshot, read="snapshot").toLocalIterator()
     assert bytes(next(rows).value) == b"then"
-    assert len(read_snapshots(table)) == 2, "the HBase snapshot and its folder"
+    name, _ = read_snapshots(table)
+    assert lasting(name) == timedelta(days=1).total_seconds()
     assert collected(table) > snapshot
     omid.compact(table, major=True)
+    _collect_garbage()
+    assert len(read_snapshots(table)) == 2, "the HBase snapshot and its folder"
     assert [bytes(r.value) for r in rows] == [b"then"]
-    del rows, frame
+    del rows
     _until(lambda: not read_snapshots(table))
     with pytest.raises(Exception, match="was removed"):
         as_of(table, snapshot, read="snapshot").collect()
@@ -224,18 +228,56 @@ def test_files_are_not_read_where_the_mark_passed_while_the_snapshot_was_made(
             records.delete(row)
     assert len(refused) == 1
     assert "history GC has overtaken this read" in refused[0]
+    assert read_snapshots(table) == []
+
+
+def test_a_read_of_files_that_are_gone_fails(
+    as_of: Read, scene: Scene, stack: Stack, read_snapshots: Callable[[str], list[str]]
+) -> None:
+    """A folder of references that somebody removes under a read makes it fail; it never shows less."""
+    table, snapshot = _two_regions(scene)
+    rows = as_of(table, snapshot, read="snapshot").toLocalIterator()
+    assert bytes(next(rows).value) == b"then"
+    (_, folder) = read_snapshots(table)
+    references = [f for f in (_scratch(stack) / folder).rglob("*") if f.is_file() and f.parent.name == "a"]
+    assert len(references) == 2
+    for reference in references:
+        reference.unlink()
+    with pytest.raises(Exception, match="and had 1 in the HBase snapshot: its folder was removed"):
+        list(rows)
 
 
 @pytest.fixture
 def read_snapshots(stack: Stack) -> Callable[[str], list[str]]:
     """HBase snapshots and folders that reads of a table made and that are still there."""
-    root = Path(urlsplit(stack.hbase_properties()["hbase.rootdir"]).path)
-    places = root / ".hbase-snapshot", root.with_name(f"{root.name}-lowtide-scratch")
+    places = _root(stack) / ".hbase-snapshot", _scratch(stack)
 
     def found(table: str) -> list[str]:
         return [each for place in places for each in _names(place) if each.startswith(f"lowtide-read-{table}-")]
 
     return found
+
+
+@pytest.fixture
+def lasting(spark: SparkSession, stack: Stack) -> Callable[[str], int]:
+    """After how many seconds HBase drops a snapshot by itself."""
+
+    def seconds(name: str) -> int:
+        jvm: Any = spark._jvm
+        place = jvm.org.apache.hadoop.fs.Path((_root(stack) / ".hbase-snapshot" / name).as_uri())
+        files = place.getFileSystem(jvm.org.apache.hadoop.conf.Configuration())
+        described = jvm.org.apache.hadoop.hbase.snapshot.SnapshotDescriptionUtils.readSnapshotInfo(files, place)
+        return int(described.getTtl())
+
+    return seconds
+
+
+def _root(stack: Stack) -> Path:
+    return Path(urlsplit(stack.hbase_properties()["hbase.rootdir"]).path)
+
+
+def _scratch(stack: Stack) -> Path:
+    return _root(stack).with_name(f"{_root(stack).name}-lowtide-scratch")
 
 
 def _names(folder: Path) -> list[str]:
@@ -246,10 +288,16 @@ def _names(folder: Path) -> list[str]:
 
 
 def _until(done: Callable[[], bool]) -> None:
-    session: Any = SparkSession.getActiveSession()
     deadline = time.monotonic() + 60
     while not done():
         assert time.monotonic() < deadline, "what the read took was never let go"
+        _collect_garbage()
+
+
+def _collect_garbage() -> None:
+    """In Python and in Java, and time for what hangs on it."""
+    session: Any = SparkSession.getActiveSession()
+    for _ in range(3):
         gc.collect()
         session._jvm.java.lang.System.gc()
         time.sleep(0.3)

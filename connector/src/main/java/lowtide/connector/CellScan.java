@@ -78,16 +78,13 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
         if (!options.readsSnapshot) {
             return planner.pieces();
         }
-        RestoredSnapshot snapshot = ReadSnapshot.take(options, this);
-        // After this look nothing can overtake the read any more.
-        asOf.checkMark(options, AsOf.OVERTAKEN);
-        return planner.pieces(snapshot);
+        return planner.pieces(ReadSnapshot.take(options, asOf, this));
     }
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
         pieces();
-        return new PieceReaderFactory(options, pushdown, schema, asOf);
+        return new PieceReaderFactory(options, pushdown, schema, asOf, this);
     }
 
     @Override

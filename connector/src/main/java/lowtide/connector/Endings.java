@@ -19,12 +19,16 @@ final class Endings {
     private Endings() {
     }
 
-    /** Runs {@code end} with the end of {@code read}, to which it must not refer. */
+    /** Runs {@code end} with the end of {@code read}, to which it must not refer; if it fails the others run all the same. */
     static void with(Object read, Runnable end) {
         Cleaner.Cleanable[] own = new Cleaner.Cleanable[1];
         own[0] = UNREFERENCED.register(read, () -> {
             WAITING.remove(own[0]);
-            end.run();
+            try {
+                end.run();
+            } catch (RuntimeException e) {
+                // It expires by itself.
+            }
         });
         WAITING.add(own[0]);
     }

@@ -23,8 +23,9 @@ record Piece(String id, byte[] start, byte[] stop, long from, long to, byte[][] 
      * @param folder where the snapshot's references are
      * @param descriptor the table's, as bytes
      * @param info the region's, as bytes
+     * @param files how many it has
      */
-    record SnapshotRegion(String folder, byte[] descriptor, byte[] info) implements Serializable {
+    record SnapshotRegion(String folder, byte[] descriptor, byte[] info, int files) implements Serializable {
     }
 
     @Override

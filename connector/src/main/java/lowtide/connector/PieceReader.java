@@ -86,7 +86,8 @@ final class PieceReader implements PartitionReader<InternalRow> {
         }
         try {
             return new SnapshotStore(options.hbase, new Path(region.folder()),
-                    TableDescriptorBuilder.parseFrom(region.descriptor()), RegionInfo.parseFrom(region.info()));
+                    TableDescriptorBuilder.parseFrom(region.descriptor()), RegionInfo.parseFrom(region.info()),
+                    region.files());
         } catch (DeserializationException e) {
             throw new IOException(e);
         }

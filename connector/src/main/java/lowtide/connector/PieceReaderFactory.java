@@ -15,12 +15,15 @@ final class PieceReaderFactory implements PartitionReaderFactory {
     private final Pushdown pushdown;
     private final StructType schema;
     private final AsOf asOf;
+    /** Referenced by the driver as long as anybody may ask for a reader: an RDD keeps the factory, not the read. */
+    private final transient Object read;
 
-    PieceReaderFactory(Options options, Pushdown pushdown, StructType schema, AsOf asOf) {
+    PieceReaderFactory(Options options, Pushdown pushdown, StructType schema, AsOf asOf, Object read) {
         this.options = options;
         this.pushdown = pushdown;
         this.schema = schema;
         this.asOf = asOf;
+        this.read = read;
     }
 
     @Override

@@ -59,7 +59,7 @@ final class Planner {
         for (RestoredSnapshot.Region region : snapshot.regions()) {
             RegionInfo info = region.info();
             regions.add(new Region(info.getEncodedName(), info.getStartKey(), info.getEndKey(), region.bytes(), null,
-                    new Piece.SnapshotRegion(snapshot.folder().toString(), descriptor, RegionInfo.toByteArray(info))));
+                    new Piece.SnapshotRegion(snapshot.folder().toString(), descriptor, RegionInfo.toByteArray(info), region.files())));
         }
         return pieces(regions, families(snapshot.descriptor()),
                 (region, start, stop, parts) -> snapshot.cuts(options.hbase, region.id(), start, stop, parts));

@@ -13,8 +13,11 @@ import org.apache.hadoop.hbase.client.SnapshotType;
  * {@link #LASTING_SECONDS}, and the folder, a few bytes for each file, stays.
  */
 final class ReadSnapshot implements Runnable {
-    /** A read that lasts longer fails for want of its files; it never shows less. */
+    /** A read that lasts longer fails for want of its files: each region is opened with as many as it had. */
     private static final long LASTING_SECONDS = TimeUnit.DAYS.toSeconds(1);
+
+    /** Characters of the table in the name of the folder, which file systems limit. */
+    private static final int MOST_OF_A_NAME = 100;
 
     private final Map<String, String> hbase;
     private final String name;
@@ -26,33 +29,46 @@ final class ReadSnapshot implements Runnable {
         this.folder = folder;
     }
 
-    /** Makes it, memstore included; it lasts as long as the reader is referenced. */
-    static RestoredSnapshot take(Options options, Object reader) throws IOException {
+    /** Makes it, memstore included, and looks at the mark once more; it lasts as long as the reader is referenced. */
+    static RestoredSnapshot take(Options options, AsOf asOf, Object reader) throws IOException {
         Connection connection = Connections.get(options.hbase);
         Planner.enabledTable(connection, options.tableName());
-        String name = "lowtide-read-" + options.table.replaceAll("[^A-Za-z0-9]", "-") + "-" + UUID.randomUUID();
+        String table = options.table.replaceAll("[^A-Za-z0-9]", "-");
+        String name = "lowtide-read-" + table.substring(0, Math.min(table.length(), MOST_OF_A_NAME)) + "-" + UUID.randomUUID();
         ReadSnapshot taken = new ReadSnapshot(options.hbase, name, Admin.scratchDir(options.hbase, name));
-        Endings.with(reader, taken);
+        try {
+            taken.make(connection, options);
+            // After this look nothing can overtake the read any more.
+            asOf.checkMark(options, AsOf.OVERTAKEN);
+            RestoredSnapshot restored = RestoredSnapshot.of(options.hbase, name, taken.folder, options.tableName());
+            Endings.with(reader, taken);
+            return restored;
+        } catch (IOException | RuntimeException e) {
+            taken.run();
+            throw e;
+        }
+    }
+
+    private void make(Connection connection, Options options) throws IOException {
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
             admin.snapshot(name, options.tableName(), SnapshotType.FLUSH, Map.of("TTL", LASTING_SECONDS));
         } catch (IOException e) {
-            taken.run();
-            throw new IOException("no snapshot of it can be made (" + e.getMessage() + "). Allow snapshots"
-                    + " (hbase.snapshot.enabled, ADMIN permission), or leave read = snapshot out", e);
+            throw new IOException("no snapshot of it can be made (" + e.getMessage() + "). Try again if another one was"
+                    + " being made; allow snapshots (hbase.snapshot.enabled, ADMIN permission), or leave read = snapshot out",
+                    e);
         }
-        return RestoredSnapshot.of(options.hbase, name, taken.folder, options.tableName());
     }
 
     @Override
     public void run() {
         try {
             Admin.dropSnapshot(hbase, name);
-        } catch (IOException e) {
+        } catch (IOException | RuntimeException e) {
             // HBase removes it in time.
         }
         try {
             Admin.dropScratchDir(hbase, folder);
-        } catch (IOException e) {
+        } catch (IOException | RuntimeException e) {
             // It holds nothing but references.
         }
     }

@@ -35,8 +35,8 @@ final class RestoredSnapshot {
     private final TableDescriptor descriptor;
     private final List<Region> regions;
 
-    /** A region with the bytes of its files, as the snapshot's manifest has them. */
-    record Region(RegionInfo info, long bytes) {
+    /** A region with the bytes and the number of its files, as the snapshot's manifest has them. */
+    record Region(RegionInfo info, long bytes, int files) {
     }
 
     private RestoredSnapshot(Path folder, TableDescriptor descriptor, List<Region> regions) {
@@ -117,12 +117,14 @@ final class RestoredSnapshot {
                 continue;
             }
             long bytes = 0;
+            int files = 0;
             for (SnapshotRegionManifest.FamilyFiles family : region.getFamilyFilesList()) {
                 for (SnapshotRegionManifest.StoreFile file : family.getStoreFilesList()) {
                     bytes += file.getFileSize();
+                    files++;
                 }
             }
-            regions.put(info.getStartKey(), new Region(info, bytes));
+            regions.put(info.getStartKey(), new Region(info, bytes, files));
         }
         return new ArrayList<>(regions.values());
     }
@@ -143,13 +145,9 @@ final class RestoredSnapshot {
     /** Up to {@code parts - 1} rows of a region that cut [start, stop) evenly by the bytes of its files. */
     List<byte[]> cuts(Map<String, String> options, String encodedName, byte[] start, byte[] stop, int parts)
             throws IOException {
-        RegionInfo info = null;
-        for (Region region : regions) {
-            if (region.info.getEncodedName().equals(encodedName)) {
-                info = region.info;
-            }
-        }
-        try (SnapshotStore store = new SnapshotStore(options, folder, descriptor, info)) {
+        Region region = regions.stream().filter(each -> each.info.getEncodedName().equals(encodedName)).findFirst()
+                .orElseThrow();
+        try (SnapshotStore store = new SnapshotStore(options, folder, descriptor, region.info, region.files)) {
             return new RegionFiles(store.region()).cuts(start, stop, parts);
         }
     }

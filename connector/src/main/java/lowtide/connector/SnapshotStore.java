@@ -19,6 +19,7 @@ import org.apache.hadoop.hbase.mob.MobFileCache;
 import org.apache.hadoop.hbase.regionserver.HRegion;
 import org.apache.hadoop.hbase.regionserver.RegionScanner;
 import org.apache.hadoop.hbase.regionserver.ScannerContext;
+import org.apache.hadoop.hbase.regionserver.Store;
 import org.apache.hadoop.hbase.util.CommonFSUtils;
 
 /**
@@ -33,7 +34,11 @@ final class SnapshotStore implements CellStore {
     private final BlockCache blockCache;
     private final MobFileCache mobFileCache;
 
-    SnapshotStore(Map<String, String> options, Path restored, TableDescriptor descriptor, RegionInfo info)
+    /**
+     * @param count how many files the region has in the snapshot; HBase opens what it finds, and with fewer rows would
+     *        be missing
+     */
+    SnapshotStore(Map<String, String> options, Path restored, TableDescriptor descriptor, RegionInfo info, int count)
             throws IOException {
         Configuration configuration = configuration(options);
         FileSystem files = restored.getFileSystem(configuration);
@@ -48,6 +53,11 @@ final class SnapshotStore implements CellStore {
         boolean opened = false;
         try {
             region.initialize();
+            int found = region.getStores().stream().mapToInt(Store::getStorefilesCount).sum();
+            if (found != count) {
+                throw new IOException("region " + info.getEncodedName() + " has " + found + " files in " + restored
+                        + ", and had " + count + " in the HBase snapshot: its folder was removed while it was read. Read again");
+            }
             opened = true;
         } finally {
             if (!opened) {
