@@ -97,7 +97,7 @@ def _run(stack: Stack, omid: OmidClient, way: str, options: argparse.Namespace) 
             omid.flush(table)
             omid.compact(table, major=True)
         after = _unproved(omid, physical, watermark), _settled(omid, watermark)
-        wrong = work.differences()
+        wrong = work.differences(collected=True)
         lost = sum(max(0, len(rows) - work.count(table)) for table, rows in work.tables.items())
         answers = work.answers
     finally:

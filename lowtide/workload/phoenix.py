@@ -215,16 +215,17 @@ class PhoenixWorkload:
 
     # -- what SQL must answer
 
-    def differences(self) -> list[str]:
+    def differences(self, collected: bool = False) -> list[str]:
         """Every answer of the client that is not the model's: scans without and through each index, counts, and point reads.
 
-        Through the view's index only rows that never were committed count as too many: without a snapshot filter Phoenix 5.2.1
-        shows there what was deleted or moved since, also where no client ever died. Nor do rows of NULLs: they are committed family
-        tombstones, which its indexer puts over rows that never were committed too.
+        Unless history GC has *collected* what was deleted, answers that Phoenix 5.2.1 gives wrongly also where no client ever died do not
+        count. Through the view's index, which has no snapshot filter, only rows that never were committed are too many then: it shows what
+        was deleted or moved since, and committed family tombstones as rows of NULLs. And through the late index, which does not hold
+        column C of the other family, a value of C that was deleted may be shown.
         """
         questions = list(self._questions())
         self.answers = len(questions)
-        found = [text for sql, wanted in questions if (text := self._differs(sql, wanted)) is not None]
+        found = [text for sql, wanted in questions if (text := self._differs(sql, wanted, collected)) is not None]
         self.client.commit()
         return found
 
@@ -245,13 +246,16 @@ class PhoenixWorkload:
             for key in self.dice.sample(range(KEYS), 3):
                 yield f"SELECT {names} FROM {table} WHERE ID = {key}", [w for w in wanted if w[0] == key]
 
-    def _differs(self, sql: str, wanted: list[tuple[Any, ...]]) -> str | None:
+    def _differs(self, sql: str, wanted: list[tuple[Any, ...]], collected: bool) -> str | None:
         try:
             seen = self.client.query(sql)
         except SqlError as error:
             return f"{sql}: {error}"
+        if "PX_A_LATE" in sql and not collected:
+            deleted = {row[0] for row in wanted if row[-1] is None}
+            seen = [(*row[:-1], None) if row[0] in deleted else row for row in seen]
         missing, more = set(wanted) - set(seen), set(seen) - set(wanted)
-        if "PX_V_BY_K" in sql:
+        if "PX_V_BY_K" in sql and not collected:
             more = {row for row in more - self.ever if row[1] is not None}
             right = not missing and not more
         else:
