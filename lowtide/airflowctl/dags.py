@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from tenacity import retry, retry_if_exception_message, stop_after_attempt, wait_fixed
+
 from lowtide.airflowctl.config import AirflowError
 from lowtide.airflowctl.rest import Rest
 
@@ -16,6 +18,7 @@ Progress = Callable[[str], None]
 
 _OVER = ("success", "failed")
 _PAGE = 100
+_LOCKED = "database is locked"
 
 
 @dataclass(frozen=True)
@@ -120,10 +123,20 @@ class Dags:
         asked += ["--reprocess-behavior", reprocess] if reprocess is not None else []
         asked += ["--run-backwards"] if backwards else []
         before = {run.run_id: run for run in self.runs(dag_id)}
-        self._command(asked)
+        self._create(asked)
         self.unpause(dag_id)
         made = [run for run in self.runs(dag_id, kind="backfill") if run != before.get(run.run_id)]
         return sorted(made, key=lambda run: str(run.logical_date))
+
+    @retry(
+        retry=retry_if_exception_message(match=f"(?s).*{_LOCKED}"),
+        stop=stop_after_attempt(10),
+        wait=wait_fixed(3),
+        reraise=True,
+    )
+    def _create(self, asked: Sequence[str]) -> None:
+        """SQLite lets nobody write who read before another wrote, as the scheduler does all the time; Airflow then takes the backfill back."""
+        self._command(asked)
 
     def runs(self, dag_id: str, kind: str | None = None) -> list[Run]:
         """The last hundred runs, newest first."""
