@@ -80,6 +80,6 @@ def test_a_metrics_backend_that_fails_costs_a_warning(
         raise OSError("no backend")
 
     monkeypatch.setattr(stats, "incr", refuse)
-    with caplog.at_level(logging.WARNING, "lowtide_airflow.deadline"):
+    with caplog.at_level(logging.WARNING, "lowtide_airflow.metrics"):
         assert "scheduled__1" in asyncio.run(late(CONTEXT))
-    assert "the metric of the late orphan_cleanup could not be sent: no backend" in caplog.messages
+    assert "the metrics of the late orphan_cleanup could not be sent: no backend" in caplog.messages
