@@ -99,7 +99,7 @@ def _store() -> Iterator[Stack]:
 
 @contextmanager
 def _spark() -> Iterator[SparkSession]:
-    builder = SparkSession.builder.master("local[2]").appName("bench").config("spark.driver.memory", "2g")
+    builder = SparkSession.builder.master("local[2]").appName("bench").config("spark.driver.memory", "4g")
     for name, value in job_conf(Config()).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()

@@ -78,9 +78,8 @@ def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # By default a page is a 16th of a core's memory, and every operator takes one: plans of some thousand rows would
-        # fill a small driver. A page is an array with a header of 16 bytes: one of a whole MiB would take two of the
-        # collector's regions, and Spark would use up twice the memory that it counts.
-        "spark.buffer.pageSize": f"{2**20 - 16}b",
+        # fill a small driver.
+        "spark.buffer.pageSize": "1m",
         **config.spark.conf,
     }
 
