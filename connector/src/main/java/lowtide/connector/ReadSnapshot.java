@@ -32,7 +32,6 @@ final class ReadSnapshot implements Runnable {
     /** Makes it, memstore included, and looks at the mark once more; it lasts as long as the reader is referenced. */
     static RestoredSnapshot take(Options options, AsOf asOf, Object reader) throws IOException {
         Connection connection = Connections.get(options.hbase);
-        Planner.enabledTable(connection, options.tableName());
         String table = options.table.replaceAll("[^A-Za-z0-9]", "-");
         String name = "lowtide-read-" + table.substring(0, Math.min(table.length(), MOST_OF_A_NAME)) + "-" + UUID.randomUUID();
         ReadSnapshot taken = new ReadSnapshot(options.hbase, name, Admin.scratchDir(options.hbase, name));
