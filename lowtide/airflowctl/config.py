@@ -120,8 +120,7 @@ def _settings(config: AirflowConfig, known: Mapping[str, str], passwords: Path) 
             "simple_auth_manager_passwords_file": str(passwords),
             "fernet_key": known["fernet"],
         },
-        # Of Airflow's processes one writes at a time; by default the others give up after five seconds.
-        "database": {"sql_alchemy_conn": f"sqlite:///{config.database}?timeout=60"},
+        "database": {"sql_alchemy_conn": f"sqlite:///{config.database}"},
         "logging": {"base_log_folder": str(config.home / "logs")},
         "api": {
             "host": LOOPBACK,
