@@ -82,7 +82,7 @@ def explain(
     found = health.findings
     if table is not None and not seen.unreachable:
         found = health.of(table)
-        if table not in seen.listed and not found:  # one that is only configured is a finding
+        if table not in seen.listed and not any(table in f.tables for f in found):  # one only configured is a finding
             msg = f"no such table: {table}; HBase has {', '.join(sorted(seen.listed)) or 'none'}"
             raise TableError(msg)
     if as_json:

@@ -295,7 +295,7 @@ def test_what_was_only_planned_begun_or_forgotten(desk: Desk, scene: Scene, omid
     table = scene.table()
     scene.committed(table)
     omid.advance_watermark()
-    ledger = {"prefix": "seen_", "grace": "0s"}
+    ledger = {"prefix": "unread_", "grace": "0s"}
     acting = {"mode": "execute", "history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
     desk.configure(defaults={**acting, "mode": "dry-run"}, ledger=ledger, tables={"gone": {"kind": "plain"}})
     desk.collect()
@@ -322,13 +322,13 @@ def test_what_was_only_planned_begun_or_forgotten(desk: Desk, scene: Scene, omid
     assert "history-unfinished" not in desk.findings(table)
 
     init(load(desk.config))
-    index = desk.connection.table(f"seen_{Table.OPEN}")
+    index = desk.connection.table(f"unread_{Table.OPEN}")
     index.put(b"000000000000001/nobody's", {b"l:transaction": b"x"})
-    broken = desk.findings("seen_transactions")["ledger-broken"]
+    broken = desk.findings("unread_transactions")["ledger-broken"]
     assert "nobody's" in broken["why"]
     index.delete(b"000000000000001/nobody's")
     desk.follow(broken)
-    assert desk.findings("seen_transactions") == {}
+    assert desk.findings("unread_transactions") == {}
 
     state.record_low_watermark(omid.watermark() + 1_000_000)
     code, said = desk.ask("status")
