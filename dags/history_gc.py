@@ -19,10 +19,9 @@ under *Required Actions*. Then that plan is done, if it is still the same; refus
 red, the others are done all the same. The pool `lowtide` must have **one** slot.
 """
 
-from datetime import timedelta
-
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, Param
 from lowtide_airflow.approval import approval
+from lowtide_airflow.choice import choose_tables
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import (
     BATCH_LABEL,
@@ -57,14 +56,6 @@ with DAG(
     },
     **dag_arguments(__doc__, "history"),
 ):
-
-    @task(execution_timeout=timedelta(minutes=5))
-    def choose_tables(params: dict) -> list[list[str]]:
-        """The tables of this run, in batches of one Spark job each."""
-        from lowtide_airflow.choice import table_batches
-
-        return table_batches(params)
-
     chosen = choose_tables()
 
     remove = LowtideSparkOperator.partial(

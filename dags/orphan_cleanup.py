@@ -22,12 +22,11 @@ run.
 All jobs share the pool `lowtide`, which must have **one** slot: a backfill then waits for the daily run and the other way round.
 """
 
-from datetime import timedelta
-
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param, task
 from airflow.sdk.exceptions import AirflowSkipException
 from lowtide_airflow.approval import approval
+from lowtide_airflow.choice import choose_tables
 from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
 from lowtide_airflow.settings import (
     BATCH_LABEL,
@@ -64,14 +63,6 @@ with DAG(
     },
     **dag_arguments(__doc__, "cleanup"),
 ):
-
-    @task(execution_timeout=timedelta(minutes=5))
-    def choose_tables(params: dict) -> list[list[str]]:
-        """The tables of this run, in batches of one Spark job each."""
-        from lowtide_airflow.choice import table_batches
-
-        return table_batches(params)
-
     chosen = choose_tables()
 
     clean = LowtideSparkOperator.partial(

@@ -1,25 +1,32 @@
-"""Which tables a run takes, and in which batches: what the mapped DAGs have in common. Asks the store."""
+"""Which tables a run takes, and in which batches: the first task of the mapped DAGs. Asks the store.
+
+DAG files import this module: what looks at the store is imported by the task.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
+from airflow.sdk import task
 from airflow.sdk.exceptions import AirflowFailException
 
-from lowtide.config import load
-from lowtide.errors import TableError, UsageError
-from lowtide_airflow import tables
 from lowtide_airflow.batches import batches
 from lowtide_airflow.settings import number
 
 
-def table_batches(params: Mapping[str, Any]) -> list[list[str]]:
+@task(execution_timeout=timedelta(minutes=5))
+def choose_tables(params: Mapping[str, Any]) -> list[list[str]]:
     """The tables of a run with these *params*, in batches of one Spark job each.
 
     Raises:
         AirflowFailException: the configuration is wrong, or a table that was asked for is not there: trying again cannot help.
     """
+    from lowtide.config import load
+    from lowtide.errors import TableError, UsageError
+    from lowtide_airflow import tables
+
     try:
         sizes = tables.sizes(load(), params["tables"])
     except (UsageError, TableError) as error:
