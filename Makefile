@@ -10,7 +10,8 @@ STAMPS := .lowtide/setup
 JOBS ?= 2
 SHARED := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup phoenix check-tools demo test java-test unit store-test airflow-test lint break-rules wheel docs bench soak compose-test lock clean
+.PHONY: help setup phoenix check-tools demo test java-test unit store-test airflow-test lint break-rules wheel docs bench soak screenshots \
+	compose-test lock clean
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
@@ -24,6 +25,7 @@ help:
 	@echo "make break-rules   break each safety rule in a copy of the code, and see a test fail"
 	@echo "make wheel   a wheel to install elsewhere, in dist/"
 	@echo "make docs    these pages as a site, in .lowtide/site; fails on any warning"
+	@echo "make screenshots   the pictures of the docs, taken from a demo that is up; needs chromium"
 	@echo "make lock    resolve requirements.txt and requirements-docs.txt into their .lock again"
 	@echo "make clean   remove what was built and the demo's data"
 
@@ -115,6 +117,10 @@ bench: setup
 
 soak: setup
 	@LOWTIDE_LEDGER_SECONDS=3600 $(BIN)/python -m pytest tests/store/test_ledger_concurrency.py -s -p no:cacheprovider
+
+# The pictures of docs/images, from the demo that is up.
+screenshots: setup
+	@$(BIN)/python tools/screenshots
 
 # Needs a Docker engine with Compose, and of the set-up the Python packages alone: Java and Maven are in the images.
 compose-test: $(STAMPS)/python .env
