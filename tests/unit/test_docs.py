@@ -138,6 +138,23 @@ def test_pictures_are_for_everybody() -> None:
         assert not re.search(r"(href|src)=|url\((?!#)", text), picture.name
 
 
+def test_screenshots_are_few_and_light() -> None:
+    """Each of those that tools/screenshots takes is on a page, with words for who does not see it; together they are below a megabyte."""
+    text = {page: prose(page) for page in PAGES}
+    taken = sorted(DOCS.rglob("*.webp"))
+    for picture in taken:
+        shown = [
+            alt
+            for page, words in text.items()
+            for alt, path in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)\)", words)
+            if (page.parent / path).resolve() == picture
+        ]
+        assert shown, picture.name
+        assert all(len(alt) > 20 for alt in shown), picture.name
+    assert {p.stem for p in taken} == set(runpy.run_path(str(ROOT / "tools" / "screenshots"))["PICTURES"])
+    assert sum(p.stat().st_size for p in taken) < 1_000_000
+
+
 def test_the_readme_is_short() -> None:
     """The README is read to its end: at most 150 lines."""
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
