@@ -382,6 +382,7 @@ def transfer(request: Request, issuer: str) -> Program[Outcome]:
 
     Raises:
         UsageError: a user is unknown, or the balance too small; nothing was written.
+        ContradictionError: an earlier transaction of the sender contradicts itself; says whether this one was claimed.
     """
     unknown = yield from _unknown_users(request.sender, request.recipient)
     if unknown:
@@ -396,10 +397,19 @@ def transfer(request: Request, issuer: str) -> Program[Outcome]:
         id = transaction_id(request.sender, number)
         entry = Entry(request.timestamp, id, request.nonce)
         yield Put(Table.OPEN, entry.row, entry.cells)
+        row: Cells = {"request": request.encode()}
         if (yield CheckAndPut(Table.TRANSACTIONS, id, "request", None, request.encode())):
             break
+        # The gateway's own client asks again where an answer was lost, and then says "refused" of a claim that held.
+        (row,) = yield Read(Table.TRANSACTIONS, (id,))
+        if row.get("request") == request.encode():
+            break
         yield Remove(Table.OPEN, entry.row)
-    return outcome((yield from drive(Seen(id, {"request": request.encode()}), issuer)))
+    try:
+        return outcome((yield from drive(Seen(id, row), issuer)))
+    except ContradictionError as error:
+        msg = f"{error}; this transfer is transaction {id} and goes on when that is mended: do not transfer again"
+        raise ContradictionError(msg) from error
 
 
 def _last(sender: str) -> Program[Transaction | None]:

@@ -37,8 +37,8 @@ class Moment(Enum):
 Hook = Callable[[Write, Moment], None]
 
 #: Answers operations that are asked at the same time: each with its answer, or the exception, in the order asked. It takes no scans.
-#: It may repeat a check that had no answer, and then says "refused" of one that held. So it is for programs that read again
-#: after a refusal, as repairs do; a claim would take the next number, and transfer twice.
+#: It may repeat a check that had no answer, as the gateway may too, and then says "refused" of one that held. Programs read again
+#: after a refusal, before they conclude anything from it.
 AtOnce = Callable[[Sequence[Read | Write]], list[Any]]
 
 
@@ -146,7 +146,7 @@ class Node:
         """Run a program on a connection of the pool.
 
         A read that a broken connection cut off (the gateway closes idle ones) is asked again on a new one, twice. A write is sent
-        once: whether one without an answer was done is for :func:`lowtide.ledger.steps.repair` to find out.
+        to the gateway once: whether one without an answer was done is for :func:`lowtide.ledger.steps.repair` to find out.
 
         Args:
             program: makes it.

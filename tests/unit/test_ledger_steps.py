@@ -317,6 +317,38 @@ def test_two_clients_never_share_a_number() -> None:
     memory.check_over()
 
 
+@pytest.mark.parametrize("amount", [3, 11], ids=["runs", "is dropped"])
+def test_a_claim_that_held_and_was_told_refused_is_made_once(amount: int) -> None:
+    """The gateway asks HBase again where an answer was lost: whatever check is told "refused" of what it wrote itself, there is one transfer."""
+    memory = opened("ann", "bob", money=10)
+    until(memory, steps.transfer(request("ann", "bob", 1, nonce=7), ISSUER), 2, applied=True)
+
+    def repeating(operation: Any) -> Any:
+        answer = memory(operation)
+        return False if isinstance(operation, CheckAndPut) else answer
+
+    outcome = steps.run(steps.transfer(request("ann", "bob", amount), ISSUER), repeating)
+    state = State.FINISHED if amount == 3 else State.DROPPED
+    assert (outcome.id, outcome.state) == (transaction_id(user_id("ann"), 2), state)
+    assert list(memory.rows[Table.TRANSACTIONS])[2:] == [FIRST, outcome.id]
+    memory.repair_all()
+    memory.check_over()
+
+
+def test_a_transfer_behind_a_contradiction_says_that_it_was_claimed() -> None:
+    """Who is told of the contradiction alone would transfer again, and all of it would run when somebody mends it."""
+    memory = opened("ann", "bob", money=10)
+    until(memory, steps.transfer(request("ann", "bob", 3), ISSUER), 2, applied=True)
+    memory.rows[Table.TRANSACTIONS][FIRST]["state"] = "nonsense"
+    memory.rows[Table.TRANSACTIONS][FIRST].pop("decision", None)
+    last = transaction_id(user_id("ann"), 2)
+    memory.rows[Table.TRANSACTIONS][last] = {"request": request("ann", "bob", 1, nonce=5).encode()}
+    third = transaction_id(user_id("ann"), 3)
+    with pytest.raises(ContradictionError, match=f"nonsense.*this transfer is transaction {third}.*do not transfer again"):
+        steps.run(steps.transfer(request("ann", "bob", 2, nonce=6), ISSUER), memory)
+    assert f"{6:016x}" in memory.nonces()
+
+
 def test_a_hole_in_the_numbers_is_named() -> None:
     """Number 2 is not decided where number 1 is gone."""
     memory = opened("ann", "bob", money=10)
@@ -417,6 +449,14 @@ class Bank(RuleBasedStateMachine):
         actor = self.actors[which % len(self.actors)]
         if not applied or self.one(actor):
             self.actors.remove(actor)
+
+    @precondition(lambda self: self.actors)
+    @rule(which=st.integers(0, 9))
+    def lose_an_answer_on_the_way(self, which: int) -> None:
+        """The gateway did not hear the answer and asked again: of a check that held it now hears that it was refused."""
+        actor = self.actors[which % len(self.actors)]
+        if self.one(actor) and actor.answer is True:
+            actor.answer = False
 
     def one(self, actor: Actor) -> bool:
         try:
