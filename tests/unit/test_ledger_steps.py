@@ -323,7 +323,10 @@ def test_a_claim_that_held_and_was_told_refused_is_made_once(amount: int) -> Non
     memory = opened("ann", "bob", money=10)
     until(memory, steps.transfer(request("ann", "bob", 1, nonce=7), ISSUER), 2, applied=True)
 
+    asked = count()
+
     def repeating(operation: Any) -> Any:
+        assert next(asked) < 200, "it claims number after number"
         answer = memory(operation)
         return False if isinstance(operation, CheckAndPut) else answer
 
