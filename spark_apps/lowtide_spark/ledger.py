@@ -10,14 +10,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError
-from lowtide.ledger.model import FAMILY, RecordState, State, Table, entry_bound
+from lowtide.ledger.model import FAMILY, MAX_AMOUNT, RecordState, State, Table, entry_bound
 from lowtide.ledger.steps import CheckAndPut, Put, Read, Write
 from lowtide_spark.store import Store
 
 #: Sums are exact: 38 digits, and an amount has at most 19.
 MONEY = "decimal(38,0)"
 _USER_LENGTH = 40
-_AMOUNT = r"^-?[1-9][0-9]{0,18}$"
+_AMOUNT = r"^-?[1-9][0-9]{0,18}\z"
+_KEY = r"^[0-9a-f]{40}-(?!0{12})[0-9]{12}\z"
+#: As clients encode them (:class:`lowtide.ledger.model.Request`, ``Decision``); what is encoded otherwise is looked at one by one.
+_REQUEST = (
+    r'^\{"amount":([1-9][0-9]{0,18}),"nonce":"[0-9a-f]{16}","recipient":"([0-9a-f]{40})",'
+    r'"sender":"([0-9a-f]{40})","timestamp":(0|[1-9][0-9]{0,14})\}\z'
+)
+_DECISION = r'^\{"credited":(?:0|[1-9][0-9]{0,37}),"reason":"%s","spent":(?:0|[1-9][0-9]{0,37})\}\z'
 
 TRANSACTION_COLUMNS = ("id", "sender", "recipient", "amount", "timestamp", "request", "decision", "state")
 RECORD_COLUMNS = ("id", "user_id", "transaction_id", "amount", "timestamp", "state")
@@ -140,7 +147,9 @@ def settled_sides(transactions: DataFrame, records: DataFrame) -> DataFrame:
     ``key, sender, recipient, money`` and ``debits, credits, foreign``: how many finished records are the debit and the credit that it
     asks for, and how many are of users that have no part in it.
     """
-    t = transactions.select("key", "sender", "recipient", money("amount").alias("money"))
+    # A transaction's own amount has no sign: one with a sign is worth null, so that neither side is the one that it asks for.
+    worth = F.when(~F.col("amount").startswith("-"), money("amount"))
+    t = transactions.select("key", "sender", "recipient", worth.alias("money"))
     r = finished(records).select(F.col("transaction").alias("key"), "user", money("amount").alias("moved"))
     debit = (F.col("user") == F.col("sender")) & (F.col("moved") == -F.col("money"))
     credit = (F.col("user") == F.col("recipient")) & (F.col("moved") == F.col("money"))
@@ -164,25 +173,25 @@ def balanced() -> Column:
 
 
 def orderly() -> Column:
-    """Whether a transaction's row is one that clients leave, as far as columns can tell; the others are looked at one by one."""
-    request = {
-        name: F.get_json_object("request", f"$.{name}") for name in ("sender", "recipient", "amount", "timestamp")
-    }
-    agree = [F.col(name).eqNullSafe(value) for name, value in request.items()]
-    runs = F.get_json_object("decision", "$.reason") == ""
-    state = F.col("state")
+    """Whether a transaction's row is one that clients leave, as far as columns can tell; the others are looked at one by one.
+
+    Whatever this clears, :func:`lowtide.ledger.model.parse_transaction` takes too.
+    """
+    amount, recipient, sender, timestamp = (F.regexp_extract("request", _REQUEST, group) for group in range(1, 5))
+    state, decision = F.col("state"), F.col("decision")
+    runs, dropped = (decision.rlike(_DECISION % reason) for reason in ("", r'[^"\\\x00-\x1f]+'))
     order = (
         (state.isin(State.IN_PROGRESS.value, State.COMMITTED.value, State.FINISHED.value) & runs)
-        | ((state == State.DROPPED.value) & ~runs)
-        | (state == State.INITIAL.value)
-        | (state.isNull() & F.col("decision").isNull())
+        | ((state == State.DROPPED.value) & dropped)
+        | ((state == State.INITIAL.value) & (decision.isNull() | runs | dropped))
+        | (state.isNull() & decision.isNull())
     )
-    columns = [(F.col("id") == F.col("key")) & reduce(Column.__and__, agree), F.col("amount").rlike(_AMOUNT)]
-    claimed_only = state.isNull() & F.col("id").isNull() & F.col("request").isNotNull()
-    key = F.concat(request["sender"], F.lit("-"))
-    return F.coalesce(
-        F.col("key").startswith(key) & order & (claimed_only | reduce(Column.__and__, columns)), F.lit(False)
-    )
+    due = {"id": F.col("key"), "sender": sender, "recipient": recipient, "amount": amount, "timestamp": timestamp}
+    # A transaction that was only claimed may lack columns.
+    agree = [F.coalesce(F.col(name) == value, state.isNull() & F.col(name).isNull()) for name, value in due.items()]
+    request = (sender != recipient) & (amount.cast(MONEY) <= MAX_AMOUNT)
+    key = F.col("key").rlike(_KEY) & F.col("key").startswith(F.concat(sender, F.lit("-")))
+    return F.coalesce(reduce(Column.__and__, [key, request, order, *agree]), F.lit(False))
 
 
 def is_over() -> Column:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -197,27 +198,61 @@ class _Repair:
         self.run.summary.figures["contradictions"] = len(wrong)
         for text in wrong:
             self._problem(text)
-        lost = transactions.where(~ledger.is_over() & ledger.begun_before(self.horizon))
+        # A mark that was moved with a shorter grace lies above the horizon of this run.
+        lost = transactions.where(~ledger.is_over() & ledger.begun_before(max(self.horizon, self.settled.mark)))
         lost = lost.withColumn("entry", ledger.entry_key()).join(known, "entry", "left_anti")
-        self._restore_entries(r.key for r in lost.select("key").toLocalIterator())
+        passed = self._passed()
+        passed += self._restore_entries(r.key for r in lost.select("key").toLocalIterator())
+        if passed and self.run.summary.execute:
+            self._move_back(min(passed))
         self.run.summary.figures["transactions"] = transactions.count()
         self.run.phase("full check")
 
-    def _restore_entries(self, ids: Iterable[str]) -> None:
-        """Give open transactions that have none their index entries, and move the mark back below them, before they are repaired."""
+    def _passed(self) -> list[Entry]:
+        """Entries of open transactions that the mark has passed."""
+        found: list[Entry] = []
+
+        def entries() -> Iterator[Entry]:
+            for row in self.frames.open_rows(0, self.settled.mark).toLocalIterator():
+                with suppress(ContradictionError):  # named when it is to be repaired
+                    yield Entry.parse(row.key)
+
+        self._each(entries(), _if_open, lambda e: found.append(e) if e else None, "look at", lambda _: None)
+        if found:
+            oldest = min(found)
+            self.report.notes.append(
+                f"{len(found)} open transactions lie below the settled mark, the oldest of {_when(oldest.timestamp)} ({oldest.id}): a "
+                "client's clock is slow, or it was paused for longer than the grace; who waited for the mark was told too early"
+            )
+        return found
+
+    def _restore_entries(self, ids: Iterable[str]) -> list[Entry]:
+        """Give open transactions that have none their index entries; which."""
         entries: list[Entry] = []
         self._each(ids, _entry_of_open, lambda entry: entries.append(entry) if entry else None, "look at")
-        if not entries:
-            return
-        oldest = min(entries)
-        self.report.notes.append(
-            f"{len(entries)} open transactions had no index entry, the oldest of "
-            f"{_when(oldest.timestamp)} ({oldest.id}): a client was paused for longer than the grace, or an entry was lost"
-        )
-        if self.run.summary.execute:
-            # The entries first: whoever moves the mark reads it before the index.
-            self._each(entries, _put_entry, lambda _: None, "index entry of")
-            self._move(lambda mark: self._back(mark, oldest.timestamp) if oldest.timestamp < mark.mark else mark)
+        if entries:
+            oldest = min(entries)
+            self.report.notes.append(
+                f"{len(entries)} open transactions had no index entry, the oldest of "
+                f"{_when(oldest.timestamp)} ({oldest.id}): a client was paused for longer than the grace, or an entry was lost"
+            )
+            if self.run.summary.execute:
+                self._each(entries, _put_entry, lambda _: None, "index entry of")
+        return entries
+
+    def _move_back(self, oldest: Entry) -> None:
+        """Move the mark back below the *oldest*, before it is repaired.
+
+        The entries come first, and the mark is written also where it stays: a run that read mark and index before the entries were there
+        finds it changed, and so does not move it over them.
+        """
+        run, at = self.run.summary.run, self.run.summary.started
+
+        def back(mark: Settled) -> Settled:
+            mark = self._back(mark, oldest.timestamp) if oldest.timestamp < mark.mark else mark
+            return replace(mark, run=run, at=at)
+
+        self._move(back)
 
     def settle(self) -> None:
         """Move the mark to the oldest transaction that is still open, at most to the beginning of the grace."""
@@ -225,7 +260,8 @@ class _Repair:
 
         def further(mark: Settled) -> Settled:
             start = min(self.start, mark.mark)
-            found = self.node.run(lambda: settled.open_entries(start, self.horizon, limit=1), "the index")
+            end = max(self.horizon, mark.mark)
+            found = self.node.run(lambda: settled.open_entries(start, end, limit=1), "the index")
             to = settled.next_mark(mark.mark, self.horizon, found[0].timestamp if found else None)
             mark = self._back(mark, to) if to < mark.mark else mark
             full_at = now if self.full else mark.full_at
@@ -325,10 +361,17 @@ def _audit(id: str, user: str | None) -> Program[object]:
 
 
 def _entry_of_open(id: str) -> Program[Entry | None]:
-    """The index entry that a transaction should have; None: it is over by now."""
+    """The index entry that a transaction should have; None: it is over by now, or there is none."""
     (row,) = yield Read(Table.TRANSACTIONS, (id,))
+    if not row:
+        return None
     transaction = parse_transaction(id, row)
     return None if transaction.state and transaction.state.over else transaction.entry
+
+
+def _if_open(entry: Entry) -> Program[Entry | None]:
+    """The entry, if it is that of a transaction which is not over."""
+    return entry if (yield from _entry_of_open(entry.id)) == entry else None
 
 
 def _put_entry(entry: Entry) -> Program[None]:

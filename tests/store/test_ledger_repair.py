@@ -24,7 +24,7 @@ from lowtide_spark.ledger import LedgerRows
 from lowtide_spark.store import Store
 
 from lowtide.config import load
-from lowtide.errors import UsageError
+from lowtide.errors import LedgerError, UsageError
 from lowtide.gateway import connect
 from lowtide.ledger import State, user_id
 from lowtide.ledger.model import Table, parse_transaction, transaction_id
@@ -277,13 +277,60 @@ def test_a_full_check_finds_what_lies_below_the_mark(run: Job, books: Books) -> 
     assert mark(books).mark > high
     full = run("transaction_repair", *NOW, "--full")
     assert (full.code, full.totals["finished"]) == (0, 2), full.problems
-    (note, back) = full.table(f"{books.config.ledger.prefix}transactions")["notes"]
-    assert "1 open transactions had no index entry" in note
+    (below, lost, back) = full.table(f"{books.config.ledger.prefix}transactions")["notes"]
+    assert "1 open transactions lie below the settled mark, the oldest of 2023-11-14T22:13:20+00:00" in below
+    assert "1 open transactions had no index entry" in lost
     assert "the settled mark is moved back from" in back
     assert books.entries() == []
     after = mark(books)
     assert after.moved_back_from > high
     assert after.mark >= after.moved_back_from
+
+
+def test_a_restored_entry_changes_the_cell_of_the_mark(run: Job, books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that read mark and index before the entry was back must not move the mark over it: it finds another text, also where the mark stays."""
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+    assert run("transaction_repair", *NOW).code == 0
+    books.stopped(lambda b: b.transfer("ann", "bob", 1), 4, "after")
+    with raw(books, Table.OPEN) as table:
+        table.delete(books.entries()[0].row.encode())
+    before = books.rows(Table.OPEN)["settled"]["mark"]
+
+    def dies(_: object) -> None:
+        raise LedgerError("the run ends here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(repair._Repair, "repair", dies)
+        assert run("transaction_repair", *NOW, "--full").code == 1
+    (entry,) = books.entries()
+    assert entry.timestamp > mark(books).mark == Settled.decode(before).mark
+    assert books.rows(Table.OPEN)["settled"]["mark"] != before
+    assert run("transaction_repair", *NOW).totals["finished"] == 1
+
+
+def test_money_that_does_not_add_up_after_the_repair(run: Job, books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody writes a record of his own while the repair is at work: the run is red, and the mark stays where it was."""
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+    assert run("transaction_repair", *NOW).code == 0
+    before = mark(books)
+    books.stopped(lambda b: b.transfer("ann", "bob", 1), 4, "after")
+    (entry,) = books.entries()
+
+    def forge(write: Write, moment: Moment) -> None:
+        if moment is Moment.AFTER and write.row == entry.row:
+            with raw(books, Table.RECORDS) as table:
+                table.put(f"{user_id('eve')}/{entry.id}".encode(), {b"l:state": b"finished", b"l:amount": b"5"})
+
+    with monkeypatch.context() as patched:
+        patched.setattr(repair, "node", lambda config: node(config, forge))
+        outcome = run("transaction_repair", *NOW)
+    assert outcome.code == 1
+    assert f"transaction {entry.id} has 1 finished record(s) of users that have no part in it" in outcome.problems
+    assert "does not add up after the repair" in outcome.problems
+    assert "the settled mark stays where it is" in outcome.problems
+    assert mark(books) == before
 
 
 def test_an_interval_repairs_its_own_transactions(run: Job, books: Books) -> None:

@@ -1,0 +1,130 @@
+"""The ledger's column expressions against the rules for one row, on rows that clients leave and on such that nobody can have left."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+from lowtide_spark import ledger
+from pyspark.sql import SparkSession
+
+from lowtide.ledger import steps
+from lowtide.ledger.model import ContradictionError, Table, parse_transaction, user_id
+from tests.unit.ledger_memory import ISSUER, Memory, opened, request
+from tests.unit.test_ledger_steps import until
+
+COLUMNS = ledger.TRANSACTION_COLUMNS
+
+
+def left(seed: int) -> Memory:
+    """Transfers of three users, stopped at some write or not at all."""
+    chance = random.Random(seed)
+    names = ("ann", "bob", "cid")
+    memory = opened(*names, money=20)
+    for nonce in range(1, 60):
+        sender, recipient = chance.sample(names, 2)
+        asked = request(sender, recipient, chance.randint(1, 30), chance.choice((0, 1_000, 10**14)), nonce)
+        try:
+            until(memory, steps.transfer(asked, ISSUER), chance.choice((2, 3, 4, 5, 8, 11, 99)), applied=True)
+        except steps.UsageError:
+            continue
+    until(memory, steps.transfer(request("issuer", "ann", 1, nonce=99), ISSUER), 2 + seed % 2, applied=True)
+    return memory
+
+
+def spoilt(id: str, cells: dict[str, str], chance: random.Random) -> tuple[str, dict[str, str]]:
+    """The row with one thing wrong, or perhaps not: a column gone, taken from elsewhere, or a part of its request or decision changed."""
+    cells = dict(cells)
+    name = chance.choice(("key", *COLUMNS))
+    junk = [
+        "",
+        "-5",
+        "0",
+        "05",
+        "5\n",
+        " 5",
+        "five",
+        str(2**63),
+        "finished",
+        "dropped",
+        "initial",
+        id,
+        user_id("bob"),
+        user_id("ann"),
+    ]
+    if name == "key":
+        return chance.choice([id[:-1], id[:-12] + "0" * 12, user_id("eve") + id[40:], id + "0"]), cells
+    if name in ("request", "decision") and name in cells and chance.random() < 0.8:
+        value = json.loads(cells[name])
+        part = chance.choice(list(value))
+        changed = chance.choice(
+            [*junk, -5, 0, 5, 2**63 - 1, 2**63, True, None, 1.5, 10**15, [], user_id("cid"), 'no"quote']
+        )
+        if chance.random() < 0.2:
+            del value[part]
+        else:
+            value[part] = changed
+        # The columns that follow from it say the same: a row that is wrong throughout.
+        if part in cells and chance.random() < 0.7:
+            cells[part] = str(changed)
+        text = json.dumps(value, separators=(",", ":"), sort_keys=True)
+        cells[name] = text + chance.choice(["", "", "", " ", "\n"])
+    elif chance.random() < 0.4:
+        cells.pop(name, None)
+    else:
+        cells[name] = chance.choice(junk)
+    return id, cells
+
+
+def parses(id: str, cells: dict[str, str]) -> bool:
+    try:
+        parse_transaction(id, cells)
+    except ContradictionError:
+        return False
+    return True
+
+
+def test_what_the_columns_clear_the_rules_take_too(spark: SparkSession) -> None:
+    """No row passes unseen that :func:`parse_transaction` refuses; every row that clients leave passes."""
+    chance = random.Random(1)
+    whole = [row for seed in range(5) for row in left(seed).rows[Table.TRANSACTIONS].items()]
+    assert {cells.get("state") for _, cells in whole} >= {
+        None,
+        "initial",
+        "in progress",
+        "committed",
+        "finished",
+        "dropped",
+    }
+    rows = whole + [spoilt(id, cells, chance) for id, cells in whole for _ in range(20)]
+    data: list[Any] = [(number, id, *(cells.get(name) for name in COLUMNS)) for number, (id, cells) in enumerate(rows)]
+    frame = spark.createDataFrame(
+        data, ", ".join(f"`{name}` string" for name in ("key", *COLUMNS)).join(("number int, ", ""))
+    )
+    cleared = {row.number for row in frame.where(ledger.orderly()).select("number").collect()}
+    assert cleared >= set(range(len(whole)))
+    assert [rows[number] for number in cleared if not parses(*rows[number])] == []
+    assert sum(not parses(*row) for row in rows) > 1000
+
+
+def test_money_that_moves_backwards_is_not_balanced(spark: SparkSession) -> None:
+    """A transaction of a negative amount whose records agree with it is not taken for one that moved its amount."""
+    ann, bob = user_id("ann"), user_id("bob")
+    transactions = spark.createDataFrame(
+        [(f"{n}", ann, bob, amount) for n, amount in enumerate(("5", "-5"))],
+        "key string, sender string, recipient string, amount string",
+    )
+    records = spark.createDataFrame(
+        [
+            (f"{n}", user, moved, "finished")
+            for n, sign in enumerate((1, -1))
+            for user, moved in ((ann, str(-5 * sign)), (bob, str(5 * sign)))
+        ],
+        "transaction string, user string, amount string, state string",
+    )
+    sides = ledger.settled_sides(transactions, records)
+    assert {row.key: row.good for row in sides.select("key", ledger.balanced().alias("good")).collect()} == {
+        "0": True,
+        "1": False,
+    }
