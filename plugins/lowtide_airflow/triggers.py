@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -85,8 +86,8 @@ class ConditionWatcher(BaseEventTrigger):
     """Watches a condition for an ``AssetWatcher``: an event each time it comes to hold, or each *every* that time-like ones pass.
 
     Its cursor is kept in the asset's state store: after a restart of the triggerer what was told already is not told again, and what
-    came meanwhile is told then. The event is told before the cursor moves: a triggerer that dies between the two tells it
-    twice. A gateway that does not answer is waited for, however long.
+    came meanwhile is told then. The cursor moves one *poll_interval* after the event was told: a triggerer that dies between the two tells
+    it twice. A gateway that does not answer is waited for, however long.
 
     :param condition: of :meth:`lowtide.conditions.Condition.to_json`
     :param poll_interval: seconds between two looks
@@ -114,8 +115,8 @@ class ConditionWatcher(BaseEventTrigger):
 
     @property
     def cursor_key(self) -> str:
-        """The cursor's name in the asset's state store."""
-        return f"lowtide cursor of {self.condition.get('kind')}"
+        """The cursor's name in the asset's state store: of the whole condition, as an asset may have several watchers of a kind."""
+        return f"lowtide cursor of {json.dumps(self.condition, sort_keys=True)}"
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look for ever."""
@@ -126,10 +127,12 @@ class ConditionWatcher(BaseEventTrigger):
             moved, event = condition.news(cursor, verdict)
             if event:
                 yield TriggerEvent({"condition": self.condition, "text": verdict.text, "level": verdict.level})
-            if moved != cursor:
-                cursor = moved
-                await self._store(cursor)
+            elif moved != cursor:
+                await self._store(moved)
+            cursor = moved
             await asyncio.sleep(self.poll_interval)
+            if event:  # the triggerer hands events on about once a second: by now it has
+                await self._store(cursor)
 
     async def _eventually(self, condition: Condition) -> Verdict:
         pause = 1.0

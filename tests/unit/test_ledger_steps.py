@@ -347,7 +347,9 @@ def test_a_transfer_behind_a_contradiction_says_that_it_was_claimed() -> None:
     last = transaction_id(user_id("ann"), 2)
     memory.rows[Table.TRANSACTIONS][last] = {"request": request("ann", "bob", 1, nonce=5).encode()}
     third = transaction_id(user_id("ann"), 3)
-    with pytest.raises(ContradictionError, match=f"nonsense.*this transfer is transaction {third}.*do not transfer again"):
+    with pytest.raises(
+        ContradictionError, match=f"nonsense.*this transfer is transaction {third}.*do not transfer again"
+    ):
         steps.run(steps.transfer(request("ann", "bob", 2, nonce=6), ISSUER), memory)
     assert f"{6:016x}" in memory.nonces()
 
