@@ -56,10 +56,12 @@ class LedgerFrames:
         """``key`` and ``nickname``."""
         return self._rows(Table.USERS, ("nickname",), 0)
 
-    def open_rows(self, start: int, stop: int) -> DataFrame:
-        """``key`` of the index's rows for timestamps in [start, stop)."""
+    def open_rows(self, start: int, stop: int, written_before: int | None = None) -> DataFrame:
+        """``key`` of the index's rows for timestamps (ms of the clients' clocks) in [start, stop); only those of before *written_before* (ms of the servers')."""
         low, high = (bytearray(entry_bound(millis).encode()) for millis in (start, stop))
         cells = self._store.cells(self.name(Table.OPEN)).where((F.col("row") >= low) & (F.col("row") < high))
+        if written_before is not None:
+            cells = cells.where(F.col("timestamp") < written_before)
         return cells.select(_text("row").alias("key"))
 
     def _rows(self, table: Table, columns: Sequence[str], since: int) -> DataFrame:

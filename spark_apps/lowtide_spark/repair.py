@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -108,15 +109,28 @@ class _Repair:
             end = min(end, millis(self.run.request.end))
         start = self.start if self.run.request.start is None else millis(self.run.request.start)
         self.report.intervals = [(start, max(start, end))]
-        entries = self._entries(start, end)
+        entries = chain(self._entries(self.frames.open_rows(start, end)), self._ahead())
         if self.run.summary.execute:
             self._each(entries, lambda entry: steps.repair(entry, self.issuer), self._repaired, "repair of")
         else:
             self._each(entries, _look, self._looked_at, "look at")
         self.run.phase("repair" if self.run.summary.execute else "plan")
 
-    def _entries(self, start: int, end: int) -> Iterator[Entry]:
-        for row in self.frames.open_rows(start, end).toLocalIterator():
+    def _ahead(self) -> Iterator[Entry]:
+        """Entries that HBase wrote before the grace and whose time is later: of clients whose clocks are fast. Not of a run that has an interval."""
+        if self.run.request.start is not None or self.run.request.end is not None:
+            return
+        found = list(self._entries(self.frames.open_rows(self.horizon, _FOREVER, written_before=self.horizon)))
+        if found:
+            latest = max(found)
+            self.report.notes.append(
+                f"{len(found)} open transactions bear a later time than they were written at, the latest {_when(latest.timestamp)} "
+                f"({latest.id}): a client's clock is fast"
+            )
+        yield from found
+
+    def _entries(self, rows: DataFrame) -> Iterator[Entry]:
+        for row in rows.toLocalIterator():
             self.report.counts.candidates += 1
             try:
                 yield Entry.parse(row.key)

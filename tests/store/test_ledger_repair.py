@@ -287,6 +287,25 @@ def test_a_full_check_finds_what_lies_below_the_mark(run: Job, books: Books) -> 
     assert after.mark >= after.moved_back_from
 
 
+def test_a_transaction_from_a_fast_clock_does_not_wait_for_its_time(run: Job, books: Books) -> None:
+    """What bears a time of the next century is as old as HBase's clock says: repaired by the next run, with a word on the clock."""
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+    with books.open(Bomb(4, "answer lost")) as fast:
+        fast._now = lambda: 4_102_444_800_000
+        with pytest.raises(Exception, match="left as it is"):
+            fast.transfer("ann", "bob", 2)
+    assert run("transaction_repair", "--grace", "1h", "--execute").totals["candidates"] == 0
+    outcome = run("transaction_repair", *NOW)
+    assert (outcome.code, outcome.totals["finished"]) == (0, 1), outcome.problems
+    (note,) = outcome.table(f"{books.config.ledger.prefix}transactions")["notes"]
+    assert note.startswith(
+        "1 open transactions bear a later time than they were written at, the latest 2100-01-01T00:00:00+00:00"
+    )
+    assert books.entries() == []
+    assert mark(books).mark < 4_102_444_800_000
+
+
 def test_a_restored_entry_changes_the_cell_of_the_mark(run: Job, books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that read mark and index before the entry was back must not move the mark over it: it finds another text, also where the mark stays."""
     with books.open() as book:
