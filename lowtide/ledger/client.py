@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from lowtide.errors import UsageError
 from lowtide.gateway import connect
 from lowtide.ledger import steps
-from lowtide.ledger.model import Cells, Entry, Request, check_amount, parse_transaction, user_id
-from lowtide.ledger.steps import Outcome
+from lowtide.ledger.model import ISSUER_ROW, Cells, Entry, Request, Table, check_amount, parse_transaction, user_id
+from lowtide.ledger.steps import CheckAndPut, Outcome
 from lowtide.ledger.store import Hook, Node, Tables, node
 
 if TYPE_CHECKING:
@@ -81,10 +81,16 @@ class Ledger:
 
 
 def init(config: Config) -> list[str]:
-    """Make the tables that are not there, and the issuer. The names of the tables made."""
+    """Make the tables that are not there, and the issuer. The names of the tables made.
+
+    Raises:
+        UsageError: they were made with another issuer.
+    """
     with connect(config.hbase.thrift) as connection:
         tables = Tables(connection, config.ledger.prefix)
         made = tables.create()
+        tables(CheckAndPut(Table.OPEN, ISSUER_ROW, "nickname", None, config.ledger.issuer))
+        tables.check(config.ledger.issuer)
         steps.run(steps.add_user(config.ledger.issuer), tables)
     return made
 

@@ -59,6 +59,10 @@ FAMILY = "l"
 SETTLED_ROW = "settled"
 
 
+#: Row of the ledger's issuer in the same table, by nickname: who may go below zero is not for each node to say.
+ISSUER_ROW = "issuer"
+
+
 class State(StrEnum):
     """States of a transaction, in order; ``dropped`` is for what can never run."""
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lowtide.errors import GatewayError, LedgerError, LowtideError, TableError
+from lowtide.errors import GatewayError, LedgerError, LowtideError, TableError, UsageError
 from lowtide.gateway import check_and_put, pool
 from lowtide.ledger import steps
-from lowtide.ledger.model import FAMILY, Table
+from lowtide.ledger.model import FAMILY, ISSUER_ROW, Table
 from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan, Write
 
 if TYPE_CHECKING:
@@ -88,17 +88,23 @@ class Tables:
             self._connection.create_table(name, {FAMILY: {"max_versions": 1}})
         return missing
 
-    def check(self) -> None:
-        """Refuse to work where the ledger was never made.
+    def check(self, issuer: str) -> None:
+        """Refuse to work where the ledger was never made, or was made with another *issuer* (nickname).
 
         Raises:
             TableError: a table is missing.
+            UsageError: the issuer is another.
         """
         there = self._connection.tables()
         missing = [name for name in map(self.name, Table) if name.encode() not in there]
         if missing:
             msg = f"the ledger has no table {', '.join(missing)}; make it with: lowtide ledger init (or set ledger.prefix)"
             raise TableError(msg)
+        (row,) = self(Read(Table.OPEN, (ISSUER_ROW,)))
+        made_with = row.get("nickname", issuer)
+        if made_with != issuer:
+            msg = f"the ledger was made with the issuer {made_with!r}, ledger.issuer is {issuer!r}; set it to {made_with!r} on every node"
+            raise UsageError(msg)
 
     def name(self, table: Table) -> str:
         """The table's name in HBase."""
@@ -354,9 +360,10 @@ def node(config: Config, hook: Hook | None = None, size: int | None = None) -> I
     Raises:
         GatewayError: the gateway does not answer.
         TableError: the ledger was never made.
+        UsageError: it was made with another issuer.
     """
     size = size or config.ledger.pool
     with pool(config.hbase.thrift, size) as connections:
         found = Node(config, connections, size, hook)
-        found.tables(lambda tables: tables.check())
+        found.tables(lambda tables: tables.check(config.ledger.issuer))
         yield found

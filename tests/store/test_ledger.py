@@ -15,7 +15,7 @@ from lowtide.cli import app
 from lowtide.config import Config
 from lowtide.errors import GatewayError, TableError, UsageError
 from lowtide.gateway import connect
-from lowtide.ledger import State, ledger, user_id
+from lowtide.ledger import State, init, ledger, user_id
 from lowtide.ledger.model import ContradictionError, Table
 from lowtide.ledger.steps import Write
 from lowtide.ledger.store import Moment
@@ -176,3 +176,14 @@ def test_the_command_line(books: Books) -> None:
     dropped = run("transfer", "cid", "ann", "100")
     assert dropped.exit_code == 1
     assert "reason: the balance is 50, the amount 100" in dropped.stdout
+
+
+def test_a_node_that_takes_another_for_the_issuer_refuses_to_work(books: Books) -> None:
+    """Who may go below zero is the ledger's matter: neither its tables nor a client of another configuration can change it."""
+    other = books.config.model_copy(update={"ledger": books.config.ledger.model_copy(update={"issuer": "ann"})})
+    before = books.everything()
+    with pytest.raises(UsageError, match=r"made with the issuer 'issuer', ledger\.issuer is 'ann'"), ledger(other):
+        pass
+    with pytest.raises(UsageError, match="set it to 'issuer' on every node"):
+        init(other)
+    assert books.everything() == before
