@@ -84,8 +84,9 @@ def init(config: Config) -> list[str]:
     """Make the tables that are not there, and the issuer. The names of the tables made.
 
     Raises:
-        UsageError: they were made with another issuer.
+        UsageError: they were made with another issuer, or its name can be no nickname.
     """
+    user_id(config.ledger.issuer)  # refuses what can be no nickname, before it is written down
     with connect(config.hbase.thrift) as connection:
         tables = Tables(connection, config.ledger.prefix)
         made = tables.create()

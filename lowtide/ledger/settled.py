@@ -1,7 +1,7 @@
 """The settled mark: every transaction that began before it is over. Pure, but for the programs that read and move it.
 
-It lags behind by the grace, and says what a repair knows: a client whose clock is slow, or that paused for longer than the grace
-between its index entry and its claim, can put a transaction below it. The full check finds such ones and moves the mark back.
+It lags behind by the grace, and says what a repair knows: a client whose clock is slow, or that takes longer than the grace from a
+transaction's time to its claim, can put one below it. The full check finds such ones and moves the mark back.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ class Moment(Enum):
 Hook = Callable[[Write, Moment], None]
 
 #: Answers operations that are asked at the same time: each with its answer, or the exception, in the order asked. It takes no scans.
-#: It may repeat a check that had no answer, as the gateway may too, and then says "refused" of one that held. Programs read again
-#: after a refusal, before they conclude anything from it.
+#: It may repeat a check that had no answer, as the gateway may too, and then says "refused" of one that held. So it is for programs that read
+#: again after a refusal, before they conclude anything from it: all but the one that adds a user.
 AtOnce = Callable[[Sequence[Read | Write]], list[Any]]
 
 

@@ -16,6 +16,8 @@ from lowtide_airflow.hook import HBaseHook
 
 #: Seconds between two tries of a watcher at a gateway that does not answer, at most.
 _WATCHERS_PAUSE = 300.0
+#: Seconds after which the triggerer has handed an event on; it does so about once a second, and its supervisor again.
+_HANDED_ON = 10.0
 
 
 class ConditionTrigger(BaseTrigger):
@@ -86,8 +88,8 @@ class ConditionWatcher(BaseEventTrigger):
     """Watches a condition for an ``AssetWatcher``: an event each time it comes to hold, or each *every* that time-like ones pass.
 
     Its cursor is kept in the asset's state store: after a restart of the triggerer what was told already is not told again, and what
-    came meanwhile is told then. The cursor moves one *poll_interval* after the event was told: a triggerer that dies between the two tells
-    it twice. A gateway that does not answer is waited for, however long.
+    came meanwhile is told then. The cursor moves ten seconds after the event was told: a triggerer that dies between the two tells it
+    twice. A gateway that does not answer is waited for, however long.
 
     :param condition: of :meth:`lowtide.conditions.Condition.to_json`
     :param poll_interval: seconds between two looks
@@ -130,9 +132,10 @@ class ConditionWatcher(BaseEventTrigger):
             elif moved != cursor:
                 await self._store(moved)
             cursor = moved
-            await asyncio.sleep(self.poll_interval)
-            if event:  # the triggerer hands events on about once a second: by now it has
+            if event:
+                await asyncio.sleep(_HANDED_ON)
                 await self._store(cursor)
+            await asyncio.sleep(self.poll_interval)
 
     async def _eventually(self, condition: Condition) -> Verdict:
         pause = 1.0

@@ -56,13 +56,11 @@ class LedgerFrames:
         """``key`` and ``nickname``."""
         return self._rows(Table.USERS, ("nickname",), 0)
 
-    def open_rows(self, start: int, stop: int, written_before: int | None = None) -> DataFrame:
-        """``key`` of the index's rows for timestamps (ms of the clients' clocks) in [start, stop); only those of before *written_before* (ms of the servers')."""
+    def open_rows(self, start: int, stop: int) -> DataFrame:
+        """``key`` of the index's rows for timestamps in [start, stop), ms of the clients' clocks; ``written``, ms of the servers'."""
         low, high = (bytearray(entry_bound(millis).encode()) for millis in (start, stop))
         cells = self._store.cells(self.name(Table.OPEN)).where((F.col("row") >= low) & (F.col("row") < high))
-        if written_before is not None:
-            cells = cells.where(F.col("timestamp") < written_before)
-        return cells.select(_text("row").alias("key"))
+        return cells.select(_text("row").alias("key"), F.col("timestamp").alias("written"))
 
     def _rows(self, table: Table, columns: Sequence[str], since: int) -> DataFrame:
         cells = self._store.cells(self.name(table)).where(
@@ -130,7 +128,8 @@ def _from_bytes(text: str) -> str:
 
 
 def _text(column: str) -> Column:
-    return F.decode(F.col(column), "UTF-8")
+    # What is no UTF-8 becomes text that no rule knows, and is named; decode() would end the run.
+    return F.make_valid_utf8(F.col(column).cast("string"))
 
 
 def money(column: str) -> Column:
@@ -181,7 +180,7 @@ def orderly() -> Column:
     """
     amount, recipient, sender, timestamp = (F.regexp_extract("request", _REQUEST, group) for group in range(1, 5))
     state, decision = F.col("state"), F.col("decision")
-    runs, dropped = (decision.rlike(_DECISION % reason) for reason in ("", r'[^"\\\x00-\x1f]+'))
+    runs, dropped = (decision.rlike(_DECISION % reason) for reason in ("", r"[ !#-\[\]-~]+"))
     order = (
         (state.isin(State.IN_PROGRESS.value, State.COMMITTED.value, State.FINISHED.value) & runs)
         | ((state == State.DROPPED.value) & dropped)
@@ -191,7 +190,7 @@ def orderly() -> Column:
     due = {"id": F.col("key"), "sender": sender, "recipient": recipient, "amount": amount, "timestamp": timestamp}
     # A transaction that was only claimed may lack columns.
     agree = [F.coalesce(F.col(name) == value, state.isNull() & F.col(name).isNull()) for name, value in due.items()]
-    request = (sender != recipient) & (amount.cast(MONEY) <= MAX_AMOUNT)
+    request = (sender != recipient) & (amount.try_cast(MONEY) <= MAX_AMOUNT)
     key = F.col("key").rlike(_KEY) & F.col("key").startswith(F.concat(sender, F.lit("-")))
     return F.coalesce(reduce(Column.__and__, [key, request, order, *agree]), F.lit(False))
 
@@ -199,11 +198,6 @@ def orderly() -> Column:
 def is_over() -> Column:
     """Whether a transaction's state is a last one; of a row without state: no."""
     return F.coalesce(F.col("state").isin(State.FINISHED.value, State.DROPPED.value), F.lit(False))
-
-
-def begun_before(millis: int) -> Column:
-    """Whether a transaction's request is older than *millis*; of one that does not say: yes."""
-    return F.coalesce(F.get_json_object("request", "$.timestamp").cast("bigint") < millis, F.lit(True))
 
 
 def strays(transactions: DataFrame, records: DataFrame) -> DataFrame:

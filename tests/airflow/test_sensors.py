@@ -222,8 +222,9 @@ class Kept:
         self.values[key] = value
 
 
-def test_a_watchers_cursor_survives_a_restart(looks: Callable[..., list[Any]]) -> None:
+def test_a_watchers_cursor_survives_a_restart(looks: Callable[..., list[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     """What was told is not told again by the watcher that comes after; what came meanwhile is."""
+    monkeypatch.setattr("lowtide_airflow.triggers._HANDED_ON", 0.1)
     hour = 3_600_000
     condition = TransactionsSettled(every="1h")
     kept = Kept()

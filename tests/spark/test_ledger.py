@@ -128,3 +128,9 @@ def test_money_that_moves_backwards_is_not_balanced(spark: SparkSession) -> None
         "0": True,
         "1": False,
     }
+
+
+def test_bytes_that_are_no_text_do_not_end_a_run(spark: SparkSession) -> None:
+    """They become text that no rule takes."""
+    (row,) = spark.sql("select X'35ff' as cell").select(ledger._text("cell").alias("text")).collect()
+    assert row.text == "5\ufffd"
