@@ -62,12 +62,7 @@ def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
     """
     entries = os.pathsep.join(class_path(config))
     # A driver on this machine alone needs no address that others can reach.
-    # Its two or so cores would spend seconds on the 200 parts that a shuffle has by default.
-    here = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "8",
-    }
+    here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return {
         **(here if (master or config.spark.master).startswith("local") else {}),
         # The program's Python is this one, whatever comes first on PATH; executors run none.
@@ -80,6 +75,8 @@ def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
         # By default a page is a 16th of a core's memory, and every operator takes one: plans of some thousand rows would
         # fill a small driver.
         "spark.buffer.pageSize": "1m",
+        # A plan is small beside the table it comes from: by default every join would end in 200 near-empty tasks.
+        "spark.sql.shuffle.partitions": "16",
         **config.spark.conf,
     }
 
