@@ -435,6 +435,7 @@ def _mark(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) ->
     absent = _start_set(_marks(works, like=known), held)
     table, family = run.config.omid.commit_table, run.config.omid.commit_family
     report = _marks_report(run)
+    report.execute = True
     report.counts.marked = 0
     again = known.select(
         "start_ts", F.lit(False).alias("invalid"), F.lit(0).alias("commit_ts"), F.lit("").alias("problem")

@@ -171,6 +171,7 @@ def test_a_deleted_orphan_leaves_a_mark_behind(job: Job, scene: Scene, omid: Omi
     omid.advance_watermark()
     outcome = clean(job, table)
     assert outcome.totals["marked"] == 1
+    assert outcome.table("OMID_COMMIT_TABLE")["execute"], "marks that were put are not only planned"
     assert omid.commit_table()[start].invalid
     omid.add_commit_entry(start, omid.begin())  # a deposed oracle's put, late
     assert omid.commit_table()[start].invalid
