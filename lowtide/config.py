@@ -21,6 +21,7 @@ from pydantic import (
     NonNegativeInt,
     PositiveInt,
     ValidationError,
+    field_validator,
     model_validator,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -67,6 +68,16 @@ class HBase(_Section):
     #: Further properties for the HBase client, as in hbase-site.xml (Kerberos principals, timeouts, ...). Reading snapshots
     #: needs ``hbase.rootdir``.
     properties: dict[str, str] = {}
+
+    @field_validator("properties")
+    @classmethod
+    def _properties_of_hbase(cls, value: dict[str, str]) -> dict[str, str]:
+        """The connector takes no others."""
+        for name in value:
+            if not name.startswith(("hbase.", "zookeeper.")):
+                msg = f"{name} is none of HBase's: names begin with hbase. or zookeeper.; what Hadoop needs is read from HADOOP_CONF_DIR"
+                raise ValueError(msg)
+        return value
 
     def client_properties(self) -> dict[str, str]:
         """All properties that an HBase client needs, as the connector's ``hbase.*`` options."""
@@ -134,7 +145,7 @@ class Spark(_Section):
     #: As of ``spark-submit``; always in client mode. Clusters: docs/clusters.md.
     master: str = "local[2]"
     driver_memory: str = "1g"
-    #: Further Spark settings; they win over Lowtide's own. Values are text: quote numbers.
+    #: Further Spark settings; they win over Lowtide's own, but for the session's time zone, which is UTC. Values are text: quote numbers.
     conf: dict[str, str] = {}
     #: Entries of the class path of driver and executors: the connector's jar and ``lib/*``. Found beside the package when empty.
     connector_class_path: list[str] = []
@@ -156,7 +167,7 @@ class Compaction(_Section):
 
     #: Only regions that give back at least this share of their bytes.
     share: float = Field(0.3, gt=0, le=1)
-    #: So many bytes on disk are read anew in one run, at most.
+    #: So many bytes on disk of one table are read anew in one run, at most.
     bytes: PositiveInt = 10 << 30
     #: So many regions at a time.
     regions: PositiveInt = 2

@@ -54,6 +54,7 @@ def test_order_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
         ("omid: {comit_table: x}", "omid.comit_table", "unknown key"),
         ("defaults: {budget: {row: 1}}", "defaults.budget.row", "unknown key"),
         ("omid: {clock: moon}", "omid.clock", "'moon'"),
+        ("hbase: {properties: {fs.defaultFS: x}}", "hbase.properties", "fs.defaultFS is none of HBase's"),
         ("grace: 10", "grace", "10"),
         ("grace: -1h", "grace", "'-1h'"),
         ("hbase: {thrift: {port: 0}}", "hbase.thrift.port", "0"),
