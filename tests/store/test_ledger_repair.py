@@ -300,7 +300,7 @@ def test_a_transaction_from_a_fast_clock_does_not_wait_for_its_time(run: Job, bo
     assert (outcome.code, outcome.totals["finished"]) == (0, 1), outcome.problems
     (note,) = outcome.table(f"{books.config.ledger.prefix}transactions")["notes"]
     assert note.startswith(
-        "1 open transactions bear a later time than they were written at, the latest 2100-01-01T00:00:00+00:00"
+        "1 entries of the index bear a later time than they were written at, the latest 2100-01-01T00:00:00+00:00"
     )
     assert books.entries() == []
     assert mark(books).mark < 4_102_444_800_000
