@@ -114,16 +114,24 @@ class _Repair:
         self.report.intervals = [(start, max(start, end))]
         # By both clocks older than the grace: where a client's is slow, it may be about to claim the number.
         old = self.frames.open_rows(start, end).where(F.col("written") < self.horizon)
-        entries = chain(self._entries(old), self._ahead(), self.restored)
+        # Those that this run gave back are young by HBase's clock.
+        restored = [e for e in self.restored if self._whole or start <= e.timestamp < end]
+        self.report.counts.candidates += len(restored)
+        entries = chain(self._entries(old), self._ahead(), restored)
         if self.run.summary.execute:
             self._each(entries, lambda entry: steps.repair(entry, self.issuer), self._repaired, "repair of")
         else:
             self._each(entries, _look, self._looked_at, "look at")
         self.run.phase("repair" if self.run.summary.execute else "plan")
 
+    @property
+    def _whole(self) -> bool:
+        """Whether the run has no interval."""
+        return self.run.request.start is None and self.run.request.end is None
+
     def _ahead(self) -> Iterator[Entry]:
         """Entries that HBase wrote before the grace and whose time is later: of clients whose clocks are fast. Not of a run that has an interval."""
-        if self.run.request.start is not None or self.run.request.end is not None:
+        if not self._whole:
             return
         rows = self.frames.open_rows(self.horizon, _FOREVER).where(F.col("written") < self.horizon)
         ahead = F.substring("key", 1, 15).try_cast("bigint") > F.col("written") + _SKEW
