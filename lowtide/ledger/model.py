@@ -58,7 +58,6 @@ FAMILY = "l"
 #: Row of the settled mark in the table of open transactions; it sorts after every entry.
 SETTLED_ROW = "settled"
 
-
 #: Row of the ledger's issuer in the same table, by nickname: who may go below zero is not for each node to say.
 ISSUER_ROW = "issuer"
 

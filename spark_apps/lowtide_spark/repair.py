@@ -283,7 +283,7 @@ class _Repair:
         run, at = self.run.summary.run, self.run.summary.started
 
         def back(mark: Settled) -> Settled:
-            mark = self._back(mark, oldest.timestamp) if oldest.timestamp < mark.mark else mark
+            mark = self._back(mark, oldest.timestamp)
             return replace(mark, run=run, at=at)
 
         self._move(back)
@@ -297,7 +297,7 @@ class _Repair:
             end = max(self.horizon, mark.mark)
             found = self.node.run(lambda: settled.open_entries(start, end, limit=1), "the index")
             to = settled.next_mark(mark.mark, self.horizon, found[0].timestamp if found else None)
-            mark = self._back(mark, to) if to < mark.mark else mark
+            mark = self._back(mark, to)
             full_at = now if self.full else mark.full_at
             return replace(mark, mark=to, run=self.run.summary.run, at=now, checked_at=now, full_at=full_at)
 
@@ -305,6 +305,9 @@ class _Repair:
         self.run.phase("record")
 
     def _back(self, mark: Settled, to: int) -> Settled:
+        """The mark moved back, if *to* lies below it; else as it is."""
+        if to >= mark.mark:
+            return mark
         now = self.run.summary.started
         before = mark.moved_back_from if mark.moved_back_at == now else mark.mark  # where it stood before this run
         return replace(mark, mark=to, moved_back_from=before, moved_back_at=now)
