@@ -3,10 +3,12 @@ package lowtide.connector;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
@@ -15,6 +17,7 @@ import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.Size;
 import org.apache.hadoop.hbase.TableExistsException;
 import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.UnknownRegionException;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.CompactionState;
 import org.apache.hadoop.hbase.client.Connection;
@@ -136,34 +139,46 @@ public final class Admin {
     }
 
     /**
-     * Major-compacts some regions of a table, all their families or one, and waits; each is flushed first.
+     * Major-compacts families of some regions of a table and waits; each region is flushed first.
      *
-     * @param regions encoded names
-     * @param family null for all
-     * @return JSON, by region: bytes on disk before and after, as HBase counts them (whole MiB)
+     * <p>Regions report for all their families together. Where all are to be compacted they are asked again until a newer
+     * major compaction is reported; where only some are, no other compaction may be running when they are asked, because
+     * HBase would leave out its files, and the end of the compaction is all that can be waited for.
+     *
+     * @param families by encoded name of the region
+     * @return JSON, by region that is still there: bytes on disk before and after, as HBase counts them (whole MiB)
      */
-    public static String compactRegions(Map<String, String> options, String table, List<String> regions, String family,
+    public static String compactRegions(Map<String, String> options, String table, Map<String, List<String>> families,
             long timeoutMillis) throws IOException {
         Connection connection = Connections.get(options);
         TableName name = Options.tableName(table);
-        Planner.enabledTable(connection, name);
+        int all = Planner.enabledTable(connection, name).getColumnFamilyCount();
         long start = System.nanoTime();
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
-            for (String region : regions) {
-                admin.flushRegion(Bytes.toBytes(region));
+            Set<String> there = new TreeSet<>();
+            for (String region : families.keySet()) {
+                try {
+                    admin.flushRegion(Bytes.toBytes(region));
+                    there.add(region);
+                } catch (UnknownRegionException e) {
+                    // Split or merged since it was listed: HBase compacts what it became by itself.
+                }
             }
             Map<String, Long> sizes = sizes(connection, name);
             Map<String, Long> before = majorCompactions(connection, name);
-            List<String> waiting = new ArrayList<>(regions);
+            Set<String> waiting = new TreeSet<>(there);
+            Set<String> asked = new HashSet<>();
             while (!waiting.isEmpty()) {
                 for (String region : waiting) {
-                    if (family == null) {
-                        admin.majorCompactRegion(Bytes.toBytes(region));
-                    } else {
-                        admin.majorCompactRegion(Bytes.toBytes(region), Bytes.toBytes(family));
+                    List<String> wanted = families.get(region);
+                    if (wanted.size() == all || compacting(admin, region) == CompactionState.NONE) {
+                        for (String family : wanted) {
+                            admin.majorCompactRegion(Bytes.toBytes(region), Bytes.toBytes(family));
+                        }
+                        asked.add(region);
                     }
                 }
-                long asked = System.nanoTime();
+                long since = System.nanoTime();
                 do {
                     if (millisSince(start) > timeoutMillis) {
                         throw new IOException("Major compaction of regions " + waiting + " of table " + table
@@ -171,13 +186,13 @@ public final class Admin {
                     }
                     pause();
                     Map<String, Long> now = majorCompactions(connection, name);
-                    waiting.removeIf(region -> compacting(admin, region) == CompactionState.NONE
-                            && (family != null || newer(now, before, region)));
-                } while (!waiting.isEmpty() && millisSince(asked) < ASK_AGAIN_MILLIS);
+                    waiting.removeIf(region -> asked.contains(region) && compacting(admin, region) == CompactionState.NONE
+                            && (families.get(region).size() < all || newer(now, before, region)));
+                } while (!waiting.isEmpty() && millisSince(since) < ASK_AGAIN_MILLIS);
             }
             ObjectNode report = new ObjectMapper().createObjectNode();
             Map<String, Long> after = sizes(connection, name);
-            for (String region : regions) {
+            for (String region : there) {
                 report.putArray(region).add(sizes.getOrDefault(region, 0L)).add(after.getOrDefault(region, 0L));
             }
             return report.toString();

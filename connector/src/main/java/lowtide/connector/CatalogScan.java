@@ -173,7 +173,8 @@ final class CatalogScan implements LocalScan {
                     region.getEndKey(), region.getRegionId(),
                     location.getServerName() == null ? null : text(location.getServerName().toString()),
                     one == null ? null : (long) one.getStoreFileSize().get(Size.Unit.BYTE),
-                    one == null ? null : (long) one.getMemStoreSize().get(Size.Unit.BYTE)));
+                    one == null ? null : (long) one.getMemStoreSize().get(Size.Unit.BYTE),
+                    one == null ? null : one.getLastMajorCompactionTimestamp()));
         }
         return rows;
     }

@@ -36,7 +36,10 @@ final class PieceReader implements PartitionReader<InternalRow> {
     private final AsOf asOf;
     private final CellStore store;
     private final RowReader reader;
+    private final Tally tally;
     private long rows;
+    /** Rows that tell what was read, shown so far. */
+    private int ends;
     private boolean ended;
 
     PieceReader(Options options, Pushdown pushdown, StructType schema, Piece piece, AsOf asOf) throws IOException {
@@ -52,6 +55,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
         }
         this.shown = new SpecificInternalRow(schema);
         this.id = UTF8String.fromString(piece.id());
+        this.tally = new Tally(piece.families());
         // What replaced a version lies above it: an upper bound from a filter must not hide that from the reader.
         long to = withReplaced ? Long.MAX_VALUE : pushdown.to;
         RowFilter filter = asOf != null ? new RowFilter.Seen(asOf.snapshot) : withReplaced && pushdown.to < Long.MAX_VALUE
@@ -68,9 +72,9 @@ final class PieceReader implements PartitionReader<InternalRow> {
         RowReader opened = null;
         try {
             opened = options.view != View.CELLS
-                    ? new VersionReader(store, scan, piece.families().length, filter, withValue, withReplaced,
+                    ? new VersionReader(store, scan, tally, filter, withValue, withReplaced,
                             options.traces, asOf == null ? null : asOf.commits, options.pairingLimit)
-                    : new PlainReader(store, scan, filter);
+                    : new PlainReader(store, scan, tally, filter);
         } finally {
             if (opened == null) {
                 store.close();
@@ -139,10 +143,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
 
     @Override
     public boolean next() throws IOException {
-        if (ended) {
-            return false;
-        }
-        while ((options.rowsPerRange == 0 || rows < options.rowsPerRange) && reader.next()) {
+        while (!ended && (options.rowsPerRange == 0 || rows < options.rowsPerRange) && reader.next()) {
             if (asOf != null && reader.kind() != Kind.PUT) {
                 notShown(reader.kind());
                 continue;
@@ -151,14 +152,16 @@ final class PieceReader implements PartitionReader<InternalRow> {
             fill();
             return true;
         }
-        ended = true;
-        if (asOf != null && !options.readsSnapshot) {
+        if (!ended && asOf != null && !options.readsSnapshot) {
             asOf.checkMark(options, AsOf.OVERTAKEN);
         }
-        if (options.endRows) {
-            fillEnd();
+        ended = true;
+        // One for each family, and one where there is none.
+        if (!options.endRows || ends >= Math.max(1, tally.families())) {
+            return false;
         }
-        return options.endRows;
+        fillEnd(ends++);
+        return true;
     }
 
     /** Of a snapshot only puts are shown; what nobody can judge fails the read. */
@@ -218,7 +221,8 @@ final class PieceReader implements PartitionReader<InternalRow> {
         }
     }
 
-    private void fillEnd() {
+    private void fillEnd(int number) {
+        boolean any = number < tally.families();
         for (int i = 0; i < columns.length; i++) {
             switch (columns[i]) {
                 case REGION:
@@ -227,11 +231,14 @@ final class PieceReader implements PartitionReader<InternalRow> {
                 case KIND:
                     shown.update(i, Kind.END_OF_RANGE.label);
                     break;
+                case FAMILY:
+                    update(i, any ? tally.family(number) : null);
+                    break;
                 case CELLS_READ:
-                    shown.setLong(i, reader.cellsRead());
+                    shown.setLong(i, any ? tally.cells(number) : 0);
                     break;
                 case BYTES_READ:
-                    shown.setLong(i, reader.bytesRead());
+                    shown.setLong(i, any ? tally.bytes(number) : 0);
                     break;
                 default:
                     shown.setNullAt(i);
@@ -259,8 +266,8 @@ final class PieceReader implements PartitionReader<InternalRow> {
     @Override
     public CustomTaskMetric[] currentMetricsValues() {
         return new CustomTaskMetric[] {
-            new Metrics.Value(Metrics.CellsRead.NAME, reader.cellsRead()),
-            new Metrics.Value(Metrics.BytesRead.NAME, reader.bytesRead())
+            new Metrics.Value(Metrics.CellsRead.NAME, tally.cells()),
+            new Metrics.Value(Metrics.BytesRead.NAME, tally.bytes())
         };
     }
 

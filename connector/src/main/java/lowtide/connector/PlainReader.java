@@ -11,16 +11,16 @@ final class PlainReader implements RowReader {
 
     private final CellSource source;
     private final RowFilter filter;
+    private final Tally tally;
     private Cell[] cells;
     private int count;
     private int position;
     private Cell cell;
     private Cell rowCell;
     private byte[] row;
-    private long cellsRead;
-    private long bytesRead;
 
-    PlainReader(CellStore store, Scan scan, RowFilter filter) throws IOException {
+    PlainReader(CellStore store, Scan scan, Tally tally, RowFilter filter) throws IOException {
+        this.tally = tally;
         this.filter = filter;
         this.source = store.open(scan);
     }
@@ -41,8 +41,8 @@ final class PlainReader implements RowReader {
                 }
             }
             cell = cells[position++];
-            cellsRead++;
-            bytesRead += cell.getSerializedSize();
+            tally.turnTo(cell);
+            tally.add(cell.getSerializedSize());
             if (kind() == Kind.UNKNOWN || filter.test(cell.getTimestamp(), Omid.NONE, Omid.NONE)) {
                 return true;
             }
@@ -98,16 +98,6 @@ final class PlainReader implements RowReader {
     @Override
     public String problem() {
         return kind() == Kind.UNKNOWN ? String.format(UNKNOWN_TYPE, cell.getTypeByte()) : null;
-    }
-
-    @Override
-    public long cellsRead() {
-        return cellsRead;
-    }
-
-    @Override
-    public long bytesRead() {
-        return bytesRead;
     }
 
     @Override

@@ -36,12 +36,6 @@ interface RowReader extends Closeable {
         return null;
     }
 
-    /** Cells seen so far. */
-    long cellsRead();
-
-    /** Their bytes as KeyValues. */
-    long bytesRead();
-
     /** A piece in which nothing can pass. */
     RowReader NOTHING = new RowReader() {
         @Override
@@ -77,16 +71,6 @@ interface RowReader extends Closeable {
         @Override
         public long timestamp() {
             throw new IllegalStateException();
-        }
-
-        @Override
-        public long cellsRead() {
-            return 0;
-        }
-
-        @Override
-        public long bytesRead() {
-            return 0;
         }
 
         @Override

@@ -45,16 +45,15 @@ final class VersionReader implements RowReader {
     private final boolean traces;
     /** Commits beside the shadow cells, where a snapshot is read; else null. */
     private final Commits commits;
-    private final boolean oneFamily;
+    private final Tally tally;
     private final int limit;
+    private final Hiding hiding;
 
     // The batch, and where we are in it.
     private Cell[] cells;
     private int count;
     private int position;
     private boolean ended;
-    private long cellsRead;
-    private long bytesRead;
 
     // The row and the family.
     private Cell rowCell;
@@ -82,18 +81,6 @@ final class VersionReader implements RowReader {
     private int chunkCount;
     private int chunkAt;
 
-    // What hides a version: the smallest commit among the higher versions of the column, and the family tombstones.
-    private byte[] column = new byte[64];
-    private int columnLength = -1;
-    private long columnReplaced;
-    private long familyReplaced;
-    private long[] tombstones = new long[4];
-    private int tombstoneCount;
-    /** Whether the family has a cell without qualifier that is no family tombstone. */
-    private boolean bare;
-    /** Whether the family has a family tombstone, proven or not. */
-    private boolean deleted;
-
     private final CellView view = new CellView();
 
     // The row to show.
@@ -109,12 +96,12 @@ final class VersionReader implements RowReader {
 
     /**
      * @param scan the scan of the range: all versions, not raw
-     * @param families how many families it can meet
+     * @param tally of the families it can meet; what a wide family's second scanner reads again is not counted
      * @param traces whether tombstones, cells without qualifier and shadow cells without data pass the filter anyway
      * @param commits commit timestamps of cells without shadow cell, for the read of a snapshot; else null
      * @param limit cells kept for one row and family before it is taken for wide
      */
-    VersionReader(CellStore store, Scan scan, int families, RowFilter filter, boolean withValue, boolean withReplaced,
+    VersionReader(CellStore store, Scan scan, Tally tally, RowFilter filter, boolean withValue, boolean withReplaced,
             boolean traces, Commits commits, int limit) throws IOException {
         this.store = store;
         this.scan = scan;
@@ -123,8 +110,9 @@ final class VersionReader implements RowReader {
         this.withReplaced = withReplaced;
         this.traces = traces;
         this.commits = commits;
-        this.oneFamily = families == 1;
+        this.tally = tally;
         this.limit = limit;
+        this.hiding = new Hiding(commits != null);
         this.source = store.open(scan);
     }
 
@@ -159,7 +147,7 @@ final class VersionReader implements RowReader {
                 rowCell = cell;
                 row = null;
             }
-            if (!familyOpen || !oneFamily && !CellUtil.matchingFamily(cell, family)) {
+            if (!familyOpen || !tally.ofOneFamily() && !CellUtil.matchingFamily(cell, family)) {
                 if (!closeFamily()) {
                     return false;
                 }
@@ -216,8 +204,7 @@ final class VersionReader implements RowReader {
 
     private void seen() {
         position++;
-        cellsRead++;
-        bytesRead += view.bytes;
+        tally.add(view.bytes);
     }
 
     private boolean room(int valueLength) {
@@ -227,8 +214,9 @@ final class VersionReader implements RowReader {
     }
 
     private void openFamily(Cell cell) {
-        if (family.length == 0 || !oneFamily && !CellUtil.matchingFamily(cell, family)) {
+        if (family.length == 0 || !tally.ofOneFamily() && !CellUtil.matchingFamily(cell, family)) {
             family = CellUtil.cloneFamily(cell);
+            tally.turnTo(cell);
         }
         familyOpen = true;
         shadowsDone = false;
@@ -237,12 +225,7 @@ final class VersionReader implements RowReader {
         lastChunk = false;
         shadows.clear();
         early.clear();
-        columnLength = -1;
-        columnReplaced = Omid.NONE;
-        familyReplaced = Omid.NONE;
-        tombstoneCount = 0;
-        bare = false;
-        deleted = false;
+        hiding.clear();
     }
 
     /** Ends the family at hand; false if there is something to show first. */
@@ -305,75 +288,12 @@ final class VersionReader implements RowReader {
             proof = commits.of(at);
         }
         long hidden = withReplaced
-                ? hidden(view.array, view.offset, view.length, at, proof, false) : Omid.NONE;
+                ? hiding.of(view.array, view.offset, view.length, at, proof, false) : Omid.NONE;
         if (!filter.test(at, proof, hidden) && !(traces && Omid.kind(cell, view.length) != Kind.PUT)) {
             return false;
         }
         show(null, cell, null, 0, at, proof, hidden);
         return true;
-    }
-
-    /**
-     * The commit timestamp at which this version was hidden. Called once for each data cell in HBase's order.
-     *
-     * <p>A version is hidden by the higher versions of its column, and by a family tombstone whose commit timestamp is
-     * not below its own timestamp. The reader uses, of the family tombstones in its snapshot, the highest one only
-     * ({@code SnapshotFilterImpl.buildFamilyDeletionCache}), so one that commits after a higher one hides nothing.
-     * It looks at the newest cell without qualifier first: where that is a put, no family tombstone is looked for, and
-     * what they hid is seen again. So in a row and family with a cell without qualifier that is no family tombstone,
-     * proven or not, family tombstones count as hiding nothing.
-     */
-    private long hidden(byte[] array, int offset, int length, long at, long proof, boolean familyTombstone) {
-        if (familyTombstone) {
-            deleted = true;
-            long before = familyReplaced;
-            if (proof != Omid.NONE && (before == Omid.NONE || proof < before)) {
-                familyReplaced = proof;
-                if (tombstoneCount == tombstones.length) {
-                    tombstones = Arrays.copyOf(tombstones, 2 * tombstoneCount);
-                }
-                tombstones[tombstoneCount++] = proof;
-            }
-            return before;
-        }
-        if (columnLength != length || !Arrays.equals(column, 0, length, array, offset, offset + length)) {
-            if (column.length < length) {
-                column = new byte[2 * length];
-            }
-            System.arraycopy(array, offset, column, 0, length);
-            columnLength = length;
-            columnReplaced = Omid.NONE;
-        }
-        if (length == 0 && deleted && commits != null) {
-            return 0; // below a family tombstone of its snapshot the reader does not look under the empty qualifier
-        }
-        bare |= length == 0;
-        long before = columnReplaced;
-        if (tombstoneCount > 0 && !bare) {
-            long tombstone = smallestTombstoneFrom(at);
-            if (tombstone != Omid.NONE && (before == Omid.NONE || tombstone < before)) {
-                before = tombstone;
-            }
-        }
-        if (proof != Omid.NONE && (columnReplaced == Omid.NONE || proof < columnReplaced)) {
-            columnReplaced = proof;
-        }
-        return before;
-    }
-
-    /** The commits of the tombstones descend, so the last one that is not below the timestamp is the smallest. */
-    private long smallestTombstoneFrom(long at) {
-        int low = 0;
-        int high = tombstoneCount;
-        while (low < high) {
-            int middle = (low + high) >>> 1;
-            if (tombstones[middle] >= at) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        return low == 0 ? Omid.NONE : tombstones[low - 1];
     }
 
     // Showing what was kept.
@@ -442,7 +362,7 @@ final class VersionReader implements RowReader {
         if (proof == Omid.NONE && commits != null) {
             proof = commits.of(at);
         }
-        long hidden = withReplaced ? hidden(early.bytes(), early.offset(i), early.length(i), at, proof,
+        long hidden = withReplaced ? hiding.of(early.bytes(), early.offset(i), early.length(i), at, proof,
                 early.kind(i) == Kind.FAMILY_TOMBSTONE) : Omid.NONE;
         boolean trace = traces && (early.kind(i) != Kind.PUT || early.length(i) == 0);
         if (!filter.test(at, proof, hidden) && !trace) {
@@ -660,18 +580,6 @@ final class VersionReader implements RowReader {
     @Override
     public String problem() {
         return problem;
-    }
-
-    /** Cells of the range seen so far; what a wide family's second scanner reads again is not counted. */
-    @Override
-    public long cellsRead() {
-        return cellsRead;
-    }
-
-    /** Their bytes as KeyValues. */
-    @Override
-    public long bytesRead() {
-        return bytesRead;
     }
 
     @Override

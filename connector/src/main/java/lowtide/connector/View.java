@@ -55,7 +55,8 @@ enum View {
             .add("created", DataTypes.LongType)
             .add("server", DataTypes.StringType)
             .add("store_bytes", DataTypes.LongType)
-            .add("memstore_bytes", DataTypes.LongType)),
+            .add("memstore_bytes", DataTypes.LongType)
+            .add("compacted", DataTypes.LongType)),
     SNAPSHOTS(new StructType()
             .add("snapshot", DataTypes.StringType)
             .add("table", DataTypes.StringType)

@@ -39,18 +39,24 @@ class VersionReaderTest {
                 + (problem == null ? "" : " problem=" + problem);
     }
 
+    private static Tally tally() {
+        return new Tally(new byte[][] {F, G});
+    }
+
     private static List<String> read(CellStore store, Scan scan, RowFilter filter, int limit, boolean withValue,
-            boolean withReplaced, long[] counted) throws IOException {
+            boolean withReplaced) throws IOException {
+        return read(store, scan, filter, limit, withValue, withReplaced, tally());
+    }
+
+    private static List<String> read(CellStore store, Scan scan, RowFilter filter, int limit, boolean withValue,
+            boolean withReplaced, Tally tally) throws IOException {
         List<String> rows = new ArrayList<>();
-        try (VersionReader reader = new VersionReader(store, scan, 2, filter, withValue, withReplaced, false, null, limit)) {
+        try (VersionReader reader = new VersionReader(store, scan, tally, filter, withValue, withReplaced, false, null, limit)) {
             while (reader.next()) {
                 rows.add(text(reader.row(), reader.family(), reader.qualifier(), reader.timestamp(), reader.commit(),
                         reader.replaced(), reader.kind(), reader.value(), reader.problem()));
             }
             assertFalse(reader.next(), "the end stays the end");
-            if (counted != null) {
-                counted[0] = reader.cellsRead();
-            }
         }
         return rows;
     }
@@ -252,12 +258,17 @@ class VersionReaderTest {
         for (int seed = 0; seed < 100; seed++) {
             Random random = new Random(seed);
             MemoryStore store = randomCells(random, 3, 1 + random.nextInt(20));
-            long[] counted = new long[1];
-            List<String> actual = read(store, all(), RowFilter.ALL, limit, true, true, counted);
+            Tally tally = tally();
+            List<String> actual = read(store, all(), RowFilter.ALL, limit, true, true, tally);
             List<String> wanted = expected(store, RowFilter.ALL, true, true);
             assertSameRows(wanted, actual, "seed " + seed);
             assertEquals(dataOf(wanted), dataOf(actual), "order of data cells, seed " + seed);
-            assertEquals(store.cells.size(), counted[0], "cells seen, seed " + seed);
+            for (int i = 0; i < tally.families(); i++) {
+                byte[] family = tally.family(i);
+                assertEquals(store.cells.stream().filter(cell -> CellUtil.matchingFamily(cell, family)).count(),
+                        tally.cells(i), "cells seen, seed " + seed);
+            }
+            assertEquals(store.cells.stream().mapToLong(Cell::getSerializedSize).sum(), tally.bytes(), "their bytes");
         }
     }
 
@@ -273,7 +284,7 @@ class VersionReaderTest {
             MemoryStore store = randomCells(new Random(seed), 3, 10);
             for (RowFilter filter : filters) {
                 assertSameRows(expected(store, filter, false, true),
-                        read(store, all(), filter, limit, false, true, null), "seed " + seed);
+                        read(store, all(), filter, limit, false, true), "seed " + seed);
             }
         }
     }
@@ -284,7 +295,7 @@ class VersionReaderTest {
     void keepsToTheTimeRange(int limit) throws IOException {
         for (int seed = 0; seed < 50; seed++) {
             MemoryStore store = randomCells(new Random(seed), 3, 10);
-            List<String> actual = read(store, all().setTimeRange(150, 400), RowFilter.ALL, limit, true, false, null);
+            List<String> actual = read(store, all().setTimeRange(150, 400), RowFilter.ALL, limit, true, false);
             store.cells.removeIf(cell -> cell.getTimestamp() < 150 || cell.getTimestamp() >= 400);
             assertSameRows(expected(store, RowFilter.ALL, true, false), actual, "seed " + seed);
         }
@@ -302,7 +313,7 @@ class VersionReaderTest {
         }
         store.shadow("r", "ab", 50, 100).data("r", "ab", 50, "x");
         assertEquals(expected(store, RowFilter.ALL, true, true),
-                read(store, all(), RowFilter.ALL, 7, true, true, null));
+                read(store, all(), RowFilter.ALL, 7, true, true));
     }
 
     /** Many columns whose shadow cells come in another order than the columns are all found. */
@@ -313,9 +324,8 @@ class VersionReaderTest {
             store.data("r", "c" + i, 100, "v").shadow("r", "c" + i, 100, 150);
         }
         for (int limit : new int[] {10, 1 << 16}) {
-            assertEquals(List.of(), read(store, all(), new RowFilter.Suspects(new LongSet(50)), limit, false, false,
-                    null));
-            assertEquals(2000, read(store, all(), RowFilter.ALL, limit, false, false, null).size());
+            assertEquals(List.of(), read(store, all(), new RowFilter.Suspects(new LongSet(50)), limit, false, false));
+            assertEquals(2000, read(store, all(), RowFilter.ALL, limit, false, false).size());
         }
     }
 
@@ -332,7 +342,7 @@ class VersionReaderTest {
                 "r/f:@50 commit=300 replaced=150 FAMILY_TOMBSTONE",
                 "r/f:a@200 commit=250 replaced=- PUT",
                 "r/f:a@100 commit=120 replaced=150 PUT"),
-                read(store, all(), RowFilter.ALL, 100, false, true, null));
+                read(store, all(), RowFilter.ALL, 100, false, true));
     }
 
     /** Beside a put without qualifier Omid's reader finds no family tombstone: none is taken to hide anything. */
@@ -348,7 +358,7 @@ class VersionReaderTest {
                 "r/f:@100 commit=150 replaced=- FAMILY_TOMBSTONE",
                 "r/f:a@50 commit=60 replaced=- PUT",
                 "r/f:a@20 commit=30 replaced=60 PUT"),
-                read(store, all(), RowFilter.ALL, 100, false, true, null));
+                read(store, all(), RowFilter.ALL, 100, false, true));
     }
 
     /** Asked for traces, tombstones, cells without qualifier and shadow cells without data pass every filter. */
@@ -363,7 +373,7 @@ class VersionReaderTest {
                     .filter(row -> !row.endsWith(" PUT") || row.contains(":@")
                             || row.matches(".* replaced=([12]?[0-9]{1,2}) PUT")).toList();
             List<String> actual = new ArrayList<>();
-            try (VersionReader reader = new VersionReader(store, all(), 2, early, false, true, true, null, limit)) {
+            try (VersionReader reader = new VersionReader(store, all(), tally(), early, false, true, true, null, limit)) {
                 while (reader.next()) {
                     actual.add(text(reader.row(), reader.family(), reader.qualifier(), reader.timestamp(),
                             reader.commit(), reader.replaced(), reader.kind(), reader.value(), reader.problem()));
@@ -376,6 +386,6 @@ class VersionReaderTest {
     /** An empty range has no rows. */
     @Test
     void readsNothing() throws IOException {
-        assertTrue(read(new MemoryStore(new Random(1), 5), all(), RowFilter.ALL, 10, true, true, null).isEmpty());
+        assertTrue(read(new MemoryStore(new Random(1), 5), all(), RowFilter.ALL, 10, true, true).isEmpty());
     }
 }
