@@ -10,6 +10,7 @@ from lowtide.stack import Stack
 from lowtide.submit import class_path
 
 SOURCE = Path(__file__).parent / "java" / "Bare.java"
+FAMILY = "f"
 COLUMNS, VALUE_BYTES, REGIONS, THREADS = 5, 32, 8, 2
 
 

@@ -25,7 +25,7 @@ from lowtide_spark.watermarks import collect
 from pyspark.sql import SparkSession
 
 from bench.__main__ import HOME, Ratio, _config, _print, _spark, _store, _timed, _turns, console
-from bench.bare import COLUMNS, Bare
+from bench.bare import COLUMNS, FAMILY, Bare
 from lowtide.config import load
 from lowtide.workload import OmidClient
 
@@ -144,8 +144,8 @@ def _removed(connector: Store, config: Path) -> list[Ratio]:
         "history: bytes rewritten for each byte given back, the compactions that pay against all", "< 1", unit="bytes"
     )
     paid = {r["region"]: (r["bytes_before"], r["bytes_after"]) for r in report["by_region"] if "bytes_after" in r}
-    others = [r.name for r in connector.regions(TABLE) if r.name not in paid]
-    everything = {**paid, **connector.compact_regions(TABLE, others, None, COMPACTION_TIMEOUT_SECONDS)}
+    others = {r.name: [FAMILY] for r in connector.regions(TABLE) if r.name not in paid}
+    everything = {**paid, **connector.compact_regions(TABLE, others, COMPACTION_TIMEOUT_SECONDS)}
     rewritten.ours.append(_rewritten(paid.values()))
     rewritten.theirs.append(_rewritten(everything.values()))
     rewritten.note = f"{len(paid)} of {len(everything)} regions compacted; {done['seconds']:.0f} s for the whole run"

@@ -47,7 +47,8 @@ with DAG(
             False,
             type="boolean",
             title="Compact",
-            description="Ticked, HBase is asked for the major compactions that pay: delete markers alone free no space.",
+            description="Ticked, HBase is asked for the major compactions that pay: delete markers alone free no space. Unticked, only "
+            "where compaction.always is configured.",
             section="What to do",
         ),
         "to": time_param("To", "the mark as of now", "The mark is computed as it would have been at this time. "),

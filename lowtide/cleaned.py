@@ -21,12 +21,16 @@ from lowtide.keyranges import KeyRange
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A region as the master lists it; *created* is its region id, the master's clock in ms at its creation."""
+    """A region as the master lists it; *created* is its region id, the master's clock in ms at its creation.
+
+    *compacted* is the time in ms of its oldest file that a major compaction made, 0 where there is none.
+    """
 
     name: str
     keys: KeyRange
     created: int
     store_bytes: int = 0
+    compacted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

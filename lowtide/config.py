@@ -163,9 +163,11 @@ class Budget(_Section):
 
 
 class Compaction(_Section):
-    """Which regions ``history_gc --compact`` asks HBase to compact."""
+    """Which compactions ``history_gc`` asks HBase for."""
 
-    #: Only regions that give back at least this share of their bytes.
+    #: In every run that acts, scheduled ones among them; else with ``--compact`` only.
+    always: bool = False
+    #: Only of families of a region that give back at least this share of their bytes.
     share: float = Field(0.3, gt=0, le=1)
     #: So many bytes on disk of one table are read anew in one run, at most.
     bytes: PositiveInt = 10 << 30

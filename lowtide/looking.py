@@ -71,6 +71,7 @@ def observe(connection: Any, config: Config, now: datetime) -> Seen:
         samples=() if world else tuple(state.samples()),
         histories=tuple(state.histories()),
         holds=tuple(state.holds()),
+        uncompacted=state.all_uncompacted(),
         ledger=_ledger(connection, config, now, listed),
     )
 

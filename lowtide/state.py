@@ -12,6 +12,7 @@ atomically: a late, killed or second run cannot move state. Rows (family ``s``, 
 ``watermarks/NAME``       region watermarks computed last
 ``history/NAME``          the ancient history mark applied, and the one that a run intends to apply
 ``hold/NAME/ID``          a hold on a table's history; an empty value is one that was let go
+``uncompacted/NAME``      what history GC removed and no major compaction has dropped yet, one column a region
 ``reads/NAME``            how many snapshots of a table were read, one counter an age (``lowtide.advice``), eight bytes each
 ``run/INVERTED-MILLIS/JOB/RUN``   a run's summary, newest first
 """
@@ -30,6 +31,7 @@ from lowtide.ancient import Hold
 from lowtide.cleaned import Fact, Incarnation, Region, still_blocking
 from lowtide.clock import EPOCH, millis
 from lowtide.commitcount import CommitCount
+from lowtide.compaction import Uncompacted
 from lowtide.errors import FencedError, WatermarkError
 from lowtide.formats import decode_long
 from lowtide.gateway import check_and_put
@@ -38,6 +40,7 @@ from lowtide.inventory import Entry, Kind
 from lowtide.keyranges import KeyRange
 
 FAMILY = "s"
+_COLUMN = f"{FAMILY}:".encode()
 _EPOCH = b"s:epoch"
 _INCARNATION = b"s:incarnation"
 _VALUE = b"s:value"
@@ -399,6 +402,29 @@ class StateStore:
             for row, cells in self._scan(b"reads/")
         }
 
+    def uncompacted(self, table: str) -> dict[str, Uncompacted]:
+        """What history GC removed from *table* and no major compaction had dropped when it was recorded, by region. An estimate."""
+        cells = self._table.row(_uncompacted_row(table)) if self.exists() else {}
+        return {
+            column.removeprefix(_COLUMN).decode(): Uncompacted(**json.loads(value)) for column, value in cells.items()
+        }
+
+    def all_uncompacted(self) -> dict[str, int]:
+        """The bytes of that, by table."""
+        return {
+            row[12:].decode(): sum(sum(json.loads(value)["removed"].values()) for value in cells.values())
+            for row, cells in self._scan(b"uncompacted/")
+        }
+
+    def put_uncompacted(self, table: str, value: Mapping[str, Uncompacted]) -> None:
+        """Record *value* and nothing else of *table*."""
+        row = _uncompacted_row(table)
+        gone = [column for column in self._table.row(row) if column.removeprefix(_COLUMN).decode() not in value]
+        if gone:
+            self._table.delete(row, columns=gone)
+        if value:
+            self._table.put(row, {_COLUMN + region.encode(): _dump(asdict(one)) for region, one in value.items()})
+
     def holds(self, table: str | None = None) -> list[Hold]:
         """The holds on *table*, or on all tables, expired ones included; by table and age."""
         prefix = b"hold/" + (f"{table}/".encode() if table is not None else b"")
@@ -468,6 +494,10 @@ def _row(table: str) -> bytes:
 
 def _history_row(table: str) -> bytes:
     return b"history/" + table.encode()
+
+
+def _uncompacted_row(table: str) -> bytes:
+    return b"uncompacted/" + table.encode()
 
 
 def _parse_history(table: str, cells: Mapping[bytes, bytes]) -> History:

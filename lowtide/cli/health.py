@@ -205,6 +205,8 @@ def _history_text(h: HistoryStanding, seen: Seen) -> Text:
         for r, what in ((h.removed, "removed"), (h.reclaimable, "could go, as planned"))
         if r
     ]
+    if h.uncompacted:
+        gone.append(f"; {size(h.uncompacted)} removed are on disk until HBase compacts")
     mark = f"removed before {mark_text(h, seen.clock)}{applied}" if h.applied else "never removed"
     return Text(f"{h.table}: history {mark}; kept back by {kept_back(h)}; history_mode {h.mode.value}{''.join(gone)}")
 

@@ -65,6 +65,8 @@ class HistoryStanding:
     #: The newest run that acted, among those that were read, and the newest dry run after it.
     removed: Removal | None
     reclaimable: Removal | None
+    #: Bytes removed that no major compaction had dropped at the last run that acted: they are still on disk.
+    uncompacted: int
 
     @property
     def active(self) -> bool:
@@ -78,7 +80,10 @@ class HistoryStanding:
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; times are ISO 8601."""
-        numbers = {name: getattr(self, name) for name in ("table", "age", "applied", "intended", "possible", "behind")}
+        numbers = {
+            name: getattr(self, name)
+            for name in ("table", "age", "applied", "intended", "possible", "behind", "uncompacted")
+        }
         held = [{"what": x.what, "by": x.by.value, "remedy": x.remedy, "mark": x.timestamp} for x in self.held_by]
         return {
             **numbers,
@@ -134,6 +139,7 @@ def _standing(history: History, removed: Sequence[Removal], seen: Seen, config: 
         max(0, aged - history.applied),
         acted,
         planned,
+        seen.uncompacted.get(history.table, 0),
     )
 
 

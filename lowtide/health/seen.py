@@ -60,6 +60,8 @@ class Seen:
     samples: tuple[tuple[datetime, int], ...] = ()
     #: Ancient history marks, applied and intended, by table.
     histories: tuple[History, ...] = ()
+    #: Bytes that history GC removed and no major compaction had dropped at its last run, by table.
+    uncompacted: Mapping[str, int] = field(default_factory=dict)
     #: Holds on history, expired ones included.
     holds: tuple[Hold, ...] = ()
     #: None where there is no ledger.

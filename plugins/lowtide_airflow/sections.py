@@ -43,14 +43,16 @@ def history(seen: Seen, config: Config) -> Section | None:
             kept_back(h),
             _gone(h.removed),
             _gone(h.reclaimable),
+            size(h.uncompacted) if h.uncompacted else "",
         )
         for h in histories(seen, config)
     )
     text = (
         "What was replaced before its ancient history mark is removed from a table, and snapshots before the mark are refused. "
-        "What could go is what the last dry run counted, where it is newer than the last run that acted."
+        "What could go is what the last dry run counted, where it is newer than the last run that acted. What is not compacted is removed, and "
+        "on disk until HBase compacts; history_gc --compact asks for the compactions that pay."
     )
-    columns = ("table", "history_mode", "mark", "applied", "kept back by", "last removed", "could go")
+    columns = ("table", "history_mode", "mark", "applied", "kept back by", "last removed", "could go", "not compacted")
     return Section("History", text, columns, rows) if rows else None
 
 

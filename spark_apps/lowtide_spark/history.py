@@ -20,7 +20,7 @@ from lowtide.ancient import By, Limit, at_most, limits, mark_of
 from lowtide.budget import check_budget
 from lowtide.cleaned import Incarnation, Region, prune_bound
 from lowtide.clock import millis
-from lowtide.compaction import Gain, worth_compacting
+from lowtide.compaction import RegionFamily, still_there
 from lowtide.config import Read
 from lowtide.errors import ApprovalError, FencedError, LowtideError, StoreError
 from lowtide.inventory import Entry
@@ -28,9 +28,9 @@ from lowtide.planning import WorkRange
 from lowtide.state import History, Intent
 from lowtide.summary import TableReport
 from lowtide_spark import ancient, rules
+from lowtide_spark.compaction import compact, compacted, remember
 from lowtide_spark.inventory import take_inventory
 from lowtide_spark.job import Run, failures_kept
-from lowtide_spark.restore import COMPACTION_TIMEOUT_SECONDS
 from lowtide_spark.sideline import put_aside
 from lowtide_spark.sideline import sweep as sweep_sideline
 from lowtide_spark.store import FOREVER, LIVE, Source, Written
@@ -56,10 +56,13 @@ class Work:
     plan: DataFrame | None = None
     #: Regions that are not touched (any more), with the reason.
     stopped: dict[str, str] = field(default_factory=dict)
-    #: What goes, by region, see :func:`_by_region`.
+    #: Bytes that earlier runs removed and no major compaction has dropped yet.
+    uncompacted: Counter[RegionFamily] = field(default_factory=Counter)
+    #: What goes, by region, see :func:`_count_plan`.
     by_region: list[dict[str, Any]] = field(default_factory=list)
-    #: Bytes read of each region.
-    examined: dict[str, int] = field(default_factory=dict)
+    #: Bytes read, and those of them that go.
+    examined: dict[RegionFamily, int] = field(default_factory=dict)
+    going: Counter[RegionFamily] = field(default_factory=Counter)
 
     @property
     def table(self) -> str:
@@ -76,6 +79,11 @@ class Work:
         """Do nothing more for this table."""
         self.report.problems.append(reason)
         self.cells = None
+        self.going.clear()
+
+    def report_regions(self) -> None:
+        """Put the regions of which most goes into the summary, which is one cell of the state table."""
+        self.report.by_region = sorted(self.by_region, key=lambda r: -r["bytes"])[:MOST_REGIONS]
 
 
 def collect_history(run: Run) -> None:
@@ -103,10 +111,11 @@ def collect_history(run: Run) -> None:
                 with failures_kept(work):
                     _act(run, work)
             run.phase("act")
-    if run.options.compact:
-        for work in works:
-            with failures_kept(work):
-                _compact(run, work)
+    compacting = [w for w in works if run.options.compact or run.config.table(w.table).compaction.always]
+    for work in compacting:
+        with failures_kept(work):
+            compact(run, work)
+    if compacting:
         run.phase("compact")
     if run.summary.execute:
         _clear_holds(run)
@@ -143,6 +152,7 @@ def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) 
             # Claims before holds: a restore takes its hold first, so one that is not seen here is seen when this run claims.
             seen = state.history(entry.table)
             holds = state.holds(entry.table)
+            uncompacted = still_there(state.uncompacted(entry.table), compacted(regions))
         found = limits(
             ages=run.config.table(entry.table).ages,
             now=run.request.now,
@@ -160,7 +170,7 @@ def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) 
         part = run.approved.parts.get(entry.table)
         mark = part.mark if part and part.mark else 0
         found.append(Limit(mark, f"the plan of run {run.approved.run}", "make a new plan", By.PLAN))
-    work = Work(entry, report, execute, regions, found, mark_of(found)[0], seen)
+    work = Work(entry, report, execute, regions, found, mark_of(found)[0], seen, uncompacted=uncompacted)
     _tell_mark(run, work, seen.applied)
     return work
 
@@ -214,9 +224,10 @@ def _find(run: Run, work: Work, held: ExitStack) -> None:
     if seen != len(ranges):
         msg = f"{len(ranges)} regions of {work.table} were to be read, {seen} were read to their end"
         raise StoreError(msg)
+    ends = read.where(is_end & F.col("family").isNotNull())
     work.examined = {
-        r.region: r.bytes
-        for r in read.where(is_end).groupBy("region").agg(F.sum("bytes_read").alias("bytes")).collect()
+        (r.region, bytes(r.family).decode()): r.bytes
+        for r in ends.groupBy("region", "family").agg(F.sum("bytes_read").alias("bytes")).collect()
     }
     work.cells = read.where(~is_end)
 
@@ -275,26 +286,27 @@ def _count_plan(work: Work) -> None:
     kept = work.plan.where((F.col("action") == ancient.KEEP) & F.col("why").isNotNull())
     for row in kept.groupBy("why").count().collect():
         counts.skipped[row.why] += row["count"]
-    work.by_region = _by_region(work)
-    _report_regions(work)
+    _count_regions(work)
+    work.report_regions()
     _total(work)
 
 
-def _by_region(work: Work) -> list[dict[str, Any]]:
+def _count_regions(work: Work) -> None:
     going = _going(work)
     markers = {r.region: r["count"] for r in ancient.mutations(going).groupBy("region").count().collect()}
     is_version = F.col("kind") != "shadow"
-    rows = going.groupBy("region").agg(
+    rows = going.groupBy("region", "family").agg(
         F.count_if(is_version).alias("versions"),
         F.count_if(~is_version).alias("shadows"),
         F.sum("bytes").alias("bytes"),
     )
-    return [{**r.asDict(), "markers": markers.get(r.region, 0)} for r in rows.orderBy("region").collect()]
-
-
-def _report_regions(work: Work) -> None:
-    """Put the regions of which most goes into the summary, which is one cell of the state table."""
-    work.report.by_region = sorted(work.by_region, key=lambda r: -r["bytes"])[:MOST_REGIONS]
+    work.going.clear()
+    found: dict[str, Counter[str]] = {}
+    for r in rows.orderBy("region").collect():
+        counts = found.setdefault(r.region, Counter(versions=0, shadows=0, bytes=0))
+        counts.update(versions=r.versions, shadows=r.shadows, bytes=r.bytes)
+        work.going[r.region, bytes(r.family).decode()] = r.bytes
+    work.by_region = [{"region": r, **counts, "markers": markers.get(r, 0)} for r, counts in found.items()]
 
 
 def _total(work: Work) -> None:
@@ -318,8 +330,13 @@ def _act(run: Run, work: Work) -> None:
     _check_same_table(run, work)
     _apply_mark(run, work)
     going = _going(work)
-    if going.isEmpty():
-        return
+    if not going.isEmpty():
+        _remove(run, work, going)
+    work.going = Counter({store: size for store, size in work.going.items() if store[0] not in work.stopped})
+    remember(run, work, work.regions)
+
+
+def _remove(run: Run, work: Work, going: DataFrame) -> None:
     folder = put_aside(run, work.table, going)
     work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
     mutations = ancient.mutations(going)
@@ -399,55 +416,6 @@ def _book(work: Work, written: Sequence[Written]) -> None:
             work.stop([w.region], f"data came beside {w.refused} lone shadow cells while the run went on; run again")
         if w.failed:
             work.stop([w.region], f"{w.failed} mutations failed: {w.failure}; what of it is gone the next run will see")
-
-
-# -- giving the space back
-
-
-def _compact(run: Run, work: Work) -> None:
-    """Ask HBase for the compactions that pay, within the configured share, bytes and regions at a time; a dry run names them.
-
-    Never where Omid's compactor is on the table: a major compaction with it drops committed cells under a family tombstone that
-    was written over, and Lowtide must not be what sets it off.
-    """
-    if work.entry.compactor:
-        work.report.notes.append(
-            "nothing is compacted: Omid's compactor is on the table, and it loses rows whose family was deleted and written again"
-        )
-        return
-    settings = run.config.table(work.table).compaction
-    sizes = {r.name: r.store_bytes for r in work.regions}
-    gains = [
-        Gain(r["region"], r["bytes"], work.examined.get(r["region"], 0), sizes.get(r["region"], 0))
-        for r in work.by_region
-        if r["region"] not in work.stopped
-    ]
-    chosen = worth_compacting(gains, settings.share, settings.bytes)
-    told = {
-        g.region: {"share": round(g.share, 4), "reclaimable": g.reclaimed, "rewritten_per_byte": g.ratio} for g in gains
-    }
-    work.by_region = [{**r, **told.get(r["region"], {})} for r in work.by_region]
-    _report_regions(work)
-    names = [g.region for g in chosen]
-    would = f"{len(names)} of {len(gains)} regions give back {settings.share:.0%} or more of their bytes"
-    if not work.execute or not names:
-        work.report.notes.append(f"{would}; " + ("nothing is compacted in a dry run" if names else "none is compacted"))
-        return
-    before = after = 0
-    for start in range(0, len(names), settings.regions):
-        batch = names[start : start + settings.regions]
-        done = run.store.compact_regions(work.table, batch, None, COMPACTION_TIMEOUT_SECONDS)
-        for entry in work.by_region:
-            if entry["region"] in done:
-                entry["bytes_before"], entry["bytes_after"] = done[entry["region"]]
-        before += sum(b for b, _ in done.values())
-        after += sum(a for _, a in done.values())
-    ratio = (
-        f"{after / (before - after):.2f} bytes rewritten for each byte given back"
-        if before > after
-        else "too small to measure"
-    )
-    work.report.notes.append(f"{would} and were compacted: {before:,} bytes on disk before, {after:,} after, {ratio}")
 
 
 def _clear_holds(run: Run) -> None:

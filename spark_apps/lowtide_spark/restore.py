@@ -104,6 +104,8 @@ def _restore_table(run: Run, table: str, cells: DataFrame) -> None:
         return
     for family in families:
         run.store.major_compact(table, family, COMPACTION_TIMEOUT_SECONDS)
+    with run.state() as state:
+        state.put_uncompacted(table, {})
     whole = _put_back(run, report, families, back)
     hidden = _missing(back, _live(run, table, families, back)).count()
     counts.restored -= hidden

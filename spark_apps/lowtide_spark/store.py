@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -93,7 +93,7 @@ class Store:
         *,
         traces: bool = False,
     ) -> DataFrame:
-        """Cell versions of *ranges*, each with its own time range; one ``end_of_range`` row a partition tells what was read.
+        """Cell versions of *ranges*, each with its own time range; one ``end_of_range`` row a partition and family tells what was read.
 
         With *traces*, tombstones, cells without qualifier and shadow cells without data pass every filter on timestamps.
         """
@@ -157,7 +157,12 @@ class Store:
         """
         rows = self._read("regions", table).collect()
         found = sorted(
-            (Region(r.region, KeyRange(bytes(r.start), bytes(r.stop)), r.created, r.store_bytes or 0) for r in rows),
+            (
+                Region(
+                    r.region, KeyRange(bytes(r.start), bytes(r.stop)), r.created, r.store_bytes or 0, r.compacted or 0
+                )
+                for r in rows
+            ),
             key=lambda r: r.keys.start,
         )
         edges = [b"", *(r.keys.stop for r in found)]
@@ -252,10 +257,14 @@ class Store:
         self._admin().majorCompact(self._options, table, family, timeout_seconds * 1000)
 
     def compact_regions(
-        self, table: str, regions: Sequence[str], family: str | None, timeout_seconds: int
+        self, table: str, families: Mapping[str, Sequence[str]], timeout_seconds: int
     ) -> dict[str, tuple[int, int]]:
-        """Major-compact these regions, all families or one, wait, and tell their bytes on disk before and after (whole MiB)."""
-        report = self._admin().compactRegions(self._options, table, list(regions), family, timeout_seconds * 1000)
+        """Major-compact these *families* of regions, wait, and tell each region's bytes on disk before and after (whole MiB).
+
+        A region that was split or merged since it was listed is left out.
+        """
+        wanted = {region: list(names) for region, names in families.items()}
+        report = self._admin().compactRegions(self._options, table, wanted, timeout_seconds * 1000)
         return {region: (before, after) for region, (before, after) in json.loads(report).items()}
 
     def _admin(self) -> Any:

@@ -363,12 +363,53 @@ def test_only_compactions_that_pay_are_asked_for(
     assert outcome.code == 0, outcome.problems
     done = {r["versions"]: r for r in outcome.table(table)["by_region"]}
     assert "bytes_after" in done[9]
-    assert done[9]["share"] > 0.8
+    assert done[9]["compaction"][0]["share"] > 0.8
     assert "bytes_after" not in done[1]
     kinds = {(c.row, c.kind) for c in omid.raw(table)}
     assert (b"a", "delete_column") not in kinds
     assert (b"z", "delete") in kinds
     assert len([c for c in omid.raw(table) if c.row == b"a"]) == 2
+
+
+def test_what_earlier_runs_removed_is_compacted_by_family(
+    job: Job,
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    configure: Callable[..., Path],
+) -> None:
+    """A run that removes nothing compacts the family from which earlier runs removed much, and leaves its neighbour as it is."""
+    table = scene.table(families=("a", "b"))
+    for n in range(10):
+        scene.committed(table, family=b"b", value=b"v%d" % n)
+    for n in range(100):
+        scene.committed(table, row=b"r%d" % n)
+    scene.committed(table, row=b"r0")
+    omid.flush(table)
+    cleaned(job, omid, table)
+    assert gc(table).totals["deleted"] == 10
+    ((region, before),) = state.uncompacted(table).items()
+    assert set(before.removed) == {"a", "b"}
+    assert state.all_uncompacted()[table] == sum(before.removed.values())
+
+    dry = gc(table, execute=False, extra=("--compact",))
+    assert "1 of 1 regions" in str(dry.table(table)["notes"])
+    second = gc(table, extra=("--compact",))
+    assert second.code == 0, second.problems
+    assert second.totals["deleted"] == 0
+    (told,) = second.table(table)["by_region"]
+    assert {c["family"]: c["pays"] for c in told["compaction"]} == {"a": False, "b": True}
+    assert "bytes_after" in told
+    assert {(c.family, c.kind) for c in omid.raw(table) if c.kind != "put"} == {(b"a", "delete")}
+    assert state.uncompacted(table)[region].removed == {"a": before.removed["a"]}
+
+    always = configure(defaults={**YOUNG, "compaction": {"always": True}})
+    third = gc(table, config=always)
+    assert "none is compacted" in str(third.table(table)["notes"])
+    assert "compacted" not in str(gc(table).table(table)["notes"])
+    omid.compact(table, major=True)
+    assert gc(table, extra=("--compact",)).table(table)["by_region"] == []
 
 
 # -- holds

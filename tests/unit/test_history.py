@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from lowtide_spark import history as gc
 from lowtide_spark import restore
+from lowtide_spark.compaction import compact
 from lowtide_spark.store import Written
 
 from lowtide import history, state
@@ -157,8 +158,18 @@ def test_a_mark_is_told_as_applied_only_when_it_is() -> None:
 def test_no_compaction_is_asked_of_omids_compactor() -> None:
     """It would lose rows whose family was deleted and written again; the report says why nothing is compacted."""
     work = _work(compactor=True)
-    gc._compact(SimpleNamespace(), work)  # type: ignore[arg-type]
+    compact(SimpleNamespace(), work)  # type: ignore[arg-type]
     assert "Omid's compactor is on the table" in work.report.notes[0]
+
+
+def test_a_table_that_was_given_up_is_not_compacted() -> None:
+    """A run over its budget removed nothing, so that nothing of what it planned could come back."""
+    work = _work()
+    work.going["region", "f"] = 10
+    work.give_up("over budget")
+    compact(SimpleNamespace(), work)  # type: ignore[arg-type]
+    assert not work.going
+    assert work.report.notes == []
 
 
 def test_a_region_where_data_came_beside_a_lone_shadow_cell_gets_no_more() -> None:
