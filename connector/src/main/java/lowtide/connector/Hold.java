@@ -13,6 +13,7 @@ import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.CheckAndMutate;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Delete;
+import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
@@ -22,7 +23,7 @@ import org.apache.hadoop.hbase.util.Bytes;
  * looked at. It is renewed by the driver as long as the read is referenced, and let go when it is not any more, or
  * when the driver ends; a driver that dies holds nothing after {@link #LASTING_MILLIS}.
  */
-final class Hold implements Runnable {
+class Hold implements Runnable {
     private static final long LASTING_MILLIS = TimeUnit.MINUTES.toMillis(10);
     /** As {@code hold_max_age} ships; a read that lasts longer fails at its end if the mark has passed it. */
     private static final long LONGEST_MILLIS = TimeUnit.DAYS.toMillis(7);
@@ -38,10 +39,10 @@ final class Hold implements Runnable {
     private final String id = "read-" + UUID.randomUUID();
     private final long snapshot;
     private final long taken = System.currentTimeMillis();
-    private byte[] recorded;
+    byte[] recorded;
     private ScheduledFuture<?> renewal;
 
-    private Hold(Options options, long snapshot) {
+    Hold(Options options, long snapshot) {
         this.options = options;
         this.snapshot = snapshot;
     }
@@ -82,7 +83,8 @@ final class Hold implements Runnable {
         }
     }
 
-    private synchronized void renew() {
+    /** What it throws would end the renewals. */
+    synchronized void renew() {
         long expires = Math.min(System.currentTimeMillis() + LASTING_MILLIS, taken + LONGEST_MILLIS);
         byte[] longer = record(expires);
         try (Table table = table()) {
@@ -90,8 +92,15 @@ final class Hold implements Runnable {
             if (table.checkAndMutate(CheckAndMutate.newBuilder(row())
                     .ifMatches(FAMILY, VALUE, CompareOperator.EQUAL, recorded).build(put)).isSuccess()) {
                 recorded = longer;
+                return;
             }
-        } catch (IOException e) {
+            // Nobody else renews it: what stands there is this renewal, which HBase's client repeated because its answer
+            // was lost, or an earlier one of which no answer came at all. Nothing: it expired, or was released by hand.
+            byte[] stands = table.get(new Get(row()).addColumn(FAMILY, VALUE)).getValue(FAMILY, VALUE);
+            if (stands != null) {
+                recorded = stands;
+            }
+        } catch (IOException | RuntimeException e) {
             // Tried again before it expires; what it did not hold any more the read sees at its end.
         }
     }
@@ -102,7 +111,8 @@ final class Hold implements Runnable {
         }
     }
 
-    private Table table() throws IOException {
+    /** The state table; a test gives one of its own. */
+    Table table() throws IOException {
         return Connections.get(options.hbase).getTable(TableName.valueOf(options.stateTable));
     }
 
