@@ -82,6 +82,11 @@ final class Options implements Serializable {
         holdOwner = ascii(own.getOrDefault("holdOwner", System.getProperty("user.name", "a Spark driver")));
         stateTable = own.getOrDefault("stateTable", "LOWTIDE_STATE");
         commitTable = own.getOrDefault("commitTable", "OMID_COMMIT_TABLE");
+        if (own.containsKey("holdOwner") && holdOwner.isBlank()) {
+            throw new IllegalArgumentException("Option holdOwner = " + holdOwner + " names nobody. Say who holds, so that"
+                    + " others know whom to ask, or leave it out for the user's name.");
+        }
+        namesStateTable = own.containsKey("stateTable");
         commitFamily = own.getOrDefault("commitFamily", "F");
         watermarkFamily = own.getOrDefault("watermarkFamily", "LWF");
         readsSnapshot = oneOf(Way.class, "read", own.getOrDefault("read", "rpc")) == Way.SNAPSHOT;

@@ -54,6 +54,8 @@ class OptionsTest {
         refused("read", "files", "read = files", "rpc, snapshot");
         refused("bytesPerSecond", "2MB", "bytesPerSecond = 2MB", "whole number");
         refused("splitBytes", "-1", "splitBytes = -1", "whole number");
+        refused("holdOwner", " ", "holdOwner =  ", "names nobody", "leave it out");
+        refused("holdOwner", "", "names nobody");
         refused("endRows", "yes", "endRows = yes", "true nor false");
         refused("raw", "true", "raw = true", "view cells");
         refused("ranges", "{}", "ranges = {}", "not a list");
