@@ -8,6 +8,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.HRegionLocation;
 import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.ServerName;
@@ -54,6 +55,7 @@ final class Planner {
     }
 
     List<Piece> pieces(RestoredSnapshot snapshot) throws IOException {
+        checkCovered(options.tableName(), snapshot.regions().stream().map(RestoredSnapshot.Region::info).toList());
         List<Region> regions = new ArrayList<>();
         byte[] descriptor = org.apache.hadoop.hbase.client.TableDescriptorBuilder.toByteArray(snapshot.descriptor());
         for (RestoredSnapshot.Region region : snapshot.regions()) {
@@ -96,6 +98,7 @@ final class Planner {
 
     private List<Region> liveRegions(Connection connection) throws IOException {
         List<HRegionLocation> locations = locations(connection, options.tableName());
+        checkCovered(options.tableName(), locations.stream().map(HRegionLocation::getRegion).toList());
         Map<String, Long> sizes = new HashMap<>();
         for (RegionMetrics metrics : regionMetrics(connection, options.tableName(), locations)) {
             sizes.put(RegionInfo.encodeRegionName(metrics.getRegionName()),
@@ -110,7 +113,36 @@ final class Planner {
         return regions;
     }
 
+    /**
+     * Fails where the regions do not follow each other from the first row to the last: what lies in a gap would be missing
+     * from the read without a word.
+     */
+    static void checkCovered(TableName table, List<RegionInfo> regions) throws IOException {
+        List<RegionInfo> sorted = regions.stream().sorted(RegionInfo.COMPARATOR).toList();
+        for (int i = 0; i <= sorted.size(); i++) {
+            boolean first = i == 0;
+            boolean last = i == sorted.size();
+            byte[] reached = first ? HConstants.EMPTY_START_ROW : sorted.get(i - 1).getEndKey();
+            byte[] next = last ? HConstants.EMPTY_END_ROW : sorted.get(i).getStartKey();
+            // An empty key is right at both ends and nowhere else.
+            if (sorted.isEmpty() || !Arrays.equals(reached, next) || reached.length == 0 != (first || last)) {
+                throw new IOException("the regions of table " + table + " leave a gap or overlap: behind "
+                        + place(reached, first) + " the next begins at " + place(next, !last)
+                        + ". Look at the master's page for regions in transition, and read again");
+            }
+        }
+    }
+
+    private static String place(byte[] key, boolean begins) {
+        return key.length > 0 ? "row " + Bytes.toStringBinary(key) : begins ? "the table's beginning" : "the table's end";
+    }
+
     /** A table's regions as they are now: no replicas, no parents of a split. */
+    static List<RegionInfo> regions(Connection connection, TableName name) throws IOException {
+        return locations(connection, name).stream().map(HRegionLocation::getRegion).toList();
+    }
+
+    /** Those regions, and where they are. */
     static List<HRegionLocation> locations(Connection connection, TableName name) throws IOException {
         List<HRegionLocation> locations = new ArrayList<>();
         try (RegionLocator locator = connection.getRegionLocator(name)) {
