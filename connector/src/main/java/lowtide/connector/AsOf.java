@@ -167,6 +167,11 @@ final class AsOf implements Serializable {
             return watermark >= WORLD_CLOCK_MIN ? Omid.start(Math.multiplyExact(millis, UNITS_PER_MILLI))
                     : sampled(connection, options, millis);
         } catch (DateTimeException | ArithmeticException | NumberFormatException e) {
+                if (options.namesStateTable) {
+                    throw new IllegalArgumentException("Option stateTable = " + options.stateTable + ": there is no such"
+                            + " table, and without it nothing is known of what was removed. Name the table that Lowtide's"
+                            + " configuration names (state.table), or leave the option out where Lowtide never ran.");
+                }
             throw new IllegalArgumentException("Option asOf = " + options.asOf + " is neither a timestamp of the oracle"
                     + " nor an ISO 8601 time with zone such as 2026-01-31T00:00:00Z, nor latest.", e);
         }

@@ -53,6 +53,8 @@ final class Options implements Serializable {
     final String holdOwner;
     /** Where Lowtide keeps its records and Omid its commits. */
     final String stateTable;
+    /** Whether the state table was named rather than assumed: then it has to be there. */
+    final boolean namesStateTable;
     final String commitTable;
     final String commitFamily;
     final String watermarkFamily;
@@ -80,13 +82,13 @@ final class Options implements Serializable {
         view = oneOf(View.class, "view", own.getOrDefault("view", asOf == null ? "versions" : "as_of"));
         hold = truth("hold", own.get("hold"));
         holdOwner = ascii(own.getOrDefault("holdOwner", System.getProperty("user.name", "a Spark driver")));
-        stateTable = own.getOrDefault("stateTable", "LOWTIDE_STATE");
-        commitTable = own.getOrDefault("commitTable", "OMID_COMMIT_TABLE");
         if (own.containsKey("holdOwner") && holdOwner.isBlank()) {
             throw new IllegalArgumentException("Option holdOwner = " + holdOwner + " names nobody. Say who holds, so that"
                     + " others know whom to ask, or leave it out for the user's name.");
         }
         namesStateTable = own.containsKey("stateTable");
+        stateTable = own.getOrDefault("stateTable", "LOWTIDE_STATE");
+        commitTable = own.getOrDefault("commitTable", "OMID_COMMIT_TABLE");
         commitFamily = own.getOrDefault("commitFamily", "F");
         watermarkFamily = own.getOrDefault("watermarkFamily", "LWF");
         readsSnapshot = oneOf(Way.class, "read", own.getOrDefault("read", "rpc")) == Way.SNAPSHOT;
