@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.Serializable;
 import java.time.DateTimeException;
+import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.TreeMap;
 import org.apache.hadoop.hbase.Cell;
@@ -161,7 +162,7 @@ final class AsOf implements Serializable {
         }
         try {
             if (asked.matches("\\d+")) {
-                return Long.parseLong(asked);
+                return stamp(Long.parseLong(asked), watermark);
             }
             long millis = OffsetDateTime.parse(asked).toInstant().toEpochMilli();
             return watermark >= WORLD_CLOCK_MIN ? Omid.start(Math.multiplyExact(millis, UNITS_PER_MILLI))
@@ -210,6 +211,16 @@ final class AsOf implements Serializable {
                         .withStartRow(key(bucket, 0)).withStopRow(key(bucket, snapshot));
                 try (ResultScanner rows = table.getScanner(scan)) {
                     for (Result row : rows) {
+    /** A timestamp that was given as a number; milliseconds where the oracle's clock is the world's would show nothing. */
+    static long stamp(long given, long watermark) {
+        if (watermark >= WORLD_CLOCK_MIN && given < WORLD_CLOCK_MIN) {
+            throw new IllegalArgumentException("Option asOf = " + given + " is no timestamp of this oracle: they count"
+                    + " nanoseconds since 1970 (milliseconds with six more digits). Give the time as ISO 8601 instead; if"
+                    + " these are milliseconds, asOf = " + Instant.ofEpochMilli(given) + ".");
+        }
+        return given;
+    }
+
                         Cell entry = row.getColumnLatestCell(family, COMMIT);
                         if (row.getRow().length != COMMIT_KEY_LENGTH || entry == null
                                 || row.containsColumn(family, INVALID)) {
