@@ -7,12 +7,15 @@ import java.io.Serializable;
 import java.time.DateTimeException;
 import java.time.Instant;
 import java.time.OffsetDateTime;
+import java.util.Collection;
 import java.util.TreeMap;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Get;
+import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.RegionLocator;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.ResultScanner;
 import org.apache.hadoop.hbase.client.Scan;
@@ -27,7 +30,9 @@ import org.apache.hadoop.hbase.util.Bytes;
  * the commit table is read, then the data: a transaction that completes in between shows by its entry or by its shadow
  * cells. When the data were read, the mark is looked at again: history GC moves it before it deletes anything, so a
  * reader that still finds it at or before the snapshot has seen everything. Each piece of a live table does so at its
- * end; where an HBase snapshot is made of the data, it is enough to look when that stands.
+ * end, or when no more of its rows are asked for; where an HBase snapshot is made of the data, it is enough to look
+ * when that stands. Mark and data are found by the table's name, so whoever looks again sees to it that the name still
+ * stands for the same table: the newest region is known from before the commit table is read.
  */
 final class AsOf implements Serializable {
     private static final long serialVersionUID = 1;
@@ -45,10 +50,13 @@ final class AsOf implements Serializable {
     /** Versions with a commit timestamp below it are seen. */
     final long snapshot;
     final Commits commits;
+    /** The highest region id of the table when the read began. */
+    private final long newestRegion;
 
-    private AsOf(long snapshot, Commits commits) {
+    AsOf(long snapshot, Commits commits, long newestRegion) {
         this.snapshot = snapshot;
         this.commits = commits;
+        this.newestRegion = newestRegion;
     }
 
     /** Prepares the read; an error says why the table cannot be read as of then. */
@@ -61,10 +69,12 @@ final class AsOf implements Serializable {
                     + ", later than the low watermark " + watermark + " by " + (snapshot - watermark)
                     + ": a transaction may still commit before it. Read at " + watermark + " or before (asOf = latest).");
         }
-        AsOf asOf = new AsOf(snapshot, Commits.NONE);
+        AsOf asOf = new AsOf(snapshot, Commits.NONE, 0);
         asOf.count(connection, options, watermark);
         asOf.checkMark(options, "");
-        return new AsOf(snapshot, commits(connection, options, snapshot));
+        long newestRegion = Planner.regions(connection, options.tableName()).stream().mapToLong(RegionInfo::getRegionId)
+                .max().orElse(0);
+        return new AsOf(snapshot, commits(connection, options, snapshot), newestRegion);
     }
 
     /**
@@ -95,6 +105,29 @@ final class AsOf implements Serializable {
                     + (mark - snapshot) + " before its ancient history mark " + mark + since
                     + ": that history was removed. Read at " + mark + " or later; to keep more from now on, raise"
                     + " history_max_age for " + options.table + ", or take a hold (hold = true, or lowtide hold add).");
+        }
+    }
+
+    /** Fails where rows of the live table, from {@code start} on, may have been read when their history was gone. */
+    void lookAgain(Options options, byte[] start) throws IOException {
+        checkMark(options, OVERTAKEN);
+        Connection connection = Connections.get(options.hbase);
+        try (RegionLocator locator = connection.getRegionLocator(options.tableName())) {
+            // A region that was there tells enough; to list them all for each piece would be too much for hbase:meta.
+            if (locator.getRegionLocation(start, true).getRegion().getRegionId() > newestRegion) {
+                checkSame(options.table, Planner.regions(connection, options.tableName()));
+            }
+        }
+    }
+
+    /**
+     * Fails where all these regions are newer than the read: a truncation or a new table replaces every one. Splits and
+     * merges rarely do; a read that was so unlucky fails too. As {@code lowtide.cleaned.Incarnation} has it.
+     */
+    void checkSame(String table, Collection<RegionInfo> regions) {
+        if (regions.stream().allMatch(region -> region.getRegionId() > newestRegion)) {
+            throw new IllegalStateException("All regions of " + table + " were replaced since the read began: it was"
+                    + " truncated or made anew, or every one of them was split. Read again.");
         }
     }
 
@@ -134,6 +167,11 @@ final class AsOf implements Serializable {
         TableName name = TableName.valueOf(options.stateTable);
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
             if (!admin.tableExists(name)) {
+                if (options.namesStateTable) {
+                    throw new IllegalArgumentException("Option stateTable = " + options.stateTable + ": there is no such"
+                            + " table, and without it nothing is known of what was removed. Name the table that Lowtide's"
+                            + " configuration names (state.table), or leave the option out where Lowtide never ran.");
+                }
                 return null;
             }
         }
@@ -168,14 +206,19 @@ final class AsOf implements Serializable {
             return watermark >= WORLD_CLOCK_MIN ? Omid.start(Math.multiplyExact(millis, UNITS_PER_MILLI))
                     : sampled(connection, options, millis);
         } catch (DateTimeException | ArithmeticException | NumberFormatException e) {
-                if (options.namesStateTable) {
-                    throw new IllegalArgumentException("Option stateTable = " + options.stateTable + ": there is no such"
-                            + " table, and without it nothing is known of what was removed. Name the table that Lowtide's"
-                            + " configuration names (state.table), or leave the option out where Lowtide never ran.");
-                }
             throw new IllegalArgumentException("Option asOf = " + options.asOf + " is neither a timestamp of the oracle"
                     + " nor an ISO 8601 time with zone such as 2026-01-31T00:00:00Z, nor latest.", e);
         }
+    }
+
+    /** A timestamp that was given as a number; milliseconds where the oracle's clock is the world's would show nothing. */
+    static long stamp(long given, long watermark) {
+        if (watermark >= WORLD_CLOCK_MIN && given < WORLD_CLOCK_MIN) {
+            throw new IllegalArgumentException("Option asOf = " + given + " is no timestamp of this oracle: they count"
+                    + " nanoseconds since 1970 (milliseconds with six more digits). Give the time as ISO 8601 instead; if"
+                    + " these are milliseconds, asOf = " + Instant.ofEpochMilli(given) + ".");
+        }
+        return given;
     }
 
     /** For an oracle that counts: the timestamp of the last sample at or before the time. */
@@ -211,16 +254,6 @@ final class AsOf implements Serializable {
                         .withStartRow(key(bucket, 0)).withStopRow(key(bucket, snapshot));
                 try (ResultScanner rows = table.getScanner(scan)) {
                     for (Result row : rows) {
-    /** A timestamp that was given as a number; milliseconds where the oracle's clock is the world's would show nothing. */
-    static long stamp(long given, long watermark) {
-        if (watermark >= WORLD_CLOCK_MIN && given < WORLD_CLOCK_MIN) {
-            throw new IllegalArgumentException("Option asOf = " + given + " is no timestamp of this oracle: they count"
-                    + " nanoseconds since 1970 (milliseconds with six more digits). Give the time as ISO 8601 instead; if"
-                    + " these are milliseconds, asOf = " + Instant.ofEpochMilli(given) + ".");
-        }
-        return given;
-    }
-
                         Cell entry = row.getColumnLatestCell(family, COMMIT);
                         if (row.getRow().length != COMMIT_KEY_LENGTH || entry == null
                                 || row.containsColumn(family, INVALID)) {

@@ -34,6 +34,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
     private final InternalRow shown;
     private final UTF8String id;
     private final AsOf asOf;
+    private final byte[] start;
     private final CellStore store;
     private final RowReader reader;
     private final Tally tally;
@@ -45,6 +46,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
     PieceReader(Options options, Pushdown pushdown, StructType schema, Piece piece, AsOf asOf) throws IOException {
         this.options = options;
         this.asOf = asOf;
+        this.start = piece.start();
         this.columns = new Column[schema.size()];
         boolean withValue = false;
         boolean withReplaced = pushdown.asksReplaced() || asOf != null;
@@ -152,16 +154,23 @@ final class PieceReader implements PartitionReader<InternalRow> {
             fill();
             return true;
         }
-        if (!ended && asOf != null && !options.readsSnapshot) {
-            asOf.checkMark(options, AsOf.OVERTAKEN);
+        if (!ended) {
+            ended = true;
+            lookAgain();
         }
-        ended = true;
         // One for each family, and one where there is none.
         if (!options.endRows || ends >= Math.max(1, tally.families())) {
             return false;
         }
         fillEnd(ends++);
         return true;
+    }
+
+    /** What was read of a live table holds if nothing took from it meanwhile; an HBase snapshot was looked at when it stood. */
+    private void lookAgain() throws IOException {
+        if (asOf != null && !options.readsSnapshot) {
+            asOf.lookAgain(options, start);
+        }
     }
 
     /** Of a snapshot only puts are shown; what nobody can judge fails the read. */
@@ -279,6 +288,10 @@ final class PieceReader implements PartitionReader<InternalRow> {
             if (store != null) {
                 store.close();
             }
+        }
+        // Who asked for a few rows only, as limit and first do, reads to no end; the error fails his task all the same.
+        if (!ended && rows > 0) {
+            lookAgain();
         }
     }
 }

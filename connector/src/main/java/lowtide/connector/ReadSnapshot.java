@@ -40,6 +40,7 @@ final class ReadSnapshot implements Runnable {
             // After this look nothing can overtake the read any more.
             asOf.checkMark(options, AsOf.OVERTAKEN);
             RestoredSnapshot restored = RestoredSnapshot.of(options.hbase, name, taken.folder, options.tableName());
+            asOf.checkSame(options.table, restored.regions().stream().map(RestoredSnapshot.Region::info).toList());
             Endings.with(reader, taken);
             return restored;
         } catch (IOException | RuntimeException e) {
