@@ -7,24 +7,26 @@ import java.util.Arrays;
  * told of every data cell, once, in HBase's order.
  */
 final class Hiding {
-    /** Whether a snapshot is read, rather than all that is there. */
-    private final boolean ofSnapshot;
+    /** As the commit of what hides a version: no snapshot shows it. */
+    private static final long BEFORE_ANY = 0;
 
-    // The column at hand, and the smallest commit among its higher versions.
+    /** What is known of the cells without qualifier where a snapshot is read, rather than all that is there; else null. */
+    private final Unnamed unnamed;
+
+    // The column at hand, the smallest commit among its higher versions, and of a snapshot the family tombstone over it.
     private byte[] column = new byte[64];
     private int columnLength;
     private long columnReplaced;
+    private long columnTombstone;
     // The commits of the family tombstones that hide anything, and the smallest among all of them.
     private long[] tombstones = new long[4];
     private int tombstoneCount;
     private long familyReplaced;
     /** Whether the family has a cell without qualifier that is no family tombstone. */
     private boolean bare;
-    /** Whether the family has a family tombstone, proven or not. */
-    private boolean deleted;
 
-    Hiding(boolean ofSnapshot) {
-        this.ofSnapshot = ofSnapshot;
+    Hiding(Unnamed unnamed) {
+        this.unnamed = unnamed;
         clear();
     }
 
@@ -35,7 +37,6 @@ final class Hiding {
         familyReplaced = Omid.NONE;
         tombstoneCount = 0;
         bare = false;
-        deleted = false;
     }
 
     /**
@@ -46,7 +47,7 @@ final class Hiding {
      * ({@code SnapshotFilterImpl.buildFamilyDeletionCache}), so one that commits after a higher one hides nothing.
      * It looks at the newest cell without qualifier first: where that is a put, no family tombstone is looked for, and
      * what they hid is seen again. So in a row and family with a cell without qualifier that is no family tombstone,
-     * proven or not, family tombstones count as hiding nothing.
+     * proven or not, family tombstones count as hiding nothing. Of a snapshot, {@link Unnamed} says exactly what they hide.
      *
      * @param array the qualifier, with offset and length
      * @param at the version's timestamp
@@ -54,7 +55,7 @@ final class Hiding {
      */
     long of(byte[] array, int offset, int length, long at, long proof, boolean familyTombstone) {
         if (familyTombstone) {
-            return ofTombstone(proof);
+            return unnamed == null ? ofTombstone(proof) : BEFORE_ANY;
         }
         if (columnLength != length || !Arrays.equals(column, 0, length, array, offset, offset + length)) {
             if (column.length < length) {
@@ -63,9 +64,10 @@ final class Hiding {
             System.arraycopy(array, offset, column, 0, length);
             columnLength = length;
             columnReplaced = Omid.NONE;
+            columnTombstone = unnamed == null ? Omid.NONE : unnamed.tombstone(unnamed.sees(proof));
         }
-        if (length == 0 && deleted && ofSnapshot) {
-            return 0; // below a family tombstone of its snapshot the reader does not look under the empty qualifier
+        if (unnamed != null && (length == 0 ? !unnamed.shows(at) : Unnamed.hides(columnTombstone, at))) {
+            return BEFORE_ANY;
         }
         bare |= length == 0;
         long before = columnReplaced;
@@ -82,7 +84,6 @@ final class Hiding {
     }
 
     private long ofTombstone(long proof) {
-        deleted = true;
         long before = familyReplaced;
         if (proof != Omid.NONE && (before == Omid.NONE || proof < before)) {
             familyReplaced = proof;

@@ -75,7 +75,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
         try {
             opened = options.view != View.CELLS
                     ? new VersionReader(store, scan, tally, filter, withValue, withReplaced,
-                            options.traces, asOf == null ? null : asOf.commits, options.pairingLimit)
+                            options.traces, asOf, options.pairingLimit)
                     : new PlainReader(store, scan, tally, filter);
         } finally {
             if (opened == null) {

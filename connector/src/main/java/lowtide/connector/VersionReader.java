@@ -43,8 +43,9 @@ final class VersionReader implements RowReader {
     private final boolean withValue;
     private final boolean withReplaced;
     private final boolean traces;
-    /** Commits beside the shadow cells, where a snapshot is read; else null. */
+    /** Commits beside the shadow cells, and what decides under the empty qualifier, where a snapshot is read; else null. */
     private final Commits commits;
+    private final Unnamed unnamed;
     private final Tally tally;
     private final int limit;
     private final Hiding hiding;
@@ -98,21 +99,22 @@ final class VersionReader implements RowReader {
      * @param scan the scan of the range: all versions, not raw
      * @param tally of the families it can meet; what a wide family's second scanner reads again is not counted
      * @param traces whether tombstones, cells without qualifier and shadow cells without data pass the filter anyway
-     * @param commits commit timestamps of cells without shadow cell, for the read of a snapshot; else null
+     * @param asOf the snapshot that is read, with commit timestamps of cells without shadow cell; else null
      * @param limit cells kept for one row and family before it is taken for wide
      */
     VersionReader(CellStore store, Scan scan, Tally tally, RowFilter filter, boolean withValue, boolean withReplaced,
-            boolean traces, Commits commits, int limit) throws IOException {
+            boolean traces, AsOf asOf, int limit) throws IOException {
         this.store = store;
         this.scan = scan;
         this.filter = filter;
         this.withValue = withValue;
         this.withReplaced = withReplaced;
         this.traces = traces;
-        this.commits = commits;
+        this.commits = asOf == null ? null : asOf.commits;
+        this.unnamed = asOf == null ? null : new Unnamed(asOf.snapshot);
         this.tally = tally;
         this.limit = limit;
-        this.hiding = new Hiding(commits != null);
+        this.hiding = new Hiding(unnamed);
         this.source = store.open(scan);
     }
 
@@ -170,7 +172,7 @@ final class VersionReader implements RowReader {
                 if (!shadowsDone) {
                     shadowsDone = true;
                     if (early.size() > 0) {
-                        startDrain(Drain.EARLY);
+                        startEarly();
                         return false;
                     }
                 }
@@ -226,6 +228,9 @@ final class VersionReader implements RowReader {
         shadows.clear();
         early.clear();
         hiding.clear();
+        if (unnamed != null) {
+            unnamed.clear();
+        }
     }
 
     /** Ends the family at hand; false if there is something to show first. */
@@ -241,7 +246,7 @@ final class VersionReader implements RowReader {
             }
         } else if (!shadowsDone && early.size() > 0) {
             shadowsDone = true;
-            startDrain(Drain.EARLY);
+            startEarly();
             return false;
         } else if (!shadows.allMarked()) {
             startDrain(Drain.DANGLING);
@@ -303,17 +308,40 @@ final class VersionReader implements RowReader {
         drainAt = 0;
     }
 
+    private void startEarly() {
+        for (int i = 0; i < early.size(); i++) {
+            int found = shadows.find(early.bytes(), early.offset(i), early.length(i), early.timestamp(i));
+            if (found >= 0) {
+                shadows.mark(found);
+                early.setNumber(i, shadows.number(found));
+            }
+        }
+        settle();
+        startDrain(Drain.EARLY);
+    }
+
+    /** Of a snapshot, what shows of a family hangs on all its cells without qualifier: the first that are kept of it. */
+    private void settle() {
+        if (unnamed == null || previousQualifier != null) {
+            return;
+        }
+        for (int i = 0; i < early.size() && early.length(i) == 0; i++) {
+            unnamed.add(early.timestamp(i), proof(i), early.kind(i) == Kind.FAMILY_TOMBSTONE);
+        }
+        unnamed.settle();
+    }
+
+    /** The proof of a kept data cell. */
+    private long proof(int i) {
+        long proof = early.number(i);
+        return proof == Omid.NONE && commits != null ? commits.of(early.timestamp(i)) : proof;
+    }
+
     /** Shows the next kept row that passes the filter (true), or ends the drain. */
     private boolean drain() throws IOException {
         switch (drain) {
             case EARLY:
                 for (; drainAt < early.size(); drainAt++) {
-                    int found = shadows.find(early.bytes(), early.offset(drainAt), early.length(drainAt),
-                            early.timestamp(drainAt));
-                    if (found >= 0) {
-                        shadows.mark(found);
-                        early.setNumber(drainAt, shadows.number(found));
-                    }
                     if (kept(drainAt)) {
                         drainAt++;
                         return true;
@@ -337,6 +365,7 @@ final class VersionReader implements RowReader {
                 if (chunkShadow()) {
                     return true;
                 }
+                settle();
                 startDrain(Drain.CHUNK);
                 return drain();
             case CHUNK:
@@ -358,10 +387,7 @@ final class VersionReader implements RowReader {
     /** A kept data cell whose number is its proof by now. True if it is to be shown. */
     private boolean kept(int i) {
         long at = early.timestamp(i);
-        long proof = early.number(i);
-        if (proof == Omid.NONE && commits != null) {
-            proof = commits.of(at);
-        }
+        long proof = proof(i);
         long hidden = withReplaced ? hiding.of(early.bytes(), early.offset(i), early.length(i), at, proof,
                 early.kind(i) == Kind.FAMILY_TOMBSTONE) : Omid.NONE;
         boolean trace = traces && (early.kind(i) != Kind.PUT || early.length(i) == 0);
