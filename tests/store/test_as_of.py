@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -15,16 +16,20 @@ from urllib.parse import urlsplit
 
 import pytest
 from conftest import Outcome
+from connector_kit import Kit
 from pyspark.sql import DataFrame, SparkSession
 from scene import Scene
 
 from lowtide.ancient import at_most
 from lowtide.config import Config, load
+from lowtide.formats import encode_long
 from lowtide.gateway import connect
 from lowtide.history import release, take
 from lowtide.stack import Stack
 from lowtide.state import StateStore
 from lowtide.workload import CRASH_POINTS, OmidClient, Shape, run
+from tests.spark.histories import is_bare, random_history
+from tests.spark.omid_reader import EndlessError, Key, is_shadow, read, shadow
 
 pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]
@@ -103,11 +108,13 @@ def test_shows_what_omids_client_shows(
         omid.drop("orders")
 
 
-def _two_regions(scene: Scene) -> tuple[str, int]:
-    """A table of two regions, and a snapshot at which both rows show what is replaced after it."""
+def _two_regions(scene: Scene, lasting: bytes | None = None) -> tuple[str, int]:
+    """A table of two regions, and a snapshot at which both rows show what is replaced after it; a row *lasting* is not."""
     table = scene.table(splits=(b"m",))
     for row in (b"a", b"z"):
         scene.committed(table, row=row, value=b"then")
+    if lasting is not None:
+        scene.committed(table, row=lasting, value=b"always")
     snapshot = scene.omid.begin()
     for row in (b"a", b"z"):
         scene.committed(table, row=row, value=b"now")
@@ -123,6 +130,152 @@ def test_a_read_that_is_overtaken_fails(as_of: Read, scene: Scene, collected: Ca
     collected(table)
     with pytest.raises(Exception, match="overtaken this read"):
         list(rows)
+
+
+def test_a_read_that_ends_early_is_overtaken_too(as_of: Read, scene: Scene, collected: Callable[[str], int]) -> None:
+    """Where only the first rows are asked for, a read that was planned before a run and begun after it ends in an error as well: the first
+    row that is left is another one."""
+    table, snapshot = _two_regions(scene, lasting=b"c")
+    first = as_of(table, snapshot).limit(1)
+    _plan(first)
+    collected(table)
+    with pytest.raises(Exception, match="overtaken this read"):
+        first.collect()
+
+
+def _plan(frame: DataFrame) -> None:
+    """Have Spark cut it into tasks, as it does when it is first asked for rows."""
+    jvm_frame: Any = frame._jdf
+    jvm_frame.queryExecution().toRdd().getNumPartitions()
+
+
+@pytest.mark.parametrize("hold", ["true", "false"])
+@pytest.mark.parametrize("end", ["last", "early"])
+def test_a_read_of_a_table_that_is_made_anew_fails(as_of: Read, scene: Scene, hold: str, end: str) -> None:
+    """Mark, hold and rows are found by the table's name: where that stands for another table by now, the read ends in an error and not in the rows
+    of that one, also where it had read some before and whatever it holds."""
+    table, snapshot = _two_regions(scene)
+    frame = as_of(table, snapshot, hold=hold) if end == "last" else as_of(table, snapshot, hold=hold).limit(1)
+    if end == "last":
+        rows = frame.toLocalIterator()
+        assert bytes(next(rows).value) == b"then"
+    else:
+        _plan(frame)
+    scene.omid.drop(table)
+    scene.omid.create(table, ("a",), splits=(b"m",))
+    scene.cell(table, snapshot - 100, row=b"b", value=b"of another")
+    scene.shadow(table, snapshot - 100, snapshot - 50, row=b"b")
+    with pytest.raises(Exception, match=f"All regions of {table} were replaced since the read began"):
+        list(rows) if end == "last" else frame.collect()
+    assert [bytes(r.value) for r in as_of(table, snapshot).collect()] == [b"of another"]
+
+
+def test_a_read_goes_on_while_regions_split(as_of: Read, scene: Scene) -> None:
+    """A region that split is newer than the read, and the table still the same as long as another one is not."""
+    table, snapshot = _two_regions(scene)
+    rows = as_of(table, snapshot).toLocalIterator()
+    assert bytes(next(rows).value) == b"then"
+    scene.omid.flush(table)
+    scene.omid.split(table, b"p")
+    assert [bytes(r.value) for r in rows] == [b"then"]
+
+
+def test_a_table_with_a_gap_between_its_regions_is_not_read(as_of: Read, scene: Scene, config: Config) -> None:
+    """A region that hbase:meta does not list would be missing from the rows without a word: the table and the place are named."""
+    table, snapshot = _two_regions(scene)
+    with connect(config.hbase.thrift) as connection:
+        meta = connection.table("hbase:meta")
+        [(name, cells)] = meta.scan(row_prefix=f"{table},m,".encode())
+        meta.delete(name)
+        try:
+            with pytest.raises(Exception, match=f"regions of table {table} leave a gap .* behind row m .* table's end"):
+                as_of(table, snapshot).collect()
+        finally:
+            meta.put(name, cells)
+    assert len(as_of(table, snapshot).collect()) == 2
+
+
+def test_the_commit_table_is_read_before_the_data(
+    as_of: Read, scene: Scene, omid: OmidClient, read_snapshots: Callable[[str], list[str]]
+) -> None:
+    """A transaction may complete at any moment: its shadow cells come, then its commit entry goes. One whose shadow cell is not among the data
+    shows by its entry, because that was looked for before: of the live table, and where the entry goes while the HBase snapshot is made."""
+    table = scene.table()
+    start, _ = scene.crashed_after_commit(table, value=b"committed")
+    snapshot = omid.begin()
+    omid.advance_watermark()
+    live, shown = as_of(table, snapshot), list[bytes]()
+    _plan(live)
+    frame = as_of(table, snapshot, read="snapshot")
+    reader = threading.Thread(target=lambda: shown.extend(bytes(r.value) for r in frame.collect()))
+    reader.start()
+    try:
+        while not read_snapshots(table):  # the folder comes first, a second before the snapshot stands
+            assert reader.is_alive()
+        omid.delete_commit_entry(start)
+    finally:
+        reader.join()
+    assert shown == [b"committed"]
+    assert cells(live) == {(b"r", b"a", b"q"): b"committed"}
+
+
+def test_every_snapshot_before_the_mark_is_refused(as_of: Read, scene: Scene, collected: Callable[[str], int]) -> None:
+    """The mark itself is read, and what is after it; of what is before it not one snapshot, however near or far."""
+    table, snapshot = _two_regions(scene)
+    mark = collected(table)
+    for at in (mark, mark + 1):
+        assert {value for value in cells(as_of(table, at)).values()} == {b"now"}
+    for at in (mark - 1, mark - 49, mark - 50, mark - 51, snapshot + 1, snapshot, snapshot - 50, 50, 1, 0):
+        for options in ({}, {"read": "snapshot"}, {"hold": "true"}):
+            with pytest.raises(Exception, match=f"The snapshot {at} of {table} lies {mark - at} before"):
+                as_of(table, at, **options).collect()
+
+
+def _commit_table(scene: Scene, watermark: int) -> str:
+    """An empty commit table with a low watermark of its own."""
+    table = scene.table(families=("F", "LWF"))
+    scene.omid.put(table, b"LOW_WATERMARK", b"LWF", b"LWC", 1, encode_long(watermark))
+    return table
+
+
+def test_family_tombstones_beside_puts_without_qualifier_are_read_as_the_client_reads_them(
+    as_of: Read, scene: Scene, spark: SparkSession, stack: Stack
+) -> None:
+    """What a family tombstone hides hangs on the puts without qualifier above it, and on who sees them: in random rows of every shape, at
+    snapshots all along, the cells are those of the client's model."""
+    source, rows = random.Random(7), dict[bytes, dict[Key, bytes]]()
+    while len(rows) < 200:
+        row = random_history(source, lambda beat: 50 * beat, 30).cells
+        shadows = {k.timestamp for k in row if is_shadow(k.qualifier)}
+        # Of a torn transaction the client shows what it happens to read together.
+        torn = any(k.timestamp in shadows and not is_shadow(k.qualifier) and shadow(k) not in row for k in row)
+        if not torn and (
+            len(rows) < 40 or any(is_bare(row, k.family) and not v and not k.qualifier for k, v in row.items())
+        ):
+            rows[b"%04d" % len(rows)] = row
+    table, commits = scene.table(families=("f", "g")), _commit_table(scene, 5000)
+    puts = [
+        {"op": "put", "row": name, "family": k.family, "qualifier": k.qualifier, "timestamp": k.timestamp, "value": v}
+        for name, row in rows.items()
+        for k, v in row.items()
+    ]
+    assert {each["failed"] for each in Kit(spark, stack).write(table, puts)} == {0}
+    for snapshot in range(200, 3000, 350):
+        shown, wanted = cells(as_of(table, snapshot, commitTable=commits)), dict[tuple[bytes, bytes, bytes], bytes]()
+        for name, row in rows.items():
+            try:
+                wanted |= {(name, *place): value for place, value in read(row, snapshot).items()}
+            except EndlessError:
+                shown = {place: value for place, value in shown.items() if place[0] != name}
+        assert shown == wanted, snapshot
+
+
+def test_milliseconds_are_no_timestamps_of_an_oracle_on_the_worlds_clock(as_of: Read, scene: Scene) -> None:
+    """They would be a snapshot of 1970, which shows nothing: refused, with the time that was meant."""
+    table, commits = scene.table(), _commit_table(scene, 1_790_000_000_000_000_000)
+    with pytest.raises(Exception, match=r"asOf = 1700000000000 is no timestamp of this oracle.*2023-11-14T22:13:20Z"):
+        as_of(table, 1_700_000_000_000, commitTable=commits).collect()
+    assert as_of(table, 1_700_000_000_000_000_000, commitTable=commits).collect() == []
 
 
 def test_where_omids_compactor_runs_nothing_is_read_as_of_a_snapshot(
@@ -333,6 +486,8 @@ def test_a_hold_of_python_keeps_what_the_connector_reads(
         (1000, {"read": "snapshot", "hold": "true"}, "hold = true does not go with read = snapshot"),
         (1000, {"traces": "true"}, "traces = true does not go with"),
         (1000, {"hold": "perhaps"}, "neither true nor false"),
+        (1000, {"hold": "true", "holdOwner": " "}, "holdOwner =   names nobody"),
+        ("latest", {"stateTable": "NOWHERE"}, "stateTable = NOWHERE: there is no such table"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(
