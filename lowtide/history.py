@@ -18,7 +18,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lowtide.ancient import Hold, check_hold
-from lowtide.errors import GatewayError, HistoryError, LowtideError, TableError
+from lowtide.clock import is_world
+from lowtide.errors import GatewayError, HistoryError, LowtideError, TableError, UsageError
 from lowtide.gateway import connect, low_watermark
 from lowtide.state import StateStore
 
@@ -50,7 +51,9 @@ def take(
     now = _now()
     with connect(config.hbase.thrift) as connection:
         state = StateStore(connection, config.state.table)
-        wanted = low_watermark(connection, config) if timestamp is None else timestamp
+        watermark = low_watermark(connection, config)
+        wanted = watermark if timestamp is None else timestamp
+        check_unit(wanted, watermark, "a hold's timestamp")
         new = Hold(f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}", table, wanted, owner, reason, now, now + lasting)
         check_hold(new, now, config.table(table).hold_max_age)
         if not state.has_table(table):
@@ -174,6 +177,8 @@ class _Renewals(threading.Thread):
                 applied = StateStore(connection, self._config.state.table).history(self._held.table).applied
             if self._held.timestamp < applied:
                 self.failure = HistoryError(too_early(self._held.table, self._held.timestamp, applied))
+            elif not isinstance(self.failure, HistoryError):
+                self.failure = None  # a renewal that failed in passing: nothing was lost
             release(self._config, self._held.table, self._held.id)
         except Exception as error:
             # What cannot be released expires; a reader that has its result need not fail for it. One that was lost must.
@@ -202,6 +207,20 @@ def _check_mark(state: StateStore, held: Hold) -> None:
             f"so a hold at {held.timestamp} comes too late; hold {history.intended} or later, or try again after it"
         )
         raise HistoryError(msg)
+
+
+def check_unit(timestamp: int, watermark: int, what: str) -> None:
+    """Refuse a timestamp that no oracle with this low watermark can have given: milliseconds, most likely.
+
+    Raises:
+        UsageError: that is so.
+    """
+    if is_world(watermark) and not is_world(timestamp):
+        msg = (
+            f"{what} is given as {timestamp}; timestamps of this oracle count nanoseconds since 1970 (now: {watermark}). Milliseconds take six more "
+            "digits; or give a time with zone, such as 2026-01-31T00:00:00Z"
+        )
+        raise UsageError(msg)
 
 
 def too_early(table: str, timestamp: int, mark: int) -> str:

@@ -19,11 +19,12 @@ from pydantic import ByteSize, TypeAdapter, ValidationError
 from pyspark.sql import functions as F
 
 from lowtide import approval
+from lowtide.ancient import EXPIRY_MARGIN
 from lowtide.approval import Approved
 from lowtide.clock import Clock, SampledClock, WorldClock, is_world
 from lowtide.config import Budget, Config, Mode, load
 from lowtide.durations import parse_duration, parse_time
-from lowtide.errors import GatewayError, LowtideError, UsageError, WatermarkError
+from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError, WatermarkError
 from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
 from lowtide.gateway import connect, parse_low_watermark
 from lowtide.inventory import Entry, Kind
@@ -100,6 +101,22 @@ class Run:
         self.summary.low_watermark = watermark
         self.read_at = datetime.now(UTC)
         return watermark
+
+    def check_clock(self) -> None:
+        """Before history is removed by its age, and by holds that expire.
+
+        Raises:
+            StoreError: this machine's clock is not that of HBase.
+        """
+        with self.state() as state:
+            apart = datetime.now(UTC) - state.server_time()
+        if abs(apart) > EXPIRY_MARGIN:
+            told = f"{abs(apart).total_seconds():,.0f} s {'ahead of' if apart > timedelta() else 'behind'}"
+            msg = (
+                f"the clock of this machine is {told} that of HBase's region server; ages of history and the life of holds go by it, so nothing "
+                "is removed. Set the clocks, then run again"
+            )
+            raise StoreError(msg)
 
     def check_low_watermark_again(self) -> None:
         """Before acting and before recording: the oracle may have been made anew, or the records reset, since the run began.
