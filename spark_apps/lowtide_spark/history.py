@@ -28,7 +28,7 @@ from lowtide.planning import WorkRange
 from lowtide.state import History, Intent
 from lowtide.summary import TableReport
 from lowtide_spark import ancient, rules
-from lowtide_spark.compaction import compact, compacted, remember
+from lowtide_spark.compaction import compact, last_compactions, remember
 from lowtide_spark.inventory import take_inventory
 from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.sideline import put_aside
@@ -153,7 +153,7 @@ def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) 
             # Claims before holds: a restore takes its hold first, so one that is not seen here is seen when this run claims.
             seen = state.history(entry.table)
             holds = state.holds(entry.table)
-            uncompacted = still_there(state.uncompacted(entry.table), compacted(regions))
+            uncompacted = still_there(state.uncompacted(entry.table), last_compactions(regions))
         found = limits(
             ages=run.config.table(entry.table).ages,
             now=run.request.now,

@@ -193,7 +193,9 @@ public final class Admin {
             ObjectNode report = new ObjectMapper().createObjectNode();
             Map<String, Long> after = sizes(connection, name);
             for (String region : there) {
-                report.putArray(region).add(sizes.getOrDefault(region, 0L)).add(after.getOrDefault(region, 0L));
+                if (after.containsKey(region)) {
+                    report.putArray(region).add(sizes.getOrDefault(region, 0L)).add(after.get(region));
+                }
             }
             return report.toString();
         }
