@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from lowtide.advice import bucket
 from lowtide.ancient import Hold
 from lowtide.cleaned import Fact, Incarnation, Region, still_blocking
 from lowtide.clock import EPOCH, millis
@@ -447,6 +448,10 @@ class StateStore:
             row[6:].decode(): {int(column[6:]): decode_long(value) for column, value in cells.items()}
             for row, cells in self._scan(b"reads/")
         }
+
+    def count_read(self, table: str, age: timedelta) -> None:
+        """Count a snapshot that was *age* old when it was no longer needed."""
+        self._table.counter_inc(f"reads/{table}".encode(), b"s:age/%d" % bucket(age))
 
     def uncompacted(self, table: str) -> dict[str, Uncompacted]:
         """What history GC removed from *table* and no major compaction had dropped when it was recorded, by region. An estimate."""

@@ -61,7 +61,9 @@ def compact(run: Run, work: Work) -> None:
             else "too small to measure"
         )
         which = "and were compacted" if len(done) == len(families) else f"and {len(done)} of them were compacted"
-        work.report.notes.append(f"{would} {which}: {before:,} bytes on disk before, {after:,} after, {ratio}")
+        work.report.notes.append(
+            f"{would} {which}: {before >> 20:,} MiB on disk before, {after >> 20:,} after (whole MiB a region, as HBase tells), {ratio}"
+        )
 
 
 def _book(run: Run, work: Work, compacted: Sequence[Gain], sizes: Mapping[str, tuple[int, int]]) -> None:

@@ -22,7 +22,7 @@ from lowtide.cleaned import Incarnation, Region, prune_bound
 from lowtide.clock import millis
 from lowtide.compaction import RegionFamily, still_there
 from lowtide.config import Read
-from lowtide.errors import ApprovalError, LowtideError, StoreError
+from lowtide.errors import ApprovalError, LowtideError, StoreError, UsageError
 from lowtide.inventory import Entry
 from lowtide.planning import WorkRange
 from lowtide.state import History, Intent
@@ -90,6 +90,7 @@ def collect_history(run: Run) -> None:
     """The job ``history_gc``."""
     watermark = run.read_low_watermark()
     inventory = take_inventory(run.store)
+    _check_names(run, inventory)
     bound, bound_by = _bound(run, inventory, watermark)
     works = [w for e in run.choose(inventory) if (w := _prepare(run, e, watermark, bound, bound_by)) is not None]
     run.summary.execute = any(w.execute for w in works)
@@ -121,6 +122,18 @@ def collect_history(run: Run) -> None:
     if run.summary.execute:
         _clear_holds(run)
         sweep_sideline(run)
+
+
+def _check_names(run: Run, inventory: Sequence[Entry]) -> None:
+    """Refuse an age for a table that is not there: it may be the misspelt name of one whose history is to be kept."""
+    known = {e.table for e in inventory}
+    absent = sorted(n for n, own in run.config.tables.items() if n not in known and "history_max_age" in own)
+    if absent:
+        msg = (
+            f"the configuration has history_max_age for {', '.join(absent)}, and HBase has no such table; nothing is removed from any. Mend the name "
+            "under tables:, or take it out"
+        )
+        raise UsageError(msg)
 
 
 # -- the mark

@@ -31,6 +31,7 @@ from lowtide.inventory import Entry, Kind
 from lowtide.planning import Request
 from lowtide.state import StateStore
 from lowtide.summary import Summary
+from lowtide_spark.printing import report
 from lowtide_spark.session import session
 from lowtide_spark.store import Store
 
@@ -423,26 +424,3 @@ def _keep(run: Run) -> None:
                 state.add_run(run.summary.to_json())
     except LowtideError as error:
         run.summary.problems.append(f"the summary is not in the state table: {error}")
-
-
-def report(summary: Summary, problems_only: bool = False) -> None:
-    """Print the run for people, problems last; those alone where the job has printed the rest."""
-    if not problems_only:
-        _report_work(summary)
-    for problem in [*(f"{t.table}: {p}" for t in summary.tables for p in t.problems), *summary.problems]:
-        print(f"problem: {problem}", file=sys.stderr, flush=True)
-
-
-def _report_work(summary: Summary) -> None:
-    print(f"{summary.job} {summary.run}: {'executed' if summary.execute else 'dry run'}, {summary.seconds} s")
-    for table in summary.tables:
-        counts = {k: v for k, v in table.counts.to_json().items() if v}
-        print(f"  {table.table}: {counts or 'nothing to do'}")
-        for note in table.notes:
-            print(f"    note: {note}")
-    if summary.bound is not None:
-        print(f"  prune bound {summary.bound}, low watermark {summary.low_watermark}")
-    for name, number in summary.figures.items():
-        print(f"  {name}: {number:,}")
-    for blocker in summary.blockers:
-        print(f"  held by {blocker}")

@@ -17,12 +17,11 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from lowtide.ancient import Hold
-from lowtide.clock import EPOCH
+from lowtide.clock import EPOCH, spoken
 from lowtide.errors import StoreError, TableError, UsageError
 from lowtide.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.planning import WorkRange
@@ -51,12 +50,8 @@ def restore(run: Run) -> None:
     if not wanted:
         msg = "--restore RUN is missing: name the run whose removed cells are to come back"
         raise UsageError(msg)
-    try:
-        cells = sidelined(run, wanted).persist()
-        lost = missing_files(run, wanted)
-    except AnalysisException as error:
-        msg = f"run {wanted} has no sideline under {run.config.state.sideline}: it removed nothing, or it was cleared after sideline_keep"
-        raise StoreError(msg) from error
+    cells = sidelined(run, wanted).persist()
+    lost = missing_files(run, wanted)
     tables = sorted({row.table for row in cells.select("table").distinct().collect()} | set(lost))
     for name in sorted(set(run.options.table) - set(tables)):
         run.summary.problems.append(f"run {wanted} put nothing of {name} aside; it has cells of {', '.join(tables)}")
@@ -149,7 +144,8 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame) -> None:
     counts = report.counts
     counts.candidates = cells.count()
     there = counts.candidates - missing.count()
-    judged = _judged(missing, live, _mark(run, table)).localCheckpoint()
+    mark = _mark(run, table)
+    judged = _judged(missing, live, mark).localCheckpoint()
     back = judged.where(F.col("why").isNull())
     counts.restored = back.count()
     if there:
@@ -159,6 +155,11 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame) -> None:
         report.problems.append(f"{row['count']} cells are not put back: {row.why}")
     if there == counts.candidates:
         report.problems.append(f"all {there} cells are there already: the run was restored before, nothing was changed")
+    if mark and not back.where(F.col("commit_ts").isNotNull()).isEmpty():
+        report.notes.append(
+            f"snapshots before the mark {spoken(mark)} stay refused to asOf; Omid's own client reads them. The next run of history_gc removes again "
+            "what comes back, unless history_max_age is raised before"
+        )
     if not run.summary.execute or not counts.restored:
         return
     for family in families:

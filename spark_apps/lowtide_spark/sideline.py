@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.clock import millis
+from lowtide.errors import StoreError
 
 if TYPE_CHECKING:
     from lowtide_spark.job import Run
@@ -44,8 +45,12 @@ def sidelined(run: Run, name: str) -> DataFrame:
     """All that run *name* put aside and that can be read; ``commit_ts`` is null for what had no shadow cell.
 
     Raises:
-        pyspark.errors.AnalysisException: there is nothing.
+        StoreError: there is nothing.
     """
+    path, files = _at(run, _folder(run, name))
+    if not files.exists(path):
+        msg = f"run {name} has no sideline under {run.config.state.sideline}: it removed nothing, or it was cleared after sideline_keep"
+        raise StoreError(msg)
     reader = run.store.spark.read.schema(SCHEMA).option("recursiveFileLookup", "true")
     # What cannot be read is told of by name, see missing_files; the rest can still be put back.
     return reader.option("ignoreCorruptFiles", "true").parquet(_folder(run, name))
