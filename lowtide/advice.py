@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from lowtide.durations import duration_text
+
 MINUTE = timedelta(minutes=1)
 #: The last bucket holds all that is older.
 BUCKETS = 24
@@ -28,21 +30,28 @@ def upper(number: int) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """An age to keep, the share of the counted reads that it refuses, and the bytes that it keeps more (or less) than now's."""
+    """An age to keep, the share of the counted reads that it refuses, and the bytes that it keeps more (or less) than now's.
+
+    None bytes: not known.
+    """
 
     age: timedelta
     refused: float
-    bytes: int
+    bytes: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; the age as the configuration takes it."""
+        return {"age": duration_text(self.age), "refused": self.refused, "bytes": self.bytes}
 
 
 def advise(
-    reads: Mapping[int, int], bytes_a_day: float, least: timedelta, now: timedelta | None, served: float = 0.999
+    reads: Mapping[int, int], bytes_a_day: float | None, least: timedelta, now: timedelta | None, served: float = 0.999
 ) -> tuple[Advice | None, list[Advice]]:
     """The shortest age that serves the share *served* of the reads, and what each other age would do.
 
     Args:
         reads: how many snapshots were read, by :func:`bucket`; refused ones count.
-        bytes_a_day: history that becomes ancient in a day, as past runs removed it.
+        bytes_a_day: history that becomes ancient in a day, as past runs removed it; None: not known.
         least: ``min_history_age``: nothing shorter is advised.
         now: the age that is configured; None: for ever.
         served: share of the reads.
@@ -53,17 +62,25 @@ def advise(
     total = sum(reads.values())
     if not total:
         return None, []
-    ages = sorted({max(upper(n), least) for n in reads if reads[n]})
+    ages = sorted({max(_whole(upper(n)), least) for n in reads if reads[n]})
     lines = []
     for age in ages:
         refused = sum(count for n, count in reads.items() if upper(n) > age) / total
-        more = (age - now) / timedelta(days=1) * bytes_a_day if now is not None else 0
-        lines.append(Advice(age, refused, int(more)))
+        more = None if now is None or bytes_a_day is None else int((age - now) / timedelta(days=1) * bytes_a_day)
+        lines.append(Advice(age, refused, more))
     return next((line for line in lines if line.refused <= 1 - served), lines[-1]), lines
 
 
-def bytes_a_day(table: str, runs: Iterable[Mapping[str, Any]]) -> float:
-    """How much history of *table* becomes ancient in a day, from the summaries of the runs of history_gc that removed it; 0 if less than two did."""
+def _whole(age: timedelta) -> timedelta:
+    """*age* in whole hours or days, rounded up, where it has more than two of them: as people write ages."""
+    for unit in (timedelta(days=1), timedelta(hours=1)):
+        if age > 2 * unit:
+            return -(-age // unit) * unit
+    return age
+
+
+def bytes_a_day(table: str, runs: Iterable[Mapping[str, Any]]) -> float | None:
+    """How much history of *table* becomes ancient in a day, from the summaries of the runs of history_gc that removed it; None if less than two did."""
     removed = [
         (run["started"], report["counts"].get("bytes_removed", 0))
         for run in runs
@@ -71,7 +88,7 @@ def bytes_a_day(table: str, runs: Iterable[Mapping[str, Any]]) -> float:
         if run["job"] == "history_gc" and report["table"] == table and report.get("execute")
     ]
     if len(removed) < 2:
-        return 0.0
+        return None
     first, last = min(removed)[0], max(removed)[0]
     # What the first run found had gathered before it.
     total = sum(int(size) for started, size in removed if started > first)

@@ -73,6 +73,12 @@ class SampledClock:
         return self._times[index - 1] if index else None
 
 
+def spoken(timestamp: int) -> str:
+    """*timestamp*, with its time where it can only be a world clock's: rounded up to the millisecond, so that it can be read at."""
+    time = WorldClock().time(timestamp + UNITS_PER_MILLI - 1) if is_world(timestamp) else None
+    return f"{timestamp} ({time.isoformat(sep=' ', timespec='milliseconds')})" if time else str(timestamp)
+
+
 def millis(time: datetime) -> int:
     """Milliseconds since 1970 of an aware *time*, rounded down."""
     return (time - EPOCH) // timedelta(milliseconds=1)

@@ -91,7 +91,8 @@ def gains(
         read: bytes of all that is seen in it, as KeyValues, what goes now included.
         going: those of them that go now.
         removed: what is not seen any more and not compacted yet.
-        on_disk: by region. HBase tells it for all families together; each is taken to have its share by what it holds.
+        on_disk: by region; what has no file yet is taken as it is. HBase tells it for all families together; each is taken to have its
+            share by what it holds.
     """
     held = {store: size + removed.get(store, 0) for store, size in read.items()}
     of_region = Counter[str]()
@@ -103,7 +104,7 @@ def gains(
             family,
             going.get((region, family), 0) + removed.get((region, family), 0),
             size,
-            on_disk.get(region, 0) * size // of_region[region] if size else 0,
+            (on_disk.get(region) or of_region[region]) * size // of_region[region] if size else 0,
         )
         for (region, family), size in held.items()
     ]

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from lowtide.errors import UsageError
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+#: What is longer cannot be counted back from now.
+LONGEST = timedelta(days=1000 * 365)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
 
 
@@ -25,10 +27,13 @@ def parse_duration(value: object) -> timedelta:
         msg = f"a duration such as 30s, 15m, 24h, 7d or 1d12h is expected, found {text!r}"
         raise ValueError(msg)
     try:
-        return sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
+        span = sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
     except OverflowError:
-        msg = f"a duration of less than some million years is expected, found {text!r}"
-        raise ValueError(msg) from None
+        span = timedelta.max
+    if span > LONGEST:
+        msg = f"a duration of at most {LONGEST.days // 365} years is expected, found {text!r}"
+        raise ValueError(msg)
+    return span
 
 
 def duration_text(span: timedelta) -> str:

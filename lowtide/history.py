@@ -15,11 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lowtide.ancient import Hold, check_hold
-from lowtide.errors import GatewayError, HistoryError, LowtideError, TableError
+from lowtide.clock import Clock, SampledClock, WorldClock, is_world, spoken
+from lowtide.errors import GatewayError, HistoryError, LowtideError, StoreError, TableError, UsageError
 from lowtide.gateway import connect, low_watermark
+from lowtide.inventory import Kind
 from lowtide.state import StateStore
 
 if TYPE_CHECKING:
@@ -50,12 +52,18 @@ def take(
     now = _now()
     with connect(config.hbase.thrift) as connection:
         state = StateStore(connection, config.state.table)
-        wanted = low_watermark(connection, config) if timestamp is None else timestamp
+        watermark = low_watermark(connection, config)
+        wanted = watermark if timestamp is None else timestamp
+        check_unit(wanted, watermark, "a hold's timestamp")
         new = Hold(f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}", table, wanted, owner, reason, now, now + lasting)
         check_hold(new, now, config.table(table).hold_max_age)
-        if not state.has_table(table):
-            msg = f"unknown table {table}: it is not in HBase, so there is no history to hold"
-            raise TableError(msg)
+        _check_table(config, state, table)
+        if wanted > watermark:
+            msg = (
+                f"a hold's timestamp is a snapshot that can be read: {spoken(wanted)} is above the low watermark {spoken(watermark)}, above which nothing "
+                "is removed. Leave the timestamp out: a hold at the low watermark keeps what transactions under way see, too"
+            )
+            raise UsageError(msg)
         if any(entry.compactor for entry in state.inventory() if entry.table == table):
             msg = (
                 f"history of {table} cannot be held: Omid's own compactor is on it and removes history whatever holds there are. "
@@ -107,6 +115,9 @@ def release(config: Config, table: str, identity: str) -> Hold:
         state = StateStore(connection, config.state.table)
         for found in state.holds(table):
             if found.id == identity and state.drop_hold(found):
+                snapshot = WorldClock().time(found.timestamp) if is_world(found.timestamp) else None
+                if snapshot is not None:  # for `lowtide history advise`, as the connector counts reads
+                    state.count_read(table, _now() - snapshot)
                 return found
     msg = f"there is no hold {identity} on {table}; `lowtide hold list` shows those there are"
     raise HistoryError(msg)
@@ -174,6 +185,8 @@ class _Renewals(threading.Thread):
                 applied = StateStore(connection, self._config.state.table).history(self._held.table).applied
             if self._held.timestamp < applied:
                 self.failure = HistoryError(too_early(self._held.table, self._held.timestamp, applied))
+            elif not isinstance(self.failure, HistoryError):
+                self.failure = None  # a renewal that failed in passing: nothing was lost
             release(self._config, self._held.table, self._held.id)
         except Exception as error:
             # What cannot be released expires; a reader that has its result need not fail for it. One that was lost must.
@@ -198,15 +211,81 @@ def _check_mark(state: StateStore, held: Hold) -> None:
         raise HistoryError(too_early(held.table, held.timestamp, history.applied))
     if held.timestamp < history.intended:
         msg = (
-            f"a run of history_gc is about to remove the history of {held.table} before {history.intended}, "
-            f"so a hold at {held.timestamp} comes too late; hold {history.intended} or later, or try again after it"
+            f"a run of history_gc is about to remove the history of {held.table} before {spoken(history.intended)}, "
+            f"so a hold at {spoken(held.timestamp)} comes too late; hold {history.intended} or later, or try again after it"
         )
         raise HistoryError(msg)
+
+
+def _check_table(config: Config, state: StateStore, table: str) -> None:
+    if not state.has_table(table):
+        msg = f"unknown table {table}: it is not in HBase, so there is no history to hold"
+        raise TableError(msg)
+    own = {config.omid.commit_table, config.omid.timestamp_table, config.state.table, config.state.journal_table}
+    plain = {e.table for e in state.inventory() if e.kind is Kind.PLAIN}
+    if table in own | plain:
+        msg = f"table {table} holds no history of transactions, so there is none to hold; `lowtide tables` lists those that do"
+        raise TableError(msg)
+
+
+def read_options(config: Config) -> dict[str, str]:
+    """What ``spark.read.format("lowtide")`` must be told of the store for ``asOf``: ``.options(**read_options(config))``."""
+    return {
+        **config.hbase.client_properties(),
+        "stateTable": config.state.table,
+        "commitTable": config.omid.commit_table,
+        "commitFamily": config.omid.commit_family,
+        "watermarkFamily": config.omid.watermark_family,
+    }
+
+
+def snapshot_at(config: Config, time: datetime) -> int:
+    """The oracle's timestamp at *time* (aware), never later than it: what a hold or ``asOf`` takes.
+
+    Raises:
+        UsageError: *time* is not over yet.
+        StoreError: the oracle counts, and no sample of its time is that old.
+    """
+    if time > _now():
+        msg = f"the time {time.isoformat(sep=' ', timespec='seconds')} is not over yet; give one that is, or leave it out for now"
+        raise UsageError(msg)
+    with connect(config.hbase.thrift) as connection:
+        clock = oracle_clock(config, connection)
+    found = clock.timestamp(time)
+    if found == 0:
+        msg = (
+            f"the oracle counts, and the first sample of its time is later than {time.isoformat(sep=' ', timespec='seconds')}; give a timestamp of the "
+            "oracle instead. watermark_collection takes the samples: run it regularly"
+        )
+        raise StoreError(msg)
+    return found
+
+
+def oracle_clock(config: Config, connection: Any) -> Clock:
+    """The clock of the oracle's timestamps."""
+    kind = config.omid.clock
+    if kind == "incremental" or (kind == "auto" and not is_world(low_watermark(connection, config))):
+        return SampledClock(StateStore(connection, config.state.table).samples())
+    return WorldClock()
+
+
+def check_unit(timestamp: int, watermark: int, what: str) -> None:
+    """Refuse a timestamp that no oracle with this low watermark can have given: milliseconds, most likely.
+
+    Raises:
+        UsageError: that is so.
+    """
+    if is_world(watermark) and not is_world(timestamp):
+        msg = (
+            f"{what} is given as {timestamp}; timestamps of this oracle count nanoseconds since 1970 (now: {watermark}). Milliseconds take six more "
+            "digits; or give a time with zone, such as 2026-01-31T00:00:00Z"
+        )
+        raise UsageError(msg)
 
 
 def too_early(table: str, timestamp: int, mark: int) -> str:
     """What to say to a reader of a snapshot before the mark."""
     return (
-        f"the snapshot {timestamp} of {table} lies {mark - timestamp} before its ancient history mark {mark}: that history was removed. "
-        f"Read at {mark} or later; to keep more from now on, raise history_max_age for {table}, or take a hold (lowtide hold add {table})"
+        f"the snapshot {spoken(timestamp)} of {table} lies {mark - timestamp} before its ancient history mark {spoken(mark)}: that history was "
+        f"removed. Read at {mark} or later; to keep more from now on, raise history_max_age for {table}"
     )

@@ -118,7 +118,7 @@ def classify(descriptor: Descriptor, configured: Kind | None, shadowed: frozense
             families=frozenset(descriptor.families),
             mark=mark or "configuration",
             unfiltered=_is_unfiltered(descriptor),
-            compactor=_has_compactor(descriptor),
+            compactor=has_compactor(descriptor),
         )
     # A disabled table cannot be sampled, so it may hold anything.
     unmarked = shadowed - families if descriptor.enabled else frozenset(descriptor.families) - families
@@ -131,7 +131,7 @@ def classify(descriptor: Descriptor, configured: Kind | None, shadowed: frozense
         unmarked,
         mark,
         unfiltered=_is_unfiltered(descriptor),
-        compactor=_has_compactor(descriptor),
+        compactor=has_compactor(descriptor),
     )
 
 
@@ -140,5 +140,6 @@ def _is_unfiltered(descriptor: Descriptor) -> bool:
     return indexer and not any(PHOENIX_FILTER in name for name in descriptor.coprocessors)
 
 
-def _has_compactor(descriptor: Descriptor) -> bool:
+def has_compactor(descriptor: Descriptor) -> bool:
+    """Whether Omid's own compactor runs in the table's compactions. One that a region server loads for all tables shows nowhere."""
     return any(OMID_COMPACTOR in name for name in descriptor.coprocessors)

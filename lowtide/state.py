@@ -14,6 +14,7 @@ atomically: a late, killed or second run cannot move state. Rows (family ``s``, 
 ``hold/NAME/ID``          a hold on a table's history; an empty value is one that was let go
 ``uncompacted/NAME``      what history GC removed and no major compaction has dropped yet, one column a region
 ``reads/NAME``            how many snapshots of a table were read, one counter an age (``lowtide.advice``), eight bytes each
+``now/TOKEN``             written and removed again, for the time of HBase's clock
 ``run/INVERTED-MILLIS/JOB/RUN``   a run's summary, newest first
 """
 
@@ -27,12 +28,13 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from lowtide.advice import bucket
 from lowtide.ancient import Hold
 from lowtide.cleaned import Fact, Incarnation, Region, still_blocking
 from lowtide.clock import EPOCH, millis
 from lowtide.commitcount import CommitCount
 from lowtide.compaction import Uncompacted
-from lowtide.errors import FencedError, WatermarkError
+from lowtide.errors import FencedError, StoreError, WatermarkError
 from lowtide.formats import decode_long
 from lowtide.gateway import check_and_put
 from lowtide.intervals import Intervals
@@ -141,6 +143,16 @@ class StateStore:
             for row, _ in list(self._scan(prefix)):
                 self._table.delete(row)
 
+    def server_time(self) -> datetime:
+        """The time by the clock of the region server that holds the state table, to the millisecond."""
+        row = f"now/{secrets.token_hex(8)}".encode()
+        self._table.put(row, {_VALUE: b"{}"})
+        try:
+            _, at = self._table.row(row, [_VALUE], include_timestamp=True)[_VALUE]
+        finally:
+            self._table.delete(row)
+        return _time(at)
+
     # -- the oracle
 
     def check_low_watermark(self, current: int) -> None:
@@ -166,7 +178,7 @@ class StateStore:
             if known is not None and json.loads(known)["low_watermark"] >= current:
                 return
             value = {"low_watermark": current, "at": _now()}
-            if check_and_put(self._connection, self._name, b"oracle", (_VALUE, known), (_VALUE, _dump(value))):
+            if self._check_and_put(b"oracle", (_VALUE, known), (_VALUE, _dump(value))):
                 return
 
     def recorded_low_watermark(self) -> int:
@@ -210,7 +222,7 @@ class StateStore:
             state = self.read(table)
             known = str(state.epoch).encode() if state.epoch else None
             new = str(state.epoch + 1).encode()
-            if check_and_put(self._connection, self._name, _row(table), (_EPOCH, known), (_EPOCH, new)):
+            if self._check_and_put(_row(table), (_EPOCH, known), (_EPOCH, new)):
                 break
         # Read again: whoever held the epoch before could record until now, and cannot any more.
         state = replace(self.read(table), epoch=int(new))
@@ -237,7 +249,7 @@ class StateStore:
 
     def _write_checked(self, taken: TableState, column: bytes, value: bytes) -> None:
         expected = str(taken.epoch).encode()
-        if not check_and_put(self._connection, self._name, _row(taken.table), (_EPOCH, expected), (column, value)):
+        if not self._check_and_put(_row(taken.table), (_EPOCH, expected), (column, value)):
             msg = (
                 f"another run has taken over table {taken.table} (epoch {taken.epoch} is no longer the newest); "
                 "what this run did is safe, but it records nothing more. Let the newer run finish"
@@ -361,7 +373,7 @@ class StateStore:
         row = _history_row(table)
         while True:
             known = self._table.row(row).get(_INTENDED) if seen is None else seen.claim
-            if check_and_put(self._connection, self._name, row, (_INTENDED, known), (_INTENDED, token)):
+            if self._change(row, _INTENDED, known, token):
                 return Intent(table, mark, token)
             if seen is not None:
                 raise FencedError(_overtaken(table))
@@ -372,8 +384,37 @@ class StateStore:
         Raises:
             FencedError: another run has claimed the mark since.
         """
-        token = _dump({"mark": mark, "run": run, "at": _now(), "claim": secrets.token_hex(8)})
-        self._move_history(intent, _INTENDED, token)
+        return self._claim_again(intent, mark, run)
+
+    def begin_removal(self, intent: Intent, run: str) -> Intent:
+        """Say that *run* removes history from here on, after it applied its mark: no restore may begin until it ends.
+
+        Raises:
+            FencedError: another run, or a restore, has claimed the mark since.
+        """
+        return self._claim_again(intent, intent.mark, run, removing=True)
+
+    def end_removal(self, intent: Intent, run: str) -> None:
+        """Say that *run* removes nothing any more.
+
+        Raises:
+            FencedError: another run has claimed the mark since; it says so itself.
+        """
+        self._claim_again(intent, intent.mark, run)
+
+    def check_claim(self, intent: Intent) -> None:
+        """Refuse to go on where another has claimed the mark since.
+
+        Raises:
+            FencedError: that is so.
+        """
+        if self.history(intent.table).claim != intent.token:
+            raise FencedError(_overtaken(intent.table))
+
+    def _claim_again(self, intent: Intent, mark: int, run: str, **more: Any) -> Intent:
+        token = _dump({"mark": mark, "run": run, "at": _now(), "claim": secrets.token_hex(8), **more})
+        if not self._change(_history_row(intent.table), _INTENDED, intent.token, token):
+            raise FencedError(_overtaken(intent.table))
         return Intent(intent.table, mark, token)
 
     def apply_mark(self, intent: Intent, about: Mapping[str, Any]) -> int:
@@ -384,16 +425,22 @@ class StateStore:
         """
         before = self.history(intent.table).applied
         if intent.mark <= before:
-            # The claim must be ours here too: the run is about to act.
-            self._move_history(intent, _INTENDED, intent.token)
+            self.check_claim(intent)  # it must be ours here too: the run is about to act
             return before
-        self._move_history(intent, _MARK, _dump({**about, "mark": intent.mark, "at": _now()}))
+        row, mark = _history_row(intent.table), _dump({**about, "mark": intent.mark, "at": _now()})
+        if not self._check_and_put(row, (_INTENDED, intent.token), (_MARK, mark)):
+            raise FencedError(_overtaken(intent.table))
         return intent.mark
 
-    def _move_history(self, intent: Intent, column: bytes, value: bytes) -> None:
-        row = _history_row(intent.table)
-        if not check_and_put(self._connection, self._name, row, (_INTENDED, intent.token), (column, value)):
-            raise FencedError(_overtaken(intent.table))
+    def raise_mark(self, table: str, mark: int, about: Mapping[str, Any]) -> None:
+        """Apply *mark*, if it is above the one that holds, without a claim: what lies before it is gone already, by another's hand."""
+        row, value = _history_row(table), _dump({**about, "mark": mark, "at": _now()})
+        while True:
+            known = self._table.row(row, [_MARK]).get(_MARK)
+            if known and json.loads(known)["mark"] >= mark:
+                return
+            if self._check_and_put(row, (_MARK, known), (_MARK, value)):
+                return
 
     def reads(self) -> dict[str, dict[int, int]]:
         """By table: how many snapshots were read, by the bucket of their age."""
@@ -401,6 +448,10 @@ class StateStore:
             row[6:].decode(): {int(column[6:]): decode_long(value) for column, value in cells.items()}
             for row, cells in self._scan(b"reads/")
         }
+
+    def count_read(self, table: str, age: timedelta) -> None:
+        """Count a snapshot that was *age* old when it was no longer needed."""
+        self._table.counter_inc(f"reads/{table}".encode(), b"s:age/%d" % bucket(age))
 
     def uncompacted(self, table: str) -> dict[str, Uncompacted]:
         """What history GC removed from *table* and no major compaction had dropped when it was recorded, by region. An estimate."""
@@ -436,13 +487,12 @@ class StateStore:
 
     def change_hold(self, old: Hold, new: Hold) -> bool:
         """Put *new* in the place of *old*, if that is still there as it was."""
-        change = (_VALUE, _dump(new.to_json()))
-        return check_and_put(self._connection, self._name, _hold_row(old), (_VALUE, _dump(old.to_json())), change)
+        return self._change(_hold_row(old), _VALUE, _dump(old.to_json()), _dump(new.to_json()))
 
     def drop_hold(self, hold: Hold) -> bool:
         """Let go of a hold, if it is still there as it was: one that was renewed meanwhile stays."""
         row = _hold_row(hold)
-        if not check_and_put(self._connection, self._name, row, (_VALUE, _dump(hold.to_json())), (_VALUE, b"")):
+        if not self._change(row, _VALUE, _dump(hold.to_json()), b""):
             return False
         self._table.delete(row)
         return True
@@ -473,6 +523,38 @@ class StateStore:
                     self._table.delete(row)
 
     # -- helpers
+
+    def _change(self, row: bytes, column: bytes, old: bytes | None, new: bytes) -> bool:
+        """Put *new*, which nobody else writes, in the place of *old*; whether that was done.
+
+        HBase's client in the gateway repeats a check whose answer it lost, and is refused by what it wrote itself the first time: so
+        a refusal is looked at.
+        """
+        return (
+            self._check_and_put(row, (column, old), (column, new)) or self._table.row(row, [column]).get(column) == new
+        )
+
+    def _check_and_put(self, row: bytes, check: tuple[bytes, bytes | None], put: tuple[bytes, bytes]) -> bool:
+        """:func:`lowtide.gateway.check_and_put` on the state table; what was put is what the table shows then.
+
+        HBase gives a put the later of its server's clock and the time of the *checked* cell. Where the clock has stepped back, the put may
+        come to lie below the cell that it was to take the place of, and nobody sees it.
+
+        Raises:
+            StoreError: that happened.
+        """
+        if not check_and_put(self._connection, self._name, row, check, put):
+            return False
+        if check[0] == put[0]:
+            return True
+        shown = self._table.row(row, [check[0], put[0]])
+        if shown.get(put[0]) != put[1] and shown.get(check[0]) == check[1]:
+            msg = (
+                f"HBase took a write to row {row.decode()} of {self._name} and still shows what was there before: the clock of its region "
+                "server has stepped back. Set the clocks of the region servers, then run again"
+            )
+            raise StoreError(msg)
+        return True
 
     def _scan(self, prefix: bytes, limit: int | None = None) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
         if not self.exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,17 +11,17 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from lowtide.advice import advise, bucket, bytes_a_day
 from lowtide.ancient import Hold
 from lowtide.cli.tables import when
-from lowtide.clock import Clock, SampledClock, WorldClock, is_world
 from lowtide.config import Config, load
-from lowtide.durations import parse_duration, parse_time
+from lowtide.durations import duration_text, parse_duration, parse_time
 from lowtide.errors import UsageError
-from lowtide.gateway import connect, low_watermark
-from lowtide.history import release, take
+from lowtide.gateway import connect
+from lowtide.history import oracle_clock, release, snapshot_at, take
 from lowtide.state import StateStore
 
 hold_app = typer.Typer(no_args_is_help=True, help="Keep history that a reader needs.")
@@ -112,36 +113,67 @@ def history_advise(
     served: Annotated[
         float, typer.Option(min=0, max=1, help="The share of the reads that must not be refused.")
     ] = 0.999,
+    table: Annotated[str | None, typer.Option(help="Only this table.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
-    """Propose an age for each table, from the ages of the snapshots that were read with asOf and of the holds there are."""
+    """Propose an age for each table, from the ages of the snapshots that were read with asOf, and of holds.
+
+    A read is counted when it begins, refused ones too; a hold while it is there, and when it is let go. They are not counted where the oracle's
+    timestamps are a counter, but for the holds that there are.
+    """
     loaded = load(config)
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
         reads, runs, holds = state.reads(), state.runs(1000, "history_gc"), state.holds()
-        now, clock = datetime.now(UTC), _clock(loaded, connection)
+        now, clock = datetime.now(UTC), oracle_clock(loaded, connection)
     for held in holds:
         snapshot = clock.time(held.timestamp)
         if snapshot is not None:
             counted = reads.setdefault(held.table, {})
             number = bucket(now - snapshot)
             counted[number] = counted.get(number, 0) + 1
-    if not reads:
+    advised = {
+        name: _advice(loaded, name, counted, bytes_a_day(name, runs), served)
+        for name, counted in sorted(reads.items())
+        if table in (None, name)
+    }
+    if as_json:
+        print(json.dumps(advised, indent=2))
+    elif not advised:
         console.print(
-            "No snapshot was read yet, so there is nothing to go by: reads with asOf are counted by their age."
+            f"No snapshot{f' of {escape(table)}' if table else ''} was read yet, so there is nothing to go by: reads with asOf are counted by "
+            "their age, where the oracle's clock is the world's.",
+            soft_wrap=True,
         )
-        return
-    for table, counted in sorted(reads.items()):
-        settings = loaded.table(table)
-        age = None if settings.history_max_age == "forever" else settings.history_max_age
-        best, lines = advise(counted, bytes_a_day(table, runs), settings.min_history_age, age, served)
-        grid = Table(
-            title=f"{table}: history_max_age is {age or 'forever'}; advised {best and best.age}", title_justify="left"
-        )
-        for column in ("age", "reads it refuses", "bytes it keeps more"):
-            grid.add_column(column, justify="right")
-        for line in lines:
-            grid.add_row(str(line.age), f"{line.refused:.2%}", f"{line.bytes:+,}")
-        console.print(grid)
+    else:
+        for name, advice in advised.items():
+            _print_advice(name, advice)
+
+
+def _advice(config: Config, table: str, counted: dict[int, int], a_day: float | None, served: float) -> dict[str, Any]:
+    settings = config.table(table)
+    age = None if settings.history_max_age == "forever" else settings.history_max_age
+    best, lines = advise(counted, a_day, settings.min_history_age, age, served)
+    return {
+        "history_max_age": duration_text(age) if age else "forever",
+        "reads": sum(counted.values()),
+        "advised": best.to_json()["age"] if best else None,
+        "ages": [line.to_json() for line in lines],
+    }
+
+
+def _print_advice(table: str, advice: dict[str, Any]) -> None:
+    console.print(
+        f"{escape(table)}: history_max_age is {advice['history_max_age']}; advised {advice['advised']}, by {advice['reads']:,} reads",
+        soft_wrap=True,
+    )
+    grid = Table()
+    for column in ("age", "reads it refuses", "bytes it keeps more"):
+        grid.add_column(column, justify="right")
+    for line in advice["ages"]:
+        more = "not known" if line["bytes"] is None else f"{line['bytes']:+,}"
+        grid.add_row(line["age"], f"{line['refused']:.2%}", more)
+    console.print(grid)
 
 
 def snapshot_of(config: Config, text: str) -> int:
@@ -152,16 +184,7 @@ def snapshot_of(config: Config, text: str) -> int:
     """
     if text.strip().isdecimal():
         return int(text)
-    time = parse_time(text, "--at")
-    with connect(config.hbase.thrift) as connection:
-        return _clock(config, connection).timestamp(time)
-
-
-def _clock(config: Config, connection: Any) -> Clock:
-    kind = config.omid.clock
-    if kind == "incremental" or (kind == "auto" and not is_world(low_watermark(connection, config))):
-        return SampledClock(StateStore(connection, config.state.table).samples())
-    return WorldClock()
+    return snapshot_at(config, parse_time(text, "--at"))
 
 
 def _print_holds(holds: list[Hold], now: datetime) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lowtide.compaction import Gain, gains, to_record, worth_compacting
@@ -48,25 +48,34 @@ def compact(run: Run, work: Work) -> None:
         return
     done: dict[str, tuple[int, int]] = {}
     names = list(families)
-    for start in range(0, len(names), settings.regions):
-        batch = {name: families[name] for name in names[start : start + settings.regions]}
-        done |= run.store.compact_regions(work.table, batch, COMPACTION_TIMEOUT_SECONDS)
-    for gain in chosen:
-        if gain.region in done:
-            store = (gain.region, gain.family)
-            work.going[store] = work.uncompacted[store] = 0
+    try:
+        for start in range(0, len(names), settings.regions):
+            batch = {name: families[name] for name in names[start : start + settings.regions]}
+            done |= run.store.compact_regions(work.table, batch, COMPACTION_TIMEOUT_SECONDS)
+    finally:
+        _book(run, work, [g for g in chosen if g.region in done], done)
+        before, after = (sum(sizes[i] for sizes in done.values()) for i in (0, 1))
+        ratio = (
+            f"{after / (before - after):.2f} bytes rewritten for each byte given back"
+            if before > after
+            else "too small to measure"
+        )
+        which = "and were compacted" if len(done) == len(families) else f"and {len(done)} of them were compacted"
+        work.report.notes.append(
+            f"{would} {which}: {before >> 20:,} MiB on disk before, {after >> 20:,} after (whole MiB a region, as HBase tells), {ratio}"
+        )
+
+
+def _book(run: Run, work: Work, compacted: Sequence[Gain], sizes: Mapping[str, tuple[int, int]]) -> None:
+    """Take what is on disk no more off the books, and tell the regions' bytes before and after."""
+    for gain in compacted:
+        store = (gain.region, gain.family)
+        work.going[store] = work.uncompacted[store] = 0
     remember(run, work, run.store.regions(work.table))
     for entry in work.by_region:
-        if entry["region"] in done:
-            entry["bytes_before"], entry["bytes_after"] = done[entry["region"]]
+        if entry["region"] in sizes:
+            entry["bytes_before"], entry["bytes_after"] = sizes[entry["region"]]
     work.report_regions()
-    before, after = (sum(sizes[i] for sizes in done.values()) for i in (0, 1))
-    ratio = (
-        f"{after / (before - after):.2f} bytes rewritten for each byte given back"
-        if before > after
-        else "too small to measure"
-    )
-    work.report.notes.append(f"{would} and were compacted: {before:,} bytes on disk before, {after:,} after, {ratio}")
 
 
 def _tell_gains(work: Work, found: Sequence[Gain], chosen: Sequence[Gain]) -> None:
@@ -92,8 +101,8 @@ def _tell_gains(work: Work, found: Sequence[Gain], chosen: Sequence[Gain]) -> No
 def remember(run: Run, work: Work, regions: Sequence[Region]) -> None:
     """Record what is removed and not compacted yet, for the runs to come."""
     with run.state() as state:
-        state.put_uncompacted(work.table, to_record(work.uncompacted + work.going, compacted(regions)))
+        state.put_uncompacted(work.table, to_record(work.uncompacted + work.going, last_compactions(regions)))
 
 
-def compacted(regions: Iterable[Region]) -> dict[str, int]:
+def last_compactions(regions: Iterable[Region]) -> dict[str, int]:
     return {r.name: r.compacted for r in regions}

@@ -8,8 +8,8 @@ looks at the applied mark when it begins and when it ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,13 +22,13 @@ from lowtide.cleaned import Incarnation, Region, prune_bound
 from lowtide.clock import millis
 from lowtide.compaction import RegionFamily, still_there
 from lowtide.config import Read
-from lowtide.errors import ApprovalError, FencedError, LowtideError, StoreError
+from lowtide.errors import ApprovalError, LowtideError, StoreError, UsageError
 from lowtide.inventory import Entry
 from lowtide.planning import WorkRange
 from lowtide.state import History, Intent
 from lowtide.summary import TableReport
 from lowtide_spark import ancient, rules
-from lowtide_spark.compaction import compact, compacted, remember
+from lowtide_spark.compaction import compact, last_compactions, remember
 from lowtide_spark.inventory import take_inventory
 from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.sideline import put_aside
@@ -90,6 +90,7 @@ def collect_history(run: Run) -> None:
     """The job ``history_gc``."""
     watermark = run.read_low_watermark()
     inventory = take_inventory(run.store)
+    _check_names(run, inventory)
     bound, bound_by = _bound(run, inventory, watermark)
     works = [w for e in run.choose(inventory) if (w := _prepare(run, e, watermark, bound, bound_by)) is not None]
     run.summary.execute = any(w.execute for w in works)
@@ -106,6 +107,7 @@ def collect_history(run: Run) -> None:
         acting = [w for w in works if w.execute and w.cells is not None]
         if acting:
             run.check_approved()
+            run.check_clock()
             run.check_low_watermark_again()
             for work in acting:
                 with failures_kept(work):
@@ -120,6 +122,18 @@ def collect_history(run: Run) -> None:
     if run.summary.execute:
         _clear_holds(run)
         sweep_sideline(run)
+
+
+def _check_names(run: Run, inventory: Sequence[Entry]) -> None:
+    """Refuse an age for a table that is not there: it may be the misspelt name of one whose history is to be kept."""
+    known = {e.table for e in inventory}
+    absent = sorted(n for n, own in run.config.tables.items() if n not in known and "history_max_age" in own)
+    if absent:
+        msg = (
+            f"the configuration has history_max_age for {', '.join(absent)}, and HBase has no such table; nothing is removed from any. Mend the name "
+            "under tables:, or take it out"
+        )
+        raise UsageError(msg)
 
 
 # -- the mark
@@ -152,7 +166,7 @@ def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) 
             # Claims before holds: a restore takes its hold first, so one that is not seen here is seen when this run claims.
             seen = state.history(entry.table)
             holds = state.holds(entry.table)
-            uncompacted = still_there(state.uncompacted(entry.table), compacted(regions))
+            uncompacted = still_there(state.uncompacted(entry.table), last_compactions(regions))
         found = limits(
             ages=run.config.table(entry.table).ages,
             now=run.request.now,
@@ -328,21 +342,37 @@ def _act(run: Run, work: Work) -> None:
     counts = work.report.counts
     counts.deleted = counts.markers = counts.bytes_removed = 0
     _check_same_table(run, work)
-    _apply_mark(run, work)
+    intent = _apply_mark(run, work)
     going = _going(work)
     if not going.isEmpty():
-        _remove(run, work, going)
+        with _removal(run, intent) as claim:
+            _remove(run, work, going, claim)
     work.going = Counter({store: size for store, size in work.going.items() if store[0] not in work.stopped})
     remember(run, work, work.regions)
 
 
-def _remove(run: Run, work: Work, going: DataFrame) -> None:
+@contextmanager
+def _removal(run: Run, intent: Intent) -> Iterator[Intent]:
+    """Keep restores off the table: what one put back beside a run that removes could be shown again for good."""
+    with run.state() as state:
+        claim = state.begin_removal(intent, run.request.run)
+    try:
+        yield claim
+    finally:
+        # Where this is lost, restores wait for the next run, or a day.
+        with suppress(Exception), run.state() as state:
+            state.end_removal(claim, run.request.run)
+
+
+def _remove(run: Run, work: Work, going: DataFrame, claim: Intent) -> None:
     folder = put_aside(run, work.table, going)
     work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
     mutations = ancient.mutations(going)
     for last in (False, True):
         now = mutations.where((F.col("last") == last) & ~_in_regions(work.stopped)).drop("last")
         if not now.isEmpty():
+            with run.state() as state:
+                state.check_claim(claim)
             _book(work, run.store.write(now, work.table))
     _total(work)
 
@@ -355,15 +385,14 @@ def _check_same_table(run: Run, work: Work) -> None:
         raise StoreError(msg)
 
 
-def _apply_mark(run: Run, work: Work) -> None:
+def _apply_mark(run: Run, work: Work) -> Intent:
     """Publish the mark as intended, *then* read the holds, then apply: a hold written since either shows here or sees the intention.
 
     A hold that shows here lowers the mark, and the plan is made again for it from what was read.
     """
-    with run.state() as state:
-        intent = state.intend(work.table, work.mark, run.request.run, work.seen)
     try:
         with run.state() as state:
+            intent = state.intend(work.table, work.mark, run.request.run, work.seen)
             holds = [h for h in state.holds(work.table) if h.counts(run.request.now)]
             mark = min([work.mark, *(at_most(h.timestamp) for h in holds)])
             if mark < work.mark:
@@ -374,17 +403,18 @@ def _apply_mark(run: Run, work: Work) -> None:
         with run.state() as state:
             applied = state.apply_mark(intent, about)
     except BaseException:
-        _withdraw(run, intent)
+        _withdraw(run, work.table)
         raise
     work.report.mark = {**(work.report.mark or {}), "applied": applied}
+    return intent
 
 
-def _withdraw(run: Run, intent: Intent) -> None:
+def _withdraw(run: Run, table: str) -> None:
     """Intend no more than is applied, so that no hold is refused for a run that ended without applying."""
     with suppress(LowtideError), run.state() as state:
-        applied = state.history(intent.table).applied
-        with suppress(FencedError):
-            state.lower_intent(intent, applied, run.request.run)
+        known = state.history(table)
+        if known.claim is not None and known.intent.get("run") == run.request.run:
+            state.lower_intent(Intent(table, known.intended, known.claim), known.applied, run.request.run)
 
 
 def _lower(run: Run, work: Work, mark: int, holds: Sequence[str]) -> None:

@@ -19,17 +19,19 @@ from pydantic import ByteSize, TypeAdapter, ValidationError
 from pyspark.sql import functions as F
 
 from lowtide import approval
+from lowtide.ancient import EXPIRY_MARGIN
 from lowtide.approval import Approved
 from lowtide.clock import Clock, SampledClock, WorldClock, is_world
 from lowtide.config import Budget, Config, Mode, load
 from lowtide.durations import parse_duration, parse_time
-from lowtide.errors import GatewayError, LowtideError, UsageError, WatermarkError
+from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError, WatermarkError
 from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
 from lowtide.gateway import connect, parse_low_watermark
 from lowtide.inventory import Entry, Kind
 from lowtide.planning import Request
 from lowtide.state import StateStore
 from lowtide.summary import Summary
+from lowtide_spark.printing import report
 from lowtide_spark.session import session
 from lowtide_spark.store import Store
 
@@ -100,6 +102,22 @@ class Run:
         self.summary.low_watermark = watermark
         self.read_at = datetime.now(UTC)
         return watermark
+
+    def check_clock(self) -> None:
+        """Before history is removed by its age, and by holds that expire.
+
+        Raises:
+            StoreError: this machine's clock is not that of HBase.
+        """
+        with self.state() as state:
+            apart = datetime.now(UTC) - state.server_time()
+        if abs(apart) > EXPIRY_MARGIN:
+            told = f"{abs(apart).total_seconds():,.0f} s {'ahead of' if apart > timedelta() else 'behind'}"
+            msg = (
+                f"the clock of this machine is {told} that of HBase's region server; ages of history and the life of holds go by it, so nothing "
+                "is removed. Set the clocks, then run again"
+            )
+            raise StoreError(msg)
 
     def check_low_watermark_again(self) -> None:
         """Before acting and before recording: the oracle may have been made anew, or the records reset, since the run began.
@@ -406,26 +424,3 @@ def _keep(run: Run) -> None:
                 state.add_run(run.summary.to_json())
     except LowtideError as error:
         run.summary.problems.append(f"the summary is not in the state table: {error}")
-
-
-def report(summary: Summary, problems_only: bool = False) -> None:
-    """Print the run for people, problems last; those alone where the job has printed the rest."""
-    if not problems_only:
-        _report_work(summary)
-    for problem in [*(f"{t.table}: {p}" for t in summary.tables for p in t.problems), *summary.problems]:
-        print(f"problem: {problem}", file=sys.stderr, flush=True)
-
-
-def _report_work(summary: Summary) -> None:
-    print(f"{summary.job} {summary.run}: {'executed' if summary.execute else 'dry run'}, {summary.seconds} s")
-    for table in summary.tables:
-        counts = {k: v for k, v in table.counts.to_json().items() if v}
-        print(f"  {table.table}: {counts or 'nothing to do'}")
-        for note in table.notes:
-            print(f"    note: {note}")
-    if summary.bound is not None:
-        print(f"  prune bound {summary.bound}, low watermark {summary.low_watermark}")
-    for name, number in summary.figures.items():
-        print(f"  {name}: {number:,}")
-    for blocker in summary.blockers:
-        print(f"  held by {blocker}")

@@ -14,27 +14,32 @@ import getpass
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from lowtide.ancient import Hold
-from lowtide.errors import StoreError, UsageError
+from lowtide.clock import EPOCH, spoken
+from lowtide.errors import StoreError, TableError, UsageError
+from lowtide.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.planning import WorkRange
+from lowtide.state import History
 from lowtide.summary import TableReport
-from lowtide_spark.job import Run
+from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.omid import bytes_of
 from lowtide_spark.orphans import shadow_of
 from lowtide_spark.rules import CELL_KINDS
-from lowtide_spark.sideline import sidelined
+from lowtide_spark.sideline import missing_files, sidelined
 from lowtide_spark.startset import StartSet
 from lowtide_spark.store import Written
 
 COMPACTION_TIMEOUT_SECONDS = 3600
 #: A restore that is killed keeps history GC off its table for so long.
 HELD_FOR = timedelta(days=1)
+#: A run of history GC that said so long ago that it removes was killed, or checks its claim before it removes more.
+REMOVES_FOR = timedelta(days=1)
 
 KEY = ("row", "family", "qualifier", "timestamp", "lone")
 
@@ -45,16 +50,53 @@ def restore(run: Run) -> None:
     if not wanted:
         msg = "--restore RUN is missing: name the run whose removed cells are to come back"
         raise UsageError(msg)
-    try:
-        cells = sidelined(run, wanted).persist()
-    except AnalysisException as error:
-        msg = f"run {wanted} has no sideline under {run.config.state.sideline}: it removed nothing, or it was cleared after sideline_keep"
-        raise StoreError(msg) from error
-    for row in cells.select("table").distinct().orderBy("table").collect():
-        if not run.options.table or row.table in run.options.table:
-            with _undisturbed(run, row.table) if run.summary.execute else nullcontext():
-                _restore_table(run, row.table, cells.where(F.col("table") == row.table))
+    cells = sidelined(run, wanted).persist()
+    lost = missing_files(run, wanted)
+    tables = sorted({row.table for row in cells.select("table").distinct().collect()} | set(lost))
+    for name in sorted(set(run.options.table) - set(tables)):
+        run.summary.problems.append(f"run {wanted} put nothing of {name} aside; it has cells of {', '.join(tables)}")
+    there = {d.table: d for d in run.store.descriptors()}
+    for table in tables:
+        if not run.options.table or table in run.options.table:
+            work = Work(TableReport(table, execute=run.summary.execute))
+            run.summary.tables.append(work.report)
+            with failures_kept(work):
+                if lost.get(table):
+                    work.report.problems.append(
+                        f"{len(lost[table])} files of the sideline are missing or cut short, such as {lost[table][0]}; what they held is not put back"
+                    )
+                _check_table(table, there.get(table))
+                aside = cells.where(F.col("table") == table)
+                with _undisturbed(run, table) if run.summary.execute else nullcontext():
+                    if not aside.isEmpty():
+                        _restore_table(run, work.report, aside)
     run.phase("restore")
+
+
+@dataclass
+class Work:
+    """One table of the restore."""
+
+    report: TableReport
+
+    def give_up(self, reason: str) -> None:
+        """Tell why nothing (more) is done."""
+        self.report.problems.append(reason)
+
+
+def _check_table(table: str, descriptor: Descriptor | None) -> None:
+    """Refuse a table that is gone, and one with Omid's compactor, which would lose rows in the compaction that a restore needs."""
+    if descriptor is None:
+        msg = (
+            f"table {table} is not in HBase any more; make it anew, with the families it had, and run the restore again"
+        )
+        raise TableError(msg)
+    if has_compactor(descriptor):
+        msg = (
+            f"nothing of {table} is put back: a restore has to compact it, and Omid's own compactor is on it, which loses rows whose family was "
+            f"deleted and written again. Take the coprocessor {OMID_COMPACTOR} off the table, then run the restore again"
+        )
+        raise StoreError(msg)
 
 
 @contextmanager
@@ -62,8 +104,8 @@ def _undisturbed(run: Run, table: str) -> Iterator[None]:
     """Keep history GC off *table* while cells come back.
 
     A run that read the table between the return of a tombstone and that of what it hides would remove the tombstone alone, and readers
-    would be shown for good what was deleted. All history is held, and a claim takes the mark from every run that has not applied
-    it. A run that has applied its mark and is deleting is not stopped: restore after it.
+    would be shown for good what was deleted. All history is held, and a claim takes the mark from every run that does not remove yet.
+    Beside one that does, what hides a cell may go while the cell comes back: the restore is refused.
     """
     now = run.request.now
     owner = f"{getpass.getuser()}@{socket.gethostname()}"
@@ -72,17 +114,29 @@ def _undisturbed(run: Run, table: str) -> Iterator[None]:
     with run.state() as state:
         state.create()
         state.add_hold(held)
-        state.intend(table, state.history(table).applied, run.request.run)
     try:
+        with run.state() as state:
+            seen = state.history(table)
+            _check_removal(table, seen, now)
+            state.intend(table, seen.applied, run.request.run, seen)
         yield
     finally:
         with run.state() as state:
             state.drop_hold(held)
 
 
-def _restore_table(run: Run, table: str, cells: DataFrame) -> None:
-    report = TableReport(table, execute=run.summary.execute)
-    run.summary.tables.append(report)
+def _check_removal(table: str, seen: History, now: datetime) -> None:
+    since = EPOCH + timedelta(milliseconds=seen.intent.get("at", 0))
+    if seen.intent.get("removing") and now < since + REMOVES_FOR:
+        msg = (
+            f"run {seen.intent['run']} removes history of {table} since {since:%Y-%m-%d %H:%M} UTC; nothing is put back beside it. Wait until it has "
+            f"ended; if it was killed, let the next one finish its work (lowtide run history_gc --table {table} --execute), then restore"
+        )
+        raise StoreError(msg)
+
+
+def _restore_table(run: Run, report: TableReport, cells: DataFrame) -> None:
+    table = report.table
     cells = cells.withColumn("lone", F.col("kind") == "shadow").dropDuplicates([*KEY])
     families = sorted(bytes(r.family).decode() for r in cells.select("family").distinct().collect())
     live = _live(run, table, families, cells)
@@ -90,7 +144,8 @@ def _restore_table(run: Run, table: str, cells: DataFrame) -> None:
     counts = report.counts
     counts.candidates = cells.count()
     there = counts.candidates - missing.count()
-    judged = _judged(missing, live, _mark(run, table)).localCheckpoint()
+    mark = _mark(run, table)
+    judged = _judged(missing, live, mark).localCheckpoint()
     back = judged.where(F.col("why").isNull())
     counts.restored = back.count()
     if there:
@@ -100,6 +155,11 @@ def _restore_table(run: Run, table: str, cells: DataFrame) -> None:
         report.problems.append(f"{row['count']} cells are not put back: {row.why}")
     if there == counts.candidates:
         report.problems.append(f"all {there} cells are there already: the run was restored before, nothing was changed")
+    if mark and not back.where(F.col("commit_ts").isNotNull()).isEmpty():
+        report.notes.append(
+            f"snapshots before the mark {spoken(mark)} stay refused to asOf; Omid's own client reads them. The next run of history_gc removes again "
+            "what comes back, unless history_max_age is raised before"
+        )
     if not run.summary.execute or not counts.restored:
         return
     for family in families:

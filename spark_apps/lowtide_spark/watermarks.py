@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from lowtide.ancient import at_most
 from lowtide.cleaned import Blocker, RegionMark, by_reason, prune_bound, region_watermark, valid
 from lowtide.errors import StoreError
 from lowtide.inventory import Entry, Kind
@@ -35,6 +36,27 @@ def collect(run: Run) -> None:
     if run.summary.execute:
         _publish(run, inventory, marks, bound)
         run.phase("record")
+
+
+def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
+    """Raise the ancient history mark of tables on which Omid's compactor is, or was when they were listed last.
+
+    Of the versions that began at or below the low watermark it keeps the one that began last, which may have committed later, though before
+    now. What it leaves can be read from then on. Now is no timestamp where the oracle counts: there such a table stays one that the compactor
+    was on, and nothing is read of it as of a snapshot.
+
+    Returns:
+        the inventory to publish.
+    """
+    with run.state() as state:
+        known = {e.table for e in state.inventory() if e.compactor}
+        if not run.world_clock:
+            return [replace(e, compactor=e.compactor or e.table in known) for e in inventory]
+        mark = at_most(run.clock.timestamp(run.request.now))
+        for entry in inventory:
+            if entry.compactor or entry.table in known:
+                state.raise_mark(entry.table, mark, {"run": run.request.run, "held_by": []})
+    return list(inventory)
 
 
 def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark], list[Blocker]]:
@@ -102,6 +124,7 @@ def _table_marks(run: Run, entry: Entry) -> list[RegionMark]:
 
 def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], bound: int) -> None:
     tables = [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL]
+    inventory = follow_omids_compactor(run, inventory)
     with run.state() as state:
         # Read then, so given out before: what starts later has a greater timestamp.
         state.add_sample(run.read_at, run.summary.low_watermark)

@@ -661,3 +661,102 @@ def test_failed_deletes_leave_family_tombstones_alone(
     assert omid.read(table, omid.begin()) == {}
     assert gc(table).code == 0
     assert shown(omid, table) == {}
+
+
+# -- restores
+
+
+def test_a_restore_does_not_set_off_omids_compactor(
+    job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient
+) -> None:
+    """It would lose the row whose family was deleted and written again: refused by name, in a dry run too, and nothing has changed."""
+    table = scene.table()
+    _versions(scene, table)
+    cleaned(job, omid, table)
+    run_id = gc(table).summary["run"]
+    omid.attach_omid_compactor(table)
+    before = omid.raw(table)
+    for execute in ((), ("--execute",)):
+        refused = job("sideline_restore", "--restore", run_id, *execute)
+        assert refused.code == 1
+        assert "Omid's own compactor is on it" in refused.problems
+    assert omid.raw(table) == before
+    omid.detach_omid_compactor(table)
+    assert job("sideline_restore", "--restore", run_id, "--execute").totals["restored"] == 2
+
+
+def test_nothing_is_put_back_while_history_goes(
+    job: Job,
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    config: Config,
+    eager: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run that removes what hides a cell, while a restore brings the cell back, would leave it shown for good: the restore is refused."""
+    table = scene.table()
+    versions = _versions(scene, table)
+    scene.committed(table, value=b"")
+    cleaned(job, omid, table)
+    held = take(config, table, versions[2][1] + 1, owner="test", reason="the third", lasting=timedelta(hours=1))
+    first = gc(table)
+    assert first.totals["deleted"] == 1
+    release(config, table, held.id)
+    write, refused = Store.write, []
+
+    def beside(self: Store, *arguments: Any) -> Any:
+        if not refused:
+            refused.append(None)  # the restore does not write, so this is not asked again
+            refused[0] = job("sideline_restore", "--restore", first.summary["run"], "--execute", config=eager)
+        return write(self, *arguments)
+
+    monkeypatch.setattr(Store, "write", beside)
+    second = gc(table)
+    monkeypatch.undo()
+    assert second.code == 0, second.problems
+    assert refused[0].code == 1
+    assert f"run {second.summary['run']} removes history of {table}" in refused[0].problems
+    after = job("sideline_restore", "--restore", first.summary["run"], "--execute")
+    assert "restore the runs after this one first" in after.problems
+    assert omid.read(table, omid.begin()) == {}
+
+
+def test_what_cannot_be_restored_is_said(job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient) -> None:
+    """A run that nobody knows, one that is no name, a table that the run did not touch: each is named, and nothing changes."""
+    table = scene.table()
+    _versions(scene, table)
+    cleaned(job, omid, table)
+    run_id = gc(table).summary["run"]
+    before = omid.raw(table)
+    for wanted in ("nobody", ".", ".."):
+        unknown = job("sideline_restore", "--restore", wanted, "--execute")
+        assert unknown.code == 1
+        assert f"run {wanted} has no sideline" in unknown.problems
+    other = job("sideline_restore", "--restore", run_id, "--table", "ordres", "--execute")
+    assert other.code == 1
+    assert f"run {run_id} put nothing of ordres aside; it has cells of {table}" in other.problems
+    assert omid.raw(table) == before
+
+
+def test_a_clock_that_is_off_removes_nothing(
+    job: Job,
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ages and holds go by the clock of the machine that runs the job; one that differs from HBase's would remove what is young."""
+    table = scene.table()
+    _versions(scene, table)
+    cleaned(job, omid, table)
+    before = omid.raw(table)
+    assert abs(state.server_time() - datetime.now(UTC)) < timedelta(seconds=30)
+    monkeypatch.setattr(StateStore, "server_time", lambda _: datetime.now(UTC) - timedelta(days=8))
+    outcome = gc(table)
+    monkeypatch.undo()
+    assert outcome.code == 1
+    assert "the clock of this machine is 691,200 s ahead of" in outcome.problems
+    assert omid.raw(table) == before
+    assert state.history(table).applied == 0

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.advice import BUCKETS, advise, bucket, bytes_a_day, upper
+from lowtide.durations import parse_duration
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
@@ -25,7 +26,7 @@ def test_the_shortest_age_that_serves_the_reads() -> None:
     reads = {bucket(10 * HOUR): 9_995, bucket(6 * DAY): 5}
     best, lines = advise(reads, 1000.0, HOUR, 7 * DAY)
     assert best is not None
-    assert best.age == upper(bucket(10 * HOUR))
+    assert best.age == timedelta(hours=18)  # the bucket ends at 17 h 4 min
     assert best.refused == 0.0005
     assert best.bytes < 0
     assert [line.refused for line in lines] == [0.0005, 0.0]
@@ -53,4 +54,21 @@ def test_what_a_day_brings() -> None:
 
     runs = [run(0, 10**9), run(day, 100), run(2 * day, 300), run(3 * day, 7, execute=False), run(0, 5, table="u")]
     assert bytes_a_day("t", runs) == 200
-    assert bytes_a_day("u", runs) == 0
+    assert bytes_a_day("u", runs) is None
+
+
+def test_what_is_not_known_is_not_told_as_nothing() -> None:
+    """Without two runs that removed something, or with history that is kept for ever, nobody knows what an age would keep more."""
+    for known, now in ((None, 7 * DAY), (1000.0, None)):
+        best, _ = advise({5: 1}, known, HOUR, now)
+        assert best is not None
+        assert best.to_json() == {"age": "1h", "refused": 0.0, "bytes": None}
+
+
+@given(st.dictionaries(st.integers(0, BUCKETS - 1), st.integers(1, 100), min_size=1))
+def test_ages_can_be_pasted_into_the_configuration(reads: dict[int, int]) -> None:
+    """They are whole hours or days where they are more than two, and serve what they are said to serve."""
+    _, lines = advise(reads, 1.0, timedelta(minutes=1), DAY)
+    assert [parse_duration(line.to_json()["age"]) for line in lines] == [line.age for line in lines]
+    assert all(len(line.to_json()["age"]) <= 5 for line in lines)
+    assert lines[-1].refused == 0

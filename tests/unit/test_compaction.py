@@ -52,6 +52,11 @@ def test_a_family_that_loses_nothing_is_not_rewritten_with_one_that_does() -> No
     assert [g.family for g in worth_compacting(found, 0.3, 1 << 30)] == ["b"]
 
 
+def test_what_is_not_flushed_has_a_price_too() -> None:
+    """A region without files is weighed by what it holds: it will be a file before it is compacted."""
+    assert [g.store_bytes for g in gains({A: 600, B: 300}, {A: 300}, {B: 100}, {})] == [600, 400]
+
+
 def test_what_earlier_runs_removed_counts() -> None:
     """A day's share is too small, thirty days' is not; what was removed before is no longer seen, and still on disk."""
     today = {A: 1_000}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +19,9 @@ from lowtide_spark.store import Written
 from lowtide import history, state
 from lowtide.ancient import By, Limit
 from lowtide.config import Config
-from lowtide.errors import FencedError, HistoryError
+from lowtide.errors import FencedError, HistoryError, StoreError, TableError, UsageError
 from lowtide.history import hold
-from lowtide.inventory import Entry, Kind
+from lowtide.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind
 from lowtide.state import StateStore
 from lowtide.summary import TableReport
 
@@ -40,8 +41,9 @@ class Connection:
     def table(self, _: str) -> Connection:
         return self
 
-    def row(self, row: bytes) -> dict[bytes, bytes]:
-        return dict(self.rows.get(row, {}))
+    def row(self, row: bytes, columns: list[bytes] | None = None) -> dict[bytes, bytes]:
+        cells = self.rows.get(row, {})
+        return {name: cells[name] for name in (columns or cells) if name in cells}
 
     def put(self, row: bytes, cells: dict[bytes, bytes]) -> None:
         self.rows.setdefault(row, {}).update(cells)
@@ -66,6 +68,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> StateStore:
 
     monkeypatch.setattr(state, "check_and_put", check_and_put)
     monkeypatch.setattr(history, "connect", lambda _: nullcontext(connection))
+    monkeypatch.setattr(history, "low_watermark", lambda *_: 5000)
     return StateStore(connection, "LOWTIDE_STATE")
 
 
@@ -114,7 +117,69 @@ def test_an_error_of_the_gateway_does_not_end_the_renewals(store: StateStore, mo
     assert store.holds() == []
 
 
+def test_a_renewal_that_failed_in_passing_is_no_loss(store: StateStore) -> None:
+    """Where the mark has not passed the hold, nothing was lost, whatever became of the renewals."""
+    with hold(Config(), "orders", 1000, reason="flaky"):
+        renewals = next(t for t in threading.enumerate() if t.name.startswith("hold "))
+        renewals.failure = history.GatewayError("not now")  # type: ignore[attr-defined]
+
+
+def test_milliseconds_are_no_snapshot_of_a_world_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hold at a number that such an oracle cannot have given holds nothing that anybody means; none is left behind."""
+    monkeypatch.setattr(history, "low_watermark", lambda *_: 1_700_000_000 * 10**9)
+    milliseconds = 1_700_000_000_000
+    with pytest.raises(UsageError, match="six more digits"), hold(Config(), "orders", milliseconds, reason="x"):
+        pass
+    assert store.holds() == []
+
+
 # -- claims
+
+
+def test_a_write_whose_answer_was_lost_is_known_by_what_is_there(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HBase's client repeats a check whose answer it lost, and is refused by its own first try: the claim, and the hold, are ours."""
+    once = state.check_and_put
+    monkeypatch.setattr(state, "check_and_put", lambda *asked: once(*asked) and once(*asked))
+    claimed = store.intend("orders", 1049, "gc", store.history("orders"))
+    assert store.history("orders").claim == claimed.token
+    assert store.lower_intent(claimed, 999, "gc").mark == 999
+    with hold(Config(), "orders", 1000, reason="kept") as held:
+        assert store.change_hold(held, replace(held, expires=held.expires + timedelta(minutes=1)))
+
+
+def test_a_mark_that_does_not_show_is_not_applied(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the region server's clock has stepped back the new mark lies below the old one: the run is stopped before it removes anything."""
+    _apply(store, 1049)
+    claimed = store.intend("orders", 2049, "gc")
+    monkeypatch.setattr(state, "check_and_put", lambda *_: True)
+    with pytest.raises(StoreError, match=r"row history/orders of LOWTIDE_STATE .* clock .* has stepped back"):
+        store.apply_mark(claimed, {})
+    assert store.history("orders").applied == 1049
+
+
+def test_a_run_says_that_it_removes_and_that_it_ended(store: StateStore) -> None:
+    """In between it checks its claim before each step; whoever claims the mark stops it, before it begins and after."""
+    claimed = store.intend("orders", 1049, "gc")
+    store.apply_mark(claimed, {})
+    removing = store.begin_removal(claimed, "gc")
+    store.check_claim(removing)
+    assert store.history("orders").intent["removing"]
+    store.end_removal(removing, "gc")
+    assert "removing" not in store.history("orders").intent
+    for stopped in (store.check_claim, lambda claim: store.begin_removal(claim, "gc")):
+        with pytest.raises(FencedError):
+            stopped(removing)
+
+
+def test_a_mark_that_is_raised_never_goes_back(store: StateStore) -> None:
+    """What another's hand removed is gone; a lower mark changes nothing."""
+    store.raise_mark("orders", 1049, {})
+    store.raise_mark("orders", 999, {})
+    assert store.history("orders").applied == 1049
+    store.raise_mark("orders", 2049, {"run": "r"})
+    assert (store.history("orders").applied, store.history("orders").about["run"]) == (2049, "r")
 
 
 def test_a_claim_is_refused_where_another_came_after_what_was_read(store: StateStore) -> None:
@@ -249,12 +314,44 @@ def test_history_gc_keeps_off_while_cells_come_back(store: StateStore) -> None:
     options = SimpleNamespace(restore="run1")
 
     run: Any = SimpleNamespace(
-        request=SimpleNamespace(now=NOW, run="r"), options=options, state=lambda: nullcontext(store)
+        request=SimpleNamespace(now=datetime.now(UTC), run="r"), options=options, state=lambda: nullcontext(store)
     )
     with restore._undisturbed(run, "orders"):
         [held] = store.holds("orders")
-        assert (held.timestamp, held.reason, held.counts(NOW)) == (0, "restore of run run1", True)
+        assert (held.timestamp, held.reason, held.counts(datetime.now(UTC))) == (0, "restore of run run1", True)
     assert store.holds() == []
     assert (store.history("orders").applied, store.history("orders").intended) == (1049, 1049)
     with pytest.raises(FencedError):
         store.intend("orders", 2049, "gc", before)
+
+
+def test_nothing_is_put_back_beside_a_run_that_removes(store: StateStore) -> None:
+    """What hides a cell could go while the cell comes back. A run that was killed is not waited for longer than a day."""
+    claimed = store.intend("orders", 1049, "gc7")
+    store.apply_mark(claimed, {})
+    store.begin_removal(claimed, "gc7")
+    options = SimpleNamespace(restore="run1")
+
+    def at(now: datetime) -> Any:
+        return SimpleNamespace(
+            request=SimpleNamespace(now=now, run="r"), options=options, state=lambda: nullcontext(store)
+        )
+
+    with (
+        pytest.raises(StoreError, match="run gc7 removes history of orders"),
+        restore._undisturbed(at(datetime.now(UTC)), "orders"),
+    ):
+        raise AssertionError
+    assert store.holds() == []
+    with restore._undisturbed(at(datetime.now(UTC) + timedelta(days=1, minutes=1)), "orders"):
+        pass
+
+
+def test_a_table_with_omids_compactor_is_not_compacted_for_a_restore() -> None:
+    """It would lose rows whose family was deleted and written again; a table that is gone is named too."""
+    loaded = Descriptor("orders", True, {}, (f"|{OMID_COMPACTOR}|1073741823|",), {})
+    with pytest.raises(StoreError, match="Take the coprocessor"):
+        restore._check_table("orders", loaded)
+    with pytest.raises(TableError, match="orders is not in HBase any more"):
+        restore._check_table("orders", None)
+    restore._check_table("orders", replace(loaded, coprocessors=()))

@@ -148,9 +148,7 @@ final class AsOf implements Serializable {
      * also where a snapshot below the low watermark, or at it, sees an earlier one; no snapshot above it is settled.
      */
     private static void refuseOmidsCompactor(Connection connection, Options options) throws IOException {
-        boolean compacts = Planner.enabledTable(connection, options.tableName()).getCoprocessorDescriptors().stream()
-                .anyMatch(each -> each.getClassName().contains("org.apache.omid.transaction.OmidCompactor"));
-        if (compacts) {
+        if (Omid.compacts(Planner.enabledTable(connection, options.tableName()))) {
             throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: Omid's own"
                     + " compactor is on it and removes what snapshots need, without a mark that tells. Read it through"
                     + " Omid's client; or take the coprocessor org.apache.omid.transaction.OmidCompactor off the table,"

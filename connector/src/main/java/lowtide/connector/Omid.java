@@ -2,6 +2,7 @@ package lowtide.connector;
 
 import org.apache.hadoop.hbase.ByteBufferExtendedCell;
 import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.util.ByteBufferUtils;
 
 /**
@@ -28,6 +29,12 @@ final class Omid {
             "__OMID_TOMBSTONE__".getBytes(java.nio.charset.StandardCharsets.US_ASCII);
 
     private Omid() {
+    }
+
+    /** Whether Omid's own compactor runs in the table's compactions, as its descriptor tells. */
+    static boolean compacts(TableDescriptor table) {
+        return table.getCoprocessorDescriptors().stream()
+                .anyMatch(each -> each.getClassName().contains("org.apache.omid.transaction.OmidCompactor"));
     }
 
     /** The start timestamp of the transaction that wrote at this timestamp. */

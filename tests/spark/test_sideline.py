@@ -1,0 +1,88 @@
+"""What was put aside: that all of it is there, and that nothing else is swept away."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from lowtide_spark.sideline import COLUMNS, missing_files, put_aside, sidelined, sweep
+from pyspark.sql import DataFrame, SparkSession
+
+KEEP = timedelta(days=30)
+Runs = Callable[[str], Any]
+
+
+@pytest.fixture
+def runs(spark: SparkSession, tmp_path: Path) -> Runs:
+    """Runs by name, whose sidelines lie in one folder and are kept for 30 days."""
+    state = SimpleNamespace(sideline=str(tmp_path), sideline_keep=KEEP)
+
+    def run(name: str) -> Any:
+        request = SimpleNamespace(run=name, now=datetime.now(UTC))
+        return SimpleNamespace(request=request, store=SimpleNamespace(spark=spark), config=SimpleNamespace(state=state))
+
+    return run
+
+
+@pytest.fixture
+def cells(spark: SparkSession) -> DataFrame:
+    """Ten cells, in two files."""
+    return spark.range(0, 10, 1, 2).selectExpr(
+        "'r' as region",
+        *(f"cast('{name}' as binary) as {name}" for name in ("row", "family", "qualifier", "value")),
+        "id as timestamp",
+        "id as commit_ts",
+        "'put' as kind",
+    )
+
+
+def _old(folder: Path) -> None:
+    at = (datetime.now(UTC) - KEEP - timedelta(hours=1)).timestamp()
+    os.utime(folder, (at, at))
+
+
+def test_what_is_put_aside_comes_back(runs: Runs, cells: DataFrame) -> None:
+    """All of it, also where the run was tried twice, and of one run alone, whatever it is called."""
+    for name in ("one", "..", "a/b", "a=b"):
+        put_aside(runs(name), "orders", cells)
+    put_aside(runs("one"), "orders", cells)
+    assert missing_files(runs("x"), "one") == {"orders": []}
+    assert sidelined(runs("x"), "one").distinct().count() == 10
+    assert sidelined(runs("x"), "..").count() == 10
+    assert set(sidelined(runs("x"), "a/b").columns) == set(COLUMNS)
+
+
+def test_files_that_are_missing_or_cut_short_are_named(runs: Runs, cells: DataFrame) -> None:
+    """The others can still be read."""
+    folder = Path(put_aside(runs("one"), "orders", cells))
+    gone, short = sorted(folder.glob("part-*"))
+    gone.unlink()
+    assert missing_files(runs("x"), "one") == {"orders": [gone.name]}
+    assert sidelined(runs("x"), "one").count() == 5
+    short.write_bytes(short.read_bytes()[:-20])
+    for checksum in folder.glob(".*.crc"):
+        checksum.unlink()
+    assert missing_files(runs("x"), "one") == {"orders": [gone.name, short.name]}
+    assert sidelined(runs("x"), "one").count() == 0
+
+
+def test_only_old_sidelines_are_swept(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
+    """Not a young one, not the run's own, and nothing that is no sideline, however old."""
+    for name in ("old", "young", "own"):
+        put_aside(runs(name), "orders", cells)
+    foreign, file = tmp_path / "warehouse", tmp_path / "notes.txt"
+    (foreign / "orders").mkdir(parents=True)
+    (foreign / "orders" / "data").write_text("not ours")
+    (tmp_path / "empty").mkdir()
+    file.write_text("nor this")
+    for old in (tmp_path / "old", tmp_path / "own", tmp_path / "empty", foreign, file):
+        _old(old)
+    sweep(runs("own"))
+    left = {p.name for p in tmp_path.iterdir() if not p.name.startswith(".")}
+    assert left == {"young", "own", "warehouse", "empty", "notes.txt"}
+    assert (foreign / "orders" / "data").read_text() == "not ours"
