@@ -22,6 +22,7 @@ from scene import Scene
 
 from lowtide.ancient import at_most
 from lowtide.config import Config, load
+from lowtide.errors import HistoryError
 from lowtide.formats import encode_long
 from lowtide.gateway import connect
 from lowtide.history import release, take
@@ -303,6 +304,81 @@ def test_where_omids_compactor_runs_nothing_is_read_as_of_a_snapshot(
                 as_of(table, snapshot).collect()
         finally:
             records.delete(row)
+
+
+def test_what_omids_compactor_may_have_removed_is_refused_after_it_is_gone(
+    as_of: Read, job: Job, scene: Scene, omid: OmidClient, config: Config, state: StateStore
+) -> None:
+    """A table that was listed with it is refused, and cannot be held, until it is listed without; then its mark lies behind all that it
+    may have removed, and what came later can be read."""
+    table, snapshot = _two_regions(scene)
+    omid.advance_watermark()
+    omid.attach_omid_compactor(table)
+    assert job("watermark_collection", "--execute").code == 0
+    omid.compact(table, major=True)
+    omid.detach_omid_compactor(table)
+    for asked in (snapshot, "latest"):
+        with pytest.raises(Exception, match="was on it when Lowtide listed it last"):
+            as_of(table, asked).collect()
+    assert job("watermark_collection", "--execute").code == 0
+    for asked in (snapshot, state.history(table).applied - 1):
+        with pytest.raises(Exception, match="before its ancient history mark|later than the low watermark"):
+            as_of(table, asked).collect()
+    with pytest.raises(HistoryError, match="that history was removed"):
+        take(config, table, snapshot, owner="test", reason="too late", lasting=timedelta(hours=1))
+    start, commit = scene.committed(table, row=b"later", value=b"now")
+    omid.advance_watermark()
+    shown = cells(as_of(table, commit + 1))
+    assert shown == omid.read(table, commit + 1)
+    assert shown[b"later", b"a", b"q"] == b"now"
+    assert start > state.history(table).applied
+
+
+def test_one_dataframe_is_one_snapshot(
+    as_of: Read,
+    scene: Scene,
+    omid: OmidClient,
+    collected: Callable[[str], int],
+    state: StateStore,
+    read_snapshots: Callable[[str], list[str]],
+) -> None:
+    """Whatever is asked of it, again and again, comes from the snapshot of its first use, as long as it is referenced; and so it is held."""
+    table, snapshot = _two_regions(scene)
+    omid.advance_watermark()
+    plain, held, files = (
+        as_of(table, "latest"),
+        as_of(table, "latest", hold="true"),
+        as_of(table, "latest", read="snapshot"),
+    )
+    frames = (plain, held, files)
+    assert [f.count() for f in frames] == [2, 2, 2]
+    [hold] = state.holds(table)
+    scene.committed(table, row=b"zz")
+    omid.advance_watermark()
+    _collect_garbage()
+    assert [f.selectExpr("count(*)").first()[0] for f in frames] == [2, 2, 2]
+    assert held.join(held, "row").count() == 2
+    assert as_of(table, "latest").count() == 3
+    assert state.holds(table) == [hold]
+    assert len(read_snapshots(table)) == 2  # the HBase snapshot and its folder
+    assert collected(table) == at_most(hold.timestamp)
+    del held, frames
+    _until(lambda: not state.holds(table))
+    scene.committed(table, row=b"b")
+    scene.committed(table, row=b"b")
+    assert collected(table) > hold.timestamp
+    with pytest.raises(Exception, match="overtaken this read"):
+        plain.count()
+    assert files.count() == 2
+
+
+def test_tables_without_transactions_are_refused(as_of: Read, scene: Scene, omid: OmidClient, config: Config) -> None:
+    """Nothing of them was ever committed, so they would be shown as empty: a plain table, and the tables of the oracle and of Lowtide."""
+    plain = scene.table(omid_enabled=False)
+    omid.put(plain, b"r", b"a", b"q", 100, b"v")
+    for table in (plain, config.omid.commit_table):
+        with pytest.raises(Exception, match=f"Table {table} cannot be read as of a snapshot: it bears no mark of Omid"):
+            as_of(table, "latest").collect()
 
 
 def test_a_read_with_a_hold_is_not_overtaken(

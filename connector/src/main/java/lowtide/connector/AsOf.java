@@ -1,17 +1,14 @@
 package lowtide.connector;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.Serializable;
-import java.time.DateTimeException;
-import java.time.Instant;
-import java.time.OffsetDateTime;
 import java.util.Collection;
 import java.util.TreeMap;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.TableNotFoundException;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.RegionInfo;
@@ -38,14 +35,10 @@ final class AsOf implements Serializable {
     private static final long serialVersionUID = 1;
     /** Said of the mark at the second look. */
     static final String OVERTAKEN = " by now; history GC has overtaken this read";
-    private static final byte[] STATE_FAMILY = Bytes.toBytes("s");
     private static final byte[] COMMIT = Bytes.toBytes("C");
     private static final byte[] INVALID = Bytes.toBytes("IT");
     private static final int COMMIT_KEY_LENGTH = 9;
-    private static final long WORLD_CLOCK_MIN = 100_000_000_000_000_000L;
     private static final int LAST_BUCKET = 23;
-    private static final long UNITS_PER_MILLI = 1_000_000L;
-    private static final ObjectMapper JSON = new ObjectMapper();
 
     /** Versions with a commit timestamp below it are seen. */
     final long snapshot;
@@ -63,13 +56,15 @@ final class AsOf implements Serializable {
     static AsOf of(Options options) throws IOException {
         Connection connection = Connections.get(options.hbase);
         long watermark = lowWatermark(connection, options);
-        long snapshot = snapshot(connection, options, watermark);
+        long snapshot = Moment.of(connection, options, watermark);
         if (snapshot > watermark) {
-            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is the snapshot " + snapshot
-                    + ", later than the low watermark " + watermark + " by " + (snapshot - watermark)
+            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is the snapshot " + Moment.told(snapshot)
+                    + ", later than the low watermark " + Moment.told(watermark) + " by " + (snapshot - watermark)
                     + ": a transaction may still commit before it. Read at " + watermark + " or before (asOf = latest).");
         }
         AsOf asOf = new AsOf(snapshot, Commits.NONE, 0);
+        refuseOmidsCompactor(connection, options);
+        refuseUnfit(connection, options);
         asOf.count(connection, options, watermark);
         asOf.checkMark(options, "");
         long newestRegion = Planner.regions(connection, options.tableName()).stream().mapToLong(RegionInfo::getRegionId)
@@ -82,13 +77,13 @@ final class AsOf implements Serializable {
      * up to 2^n minutes. Readers may lack the right to write there: then nothing is counted.
      */
     private void count(Connection connection, Options options, long watermark) {
-        if (watermark < WORLD_CLOCK_MIN) {
+        if (watermark < Moment.WORLD_CLOCK_MIN) {
             return; // a counter's ages need its samples; the holds still tell
         }
-        long minutes = Math.max(0, System.currentTimeMillis() - snapshot / UNITS_PER_MILLI) / 60_000;
+        long minutes = Math.max(0, System.currentTimeMillis() - snapshot / Moment.UNITS_PER_MILLI) / 60_000;
         int bucket = Math.min(64 - Long.numberOfLeadingZeros(minutes), LAST_BUCKET);
         try (Table table = connection.getTable(TableName.valueOf(options.stateTable))) {
-            table.incrementColumnValue(Bytes.toBytes("reads/" + options.table), STATE_FAMILY,
+            table.incrementColumnValue(Bytes.toBytes("reads/" + options.table), Records.FAMILY,
                     Bytes.toBytes("age/" + bucket), 1);
         } catch (IOException e) {
             // The read itself is what was asked for.
@@ -99,10 +94,10 @@ final class AsOf implements Serializable {
     void checkMark(Options options, String since) throws IOException {
         Connection connection = Connections.get(options.hbase);
         refuseOmidsCompactor(connection, options);
-        long mark = mark(connection, options);
+        long mark = Records.mark(connection, options);
         if (snapshot < mark) {
-            throw new IllegalArgumentException("The snapshot " + snapshot + " of " + options.table + " lies "
-                    + (mark - snapshot) + " before its ancient history mark " + mark + since
+            throw new IllegalArgumentException("The snapshot " + Moment.told(snapshot) + " of " + options.table + " lies "
+                    + (mark - snapshot) + " before its ancient history mark " + Moment.told(mark) + since
                     + ": that history was removed. Read at " + mark + " or later; to keep more from now on, raise"
                     + " history_max_age for " + options.table + ", or take a hold (hold = true, or lowtide hold add).");
         }
@@ -131,16 +126,22 @@ final class AsOf implements Serializable {
         }
     }
 
-    /** The mark that history GC applied last; 0 where there is none. */
-    private static long mark(Connection connection, Options options) throws IOException {
-        String row = "history/" + options.table;
-        JsonNode applied = state(connection, options, row, "mark");
-        if (applied != null && !applied.path("mark").isIntegralNumber()) {
-            throw new IllegalArgumentException("The ancient history mark of " + options.table + " (row " + row + " of "
-                    + options.stateTable + ") cannot be understood: " + applied + ". Nothing is read as of a snapshot"
-                    + " without knowing what was removed.");
+    /** Fails for a table without transactions, and where Omid's compactor was on it until lately. */
+    private static void refuseUnfit(Connection connection, Options options) throws IOException {
+        JsonNode listed = Records.listed(connection, options);
+        if (!Omid.marks(Planner.enabledTable(connection, options.tableName()))
+                && !listed.path("kind").asText().equals("transactional")) {
+            throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: it bears no"
+                    + " mark of Omid, so its cells are no transactions'. If they are, say so in Lowtide's configuration"
+                    + " (tables: {" + options.table + ": {kind: transactional}}) and let watermark_collection see it;"
+                    + " the view cells shows any table.");
         }
-        return number(applied, "mark");
+        if (listed.path("compactor").asBoolean()) {
+            throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: Omid's own"
+                    + " compactor was on it when Lowtide listed it last, and what that removed no mark tells yet. Let"
+                    + " watermark_collection see that it is gone (lowtide run watermark_collection --execute), and read"
+                    + " snapshots from then on; where the oracle counts, read the table through Omid's client.");
+        }
     }
 
     /**
@@ -152,34 +153,11 @@ final class AsOf implements Serializable {
             throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: Omid's own"
                     + " compactor is on it and removes what snapshots need, without a mark that tells. Read it through"
                     + " Omid's client; or take the coprocessor org.apache.omid.transaction.OmidCompactor off the table,"
-                    + " let history_gc collect its history, and read snapshots from the low watermark of then on.");
+                    + " let watermark_collection see that, and read snapshots from then on.");
         }
     }
 
-    static long number(JsonNode node, String name) {
-        return node == null ? 0 : node.path(name).asLong();
-    }
-
-    /** A JSON value of the state table; null where there is none. */
-    static JsonNode state(Connection connection, Options options, String row, String column) throws IOException {
-        TableName name = TableName.valueOf(options.stateTable);
-        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
-            if (!admin.tableExists(name)) {
-                if (options.namesStateTable) {
-                    throw new IllegalArgumentException("Option stateTable = " + options.stateTable + ": there is no such"
-                            + " table, and without it nothing is known of what was removed. Name the table that Lowtide's"
-                            + " configuration names (state.table), or leave the option out where Lowtide never ran.");
-                }
-                return null;
-            }
-        }
-        try (Table table = connection.getTable(name)) {
-            byte[] value = table.get(new Get(Bytes.toBytes(row))).getValue(STATE_FAMILY, Bytes.toBytes(column));
-            return value == null || value.length == 0 ? null : JSON.readTree(value);
-        }
-    }
-
-    static long lowWatermark(Connection connection, Options options) throws IOException {
+    private static long lowWatermark(Connection connection, Options options) throws IOException {
         try (Table table = connection.getTable(TableName.valueOf(options.commitTable))) {
             byte[] value = table.get(new Get(Bytes.toBytes("LOW_WATERMARK")))
                     .getValue(Bytes.toBytes(options.watermarkFamily), Bytes.toBytes("LWC"));
@@ -188,58 +166,10 @@ final class AsOf implements Serializable {
                         + " start the oracle, or name the table in the option commitTable.");
             }
             return Bytes.toLong(value);
+        } catch (TableNotFoundException e) {
+            throw new IllegalArgumentException("There is no commit table " + options.commitTable
+                    + ": name it in the option commitTable, as the oracle has it.", e);
         }
-    }
-
-    private static long snapshot(Connection connection, Options options, long watermark) throws IOException {
-        String asked = options.asOf.trim();
-        if (asked.equalsIgnoreCase("latest")) {
-            return watermark;
-        }
-        try {
-            if (asked.matches("\\d+")) {
-                return stamp(Long.parseLong(asked), watermark);
-            }
-            long millis = OffsetDateTime.parse(asked).toInstant().toEpochMilli();
-            return watermark >= WORLD_CLOCK_MIN ? Omid.start(Math.multiplyExact(millis, UNITS_PER_MILLI))
-                    : sampled(connection, options, millis);
-        } catch (DateTimeException | ArithmeticException | NumberFormatException e) {
-            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is neither a timestamp of the oracle"
-                    + " nor an ISO 8601 time with zone such as 2026-01-31T00:00:00Z, nor latest.", e);
-        }
-    }
-
-    /** A timestamp that was given as a number; milliseconds where the oracle's clock is the world's would show nothing. */
-    static long stamp(long given, long watermark) {
-        if (watermark >= WORLD_CLOCK_MIN && given < WORLD_CLOCK_MIN) {
-            throw new IllegalArgumentException("Option asOf = " + given + " is no timestamp of this oracle: they count"
-                    + " nanoseconds since 1970 (milliseconds with six more digits). Give the time as ISO 8601 instead; if"
-                    + " these are milliseconds, asOf = " + Instant.ofEpochMilli(given) + ".");
-        }
-        return given;
-    }
-
-    /** For an oracle that counts: the timestamp of the last sample at or before the time. */
-    private static long sampled(Connection connection, Options options, long millis) throws IOException {
-        long reached = -1;
-        TableName name = TableName.valueOf(options.stateTable);
-        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
-            if (admin.tableExists(name)) {
-                Scan scan = new Scan().withStartRow(Bytes.toBytes("clock/"))
-                        .withStopRow(Bytes.toBytes(String.format("clock/%020d", millis)), true);
-                try (Table table = connection.getTable(name); ResultScanner samples = table.getScanner(scan)) {
-                    for (Result sample : samples) {
-                        byte[] value = sample.getValue(STATE_FAMILY, Bytes.toBytes("value"));
-                        reached = Math.max(reached, number(JSON.readTree(value), "timestamp"));
-                    }
-                }
-            }
-        }
-        if (reached < 0) {
-            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is before the first time sample of an"
-                    + " oracle that counts: give its timestamp, or run watermark_collection regularly.");
-        }
-        return Omid.start(reached);
     }
 
     /** Commit entries of transactions that the snapshot may see; a mark beside an entry outranks it. */

@@ -25,14 +25,16 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
     private final Options options;
     private final Pushdown pushdown;
     private final StructType schema;
+    /** Of the view {@code as_of}; else null. */
+    private final SnapshotRead read;
     private Piece[] pieces;
-    /** What a read of the view {@code as_of} is of; known once it is planned. */
     private AsOf asOf;
 
-    CellScan(Options options, Pushdown pushdown, StructType schema) {
+    CellScan(Options options, Pushdown pushdown, StructType schema, SnapshotRead read) {
         this.options = options;
         this.pushdown = pushdown;
         this.schema = schema;
+        this.read = read;
     }
 
     @Override
@@ -60,7 +62,7 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
         if (pieces == null) {
             try {
                 Planner planner = new Planner(options, pushdown);
-                pieces = (options.view == View.AS_OF ? asOf(planner) : planner.pieces()).toArray(new Piece[0]);
+                pieces = (read != null ? asOf(planner) : planner.pieces()).toArray(new Piece[0]);
             } catch (IOException e) {
                 throw new UncheckedIOException("Cannot plan the read of table " + options.table + ": "
                         + e.getMessage(), e);
@@ -71,14 +73,8 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
 
     /** What is known of the commits is read before the data, and before the regions are cut: see {@link AsOf}. */
     private List<Piece> asOf(Planner planner) throws IOException {
-        asOf = AsOf.of(options);
-        if (options.hold) {
-            Hold.take(options, asOf, this);
-        }
-        if (!options.readsSnapshot) {
-            return planner.pieces();
-        }
-        return planner.pieces(ReadSnapshot.take(options, asOf, this));
+        asOf = read.asOf();
+        return options.readsSnapshot ? planner.pieces(read.files()) : planner.pieces();
     }
 
     @Override

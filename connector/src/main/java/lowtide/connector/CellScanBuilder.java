@@ -8,15 +8,17 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 
-/** Takes filters and columns over for the views {@code versions} and {@code cells}. */
+/** Takes filters and columns over for the views of cells. */
 final class CellScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
     private final Options options;
+    private final SnapshotRead read;
     private final Pushdown pushdown;
     private final List<Predicate> pushed = new ArrayList<>();
     private StructType schema;
 
-    CellScanBuilder(Options options) {
+    CellScanBuilder(Options options, SnapshotRead read) {
         this.options = options;
+        this.read = read;
         this.pushdown = new Pushdown(options);
         this.schema = options.view.schema;
     }
@@ -42,6 +44,6 @@ final class CellScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
 
     @Override
     public Scan build() {
-        return new CellScan(options, pushdown, schema);
+        return new CellScan(options, pushdown, schema, read);
     }
 }

@@ -56,7 +56,7 @@ class Hold implements Runnable {
         }
         try {
             Connection connection = Connections.get(options.hbase);
-            long intended = AsOf.number(AsOf.state(connection, options, "history/" + options.table, "intended"), "mark");
+            long intended = Records.intended(connection, options);
             if (asOf.snapshot < intended) {
                 throw new IllegalArgumentException("A run of history_gc is about to remove the history of "
                         + options.table + " before " + intended + ", so a hold at " + asOf.snapshot

@@ -14,9 +14,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** One view of one HBase table (or of the cluster), or the target of a write. */
 final class LowtideTable implements SupportsRead, SupportsWrite {
     private final Options options;
+    /** Of the view {@code as_of}; else null. Spark's plans refer to the table as long as they are referenced. */
+    private final SnapshotRead read;
 
     LowtideTable(Options options) {
         this.options = options;
+        this.read = options.view == View.AS_OF ? new SnapshotRead(options) : null;
     }
 
     @Override
@@ -38,7 +41,7 @@ final class LowtideTable implements SupportsRead, SupportsWrite {
 
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap given) {
-        return options.view.showsCells() ? new CellScanBuilder(options) : () -> new CatalogScan(options);
+        return options.view.showsCells() ? new CellScanBuilder(options, read) : () -> new CatalogScan(options);
     }
 
     @Override

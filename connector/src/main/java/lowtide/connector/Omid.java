@@ -1,9 +1,12 @@
 package lowtide.connector;
 
+import java.util.Arrays;
+import java.util.List;
 import org.apache.hadoop.hbase.ByteBufferExtendedCell;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.util.ByteBufferUtils;
+import org.apache.hadoop.hbase.util.Bytes;
 
 /**
  * The shape of Omid's cells, as {@code org.apache.omid.transaction.CellUtils} defines it. Shape only: what a cell
@@ -28,7 +31,20 @@ final class Omid {
     private static final byte[] LEGACY_TOMBSTONE =
             "__OMID_TOMBSTONE__".getBytes(java.nio.charset.StandardCharsets.US_ASCII);
 
+    private static final byte[] FAMILY_FLAG = Bytes.toBytes("OMID_ENABLED");
+    private static final List<String> COPROCESSORS = List.of("org.apache.omid.transaction.OmidCompactor",
+            "org.apache.omid.transaction.OmidSnapshotFilter", "org.apache.phoenix.coprocessor.OmidTransactionalProcessor",
+            "org.apache.phoenix.coprocessor.OmidGCProcessor", "org.apache.phoenix.index.PhoenixTransactionalIndexer");
+
     private Omid() {
+    }
+
+    /** Whether the table's descriptor says that its cells are transactions', as {@code lowtide.inventory} has it. */
+    static boolean marks(TableDescriptor table) {
+        return Arrays.stream(table.getColumnFamilies())
+                .anyMatch(family -> Boolean.parseBoolean(Bytes.toString(family.getValue(FAMILY_FLAG))))
+                || table.getCoprocessorDescriptors().stream()
+                        .anyMatch(each -> COPROCESSORS.stream().anyMatch(each.getClassName()::contains));
     }
 
     /** Whether Omid's own compactor runs in the table's compactions, as its descriptor tells. */

@@ -1,0 +1,102 @@
+package lowtide.connector;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.MissingNode;
+import java.io.IOException;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.Get;
+import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.ResultScanner;
+import org.apache.hadoop.hbase.client.Scan;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/** What readers of snapshots need of Lowtide's own table, which {@code lowtide.state} writes: family s, values in JSON. */
+final class Records {
+    static final byte[] FAMILY = Bytes.toBytes("s");
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private Records() {
+    }
+
+    /** The mark that history GC applied last; 0 where there is none. */
+    static long mark(Connection connection, Options options) throws IOException {
+        String row = "history/" + options.table;
+        JsonNode applied = read(connection, options, row, "mark");
+        if (applied != null && !applied.path("mark").isIntegralNumber()) {
+            throw new IllegalArgumentException("The ancient history mark of " + options.table + " (row " + row + " of "
+                    + options.stateTable + ") cannot be understood: " + applied + ". Nothing is read as of a snapshot"
+                    + " without knowing what was removed.");
+        }
+        return number(applied, "mark");
+    }
+
+    /** The mark that a run of history GC is about to apply; 0 where there is none. */
+    static long intended(Connection connection, Options options) throws IOException {
+        return number(read(connection, options, "history/" + options.table, "intended"), "mark");
+    }
+
+    /** The table as the last inventory lists it; a missing node where it does not. */
+    static JsonNode listed(Connection connection, Options options) throws IOException {
+        JsonNode inventory = read(connection, options, "inventory", "value");
+        if (inventory != null) {
+            String name = options.tableName().getNameAsString();
+            for (JsonNode entry : inventory) {
+                if (entry.path("table").asText().equals(name)) {
+                    return entry;
+                }
+            }
+        }
+        return MissingNode.getInstance();
+    }
+
+    /** The last timestamp that an oracle that counts had given out by then, as far as samples tell; -1 before the first. */
+    static long sampled(Connection connection, Options options, long millis) throws IOException {
+        long reached = -1;
+        if (!there(connection, options)) {
+            return reached;
+        }
+        Scan scan = new Scan().withStartRow(Bytes.toBytes("clock/"))
+                .withStopRow(Bytes.toBytes(String.format("clock/%020d", millis)), true);
+        try (Table table = connection.getTable(TableName.valueOf(options.stateTable));
+                ResultScanner samples = table.getScanner(scan)) {
+            for (Result sample : samples) {
+                byte[] value = sample.getValue(FAMILY, Bytes.toBytes("value"));
+                reached = Math.max(reached, number(JSON.readTree(value), "timestamp"));
+            }
+        }
+        return reached;
+    }
+
+    private static long number(JsonNode node, String name) {
+        return node == null ? 0 : node.path(name).asLong();
+    }
+
+    /** A value; null where there is none. */
+    private static JsonNode read(Connection connection, Options options, String row, String column) throws IOException {
+        if (!there(connection, options)) {
+            return null;
+        }
+        try (Table table = connection.getTable(TableName.valueOf(options.stateTable))) {
+            byte[] value = table.get(new Get(Bytes.toBytes(row))).getValue(FAMILY, Bytes.toBytes(column));
+            return value == null || value.length == 0 ? null : JSON.readTree(value);
+        }
+    }
+
+    /** Whether there is a state table; an error where one was named that is not there. */
+    private static boolean there(Connection connection, Options options) throws IOException {
+        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+            if (admin.tableExists(TableName.valueOf(options.stateTable))) {
+                return true;
+            }
+        }
+        if (options.namesStateTable) {
+            throw new IllegalArgumentException("Option stateTable = " + options.stateTable + ": there is no such"
+                    + " table, and without it nothing is known of what was removed. Name the table that Lowtide's"
+                    + " configuration names (state.table), or leave the option out where Lowtide never ran.");
+        }
+        return false;
+    }
+}

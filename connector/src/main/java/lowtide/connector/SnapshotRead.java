@@ -1,0 +1,39 @@
+package lowtide.connector;
+
+import java.io.IOException;
+
+/**
+ * The read of one table as of one snapshot, for as long as its DataFrame is referenced and however often that is used:
+ * the snapshot, the hold and the HBase snapshot are those of the first use.
+ */
+final class SnapshotRead {
+    private final Options options;
+    private AsOf asOf;
+    private RestoredSnapshot files;
+
+    SnapshotRead(Options options) {
+        this.options = options;
+    }
+
+    /** What is read, and what is known of the commits; an error says why it cannot be read (any more). */
+    synchronized AsOf asOf() throws IOException {
+        if (asOf == null) {
+            AsOf found = AsOf.of(options);
+            if (options.hold) {
+                Hold.take(options, found, this);
+            }
+            asOf = found;
+        } else if (!options.readsSnapshot) {
+            asOf.checkMark(options, AsOf.OVERTAKEN); // at once, rather than when all was read
+        }
+        return asOf;
+    }
+
+    /** The files to read it from, made after what is known of the commits was read. */
+    synchronized RestoredSnapshot files() throws IOException {
+        if (files == null) {
+            files = ReadSnapshot.take(options, asOf(), this);
+        }
+        return files;
+    }
+}
