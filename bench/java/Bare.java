@@ -143,7 +143,8 @@ public final class Bare {
                 Admin admin = connection.getAdmin()) {
             admin.createTable(TableDescriptorBuilder.newBuilder(name)
                     .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(FAMILY)
-                            .setMaxVersions(Integer.MAX_VALUE).build())
+                            .setMaxVersions(Integer.MAX_VALUE)
+                            .setValue("OMID_ENABLED", "true").build())
                     .build(), splits);
         }
     }

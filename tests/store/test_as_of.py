@@ -322,7 +322,7 @@ def test_what_omids_compactor_may_have_removed_is_refused_after_it_is_gone(
             as_of(table, asked).collect()
     assert job("watermark_collection", "--execute").code == 0
     for asked in (snapshot, state.history(table).applied - 1):
-        with pytest.raises(Exception, match="before its ancient history mark|later than the low watermark"):
+        with pytest.raises(Exception, match=r"before its ancient history mark|later than the low watermark"):
             as_of(table, asked).collect()
     with pytest.raises(HistoryError, match="that history was removed"):
         take(config, table, snapshot, owner="test", reason="too late", lasting=timedelta(hours=1))
@@ -343,7 +343,7 @@ def test_one_dataframe_is_one_snapshot(
     read_snapshots: Callable[[str], list[str]],
 ) -> None:
     """Whatever is asked of it, again and again, comes from the snapshot of its first use, as long as it is referenced; and so it is held."""
-    table, snapshot = _two_regions(scene)
+    table, _ = _two_regions(scene)
     omid.advance_watermark()
     plain, held, files = (
         as_of(table, "latest"),
