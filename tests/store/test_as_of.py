@@ -555,7 +555,8 @@ def test_a_hold_of_python_keeps_what_the_connector_reads(
     [
         (10**15, {}, "later than the low watermark"),
         ("yesterday", {}, "neither a timestamp of the oracle nor an ISO 8601 time"),
-        ("2026-01-31T00:00:00", {}, "neither a timestamp of the oracle nor an ISO 8601 time"),
+        ("2026-01-31T00:00:00", {}, "has no time zone; add one, as in 2026-01-31T00:00:00Z"),
+        ("2999-01-31 00:00:00+00:00", {}, "is not over yet"),
         ("1970-01-02T00:00:00Z", {}, "before the first time sample"),
         (1000, {"view": "cells"}, "asOf and hold go with the view as_of"),
         (1000, {"read": "snapshot", "snapshot": "mine"}, "snapshot and restoreDir do not go with asOf"),

@@ -94,10 +94,10 @@ final class Tables {
         if (!attach && attached) {
             after.removeCoprocessor(COMPACTOR);
         }
-        for (ColumnFamilyDescriptor family : before.getColumnFamilies()) {
-            ColumnFamilyDescriptorBuilder builder = ColumnFamilyDescriptorBuilder.newBuilder(family);
-            builder.setValue(FLAG, String.valueOf(attach));
-            after.modifyColumnFamily(builder.build());
+        if (attach) { // the flag says what the table is, and stays when the compactor goes
+            for (ColumnFamilyDescriptor family : before.getColumnFamilies()) {
+                after.modifyColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(family).setValue(FLAG, "true").build());
+            }
         }
         admin.modifyTable(after.build());
         return null;
