@@ -111,13 +111,13 @@ def test_shows_what_omids_client_shows(
         omid.drop("orders")
 
 
-def _two_regions(scene: Scene, lasting: bytes | None = None) -> tuple[str, int]:
-    """A table of two regions, and a snapshot at which both rows show what is replaced after it; a row *lasting* is not."""
+def _two_regions(scene: Scene, lasting: tuple[bytes, ...] = ()) -> tuple[str, int]:
+    """A table of two regions, and a snapshot at which both rows show what is replaced after it; rows *lasting* are not."""
     table = scene.table(splits=(b"m",))
     for row in (b"a", b"z"):
         scene.committed(table, row=row, value=b"then")
-    if lasting is not None:
-        scene.committed(table, row=lasting, value=b"always")
+    for row in lasting:
+        scene.committed(table, row=row, value=b"always")
     snapshot = scene.omid.begin()
     for row in (b"a", b"z"):
         scene.committed(table, row=row, value=b"now")
@@ -138,7 +138,7 @@ def test_a_read_that_is_overtaken_fails(as_of: Read, scene: Scene, collected: Ca
 def test_a_read_that_ends_early_is_overtaken_too(as_of: Read, scene: Scene, collected: Callable[[str], int]) -> None:
     """Where only the first rows are asked for, a read that was planned before a run and begun after it ends in an error as well: the first
     row that is left is another one."""
-    table, snapshot = _two_regions(scene, lasting=b"c")
+    table, snapshot = _two_regions(scene, lasting=(b"c", b"zz"))  # whichever region Spark reads first
     first = as_of(table, snapshot).limit(1)
     _plan(first)
     collected(table)
@@ -166,11 +166,41 @@ def test_a_read_of_a_table_that_is_made_anew_fails(as_of: Read, scene: Scene, ho
         _plan(frame)
     scene.omid.drop(table)
     scene.omid.create(table, ("a",), splits=(b"m",))
-    scene.cell(table, snapshot - 100, row=b"b", value=b"of another")
-    scene.shadow(table, snapshot - 100, snapshot - 50, row=b"b")
+    for row in (b"b", b"n"):
+        scene.cell(table, snapshot - 100, row=row, value=b"of another")
+        scene.shadow(table, snapshot - 100, snapshot - 50, row=row)
     with pytest.raises(Exception, match=f"All regions of {table} were replaced since the read began"):
         list(rows) if end == "last" else frame.collect()
-    assert [bytes(r.value) for r in as_of(table, snapshot).collect()] == [b"of another"]
+    assert [bytes(r.value) for r in as_of(table, snapshot).collect()] == [b"of another"] * 2
+
+
+def test_files_of_a_table_that_was_made_anew_are_not_read(
+    scene: Scene, spark: SparkSession, config: Config, read_snapshots: Callable[[str], list[str]]
+) -> None:
+    """The HBase snapshot too is made by the table's name, after the first look. No read can be stopped there from outside, so its two steps are
+    taken one by one: the second fails if the table was made anew after the first, and leaves nothing behind."""
+    jvm: Any = spark._jvm
+
+    def called(name: str, method: str | None, *given: object) -> Any:
+        kind = jvm.java.lang.Class.forName(f"lowtide.connector.{name}")
+        members = kind.getDeclaredConstructors() if method is None else kind.getDeclaredMethods()
+        member = next(m for m in members if method in (None, m.getName()))
+        member.setAccessible(True)
+        arguments = jvm.java.util.ArrayList()
+        for each in given:
+            arguments.add(each)
+        return member.newInstance(arguments.toArray()) if method is None else member.invoke(None, arguments.toArray())
+
+    table, snapshot = _two_regions(scene)
+    read = {"table": table, "asOf": str(snapshot), "read": "snapshot"}
+    options = called("Options", None, {**config.hbase.client_properties(), **read})
+    as_of = called("AsOf", "of", options)
+    called("ReadSnapshot", "take", options, as_of, jvm.java.lang.Object())
+    _until(lambda: not read_snapshots(table))
+    scene.omid.truncate(table)
+    with pytest.raises(Exception, match=f"All regions of {table} were replaced since the read began"):
+        called("ReadSnapshot", "take", options, as_of, jvm.java.lang.Object())
+    assert read_snapshots(table) == []
 
 
 def test_a_read_goes_on_while_regions_split(as_of: Read, scene: Scene) -> None:
