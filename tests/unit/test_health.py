@@ -286,6 +286,15 @@ def test_a_dry_run_that_failed_is_no_finding() -> None:
     assert assess(healthy(runs=(tried, *healthy().runs)), ACTING).findings == ()
 
 
+def test_a_restore_that_left_something_undone_is_no_finding() -> None:
+    """Whoever asked for it saw the answer; no later run could take the alarm back."""
+    again = [
+        a_run("sideline_restore", HOUR, users="all 9 cells are there already"),
+        a_run("sideline_restore", HOUR, "no such run"),
+    ]
+    assert assess(healthy(runs=(*again, *healthy().runs)), ACTING).findings == ()
+
+
 def test_failed_mutations_count_without_a_problem() -> None:
     """What the store refused was left undone."""
     report = TableReport("orders", Counts(failed=7))
