@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from lowtide.airflowctl.config import load
 from lowtide.airflowctl.server import LocalAirflow
 from lowtide.places import data
+from lowtide.screen import screen
 
 app = typer.Typer(no_args_is_help=True, help="An Airflow on this machine with the DAGs: start it, look at it, stop it.")
 
 _STYLES = {"running": "green", "stopped": "dim", "killed": "red", "not answering": "yellow"}
 
-console = Console()
+console = screen()
 
 
 def default_home() -> Path:
@@ -68,6 +69,7 @@ def _show(airflow: LocalAirflow) -> bool:
     table = Table("part", "state", "process")
     parts = airflow.status()
     for part in parts:
-        table.add_row(part.name, f"[{_STYLES[part.state]}]{part.state}[/]", "" if part.pid is None else str(part.pid))
+        state = Text(part.state, _STYLES[part.state])
+        table.add_row(part.name, state, "" if part.pid is None else str(part.pid))
     console.print(table)
     return all(part.state == "running" for part in parts)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from lowtide import __version__, places
 from lowtide.airflowctl.cli import app as airflow_app
@@ -22,6 +21,7 @@ from lowtide.demo.cli import demo
 from lowtide.gateway import connect
 from lowtide.ledger.cli import app as ledger_app
 from lowtide.report.cli import report
+from lowtide.screen import screen
 from lowtide.stack.cli import app as stack_app
 from lowtide.state import StateStore
 from lowtide.submit import command, environment
@@ -48,7 +48,7 @@ app.command()(report)
 app.command()(status)
 app.command()(explain)
 
-console = Console()
+console = screen()
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
 
 

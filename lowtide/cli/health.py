@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -36,6 +34,7 @@ from lowtide.health import (
 from lowtide.health.history import hold_text, kept_back, mark_text
 from lowtide.health.ledger import facts
 from lowtide.looking import look
+from lowtide.screen import screen
 from lowtide.survey.words import size
 
 _LEVELS = {
@@ -46,7 +45,7 @@ _LEVELS = {
 }
 _SEVERITIES = {Severity.NOTE: "dim", Severity.WARNING: "yellow", Severity.ALARM: "bold red"}
 
-console = Console()
+console = screen()
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
 
@@ -121,10 +120,8 @@ def _print_marks(seen: Seen, config: Config) -> None:
     for column in ("table", "mode", "regions", "never cleaned", "clean up to", "behind the low watermark"):
         grid.add_column(column, justify="left" if column in {"table", "mode"} else "right")
     for s in standings(seen, config):
-        never = f"[yellow]{s.never_cleaned:,}[/]" if s.never_cleaned else "0"
-        grid.add_row(
-            escape(s.table), s.mode.value, f"{s.regions:,}", never, told(s.lowest, clock), span(s.behind, clock)
-        )
+        never = Text(f"{s.never_cleaned:,}", "yellow" if s.never_cleaned else "")
+        grid.add_row(s.table, s.mode.value, f"{s.regions:,}", never, told(s.lowest, clock), span(s.behind, clock))
     if grid.row_count:
         console.print(grid)
     if seen.low_watermark is not None:
@@ -146,7 +143,8 @@ def _print_last_runs(seen: Seen) -> None:
         if run:
             started = datetime.fromtimestamp(run["started"] / 1000, UTC)
             style = "green" if run["state"] == "done" else "red"
-            console.print(f"{job}: [{style}]{run['state']}[/] {ago(seen.at - started)} ago", soft_wrap=True)
+            said = Text.assemble(f"{job}: ", (run["state"], style), f" {ago(seen.at - started)} ago")
+            console.print(said, soft_wrap=True)
 
 
 def _print_history(seen: Seen, config: Config) -> None:
@@ -158,14 +156,14 @@ def _print_history(seen: Seen, config: Config) -> None:
             grid.add_column(column, justify="right" if column in {"last removed", "could go"} else "left")
         for h in found:
             gone = [size(r.size) if r else "" for r in (h.removed, h.reclaimable)]
-            grid.add_row(escape(h.table), h.mode.value, mark_text(h, seen.clock), escape(kept_back(h)), *gone)
+            grid.add_row(h.table, h.mode.value, mark_text(h, seen.clock), kept_back(h), *gone)
         console.print(grid)
     if seen.holds:
         grid = Table(title="Holds", title_justify="left")
         for column in ("table", "id", "from", "owner", "reason", "taken", "expires"):
             grid.add_column(column)
         for hold in seen.holds:
-            grid.add_row(*(escape(text) for text in hold_text(hold, seen)))
+            grid.add_row(*hold_text(hold, seen))
         console.print(grid)
 
 

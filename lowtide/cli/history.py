@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from lowtide.advice import advise, bucket, bytes_a_day
 from lowtide.ancient import Hold
@@ -22,12 +21,13 @@ from lowtide.durations import duration_text, parse_duration, parse_time
 from lowtide.errors import UsageError
 from lowtide.gateway import connect
 from lowtide.history import oracle_clock, release, snapshot_at, take
+from lowtide.screen import screen
 from lowtide.state import StateStore
 
 hold_app = typer.Typer(no_args_is_help=True, help="Keep history that a reader needs.")
 history_app = typer.Typer(no_args_is_help=True, help="How far tables can be read back.")
 
-console = Console()
+console = screen()
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
 TableName = Annotated[str, typer.Argument(metavar="TABLE")]
 
@@ -141,7 +141,7 @@ def history_advise(
         print(json.dumps(advised, indent=2))
     elif not advised:
         console.print(
-            f"No snapshot{f' of {escape(table)}' if table else ''} was read yet, so there is nothing to go by: reads with asOf are counted by "
+            f"No snapshot{f' of {table}' if table else ''} was read yet, so there is nothing to go by: reads with asOf are counted by "
             "their age, where the oracle's clock is the world's.",
             soft_wrap=True,
         )
@@ -164,7 +164,7 @@ def _advice(config: Config, table: str, counted: dict[int, int], a_day: float | 
 
 def _print_advice(table: str, advice: dict[str, Any]) -> None:
     console.print(
-        f"{escape(table)}: history_max_age is {advice['history_max_age']}; advised {advice['advised']}, by {advice['reads']:,} reads",
+        f"{table}: history_max_age is {advice['history_max_age']}; advised {advice['advised']}, by {advice['reads']:,} reads",
         soft_wrap=True,
     )
     grid = Table()
@@ -195,7 +195,8 @@ def _print_holds(holds: list[Hold], now: datetime) -> None:
     for column in ("table", "id", "from", "owner", "reason", "taken (UTC)", "expires (UTC)"):
         grid.add_column(column, justify="right" if column == "from" else "left")
     for held in holds:
-        expires = f"{held.expires:%Y-%m-%d %H:%M:%S}" + ("" if held.counts(now) else " [red]expired[/]")
+        over = () if held.counts(now) else ((" expired", "red"),)
+        expires = Text.assemble(f"{held.expires:%Y-%m-%d %H:%M:%S}", *over)
         taken = f"{held.taken:%Y-%m-%d %H:%M:%S}"
         grid.add_row(held.table, held.id, str(held.timestamp), held.owner, held.reason, taken, expires)
     console.print(grid)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from lowtide.clock import EPOCH
 from lowtide.state import StateStore
@@ -58,9 +59,9 @@ def print_runs(console: Console, runs: Sequence[dict[str, Any]]) -> None:
             str(totals["healed"]),
             str(totals["deleted"]),
             str(totals["pruned"]),
-            "[green]done[/]"
+            Text("done", "green")
             if r["state"] == "done"
-            else f"[red]{len(problems)} problem(s)[/]: {problems[0] if problems else ''}",
+            else Text.assemble((f"{len(problems)} problem(s)", "red"), f": {problems[0] if problems else ''}"),
         )
     console.print(grid)
 

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from lowtide.demo.settings import DemoSettings, end
 from lowtide.demo.story import tell_story
 from lowtide.errors import LowtideError
 from lowtide.report.terminal import print_headline
+from lowtide.screen import screen
 
-console = Console()
+console = screen()
 _DEFAULTS = DemoSettings()
 
 Port = Annotated[int, typer.Option(min=1, max=65535)]
@@ -56,15 +57,14 @@ def demo(
     try:
         report = tell_story(settings, console)
     except (LowtideError, KeyboardInterrupt):
-        console.print(
-            f"\n[yellow]Stopped half-way. What was started still runs; end it with: {settings.end_command}[/]"
-        )
+        said = f"\nStopped half-way. What was started still runs; end it with: {settings.end_command}"
+        console.print(Text(said, "yellow"))
         raise
     console.print()
     print_headline(console, report)
     onward = Table.grid(padding=(0, 2))
     for what, command in (("The report", settings.shown(settings.page)), *report.commands):
-        onward.add_row(f"[bold]{what}[/]", command)
+        onward.add_row(Text(what, "bold"), command)
     console.print()
     console.print(onward)
     if report.faults:

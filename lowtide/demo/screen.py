@@ -34,7 +34,7 @@ class Screen:
     def step(self, title: str) -> Iterator[Tell]:
         """A step; what is told to the function it gives stands below its title until the next word, and then above."""
         began = time.monotonic()
-        self._console.print(f"\n[bold cyan]{len(self.took) + 1}[/]  [bold]{title}[/]")
+        self._console.print(Text.assemble("\n", (f"{len(self.took) + 1}", "bold cyan"), "  ", (title, "bold")))
         moving = _Moving(began)
         with Live(moving, console=self._console, refresh_per_second=8, transient=True):
 
@@ -44,7 +44,7 @@ class Screen:
 
             yield tell
         self.took[title] = time.monotonic() - began
-        self._console.print(f"   [green]done[/] in {self.took[title]:.0f} s")
+        self._console.print(Text.assemble("   ", ("done", "green"), f" in {self.took[title]:.0f} s"))
 
     def show(self, what: RenderableType) -> None:
         """Print something below the step."""

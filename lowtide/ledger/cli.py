@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from lowtide.config import load
 from lowtide.ledger.client import init as make
 from lowtide.ledger.client import ledger
 from lowtide.ledger.model import State, user_id
+from lowtide.screen import screen
 
 app = typer.Typer(no_args_is_help=True, help="Users, transfers and balances.")
 user_app = typer.Typer(no_args_is_help=True, help="Users.")
 app.add_typer(user_app, name="user")
 
-console = Console(markup=False)
+console = screen()
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
 #: Columns in the order of the model; what else a row holds comes after them.
 _ORDER = (

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from lowtide.config import load
 from lowtide.gateway import connect
@@ -16,9 +15,10 @@ from lowtide.report.observation import Report
 from lowtide.report.observe import clock_of, commit_rows, job_run, last_days, observe
 from lowtide.report.page import render
 from lowtide.report.terminal import print_report
+from lowtide.screen import screen
 from lowtide.state import StateStore
 
-console = Console()
+console = screen()
 
 
 def report(

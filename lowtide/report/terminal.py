@@ -64,7 +64,7 @@ def regions(seen: Observation) -> Table:
     for mark in seen.regions:
         share = _bar(mark.watermark, seen.low_watermark, "green")
         behind = max(0, seen.low_watermark - mark.watermark)
-        grid.add_row(mark.table, mark.keys, f"{mark.watermark:,}", share, f"{behind:,}")
+        grid.add_row(mark.table, Text(mark.keys), f"{mark.watermark:,}", share, f"{behind:,}")
     bound = "none yet" if seen.bound is None else f"{seen.bound:,}"
     grid.caption = f"low watermark {seen.low_watermark:,}, prune bound {bound}"
     grid.caption_justify = "left"

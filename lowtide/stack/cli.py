@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from lowtide.places import data
+from lowtide.screen import screen
 from lowtide.stack.config import load
 from lowtide.stack.stack import Stack
 
@@ -19,7 +20,7 @@ app = typer.Typer(no_args_is_help=True, help="An HBase store with Omid on this m
 
 _STYLES = {"running": "green", "stopped": "dim", "killed": "red", "not answering": "yellow"}
 
-console = Console()
+console = screen()
 
 
 class Clock(StrEnum):
@@ -87,7 +88,7 @@ def _show(stack: Stack) -> bool:
     table = Table("part", "state", "port", "process")
     parts = stack.status()
     for part in parts:
-        style = _STYLES[part.state]
-        table.add_row(part.name, f"[{style}]{part.state}[/]", str(part.port), "" if part.pid is None else str(part.pid))
+        state = Text(part.state, _STYLES[part.state])
+        table.add_row(part.name, state, str(part.port), "" if part.pid is None else str(part.pid))
     console.print(table)
     return all(part.state == "running" for part in parts)

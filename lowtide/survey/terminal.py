@@ -43,7 +43,7 @@ def _tables(survey: Survey) -> Table:
         cells = (
             [str(n) if i in (0, 1, 3) else size_of(n) for i, n in enumerate(numbers)] if t.regions_read else [""] * 5
         )
-        grid.add_row(t.title, _regions(t), *cells, ancient, others)
+        grid.add_row(Text(t.title), _regions(t), *cells, ancient, Text(others))
     if len(survey.tables) > 1:
         sums: list[Estimate] = [survey.orphans, survey.heals]
         grid.add_row("all", "", "", str(sums[0]), "", str(sums[1]), "", "", "", style="bold")

@@ -1,0 +1,112 @@
+"""What the commands print of texts that others wrote: as they are, whatever rich would make of them."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from click.testing import Result
+from rich.console import Console
+from typer.testing import CliRunner
+
+from lowtide.ancient import Hold
+from lowtide.cli import app
+from lowtide.cli.tables import print_runs, print_tables
+from lowtide.report.observation import Observation, RegionMark
+from lowtide.report.terminal import regions
+from lowtide.screen import screen
+from lowtide.state import Bound, StateStore
+from lowtide.summary import Summary, TableReport
+from tests.unit.test_health import a_run, blocker
+from tests.unit.test_health_history import gc_run, store
+from tests.unit.test_health_history import hold as a_hold
+from tests.unit.test_health_terminal import ask
+from tests.unit.test_history import Connection
+
+TEXTS = pytest.mark.parametrize("text", ["me [/]", "[bold]", "see [/x]", ":bug:"])
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def state(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The holds that there are, for the commands on them."""
+    there: dict[str, Any] = {"holds": []}
+    monkeypatch.setattr("lowtide.cli.history.connect", lambda _: nullcontext(Connection()))
+    monkeypatch.setattr(StateStore, "holds", lambda *_: there["holds"])
+    return there
+
+
+def held(**changes: Any) -> Hold:
+    return replace(Hold("h1", "orders", 1000, "ann@desk", "month end", NOW, NOW + timedelta(hours=1)), **changes)
+
+
+def say(tmp_path: Path, *arguments: str, answer: str = "") -> Result:
+    file = tmp_path / "lowtide.yaml"
+    file.write_text("")
+    return CliRunner().invoke(app, [*arguments, "--config", str(file)], input=answer, env={"COLUMNS": "400"})
+
+
+@TEXTS
+def test_holds_are_told_with_owner_and_reason_as_they_are(
+    state: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """One that is listed, also beside an expired one, one that is taken, one that is let go."""
+    mine = held(owner=text, reason=text, id=text)
+    state["holds"] = [mine, held(expires=NOW - timedelta(hours=1))]
+    listed = say(tmp_path, "hold", "list")
+    assert (listed.exit_code, listed.output.count(text)) == (0, 3)
+    assert "expired" in listed.output
+    monkeypatch.setattr("lowtide.cli.history.take", lambda *_, **__: mine)
+    assert text in say(tmp_path, "hold", "add", "orders", "--reason", text).output
+    monkeypatch.setattr("lowtide.cli.history.release", lambda *_: mine)
+    assert say(tmp_path, "hold", "release", "orders", text).output.count(text) == 2
+
+
+@TEXTS
+def test_runs_and_tables_are_told_with_their_texts_as_they_are(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """A run's name and problem; a blocker's reason; on the console of the commands."""
+    monkeypatch.setenv("COLUMNS", "400")
+    console = screen()
+    report = TableReport("orders", problems=[text])
+    with console.capture() as said:
+        print_runs(console, [Summary("orphan_cleanup", text, True, tables=[report]).to_json()])
+    assert said.get().count(text) == 2
+    tables = SimpleNamespace(
+        watermarks=lambda: {"orders": {"regions": [{"watermark": 0}], "low_watermark": 50}},
+        inventory=list,
+        bounds=lambda _: [Bound(NOW, 0, (blocker("orders", text),))],
+    )
+    with console.capture() as said:
+        print_tables(console, cast("StateStore", tables))
+    assert text in said.get()
+
+
+@TEXTS
+def test_status_tells_holds_and_problems_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
+    """In the table of holds, in what keeps a mark back, in the findings."""
+    file = tmp_path / "lowtide.yaml"
+    file.write_text("defaults: {mode: execute, history_mode: execute}\n")
+    seen = store(
+        holds=(a_hold(owner=text, reason=text),), runs=(a_run("orphan_cleanup", timedelta(), text), gc_run(timedelta()))
+    )
+    for command in ("status", "explain"):
+        said = ask(monkeypatch, file, seen, command)
+        assert text in said.output
+        assert said.exit_code == 4
+
+
+@TEXTS
+def test_row_keys_are_told_as_they_are(text: str) -> None:
+    """On a console of whoever prints the report."""
+    out = StringIO()
+    seen = SimpleNamespace(regions=[RegionMark("orders", text, 50)], low_watermark=100, bound=None)
+    Console(file=out, width=200).print(regions(cast("Observation", seen)))
+    assert text in out.getvalue()
