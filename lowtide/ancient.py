@@ -112,7 +112,6 @@ def limits(
     """
     found = [
         Limit(low_watermark, "the low watermark", "it moves as the oracle commits", By.LOW_WATERMARK),
-        Limit(bound, f"the prune bound ({bound_by})", "lowtide run orphan_cleanup --execute", By.BOUND),
         *(
             Limit(
                 hold.timestamp,
@@ -126,6 +125,8 @@ def limits(
             if hold.counts(now)
         ),
     ]
+    if at_most(bound) < at_most(low_watermark):  # else all is clean, nothing blocks it, and no cleanup would move it on
+        found.append(Limit(bound, f"the prune bound ({bound_by})", "lowtide run orphan_cleanup --execute", By.BOUND))
     if ages.keep is None:
         found.append(Limit(0, "history_max_age: forever", "set history_max_age for this table", By.AGE))
         return found

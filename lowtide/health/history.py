@@ -78,6 +78,11 @@ class HistoryStanding:
         """Whether the mark is where the ages let it be."""
         return any(limit.by is By.AGE for limit in self.held_by)
 
+    @property
+    def holds(self) -> list[Hold]:
+        """The holds among what keeps the mark back."""
+        return [limit.hold for limit in self.held_by if limit.hold]
+
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; times are ISO 8601."""
         numbers = {
@@ -178,24 +183,34 @@ def _bound_by(bound: Bound | None) -> str:
 
 
 def held(seen: Seen, config: Config) -> Iterator[Finding]:
-    """Holds that keep history longer than its age."""
+    """Holds that keep history longer than its age: one finding a table, however many they are and whatever else is there."""
     for s in _held_back(seen, config):
-        for hold in (limit.hold for limit in s.held_by if limit.hold):
+        holds = s.holds
+        if holds:
+            since = min(hold.taken for hold in holds)
+            texts = [
+                f"{hold.owner} holds it until {hold.expires:%Y-%m-%d %H:%M} UTC ({hold.id}): {hold.reason.strip().rstrip('.')}"
+                for hold in holds
+            ]
+            others = [f"{limit.what} is no further" for limit in s.held_by if not limit.hold]
+            owners = " and ".join(dict.fromkeys(hold.owner for hold in holds))
+            many = len(holds) > 1
             yield Finding(
                 Cause.HISTORY_HELD,
-                Severity.WARNING if seen.at - hold.taken >= config.health.stuck_after else Severity.NOTE,
-                _stays(s.table, hold.timestamp, seen.clock),
-                f"{hold.owner} holds it until {hold.expires:%Y-%m-%d %H:%M} UTC ({hold.id}): {hold.reason.strip().rstrip('.')}",
-                f"Wait until it expires; or, if {hold.owner} needs it no more, release it, then run history_gc",
-                (f"lowtide hold release {s.table} {hold.id}", _again([s.table])[0]),
-                hold.taken,
+                Severity.WARNING if seen.at - since >= config.health.stuck_after else Severity.NOTE,
+                _stays(s.table, min(hold.timestamp for hold in holds), seen.clock),
+                "; ".join([*texts, *others]),
+                f"Wait until {'they expire' if many else 'it expires'}; or, if {owners} need{'' if many else 's'} it no more, "
+                f"release {'them' if many else 'it'}, then run history_gc",
+                (*(f"lowtide hold release {s.table} {hold.id}" for hold in holds), *_again([s.table])),
+                since,
                 (s.table,),
             )
 
 
 def blocked(seen: Seen, config: Config) -> Iterator[Finding]:
     """What is common to all tables and keeps history longer than its age: the prune bound, the low watermark."""
-    back = list(_held_back(seen, config))
+    back = [s for s in _held_back(seen, config) if not s.holds]  # of those with holds the holds' finding tells it
     for by in (By.BOUND, By.LOW_WATERMARK):
         tables = [s.table for s in back if any(limit.by is by for limit in s.held_by)]
         if tables:

@@ -94,6 +94,14 @@ def test_what_keeps_the_mark_back(changes: dict[str, object], mark: int, what: s
     assert (value, holding[0].what) == (mark, what)
 
 
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_the_bound_is_named_only_where_it_keeps_the_mark_below_the_low_watermark(bound: int, low: int) -> None:
+    """Where they allow the same mark nothing blocks the bound, and there is nothing to clean; the mark is the least all the same."""
+    mark, holding = mark_of(found(bound=bound, low_watermark=low))
+    assert mark == min(at_most(bound), at_most(low))
+    assert [limit.by for limit in holding] == [By.BOUND if at_most(bound) < at_most(low) else By.LOW_WATERMARK]
+
+
 def test_an_expired_hold_holds_nothing() -> None:
     """It counts for a margin beyond its expiry, because machines' clocks differ, and not after."""
     ends = NOW - EXPIRY_MARGIN

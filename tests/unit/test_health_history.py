@@ -82,6 +82,34 @@ def test_a_hold_that_keeps_the_mark_back_is_named(held: timedelta, severity: Sev
     assert "lowtide hold release orders h1" in kept_back(orders)
 
 
+def test_what_holds_one_mark_is_one_finding() -> None:
+    """Two holds at the low watermark and the bound there too: both owners are named and released; the bound is no cause."""
+    low = at(9 * DAY)
+    both = (hold(timestamp=low), hold(id="h2", owner="bob", reason="audit", timestamp=low + 40, taken=NOW - 3 * DAY))
+    about = {"low_watermark": low, "recorded": (low, NOW - HOUR), "bounds": (Bound(NOW, low, since=NOW - HOUR),)}
+    seen = store(**about, histories=(mark("orders"),), inventory=healthy().inventory[:1], holds=both)
+    finding = only(assess(seen, REMOVES), Cause.HISTORY_HELD)
+    assert Cause.HISTORY_BLOCKED not in {f.cause for f in assess(seen, REMOVES).findings}
+    assert [word in finding.why for word in ("ann", "bob", "the low watermark is no further", "bound")] == [
+        True
+    ] * 3 + [False]
+    assert (finding.severity, finding.since) == (Severity.WARNING, NOW - 3 * DAY)
+    assert "if ann and bob need it no more, release them" in finding.remedy
+    assert finding.commands == (
+        "lowtide hold release orders h1",
+        "lowtide hold release orders h2",
+        "lowtide run history_gc --table orders --execute",
+    )
+
+
+def test_a_bound_at_the_low_watermark_is_no_cause() -> None:
+    """Nothing blocks it, and cleaning would not move it: the low watermark alone is named, and the mark is the same."""
+    low = at(9 * DAY)
+    seen = store(low_watermark=low, recorded=(low, NOW - HOUR), bounds=(Bound(NOW, low, since=NOW - HOUR),))
+    assert "low watermark" in only(assess(seen, REMOVES), Cause.HISTORY_BLOCKED).why
+    assert [kept_back(h) for h in histories(seen, REMOVES)] == ["the low watermark"] * 2
+
+
 @pytest.mark.parametrize(
     "changes",
     [
