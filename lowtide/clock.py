@@ -26,7 +26,7 @@ class Clock(Protocol):
         """The base timestamp that ends an interval at *time*: monotone in *time*, and never later than *time* warrants."""
 
     def time(self, timestamp: int) -> datetime | None:
-        """The time at which the oracle gave *timestamp*, as well as it is known; None before the first sample."""
+        """The time at which the oracle gave *timestamp*, as well as it is known; None before the first sample, and where no calendar reaches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,11 @@ class WorldClock:
         return base(millis(time) * UNITS_PER_MILLI)
 
     def time(self, timestamp: int) -> datetime | None:
-        """Exact to the millisecond."""
-        return EPOCH + timedelta(milliseconds=timestamp // UNITS_PER_MILLI)
+        """Exact to the millisecond, rounded down."""
+        try:
+            return EPOCH + timedelta(milliseconds=timestamp // UNITS_PER_MILLI)
+        except OverflowError:  # no oracle gave it, but anybody may have written it into a hold
+            return None
 
 
 class SampledClock:

@@ -136,6 +136,13 @@ def test_world_clock_timestamps_leave_as_times() -> None:
     assert all(isinstance(x, str) for x in numbers)
 
 
+def test_a_hold_of_no_time_at_all_does_not_end_the_page() -> None:
+    """Whatever somebody wrote there."""
+    held = Hold("h1", "orders", 99999999999999999999999, "ann", "a slip", NOW, NOW + timedelta(hours=1))
+    sections = view(Reading(replace(seen(world=True), holds=(held,)), Config()))["sections"]
+    assert "99,999,999,999,999,999,999,999" in str(sections)
+
+
 def test_what_was_seen_stays_while_the_gateway_is_down() -> None:
     """With its time beside it; without anything seen before there is only the judgement."""
     down = Seen(NOW + timedelta(hours=1), unreachable="the gateway at h:9090 does not answer")

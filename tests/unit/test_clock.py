@@ -67,6 +67,14 @@ def test_sampled_clock_without_samples_says_what_to_do() -> None:
     assert SampledClock([]).time(50) is None
 
 
+@pytest.mark.parametrize("timestamp", [2**63 * 10**6, 99999999999999999999999, -(10**30)])
+def test_a_timestamp_beyond_all_calendars_has_no_time(timestamp: int) -> None:
+    """No oracle gave it, but it can stand in a record: it is nothing to fail for. A counter knows what it had reached by its last sample."""
+    assert WorldClock().time(timestamp) is None
+    sampled = SampledClock([(EPOCH, 50)])
+    assert sampled.time(timestamp) == (EPOCH if timestamp > 0 else None)
+
+
 def test_consecutive_days_join_up() -> None:
     """The end of one day and the start of the next are one timestamp, on both clocks: backfilled days leave no gap."""
     midnight = datetime(2026, 1, 31, tzinfo=UTC)
