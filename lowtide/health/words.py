@@ -16,10 +16,20 @@ def told(timestamp: int, clock: Clock) -> str:
     """*timestamp* for people: a world clock's as a time, a counter's as a number, with the time where one is known."""
     if not timestamp:
         return "0"
-    moment = clock.time(timestamp)
+    moment = time_of(timestamp, clock)
     if isinstance(clock, WorldClock) and moment:
-        return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
-    return f"{timestamp:,}" + (f" (about {moment:%Y-%m-%d %H:%M} UTC)" if moment else "")
+        return moment
+    return f"{timestamp:,}" + (f" ({moment})" if moment else "")
+
+
+def time_of(timestamp: int, clock: Clock) -> str:
+    """When *timestamp* was, nothing where that is not known. A world clock's is the first millisecond that is not before it:
+    history that is removed before a mark can be read at the time that is told of the mark."""
+    if isinstance(clock, WorldClock):
+        moment = clock.time(timestamp + UNITS_PER_MILLI - 1)
+        return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03} UTC" if moment else ""
+    about = clock.time(timestamp)
+    return f"about {about:%Y-%m-%d %H:%M} UTC" if about else ""
 
 
 def span(timestamps: int, clock: Clock) -> str:

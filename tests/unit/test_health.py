@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from lowtide.catalog import UNREADABLE
 from lowtide.cleaned import RegionMark, by_reason, prune_bound, still_blocking
-from lowtide.clock import millis
+from lowtide.clock import WorldClock, millis
 from lowtide.config import Config
+from lowtide.durations import parse_time
 from lowtide.health import (
     RECURRING,
     Cause,
@@ -384,7 +385,7 @@ def test_blockers_are_kept_once_a_table_with_since_when() -> None:
 def test_words() -> None:
     """Counters stay numbers, world clocks become times, spans have one unit."""
     world = healthy(low_watermark=millis(NOW) * 1_000_000).clock
-    assert told(millis(NOW) * 1_000_000, world) == "2026-03-10 12:00:00 UTC"
+    assert told(millis(NOW) * 1_000_000, world) == "2026-03-10 12:00:00.000 UTC"
     sampled = healthy(samples=((NOW, 900),)).clock
     assert told(1234, sampled) == "1,234 (about 2026-03-10 12:00 UTC)"
     assert (told(5, sampled), told(0, world)) == ("5", "0")
@@ -396,6 +397,20 @@ def test_words() -> None:
         "1 hour",
         "2 days",
     ]
+
+
+@given(st.datetimes(datetime(2001, 9, 10), datetime(2100, 1, 1), timezones=st.just(UTC)), st.integers(0, 20_000))
+def test_a_mark_can_be_read_at_the_time_that_is_told_of_it(moment: datetime, further: int) -> None:
+    """As ``asOf`` and ``lowtide hold --at`` take it; it is the first such millisecond."""
+    clock = WorldClock()
+    mark = clock.timestamp(moment) + 50 * further + 49
+    said = parse_time(told(mark, clock).replace(" UTC", "+00:00"))
+    assert mark <= clock.timestamp(said) < mark + 1_000_000
+
+
+def test_a_hold_at_a_time_beyond_all_calendars_is_told_as_a_number() -> None:
+    """Anybody may have written it; status goes on."""
+    assert told(99999999999999999999999, WorldClock()) == "99,999,999,999,999,999,999,999"
 
 
 def test_every_kind_of_finding_has_its_paragraph() -> None:

@@ -44,10 +44,10 @@ def test_status_says_it_in_the_terminal(monkeypatch: pytest.MonkeyPatch, config:
     found = ask(monkeypatch, config, whole(), "status")
     said = " ".join(found.output.split())
     assert found.exit_code == 0
-    assert "│ orders │ execute │ 2026-03-03 12:00:00 UTC │ hold h1 of ann: month end." in said
+    assert "│ orders │ execute │ 2026-03-03 12:00:00.001 UTC │ hold h1 of ann: month end." in said
     assert "│ users │ execute │ never │" in said
     assert "7.0 KiB" in said
-    assert "│ orders │ h1 │ 2026-03-01 12:00:00 UTC │ ann │ month end. │" in said
+    assert "│ orders │ h1 │ 2026-03-01 12:00:00.000 UTC │ ann │ month end. │" in said
     assert "Commit table 84 entries and 37 invalidation marks, as counted 1 hour ago" in said
     assert "Ledger, all transactions are over that began before: 2026-03-10 11:40 UTC, 20 minutes ago" in said
     assert "Ledger, money: adds up; 40 finished transactions were checked" in said
@@ -58,11 +58,19 @@ def test_status_says_it_in_the_terminal(monkeypatch: pytest.MonkeyPatch, config:
     assert "Commit table" not in plain
 
 
+def test_a_hold_of_no_time_at_all_does_not_end_status(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
+    """It is listed with its number and keeps nothing back."""
+    seen = replace(whole(), holds=(hold(timestamp=99999999999999999999999),))
+    for command in ("status", "explain"):
+        assert ask(monkeypatch, config, seen, command).exit_code == 0
+    assert "99,999,999,999,999,999,999,999" in ask(monkeypatch, config, seen, "status").output
+
+
 def test_explain_says_it_of_one_table(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
     """The mark, since when, what keeps it back, what was removed."""
     said = " ".join(ask(monkeypatch, config, whole(), "explain", "orders").output.split())
     assert (
-        "orders: history removed before 2026-03-03 12:00:00 UTC, applied 1 hour ago; kept back by hold h1 of ann"
+        "orders: history removed before 2026-03-03 12:00:00.001 UTC, applied 1 hour ago; kept back by hold h1 of ann"
         in said
     )
     assert "history_mode execute; 7.0 KiB removed 1 hour ago" in said
