@@ -15,12 +15,15 @@ from rich.text import Text
 
 from lowtide.advice import advise, bucket, bytes_a_day
 from lowtide.ancient import Hold
-from lowtide.cli.tables import when
 from lowtide.config import Config, load
 from lowtide.durations import duration_text, parse_duration, parse_time
-from lowtide.errors import UsageError
+from lowtide.errors import GatewayError, UsageError
 from lowtide.gateway import connect
+from lowtide.health import histories
+from lowtide.health.history import kept_back
+from lowtide.health.words import time_of
 from lowtide.history import oracle_clock, release, snapshot_at, take
+from lowtide.looking import look
 from lowtide.screen import screen
 from lowtide.state import StateStore
 
@@ -89,21 +92,24 @@ def hold_release(
 
 @history_app.command("marks")
 def history_marks(config: ConfigFile = None) -> None:
-    """The ancient history mark of every table, since when, and what keeps it from moving on."""
+    """The ancient history mark of every transactional table, since when, and what keeps it from moving on now, as status says it."""
     loaded = load(config)
-    with connect(loaded.hbase.thrift) as connection:
-        marks = StateStore(connection, loaded.state.table).histories()
-    if not any(m.applied for m in marks):
-        console.print("No table has lost any history yet: no mark was ever applied.")
+    seen = look(loaded)
+    if seen.unreachable:
+        msg = f"the marks cannot be looked at: {seen.unreachable}; start the Thrift gateway, or correct hbase.thrift"
+        raise GatewayError(msg)
+    standings = histories(seen, loaded)
+    if not standings:
+        console.print("No transactional table is known yet; run: lowtide run watermark_collection --execute")
         return
+    runs = {h.table: str(h.about.get("run", "")) for h in seen.histories}
     grid = Table(title="Ancient history marks", title_justify="left")
-    for column in ("table", "mark", "applied (UTC)", "by run", "held by"):
+    for column in ("table", "mark", "time of the mark", "applied (UTC)", "by run", "kept back now by"):
         grid.add_column(column, justify="right" if column == "mark" else "left")
-    for mark in marks:
-        if mark.applied:
-            held = "; ".join(by["reason"] for by in mark.about.get("held_by", []))
-            applied = when(mark.about["at"]).strftime("%Y-%m-%d %H:%M:%S")
-            grid.add_row(mark.table, str(mark.applied), applied, str(mark.about.get("run", "")), held)
+    for s in standings:
+        mark = (str(s.applied), time_of(s.applied, seen.clock)) if s.applied else ("never", "")
+        applied = f"{s.applied_at:%Y-%m-%d %H:%M:%S}" if s.applied_at else ""
+        grid.add_row(s.table, *mark, applied, runs.get(s.table, ""), kept_back(s))
     console.print(grid)
 
 

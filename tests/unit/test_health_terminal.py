@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from lowtide.cli import app
 from lowtide.commitcount import CommitCount
+from lowtide.errors import GatewayError
 from lowtide.health import Seen
 from tests.unit.test_health import DAY, HOUR, NOW, healthy
 from tests.unit.test_health_history import gc_run, hold, mark, store
@@ -26,7 +27,8 @@ def config(tmp_path: Path) -> Path:
 
 
 def ask(monkeypatch: pytest.MonkeyPatch, config: Path, seen: Seen, *arguments: str) -> Result:
-    monkeypatch.setattr("lowtide.cli.health.look", lambda _: seen)
+    for command in ("health", "history"):
+        monkeypatch.setattr(f"lowtide.cli.{command}.look", lambda _: seen)
     monkeypatch.setenv("COLUMNS", "400")
     return CliRunner().invoke(app, [*arguments, "--config", str(config)])
 
@@ -64,6 +66,25 @@ def test_a_hold_of_no_time_at_all_does_not_end_status(monkeypatch: pytest.Monkey
     for command in ("status", "explain"):
         assert ask(monkeypatch, config, seen, command).exit_code == 0
     assert "99,999,999,999,999,999,999,999" in ask(monkeypatch, config, seen, "status").output
+
+
+def test_marks_are_told_of_all_tables_with_what_keeps_them_back_now(
+    monkeypatch: pytest.MonkeyPatch, config: Path
+) -> None:
+    """As status says it, not as the last run found it; a table that never lost history is told of too."""
+    found = ask(monkeypatch, config, whole(), "history", "marks")
+    said = " ".join(found.output.split())
+    assert found.exit_code == 0
+    assert (
+        "│ orders │ 1772539200000000049 │ 2026-03-03 12:00:00.001 UTC │ 2026-03-10 11:00:00 │ r1 │ hold h1 of ann"
+        in said
+    )
+    assert "│ users │ never │ │ │ │ history_max_age 7d (tables.users.history_max_age) │" in said
+    nothing = ask(monkeypatch, config, Seen(NOW), "history", "marks").output
+    assert "lowtide run watermark_collection --execute" in nothing
+    down = ask(monkeypatch, config, Seen(NOW, unreachable="nobody answers at h:1"), "history", "marks")
+    assert isinstance(down.exception, GatewayError)
+    assert "nobody answers at h:1; start the Thrift gateway" in str(down.exception)
 
 
 def test_explain_says_it_of_one_table(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
