@@ -58,7 +58,7 @@ def hold_add(
         loaded,
         table,
         None if at is None else snapshot_of(loaded, at),
-        owner=f"{getpass.getuser()}@{socket.gethostname()}" if owner is None else owner,
+        owner=_myself() if owner is None else owner,
         reason=reason,
         lasting=span,
     )
@@ -84,9 +84,13 @@ def hold_release(
     table: TableName,
     identity: Annotated[str, typer.Argument(metavar="ID", help="As `lowtide hold list` shows it.")],
     config: ConfigFile = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, also where it is somebody else's.")] = False,
 ) -> None:
-    """Let go of a hold: the next run of history_gc may move the mark on."""
-    held = release(load(config), table, identity)
+    """Let go of a hold: the next run of history_gc may move the mark on. Asks before it lets go of somebody else's."""
+    loaded = load(config)
+    if not yes:
+        _ask_for(loaded, table, identity)
+    held = release(loaded, table, identity)
     console.print(f"{held.id} of {held.owner} on {held.table} is released.", soft_wrap=True)
 
 
@@ -191,6 +195,20 @@ def snapshot_of(config: Config, text: str) -> int:
     if text.strip().isdecimal():
         return int(text)
     return snapshot_at(config, parse_time(text, "--at"))
+
+
+def _myself() -> str:
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def _ask_for(config: Config, table: str, identity: str) -> None:
+    """Whoever reads with a hold fails without it: the owner should know. One that is not there is for the release to tell."""
+    with connect(config.hbase.thrift) as connection:
+        found = [h for h in StateStore(connection, config.state.table).holds(table) if h.id == identity]
+    for held in found:
+        if held.owner != _myself() and held.counts(datetime.now(UTC)):
+            question = f"{identity} is a hold of {held.owner} ({held.reason}), until {held.expires:%Y-%m-%d %H:%M} UTC; you are {_myself()}. Release it?"
+            typer.confirm(question, abort=True)
 
 
 def _print_holds(holds: list[Hold], now: datetime) -> None:

@@ -548,7 +548,9 @@ def test_holds_on_the_command_line(scene: Scene, omid: OmidClient, eager: Path, 
     assert held.id in added.output
     listed = invoke(app, ["hold", "list", *file], env={"COLUMNS": "200"}).output
     assert all(word in listed for word in (table, "ann", "audit", "1000"))
-    assert invoke(app, ["hold", "release", table, held.id, *file]).exit_code == 0
+    assert invoke(app, ["hold", "release", table, held.id, *file], input="n\n").exit_code == 1
+    assert state.holds(table) == [held]
+    assert invoke(app, ["hold", "release", table, held.id, "--yes", *file]).exit_code == 0
     assert state.holds(table) == []
     with pytest.raises(UsageError, match="no time zone"):
         invoke(

@@ -65,7 +65,28 @@ def test_holds_are_told_with_owner_and_reason_as_they_are(
     monkeypatch.setattr("lowtide.cli.history.take", lambda *_, **__: mine)
     assert text in say(tmp_path, "hold", "add", "orders", "--reason", text).output
     monkeypatch.setattr("lowtide.cli.history.release", lambda *_: mine)
-    assert say(tmp_path, "hold", "release", "orders", text).output.count(text) == 2
+    assert say(tmp_path, "hold", "release", "orders", text, answer="y\n").output.count(text) == 5
+
+
+def test_a_hold_of_somebody_else_is_let_go_of_only_when_told_so(
+    state: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question names owner, reason and life; one's own, expired ones and --yes raise no question."""
+    monkeypatch.setattr("lowtide.cli.history.getpass.getuser", lambda: "ann")
+    monkeypatch.setattr("lowtide.cli.history.socket.gethostname", lambda: "desk")
+    released: list[str] = []
+    monkeypatch.setattr("lowtide.cli.history.release", lambda *about: released.append(about[-1]) or held(id=about[-1]))
+    over = NOW - timedelta(hours=1)
+    state["holds"] = [held(id="mine"), held(id="his", owner="bob@farm"), held(id="old", owner="bob@farm", expires=over)]
+    refused = say(tmp_path, "hold", "release", "orders", "his", answer="n\n")
+    assert (refused.exit_code, released) == (1, [])
+    assert "his is a hold of bob@farm (month end), until " in refused.output
+    assert "you are ann@desk" in refused.output
+    assert say(tmp_path, "hold", "release", "orders", "his").exit_code == 1  # nobody there to answer
+    for words in (["mine"], ["old"], ["his", "--yes"]):
+        assert say(tmp_path, "hold", "release", "orders", *words).exit_code == 0
+    assert released == ["mine", "old", "his"]
+    assert say(tmp_path, "hold", "release", "orders", "his", answer="y\n").exit_code == 0
 
 
 @TEXTS
