@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,8 +10,24 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.clock import EPOCH
+from lowtide.clock import EPOCH, SampledClock, WorldClock, is_world
+from lowtide.health import told
 from lowtide.state import StateStore
+from lowtide.survey.words import size
+
+#: The counters of a summary that say what was done (docs/jobs.md), in words.
+_DONE = {
+    "healed": "healed",
+    "marked": "invalidated",
+    "unmarked": "invalidations taken back",
+    "deleted": "removed",
+    "markers": "delete markers",
+    "pruned": "pruned",
+    "restored": "restored",
+    "finished": "finished",
+    "dropped": "dropped",
+    "failed": "failed",
+}
 
 
 def print_tables(console: Console, state: StateStore) -> None:
@@ -45,10 +61,9 @@ def print_tables(console: Console, state: StateStore) -> None:
 def print_runs(console: Console, runs: Sequence[dict[str, Any]]) -> None:
     """One line a run."""
     grid = Table(title="Runs", title_justify="left")
-    for column in ("started (UTC)", "job", "run", "", "seconds", "healed", "deleted", "pruned", "result"):
-        grid.add_column(column, justify="right" if column in {"seconds", "healed", "deleted", "pruned"} else "left")
+    for column in ("started (UTC)", "job", "run", "", "seconds", "what was done, or would be", "result"):
+        grid.add_column(column, justify="right" if column == "seconds" else "left")
     for r in runs:
-        totals = r["totals"]
         problems = [*r["problems"], *(p for t in r["tables"] for p in t["problems"])]
         grid.add_row(
             when(r["started"]).strftime("%Y-%m-%d %H:%M:%S"),
@@ -56,14 +71,23 @@ def print_runs(console: Console, runs: Sequence[dict[str, Any]]) -> None:
             r["run"],
             "executed" if r["execute"] else "dry run",
             f"{r['seconds']:.1f}",
-            str(totals["healed"]),
-            str(totals["deleted"]),
-            str(totals["pruned"]),
+            done_text(r),
             Text("done", "green")
             if r["state"] == "done"
             else Text.assemble((f"{len(problems)} problem(s)", "red"), f": {problems[0] if problems else ''}"),
         )
     console.print(grid)
+
+
+def done_text(run: Mapping[str, Any]) -> str:
+    """What a run did, in words: every counter of its summary that is not 0, and of a collection the bound."""
+    totals = run["totals"]  # of a run of an earlier version it may lack counters
+    words = [f"{totals[name]:,} {word}" for name, word in _DONE.items() if totals.get(name)]
+    if totals.get("bytes_removed"):
+        words.append(size(totals["bytes_removed"]))
+    if run["job"] == "watermark_collection" and run["bound"] is not None:
+        words.append(f"prune bound {told(run['bound'], WorldClock() if is_world(run['bound']) else SampledClock(()))}")
+    return ", ".join(words)
 
 
 def when(millis: int) -> datetime:

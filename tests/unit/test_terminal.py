@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 
 from lowtide.ancient import Hold
 from lowtide.cli import app
-from lowtide.cli.tables import print_runs, print_tables
+from lowtide.cli.tables import done_text, print_runs, print_tables
 from lowtide.report.observation import Observation, RegionMark
 from lowtide.report.terminal import regions
 from lowtide.screen import screen
 from lowtide.state import Bound, StateStore
-from lowtide.summary import Summary, TableReport
+from lowtide.summary import Counts, Summary, TableReport
 from tests.unit.test_health import a_run, blocker
 from tests.unit.test_health_history import gc_run, store
 from tests.unit.test_health_history import hold as a_hold
@@ -106,6 +106,33 @@ def test_runs_and_tables_are_told_with_their_texts_as_they_are(monkeypatch: pyte
     with console.capture() as said:
         print_tables(console, cast("StateStore", tables))
     assert text in said.get()
+
+
+@pytest.mark.parametrize(
+    ("job", "counts", "bound", "said"),
+    [
+        ("sideline_restore", Counts(restored=1269), None, "1,269 restored"),
+        ("history_gc", Counts(deleted=679, bytes_removed=100_250), 5000, "679 removed, 97.9 KiB"),
+        ("history_gc", Counts(deleted=9, markers=2, bytes_removed=90), 5000, "9 removed, 2 delete markers, 90 B"),
+        (
+            "orphan_cleanup",
+            Counts(healed=1, marked=2, deleted=3, failed=4),
+            None,
+            "1 healed, 2 invalidated, 3 removed, 4 failed",
+        ),
+        ("commit_table_pruning", Counts(pruned=12, cells_read=99), 5000, "12 pruned"),
+        ("transaction_repair", Counts(finished=4, dropped=1), None, "4 finished, 1 dropped"),
+        ("watermark_collection", Counts(), 5000, "prune bound 5,000"),
+        ("watermark_collection", Counts(), 1_700_000_000_651_000_000, "prune bound 2023-11-14 22:13:20.651 UTC"),
+        ("orphan_cleanup", Counts(), None, ""),
+    ],
+)
+def test_a_run_is_told_with_what_it_did(job: str, counts: Counts, bound: int | None, said: str) -> None:
+    """Every counter that says so, in words, with bytes; nothing where nothing was done."""
+    run = Summary(job, "r", True, bound=bound, tables=[TableReport("orders", counts)]).to_json()
+    assert done_text(run) == said
+    del run["totals"]["markers"]  # as of a run of before there was such a counter
+    assert done_text(run) in (said, said.replace("2 delete markers, ", ""))
 
 
 @TEXTS
