@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -24,18 +25,37 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from lowtide.ancient import Ages
-from lowtide.durations import parse_duration
+from lowtide.durations import duration_text, parse_duration
 from lowtide.errors import UsageError
 from lowtide.inventory import Kind
 
+
+def _age(value: object) -> object:
+    try:
+        return value if value == "forever" else parse_duration(value)
+    except ValueError as error:
+        msg = f"{error}; or forever, which removes nothing"
+        raise ValueError(msg) from None
+
+
+def _some(span: timedelta) -> timedelta:
+    if not span:
+        msg = "a duration longer than nothing is expected, such as 1h or 7d, found 0s"
+        raise ValueError(msg)
+    return span
+
+
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
-Age = Annotated[timedelta | Literal["forever"], BeforeValidator(lambda v: v if v == "forever" else parse_duration(v))]
+PositiveDuration = Annotated[Duration, AfterValidator(_some)]
+Age = Annotated[timedelta | Literal["forever"], BeforeValidator(_age)]
 
 CONFIG_VARIABLE = "LOWTIDE_CONFIG"
 DEFAULT_FILE = Path("lowtide.yaml")
+#: The kind of problems whose text is whole.
+_OURS = "setting"
 
 
 class _Section(BaseModel):
@@ -227,15 +247,19 @@ class TableDefaults(_Section):
     #: tracks them. Longer than the longest transaction, and than a few hours where scans are long.
     min_history_age: Duration = timedelta(hours=1)
     #: How long one hold on the table's history may last, renewals included.
-    hold_max_age: Duration = timedelta(days=7)
+    hold_max_age: PositiveDuration = timedelta(days=7)
     compaction: Compaction = Compaction()
     budget: Budget = Budget()
 
     @model_validator(mode="after")
     def _check_ages(self) -> TableDefaults:
         if self.history_max_age != "forever" and self.history_max_age < self.min_history_age:
-            text = "history_max_age {age} is shorter than min_history_age {least}: set min_history_age as low, if no transaction lives as long"
-            raise PydanticCustomError("setting", text, {"age": self.history_max_age, "least": self.min_history_age})
+            age, least = duration_text(self.history_max_age), duration_text(self.min_history_age)
+            text = (
+                f"{age} is shorter than min_history_age, {least}: give it {least} or more, or set min_history_age as low, "
+                "if no transaction lives as long"
+            )
+            raise _problems(InitErrorDetails(type=_ours(text), loc=("history_max_age",), input=age))
         return self
 
     @property
@@ -279,17 +303,11 @@ class Config(_Section):
                 self.table(name)
             except ValidationError as error:
                 for problem in error.errors():
-                    kind = PydanticCustomError("setting", "{text}", {"text": problem["msg"]})
+                    kind = "extra_forbidden" if problem["type"] == "extra_forbidden" else _ours(_said(problem))
                     where = ("tables", name, *problem["loc"])
-                    problems.append(
-                        InitErrorDetails(
-                            type="extra_forbidden" if problem["type"] == "extra_forbidden" else kind,
-                            loc=where,
-                            input=problem["input"],
-                        )
-                    )
+                    problems.append(InitErrorDetails(type=kind, loc=where, input=problem["input"]))
         if problems:
-            raise ValidationError.from_exception_data("Config", problems)
+            raise _problems(*problems)
         return self
 
     def table(self, name: str) -> TableDefaults:
@@ -351,5 +369,20 @@ def _explain(source: str, error: ValidationError) -> str:
         if problem["type"] == "extra_forbidden":
             lines.append(f"  {place}: unknown key; see docs/configuration.md for the known ones")
         else:
-            lines.append(f"  {place}: {problem['msg']} (found {problem['input']!r})")
+            lines.append(f"  {place}: {_said(problem)}")
     return "\n".join(lines)
+
+
+def _said(problem: ErrorDetails) -> str:
+    """What is wrong with a value. Lowtide's own texts say what was found, pydantic's do not."""
+    if problem["type"] == "value_error":
+        return str(problem["ctx"]["error"])
+    return problem["msg"] if problem["type"] == _OURS else f"{problem['msg']} (found {problem['input']!r})"
+
+
+def _ours(text: str) -> PydanticCustomError:
+    return PydanticCustomError(_OURS, "{text}", {"text": text})
+
+
+def _problems(*found: InitErrorDetails) -> ValidationError:
+    return ValidationError.from_exception_data("configuration", list(found))

@@ -151,8 +151,8 @@ def test_history_ages_of_a_table() -> None:
     [
         ("tables: {t: {history_max_age: -1h}}", "tables.t.history_max_age", "a duration such as"),
         ("tables: {t: {history_max_age: never}}", "tables.t.history_max_age", "a duration such as"),
-        ("defaults: {history_max_age: 15m}", "defaults", "set min_history_age as low"),
-        ("tables: {t: {min_history_age: 8d}}", "tables.t", "history_max_age 7 days"),
+        ("defaults: {history_max_age: 15m}", "defaults.history_max_age", "set min_history_age as low"),
+        ("tables: {t: {min_history_age: 8d}}", "tables.t.history_max_age", "7d is shorter than min_history_age, 8d"),
     ],
 )
 def test_history_ages_that_cannot_be_meant(text: str, place: str, what: str) -> None:
@@ -161,6 +161,41 @@ def test_history_ages_that_cannot_be_meant(text: str, place: str, what: str) -> 
         load(given(text))
     assert place in str(error.value)
     assert what in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "tables: {orders: {history_max_age: 5 parsecs}}",
+            "tables.orders.history_max_age: a duration such as 30s, 15m, 24h, 7d or 1d12h is expected, found '5 parsecs'; "
+            "or forever, which removes nothing",
+        ),
+        (
+            "tables: {orders: {history_max_age: 10m, mode: execute}}",
+            "tables.orders.history_max_age: 10m is shorter than min_history_age, 1h: give it 1h or more, or set "
+            "min_history_age as low, if no transaction lives as long",
+        ),
+        ("grace: soon", "grace: a duration such as 30s, 15m, 24h, 7d or 1d12h is expected, found 'soon'"),
+        (
+            "defaults: {hold_max_age: 0s}",
+            "defaults.hold_max_age: a duration longer than nothing is expected, such as 1h or 7d, found 0s",
+        ),
+        (
+            "tables: {orders: {hold_max_age: 0s}}",
+            "tables.orders.hold_max_age: a duration longer than nothing is expected, such as 1h or 7d, found 0s",
+        ),
+        (
+            "tables: {orders: {budget: {rows: 0}}}",
+            "tables.orders.budget.rows: Input should be greater than 0 (found 0)",
+        ),
+    ],
+)
+def test_a_bad_value_is_told_once_and_as_people_write_it(text: str, line: str) -> None:
+    """Key, value and remedy in one line, and nothing else of the settings."""
+    with pytest.raises(UsageError) as error:
+        load(given(text))
+    assert str(error.value) == f"given.yaml has 1 problem(s):\n  {line}"
 
 
 @pytest.mark.parametrize(
