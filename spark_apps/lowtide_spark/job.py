@@ -54,7 +54,8 @@ class Run:
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: Whether the job promises to write nothing to the store at all: no record, no summary, no snapshot that was not asked for.
     read_only: bool = False
-    _phase_started: float = field(default_factory=time.monotonic)
+    #: When the phase that is booked next began.
+    phase_started: float = field(default_factory=time.monotonic)
 
     @contextmanager
     def state(self) -> Iterator[StateStore]:
@@ -65,8 +66,8 @@ class Run:
     def phase(self, name: str) -> None:
         """Book the time since the last call under *name*."""
         now = time.monotonic()
-        self.summary.phases[name] = round(self.summary.phases.get(name, 0.0) + now - self._phase_started, 2)
-        self._phase_started = now
+        self.summary.phases[name] = round(self.summary.phases.get(name, 0.0) + now - self.phase_started, 2)
+        self.phase_started = now
         print(f"{self.summary.job}: {name} took {self.summary.phases[name]} s", flush=True)
 
     def executes(self, table: str) -> bool:
@@ -346,7 +347,7 @@ def run_job(
     run: Run | None = None
     code = 0
     try:
-        run = _prepare(job, options, summary, now)
+        run = _prepare(job, options, summary, now, started)
         run.read_only = read_only
         body(run)
         code = 1 if summary.failed else 0
@@ -369,7 +370,7 @@ def run_job(
     return code
 
 
-def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datetime) -> Run:
+def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datetime, began: float) -> Run:
     config = load(options.config)
     for name in options.table:
         config.table(name)
@@ -385,8 +386,8 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     spark = session(f"lowtide {job}")
     if summary.execute and job in _PUTTING_ASIDE:
         config.state.check_sideline(spark.sparkContext.master)
-    run = Run(options, config, Store(spark, config, options.rate), request, summary, approved)
-    run.phase("start")
+    run = Run(options, config, Store(spark, config, options.rate), request, summary, approved, phase_started=began)
+    run.phase("start")  # Spark's own start is most of it
     return run
 
 
