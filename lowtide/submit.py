@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lowtide import places
+from lowtide import approval, places
 from lowtide.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +25,28 @@ JOBS = (
     "balances",
     "survey",
 )
+
+_INTERVAL = ("orphan_cleanup", "transaction_repair")
+_REMOVING = ("orphan_cleanup", "history_gc")
+#: The options that only some jobs have a use for, and which: those are offered and given to no other.
+TAKEN_BY = {
+    "--discovered": _REMOVING,
+    "--from": _INTERVAL,
+    "--to": (*_INTERVAL, "history_gc"),
+    "--full": _INTERVAL,
+    "--grace": ("commit_table_pruning", "transaction_repair"),
+    "--budget-rows": _REMOVING,
+    "--budget-share": _REMOVING,
+    "--approved": approval.JOBS,
+    "--compact": ("history_gc",),
+    "--output": ("balances",),
+    "--restore": ("sideline_restore",),
+}
+
+
+def takes(job: str, option: str) -> bool:
+    """Whether *job* has a use for *option*."""
+    return job in TAKEN_BY.get(option, JOBS)
 
 
 def application(job: str) -> Path:

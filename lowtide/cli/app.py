@@ -71,7 +71,10 @@ def _root(
 def run(
     context: typer.Context, job: Annotated[str, typer.Argument(help="orphan_cleanup, watermark_collection, ...")]
 ) -> None:
-    """Submit a job to Spark; further arguments go to it as they are (see docs/jobs.md). Ends with the job's exit code."""
+    """Submit a job to Spark; further arguments go to it as they are (see docs/jobs.md). Ends with the job's exit code.
+
+    A job's own options: lowtide run history_gc -- --help
+    """
     _submit(job, context.args)
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from lowtide.errors import UsageError
+from lowtide.submit import takes
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LENGTH = 150
@@ -61,8 +62,8 @@ def how(run: Run) -> list[str]:
     return ["--execute"] if run.params["execute"] else []
 
 
-def interval(run: Run) -> list[str]:
-    """``--from`` and ``--to``.
+def interval(run: Run, job: str) -> list[str]:
+    """``--from`` and ``--to``, as far as *job* takes them.
 
     A scheduled run goes from each region's watermark to the end of its day; a backfilled run has its own day; a manual
     run what its form says; a run that an asset started has neither: up to the low watermark.
@@ -78,27 +79,30 @@ def interval(run: Run) -> list[str]:
         asked = {"to": run.interval[1].isoformat()}
         if run.kind == "backfill":
             asked = {"from": run.interval[0].isoformat(), **asked}
-    return [part for name, time in asked.items() for part in (f"--{name}", str(time))]
+    return [part for name, time in asked.items() if takes(job, f"--{name}") for part in (f"--{name}", str(time))]
 
 
-def options(run: Run) -> list[str]:
-    """What else the form can say."""
-    found = [f"--{switch}" for switch in ("full", "compact") if run.params.get(switch)]
-    for param, option in (("budget_rows", "--budget-rows"), ("grace", "--grace")):
-        if run.params.get(param) is not None:
-            found += [option, str(run.params[param])]
-    share = run.params.get("budget_share")
-    return found if share is None else [*found, "--budget-share", str(share)]
+def options(run: Run, job: str) -> list[str]:
+    """What else the form can say, as far as *job* takes it."""
+    switches = [f"--{name}" for name in ("full", "compact") if run.params.get(name)]
+    given = {f"--{name.replace('_', '-')}": run.params.get(name) for name in ("budget_rows", "grace", "budget_share")}
+    return [
+        *(switch for switch in switches if takes(job, switch)),
+        *(
+            part
+            for name, value in given.items()
+            if value is not None and takes(job, name)
+            for part in (name, str(value))
+        ),
+    ]
 
 
-def tables(run: Run, names: Sequence[str]) -> list[str]:
-    """``--table`` for each of *names*; ``--discovered`` unless a person chose them."""
+def tables(run: Run, job: str, names: Sequence[str]) -> list[str]:
+    """``--table`` for each of *names*; ``--discovered`` unless a person chose them, or *job* has no use for it."""
     if not names:
         return []
-    return [
-        *(part for name in names for part in ("--table", name)),
-        *([] if run.params.get("tables") else ["--discovered"]),
-    ]
+    chosen = run.params.get("tables") or not takes(job, "--discovered")
+    return [*(part for name in names for part in ("--table", name)), *([] if chosen else ["--discovered"])]
 
 
 def run_name(run: Run, task_id: str, map_index: int, cleared: int) -> str:

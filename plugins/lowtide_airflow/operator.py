@@ -133,10 +133,10 @@ class LowtideSparkOperator(SparkSubmitOperator):
         # Clearing a task gives it its retries anew, on top of the tries that are over.
         cleared = max(0, ti.max_tries - self.retries)
         return [
-            *arguments.tables(run, self.tables),
+            *arguments.tables(run, self.job, self.tables),
             *([] if self.plans else arguments.how(run)),
-            *arguments.interval(run),
-            *arguments.options(run),
+            *arguments.interval(run, self.job),
+            *arguments.options(run, self.job),
             *("--run-id", arguments.run_name(run, ti.task_id, ti.map_index, cleared)),
             *(part for name, value in facts.items() for part in ("--context", f"{name}={value}")),
         ]

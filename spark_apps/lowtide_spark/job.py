@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import ByteSize, TypeAdapter, ValidationError
 from pyspark.sql import functions as F
@@ -30,6 +30,7 @@ from lowtide.gateway import connect, parse_low_watermark
 from lowtide.inventory import Entry, Kind
 from lowtide.planning import Request
 from lowtide.state import StateStore
+from lowtide.submit import takes
 from lowtide.summary import Summary
 from lowtide_spark.printing import report
 from lowtide_spark.session import session
@@ -254,37 +255,58 @@ def _refusal(name: str, entry: Entry | None) -> str:
 def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The job's arguments; ends the program with exit code 2 where they are wrong."""
     parser = argparse.ArgumentParser(prog=job, allow_abbrev=False)
-    parser.add_argument("--config", type=Path, metavar="FILE")
-    parser.add_argument("--table", action="append", default=[], metavar="NAME")
-    parser.add_argument("--run-id", metavar="ID")
-    parser.add_argument("--context", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--summary", type=Path, metavar="FILE")
+    several = {"action": "append", "default": []}
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration file")
+    parser.add_argument("--table", **several, metavar="NAME", help="only this table; may be given several times")
+    parser.add_argument(
+        "--run-id", metavar="ID", help="names the run; a restart leaves out what it has recorded under it"
+    )
+    parser.add_argument(
+        "--context", **several, metavar="KEY=VALUE", help="kept in the summary; may be given several times"
+    )
+    parser.add_argument("--summary", type=Path, metavar="FILE", help="write the summary there, as JSON")
     (_looking if job == "survey" else _working)(parser, job)
     return parser.parse_args(argv)
 
 
 def _working(parser: argparse.ArgumentParser, job: str) -> None:
-    parser.add_argument("--discovered", action="store_true", help="pass over tables that turn out plain or gone")
-    parser.add_argument("--from", dest="start", metavar="TIME", help="ISO 8601 with zone")
-    parser.add_argument("--to", dest="end", metavar="TIME", help="ISO 8601 with zone")
-    parser.add_argument("--full", action="store_true", help="read from 0")
+    # What runs read of options that their job does not take.
+    parser.set_defaults(discovered=False, start=None, end=None, full=False, grace=None, rate=0)
+    parser.set_defaults(budget_rows=None, budget_share=None)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--execute", action="store_true", help="act; without it the run only plans and counts")
     how.add_argument("--as-configured", action="store_true", help="act on the tables whose mode is execute")
-    if job == "balances":
-        parser.add_argument("--output", metavar="FOLDER", help="write every balance there, as CSV")
-    if job == "sideline_restore":
-        parser.add_argument("--restore", metavar="RUN", help="the run whose removed cells are put back")
-    if job in approval.JOBS:
-        parser.add_argument(
-            "--approved", type=Path, metavar="FILE", help="a dry run's summary: act only if the plan is still the same"
-        )
-    if job == "history_gc":
-        parser.add_argument("--compact", action="store_true", help="ask HBase for the compactions that pay")
-    parser.add_argument("--grace", metavar="DURATION")
-    parser.add_argument("--budget-rows", type=_positive(int), metavar="N")
-    parser.add_argument("--budget-share", type=_positive(float), metavar="X")
-    parser.set_defaults(rate=0)
+
+    def offer(option: str, text: str, **about: Any) -> None:
+        if takes(job, option):
+            parser.add_argument(option, help=text, **about)
+
+    offer("--discovered", "pass over tables that turn out plain or gone, instead of refusing", action="store_true")
+    offer(
+        "--from",
+        "where the interval begins: ISO 8601 with zone; else where the last run ended",
+        dest="start",
+        metavar="TIME",
+    )
+    until = (
+        "the mark as of then, not as of now"
+        if job == "history_gc"
+        else "where the interval ends; else as far as is safe"
+    )
+    offer("--to", f"{until}: ISO 8601 with zone", dest="end", metavar="TIME")
+    offer("--full", "look at everything, also at what is recorded as done", action="store_true")
+    offer("--grace", "instead of the configured grace, as in 15m or 24h; 0s: none", metavar="DURATION")
+    offer(
+        "--budget-rows",
+        "the most cells that may go from one table, as configured if left out",
+        type=_positive(int),
+        metavar="N",
+    )
+    offer("--budget-share", "and the largest share of those examined, such as 0.5", type=_positive(float), metavar="X")
+    offer("--approved", "a dry run's summary: act only if the plan is still the same", type=Path, metavar="FILE")
+    offer("--compact", "ask HBase for the compactions that pay", action="store_true")
+    offer("--output", "write every balance there, as CSV", metavar="FOLDER")
+    offer("--restore", "the run whose removed cells are put back", metavar="RUN")
 
 
 def _looking(parser: argparse.ArgumentParser, _: str) -> None:

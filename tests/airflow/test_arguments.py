@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lowtide_airflow import arguments
 from lowtide_airflow.arguments import Run
+from lowtide_spark.job import arguments as program
 
 from lowtide.errors import UsageError
+from lowtide.submit import JOBS, TAKEN_BY
 
 DAY = (datetime(2026, 1, 30, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC))
 FORM = {"tables": [], "execute": False, "full": False, "from": None, "to": None, "budget_rows": None}
@@ -39,15 +41,20 @@ def context(kind: str, conf: dict[str, Any] | None, interval: tuple[Any, Any] = 
 def test_a_scheduled_run_goes_on_from_the_watermarks_to_the_end_of_its_day() -> None:
     """It says no beginning: each region has its own."""
     run = Run.of(context("scheduled", None, DAY))
-    assert arguments.interval(run) == ["--to", "2026-01-31T00:00:00+00:00"]
+    assert arguments.interval(run, "orphan_cleanup") == ["--to", "2026-01-31T00:00:00+00:00"]
     assert arguments.how(run) == ["--as-configured"]
-    assert arguments.options(run) == []
+    assert arguments.options(run, "orphan_cleanup") == []
 
 
 def test_a_backfilled_run_cleans_its_own_day() -> None:
     """Both ends are the data interval's."""
     run = Run.of(context("backfill", None, DAY))
-    assert arguments.interval(run) == ["--from", "2026-01-30T00:00:00+00:00", "--to", "2026-01-31T00:00:00+00:00"]
+    assert arguments.interval(run, "orphan_cleanup") == [
+        "--from",
+        "2026-01-30T00:00:00+00:00",
+        "--to",
+        "2026-01-31T00:00:00+00:00",
+    ]
     assert arguments.how(run) == ["--as-configured"]
 
 
@@ -55,22 +62,22 @@ def test_a_backfill_with_a_form_does_what_the_form_says() -> None:
     """Its form's Execute counts, and its empty From and To are no contradiction to its dates."""
     run = Run.of(context("backfill", {**FORM, "execute": True, "full": True}, DAY))
     assert arguments.how(run) == ["--execute"]
-    assert arguments.interval(run)[0] == "--from"
-    assert arguments.options(run) == ["--full"]
-    assert arguments.options(Run.of(context("manual", {"compact": True}, DAY))) == ["--compact"]
+    assert arguments.interval(run, "orphan_cleanup")[0] == "--from"
+    assert arguments.options(run, "orphan_cleanup") == ["--full"]
+    assert arguments.options(Run.of(context("manual", {"compact": True}, DAY)), "history_gc") == ["--compact"]
 
 
 def test_a_backfill_refuses_another_interval() -> None:
     """Its dates say it already; the message names the field and what was found."""
     run = Run.of(context("backfill", {"from": "2026-01-01T00:00:00Z"}, DAY))
     with pytest.raises(UsageError, match=r"leave from empty .*2026-01-01"):
-        arguments.interval(run)
+        arguments.interval(run, "orphan_cleanup")
 
 
 def test_a_run_that_an_asset_started_has_no_dates_and_needs_none() -> None:
     """It goes up to the low watermark, as configured."""
     run = Run.of(context("asset_triggered", None))
-    assert arguments.interval(run) == []
+    assert arguments.interval(run, "orphan_cleanup") == []
     assert arguments.how(run) == ["--as-configured"]
 
 
@@ -83,23 +90,37 @@ def test_a_manual_run_is_dry_unless_execute_is_ticked() -> None:
 
 def test_a_manual_run_takes_its_interval_from_the_form_alone() -> None:
     """Airflow infers a data interval for manual runs with a logical date; it is nobody's choice."""
-    assert arguments.interval(Run.of(context("manual", None, DAY))) == []
+    assert arguments.interval(Run.of(context("manual", None, DAY)), "orphan_cleanup") == []
     given_ends = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
-    found = arguments.interval(Run.of(context("manual", given_ends, DAY)))
+    found = arguments.interval(Run.of(context("manual", given_ends, DAY)), "orphan_cleanup")
     assert found == ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z"]
 
 
 def test_tables_that_nobody_named_are_passed_over_when_they_turn_out_plain() -> None:
     """A person's tables are not: what was asked for and cannot be done is said."""
-    assert arguments.tables(a_run("scheduled"), ["t"]) == ["--table", "t", "--discovered"]
-    assert arguments.tables(a_run("manual", tables=["t"]), ["t"]) == ["--table", "t"]
-    assert arguments.tables(a_run("scheduled"), []) == []
+    assert arguments.tables(a_run("scheduled"), "orphan_cleanup", ["t"]) == ["--table", "t", "--discovered"]
+    assert arguments.tables(a_run("manual", tables=["t"]), "orphan_cleanup", ["t"]) == ["--table", "t"]
+    assert arguments.tables(a_run("scheduled"), "orphan_cleanup", []) == []
 
 
 def test_limits_of_the_form_reach_the_job() -> None:
     """Budget and grace, also a grace of 0."""
-    assert arguments.options(a_run("manual", budget_share=0.25)) == ["--budget-share", "0.25"]
-    assert arguments.options(a_run("manual", budget_rows=5, grace="0s")) == ["--budget-rows", "5", "--grace", "0s"]
+    assert arguments.options(a_run("manual", budget_share=0.25), "history_gc") == ["--budget-share", "0.25"]
+    assert arguments.options(a_run("manual", budget_rows=5), "orphan_cleanup") == ["--budget-rows", "5"]
+    assert arguments.options(a_run("manual", grace="0s"), "commit_table_pruning") == ["--grace", "0s"]
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_is_given_only_what_it_takes(job: str) -> None:
+    """However much a DAG's dates and form say: its program understands every argument, and a day's history ends where the day does."""
+    form = {"full": True, "compact": True, "budget_rows": 5, "budget_share": 0.25, "grace": "1h"}
+    run = Run.of(context("backfill", form, DAY))
+    given_ = [*arguments.interval(run, job), *arguments.options(run, job), *arguments.tables(run, job, ["t"])]
+    program(job, given_)
+    asked = {name for name in given_ if name.startswith("--")} - {"--table"}
+    assert asked == {name for name, jobs in TAKEN_BY.items() if job in jobs} - {"--approved", "--output", "--restore"}
+    if job == "history_gc":
+        assert arguments.interval(run, job) == ["--to", "2026-01-31T00:00:00+00:00"]
 
 
 @given(st.text(max_size=300), st.integers(-1, 400), st.integers(0, 9))

@@ -123,7 +123,7 @@ def test_commands_that_pages_show_are_known(page: Path) -> None:
         if command.name == "run":
             assert arguments[:1] == [] or arguments[0] in {*JOBS, "JOB"}, f"{page.name}: lowtide {' '.join(words)}"
             known |= of_jobs
-        unknown = {a for a in arguments if a.startswith("--")} - known - {"--help"}
+        unknown = {a for a in arguments if a.startswith("--")} - known - {"--", "--help"}
         assert not unknown, f"{page.name}: lowtide {' '.join(words)}: {unknown}"
 
 
