@@ -193,14 +193,14 @@ def held(seen: Seen, config: Config) -> Iterator[Finding]:
                 for hold in holds
             ]
             others = [f"{limit.what} is no further" for limit in s.held_by if not limit.hold]
-            owners = " and ".join(dict.fromkeys(hold.owner for hold in holds))
+            owners = list(dict.fromkeys(hold.owner for hold in holds))
             many = len(holds) > 1
             yield Finding(
                 Cause.HISTORY_HELD,
                 Severity.WARNING if seen.at - since >= config.health.stuck_after else Severity.NOTE,
                 _stays(s.table, min(hold.timestamp for hold in holds), seen.clock),
                 "; ".join([*texts, *others]),
-                f"Wait until {'they expire' if many else 'it expires'}; or, if {owners} need{'' if many else 's'} it no more, "
+                f"Wait until {'they expire' if many else 'it expires'}; or, if {' and '.join(owners)} need{'' if len(owners) > 1 else 's'} it no more, "
                 f"release {'them' if many else 'it'}, then run history_gc",
                 (*(f"lowtide hold release {s.table} {hold.id}" for hold in holds), *_again([s.table])),
                 since,

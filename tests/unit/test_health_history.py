@@ -95,6 +95,8 @@ def test_what_holds_one_mark_is_one_finding() -> None:
     ] * 3 + [False]
     assert (finding.severity, finding.since) == (Severity.WARNING, NOW - 3 * DAY)
     assert "if ann and bob need it no more, release them" in finding.remedy
+    hers = replace(seen, holds=(both[0], replace(both[1], owner="ann")))
+    assert "if ann needs it no more, release them" in only(assess(hers, REMOVES), Cause.HISTORY_HELD).remedy
     assert finding.commands == (
         "lowtide hold release orders h1",
         "lowtide hold release orders h2",
