@@ -46,13 +46,13 @@ def duration_text(span: timedelta) -> str:
 
 
 def parse_time(text: str, what: str = "time") -> datetime:
-    """An ISO 8601 time with zone, in UTC.
+    """An ISO 8601 time with zone, in UTC; `` UTC`` for the zone is what Lowtide prints.
 
     Raises:
         UsageError: no ISO 8601 time, or one without zone.
     """
     try:
-        time = datetime.fromisoformat(text.strip())
+        time = datetime.fromisoformat(re.sub(r" UTC$", "Z", text.strip()))
     except ValueError:
         msg = f"{what}: an ISO 8601 time such as 2026-01-31T00:00:00+00:00 is expected, found {text!r}"
         raise UsageError(msg) from None

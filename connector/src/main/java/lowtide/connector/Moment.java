@@ -49,9 +49,9 @@ final class Moment {
                 : timestamp + " (" + Instant.ofEpochMilli((timestamp - 1) / UNITS_PER_MILLI + 1) + ")";
     }
 
-    /** Milliseconds since 1970 of an ISO 8601 time with zone; a space may stand for the T. */
+    /** Milliseconds since 1970 of an ISO 8601 time with zone; a space may stand for the T, and " UTC" for the zone. */
     static long millis(String asked) {
-        String text = asked.replaceFirst("^(\\S+) ", "$1T");
+        String text = asked.replaceFirst(" UTC$", "Z").replaceFirst("^(\\S+) ", "$1T");
         try {
             return OffsetDateTime.parse(text).toInstant().toEpochMilli();
         } catch (DateTimeException e) {
