@@ -24,6 +24,8 @@ COLUMNS = (
     "region string, row binary, family binary, qualifier binary, timestamp bigint, start_ts bigint, commit_ts bigint, "
     "replaced_ts bigint, kind string, value binary, problem string"
 )
+#: Of a wide row.
+WIDE = [b"c%02d" % number for number in range(30)]
 
 
 def _hidden(others: list[tuple[Key, int, bool]], key: Key, is_family: bool, snapshot: int, bare: bool) -> bool:
@@ -88,7 +90,8 @@ def random_history(source: random.Random, stamp: Clock, beats: int) -> History:
     """One row of one of many shapes; *stamp* turns a beat (1 to *beats* and beyond) into a timestamp of this history alone."""
     history = History()
     families = source.choice(([b"f"], [b"f"], [b"f", b"g"]))
-    qualifiers = source.choice(([b"a"], [b"a", b"b"], [b"a", b"b", b"c", b"d", b"e", b"ab"]))
+    wide = source.random() < 0.1
+    qualifiers = WIDE if wide else source.choice(([b"a"], [b"a", b"b"], [b"a", b"b", b"c", b"d", b"e", b"ab"]))
     odds = {
         "tombstone": source.choice((0, 0.1, 0.4)),
         "family": source.choice((0, 0, 0.1, 0.3)),
@@ -100,7 +103,7 @@ def random_history(source: random.Random, stamp: Clock, beats: int) -> History:
     }
     lag = source.choice((1, 3, 12))
     # Starts and commits are all different, as one oracle gives them.
-    starts = source.sample(range(1, beats), min(beats - 1, source.choice((3, 8, 20))))
+    starts = source.sample(range(1, beats), min(beats - 1, 4 if wide else source.choice((3, 8, 20))))
     free = [beat for beat in range(2, beats + lag + 30) if beat not in starts]
     source.shuffle(free)
     for start_beat in starts:
@@ -127,7 +130,7 @@ def _transaction(
 
     orphan, torn = chance("orphan"), chance("torn")
     checkpoints = source.choice((1, 1, 3))
-    for step in range(source.choice((1, 1, 2, 4))):
+    for step in range(source.choice((1, 1, 2, 4)) * max(1, len(qualifiers) // 6)):
         timestamp = start + min(step, checkpoints - 1)
         family, qualifier = source.choice(families), source.choice(qualifiers)
         value = b"v%d" % timestamp

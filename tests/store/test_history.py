@@ -293,6 +293,26 @@ def test_the_mark_never_goes_back(
     assert gc(table).table(table)["mark"]["applied"] > applied
 
 
+def test_a_backfill_removes_what_was_replaced_by_the_end_of_its_interval(
+    job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient
+) -> None:
+    """Its mark is the one of then; what was replaced later goes with a later run. A day that is not over yet has no mark."""
+    table = scene.table()
+    early = _versions(scene, table)
+    then = cleaned(job, omid, table)
+    between = datetime.now(UTC)
+    late = _versions(scene, table)
+    cleaned(job, omid, table)
+    backfill = gc(table, extra=("--to", between.isoformat()))
+    assert backfill.code == 0, backfill.problems
+    assert early[-1][1] < backfill.table(table)["mark"]["applied"] <= then < late[0][0]
+    assert backfill.totals["deleted"] == 2
+    assert omid.read(table, late[0][0]) == {(b"r", b"a", b"q"): b"v2"}
+    tomorrow = gc(table, extra=("--to", (datetime.now(UTC) + timedelta(days=1)).isoformat()))
+    assert tomorrow.code == 2
+    assert gc(table).totals["deleted"] == 3
+
+
 def test_what_is_not_cleaned_holds_the_mark(
     job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient
 ) -> None:
@@ -410,6 +430,34 @@ def test_what_earlier_runs_removed_is_compacted_by_family(
     assert "compacted" not in str(gc(table).table(table)["notes"])
     omid.compact(table, major=True)
     assert gc(table, extra=("--compact",)).table(table)["by_region"] == []
+
+
+def test_a_region_that_splits_while_history_goes(
+    job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was planned goes all the same, from the daughters; what cannot be compacted under its old name is left to HBase."""
+    table = scene.table()
+    for row in (b"a", b"r", b"z"):
+        _versions(scene, table, 10, row=row)
+    omid.flush(table)
+    cleaned(job, omid, table)
+    before, snapshot = shown(omid, table), omid.begin()
+    seen, write, split = omid.read(table, snapshot), Store.write, []
+
+    def splitting(self: Store, *arguments: Any) -> Any:
+        if not split:
+            split.append(omid.split(table, b"r"))
+        return write(self, *arguments)
+
+    monkeypatch.setattr(Store, "write", splitting)
+    outcome = gc(table, extra=("--compact",))
+    monkeypatch.undo()
+    assert outcome.code == 0, outcome.problems
+    assert set(before) - set(shown(omid, table)) == expected(before, outcome.table(table)["mark"]["applied"])
+    assert outcome.totals["deleted"] == 27
+    assert "and 0 of them were compacted" in str(outcome.table(table)["notes"])
+    assert omid.read(table, snapshot) == seen
+    assert (gc(table).totals["deleted"], len(omid.regions(table))) == (0, 2)
 
 
 # -- holds

@@ -17,7 +17,6 @@ import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.Size;
 import org.apache.hadoop.hbase.TableExistsException;
 import org.apache.hadoop.hbase.TableName;
-import org.apache.hadoop.hbase.UnknownRegionException;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.CompactionState;
 import org.apache.hadoop.hbase.client.Connection;
@@ -155,14 +154,12 @@ public final class Admin {
         int all = compactable(connection, name).getColumnFamilyCount();
         long start = System.nanoTime();
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+            // What was split or merged since it was listed HBase compacts by itself.
             Set<String> there = new TreeSet<>();
-            for (String region : families.keySet()) {
-                try {
-                    admin.flushRegion(Bytes.toBytes(region));
-                    there.add(region);
-                } catch (UnknownRegionException e) {
-                    // Split or merged since it was listed: HBase compacts what it became by itself.
-                }
+            Planner.locations(connection, name).forEach(each -> there.add(each.getRegion().getEncodedName()));
+            there.retainAll(families.keySet());
+            for (String region : there) {
+                admin.flushRegion(Bytes.toBytes(region));
             }
             Map<String, Long> sizes = sizes(connection, name);
             Map<String, Long> before = majorCompactions(connection, name);
