@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lowtide.cleaned import Region
 
 #: A region, by its encoded name, and a family of it.
 RegionFamily = tuple[str, str]
@@ -51,6 +55,11 @@ class Gain:
     def ratio(self) -> float | None:
         """Bytes rewritten for each byte given back; None where nothing is."""
         return (self.store_bytes - self.reclaimed) / self.reclaimed if self.reclaimed else None
+
+
+def last_compactions(regions: Iterable[Region]) -> dict[str, int]:
+    """When each of these regions was last compacted, as HBase tells it."""
+    return {region.name: region.compacted for region in regions}
 
 
 def still_there(recorded: Mapping[str, Uncompacted], compacted: Mapping[str, int]) -> Counter[RegionFamily]:

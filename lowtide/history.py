@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from lowtide.ancient import Hold, check_hold
 from lowtide.clock import Clock, SampledClock, WorldClock, is_world, spoken
+from lowtide.config import State
 from lowtide.errors import GatewayError, HistoryError, LowtideError, StoreError, TableError, UsageError
 from lowtide.gateway import connect, low_watermark
 from lowtide.inventory import Kind
@@ -139,7 +140,7 @@ def hold(
         reason: for whoever looks at a mark that stands still.
         owner: None: this user on this machine.
     """
-    named = owner or f"{getpass.getuser()}@{socket.gethostname()}"
+    named = owner or myself()
     lasting = min(RENEWED_FOR, config.table(table).hold_max_age)
     held = take(config, table, timestamp, owner=named, reason=reason, lasting=lasting)
     renewals = _Renewals(config, held, lasting)
@@ -230,9 +231,11 @@ def _check_table(config: Config, state: StateStore, table: str) -> None:
 
 def read_options(config: Config) -> dict[str, str]:
     """What ``spark.read.format("lowtide")`` must be told of the store for ``asOf``: ``.options(**read_options(config))``."""
+    # One that is named has to be there; under the name that ships it may be missing, where Lowtide has never run.
+    named = {"stateTable": config.state.table} if config.state.table != State().table else {}
     return {
         **config.hbase.client_properties(),
-        "stateTable": config.state.table,
+        **named,
         "commitTable": config.omid.commit_table,
         "commitFamily": config.omid.commit_family,
         "watermarkFamily": config.omid.watermark_family,
@@ -259,6 +262,11 @@ def snapshot_at(config: Config, time: datetime) -> int:
         )
         raise StoreError(msg)
     return found
+
+
+def myself() -> str:
+    """Who holds, where nobody says: this user on this machine."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def oracle_clock(config: Config, connection: Any) -> Clock:

@@ -24,6 +24,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -54,6 +55,8 @@ _COUNT = b"s:count/"
 #: Counts of the commit table that are kept: some months, read at once.
 _COUNTS = 200
 _MAX_MILLIS = 10**15
+#: A run that said so long ago that it removes history, and nothing since, is dead.
+REMOVES_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,10 +372,10 @@ class StateStore:
         Raises:
             FencedError: there is a claim that came after *seen*.
         """
-        token = _dump({"mark": mark, "run": run, "at": _now(), "claim": secrets.token_hex(8)})
         row = _history_row(table)
         while True:
             known = self._table.row(row).get(_INTENDED) if seen is None else seen.claim
+            token = _claim(known, mark, run)
             if self._change(row, _INTENDED, known, token):
                 return Intent(table, mark, token)
             if seen is not None:
@@ -411,8 +414,8 @@ class StateStore:
         if self.history(intent.table).claim != intent.token:
             raise FencedError(_overtaken(intent.table))
 
-    def _claim_again(self, intent: Intent, mark: int, run: str, **more: Any) -> Intent:
-        token = _dump({"mark": mark, "run": run, "at": _now(), "claim": secrets.token_hex(8), **more})
+    def _claim_again(self, intent: Intent, mark: int, run: str, *, removing: bool = False) -> Intent:
+        token = _claim(intent.token, mark, run, removing=removing)
         if not self._change(_history_row(intent.table), _INTENDED, intent.token, token):
             raise FencedError(_overtaken(intent.table))
         return Intent(intent.table, mark, token)
@@ -432,15 +435,11 @@ class StateStore:
             raise FencedError(_overtaken(intent.table))
         return intent.mark
 
-    def raise_mark(self, table: str, mark: int, about: Mapping[str, Any]) -> None:
-        """Apply *mark*, if it is above the one that holds, without a claim: what lies before it is gone already, by another's hand."""
-        row, value = _history_row(table), _dump({**about, "mark": mark, "at": _now()})
-        while True:
-            known = self._table.row(row, [_MARK]).get(_MARK)
-            if known and json.loads(known)["mark"] >= mark:
-                return
-            if self._check_and_put(row, (_MARK, known), (_MARK, value)):
-                return
+    def raise_mark(self, table: str, mark: int, run: str) -> None:
+        """Apply *mark*, if it is above the one that holds, whoever has a claim: what lies before it is gone already, by another's hand."""
+        while self.history(table).applied < mark:
+            with suppress(FencedError):
+                self.apply_mark(self.intend(table, mark, run), {"run": run, "held_by": []})
 
     def reads(self) -> dict[str, dict[int, int]]:
         """By table: how many snapshots were read, by the bucket of their age."""
@@ -587,9 +586,18 @@ def _parse_history(table: str, cells: Mapping[bytes, bytes]) -> History:
     return History(table, applied.get("mark", 0), intended.get("mark", 0), applied, intended, cells.get(_INTENDED))
 
 
+def _claim(known: bytes | None, mark: int, run: str, *, removing: bool = False) -> bytes:
+    """A claim in the place of *known*. Which other runs remove it goes on telling: to be overtaken does not end a write under way."""
+    others = json.loads(known).get("removing", {}) if known else {}
+    young = {r: at for r, at in others.items() if r != run and _now() - at < REMOVES_FOR // timedelta(milliseconds=1)}
+    told = {**young, **({run: _now()} if removing else {})}
+    value = {"mark": mark, "run": run, "at": _now(), "claim": secrets.token_hex(8)}
+    return _dump({**value, "removing": told} if told else value)
+
+
 def _overtaken(table: str) -> str:
     return (
-        f"another run of history_gc has taken over table {table}, or a restore has; this one removes nothing. "
+        f"another run of history_gc has taken over table {table}, or a restore has; this one does nothing more to it. "
         "Let the newer run finish, then run again"
     )
 

@@ -30,6 +30,8 @@ _INTERVAL = ("orphan_cleanup", "transaction_repair")
 _REMOVING = ("orphan_cleanup", "history_gc")
 #: The options that only some jobs have a use for, and which: those are offered and given to no other.
 TAKEN_BY = {
+    # The ledger's jobs say themselves why they take none.
+    "--table": (*_REMOVING, "sideline_restore", "transaction_repair", "balances", "survey"),
     "--discovered": _REMOVING,
     "--from": _INTERVAL,
     "--to": (*_INTERVAL, "history_gc"),

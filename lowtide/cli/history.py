@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +20,7 @@ from lowtide.gateway import connect
 from lowtide.health import histories
 from lowtide.health.history import kept_back
 from lowtide.health.words import time_of
-from lowtide.history import oracle_clock, release, snapshot_at, take
+from lowtide.history import myself, oracle_clock, release, snapshot_at, take
 from lowtide.looking import look
 from lowtide.screen import screen
 from lowtide.state import StateStore
@@ -58,7 +56,7 @@ def hold_add(
         loaded,
         table,
         None if at is None else snapshot_of(loaded, at),
-        owner=_myself() if owner is None else owner,
+        owner=myself() if owner is None else owner,
         reason=reason,
         lasting=span,
     )
@@ -137,7 +135,7 @@ def history_advise(
         reads, runs, holds = state.reads(), state.runs(1000, "history_gc"), state.holds()
         now, clock = datetime.now(UTC), oracle_clock(loaded, connection)
     for held in holds:
-        snapshot = clock.time(held.timestamp)
+        snapshot = clock.time(held.timestamp) if held.timestamp else None  # a restore holds all there is
         if snapshot is not None:
             counted = reads.setdefault(held.table, {})
             number = bucket(now - snapshot)
@@ -197,17 +195,13 @@ def snapshot_of(config: Config, text: str) -> int:
     return snapshot_at(config, parse_time(text, "--at"))
 
 
-def _myself() -> str:
-    return f"{getpass.getuser()}@{socket.gethostname()}"
-
-
 def _ask_for(config: Config, table: str, identity: str) -> None:
     """Whoever reads with a hold fails without it: the owner should know. One that is not there is for the release to tell."""
     with connect(config.hbase.thrift) as connection:
         found = [h for h in StateStore(connection, config.state.table).holds(table) if h.id == identity]
     for held in found:
-        if held.owner != _myself() and held.counts(datetime.now(UTC)):
-            question = f"{identity} is a hold of {held.owner} ({held.reason}), until {held.expires:%Y-%m-%d %H:%M} UTC; you are {_myself()}. Release it?"
+        if held.owner != myself() and held.counts(datetime.now(UTC)):
+            question = f"{identity} is a hold of {held.owner} ({held.reason}), until {held.expires:%Y-%m-%d %H:%M} UTC; you are {myself()}. Release it?"
             typer.confirm(question, abort=True)
 
 

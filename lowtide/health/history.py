@@ -251,7 +251,13 @@ def _stays(tables: str, at: int, clock: Clock) -> str:
 
 
 def _held_back(seen: Seen, config: Config) -> Iterator[HistoryStanding]:
-    return (s for s in histories(seen, config) if s.active and s.held_by and not s.aged)
+    """Where Omid's own compactor removes history nothing keeps it back."""
+    by_omid = _by_omid(seen)
+    return (s for s in histories(seen, config) if s.active and s.held_by and not s.aged and s.table not in by_omid)
+
+
+def _by_omid(seen: Seen) -> set[str]:
+    return {e.table for e in seen.inventory if e.compactor}
 
 
 def never(seen: Seen, config: Config) -> Iterator[Finding]:
@@ -279,7 +285,8 @@ def never(seen: Seen, config: Config) -> Iterator[Finding]:
 
 def by_hand(seen: Seen, config: Config) -> Iterator[Finding]:
     """Tables whose history was removed by hand, and that scheduled runs only plan for."""
-    dry = [s.table for s in histories(seen, config) if s.applied and s.mode is Mode.DRY_RUN]
+    by_omid = _by_omid(seen)
+    dry = [s.table for s in histories(seen, config) if s.applied and s.mode is Mode.DRY_RUN and s.table not in by_omid]
     if dry:
         yield Finding(
             Cause.DRY_RUN,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lowtide.compaction import Gain, gains, to_record, worth_compacting
+from lowtide.compaction import Gain, gains, last_compactions, to_record, worth_compacting
 from lowtide_spark.restore import COMPACTION_TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def compact(run: Run, work: Work) -> None:
     for gain in chosen:
         families.setdefault(gain.region, []).append(gain.family)
     _tell_gains(work, found, chosen)
-    would = (
-        f"{len(families)} of {len(work.regions)} regions hold families of which {settings.share:.0%} or more is removed"
-    )
+    would = f"{len(families)} of {len(work.regions)} regions are chosen: families of which {settings.share:.0%} or more is removed, within the budget"
     if not work.execute or not families:
         work.report.notes.append(
             f"{would}; " + ("nothing is compacted in a dry run" if families else "none is compacted")
@@ -102,7 +100,3 @@ def remember(run: Run, work: Work, regions: Sequence[Region]) -> None:
     """Record what is removed and not compacted yet, for the runs to come."""
     with run.state() as state:
         state.put_uncompacted(work.table, to_record(work.uncompacted + work.going, last_compactions(regions)))
-
-
-def last_compactions(regions: Iterable[Region]) -> dict[str, int]:
-    return {r.name: r.compacted for r in regions}

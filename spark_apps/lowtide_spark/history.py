@@ -20,7 +20,7 @@ from lowtide.ancient import By, Limit, at_most, limits, mark_of
 from lowtide.budget import check_budget
 from lowtide.cleaned import Incarnation, Region, prune_bound
 from lowtide.clock import millis
-from lowtide.compaction import RegionFamily, still_there
+from lowtide.compaction import RegionFamily, last_compactions, still_there
 from lowtide.config import Read
 from lowtide.errors import ApprovalError, LowtideError, StoreError, UsageError
 from lowtide.inventory import Entry
@@ -28,7 +28,7 @@ from lowtide.planning import WorkRange
 from lowtide.state import History, Intent
 from lowtide.summary import TableReport
 from lowtide_spark import ancient, rules
-from lowtide_spark.compaction import compact, last_compactions, remember
+from lowtide_spark.compaction import compact, remember
 from lowtide_spark.inventory import take_inventory
 from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.sideline import put_aside
@@ -94,6 +94,8 @@ def collect_history(run: Run) -> None:
     bound, bound_by = _bound(run, inventory, watermark)
     works = [w for e in run.choose(inventory) if (w := _prepare(run, e, watermark, bound, bound_by)) is not None]
     run.summary.execute = any(w.execute for w in works)
+    if run.summary.execute:
+        run.check_clock()
     run.phase("plan")
     with ExitStack() as held:
         for work in works:
@@ -107,7 +109,6 @@ def collect_history(run: Run) -> None:
         acting = [w for w in works if w.execute and w.cells is not None]
         if acting:
             run.check_approved()
-            run.check_clock()
             run.check_low_watermark_again()
             for work in acting:
                 with failures_kept(work):

@@ -257,7 +257,8 @@ def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace
     parser = argparse.ArgumentParser(prog=job, allow_abbrev=False)
     several = {"action": "append", "default": []}
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration file")
-    parser.add_argument("--table", **several, metavar="NAME", help="only this table; may be given several times")
+    if takes(job, "--table"):
+        parser.add_argument("--table", **several, metavar="NAME", help="only this table; may be given several times")
     parser.add_argument(
         "--run-id", metavar="ID", help="names the run; a restart leaves out what it has recorded under it"
     )
@@ -265,6 +266,7 @@ def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace
         "--context", **several, metavar="KEY=VALUE", help="kept in the summary; may be given several times"
     )
     parser.add_argument("--summary", type=Path, metavar="FILE", help="write the summary there, as JSON")
+    parser.set_defaults(table=[])
     (_looking if job == "survey" else _working)(parser, job)
     return parser.parse_args(argv)
 

@@ -10,8 +10,6 @@ what replaced it was removed by a later run, is not put back: that run is to be 
 
 from __future__ import annotations
 
-import getpass
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -22,24 +20,24 @@ from pyspark.sql import functions as F
 
 from lowtide.ancient import Hold
 from lowtide.clock import EPOCH, spoken
+from lowtide.compaction import last_compactions, still_there, to_record
 from lowtide.errors import StoreError, TableError, UsageError
+from lowtide.history import myself
 from lowtide.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.planning import WorkRange
-from lowtide.state import History
+from lowtide.state import REMOVES_FOR, History, Intent
 from lowtide.summary import TableReport
 from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.omid import bytes_of
 from lowtide_spark.orphans import shadow_of
 from lowtide_spark.rules import CELL_KINDS
-from lowtide_spark.sideline import missing_files, sidelined
+from lowtide_spark.sideline import sideline
 from lowtide_spark.startset import StartSet
 from lowtide_spark.store import Written
 
 COMPACTION_TIMEOUT_SECONDS = 3600
 #: A restore that is killed keeps history GC off its table for so long.
 HELD_FOR = timedelta(days=1)
-#: A run of history GC that said so long ago that it removes was killed, or checks its claim before it removes more.
-REMOVES_FOR = timedelta(days=1)
 
 KEY = ("row", "family", "qualifier", "timestamp", "lone")
 
@@ -50,8 +48,8 @@ def restore(run: Run) -> None:
     if not wanted:
         msg = "--restore RUN is missing: name the run whose removed cells are to come back"
         raise UsageError(msg)
-    cells = sidelined(run, wanted).persist()
-    lost = missing_files(run, wanted)
+    aside = sideline(run, wanted)
+    cells, lost = aside.cells.persist(), aside.lost
     tables = sorted({row.table for row in cells.select("table").distinct().collect()} | set(lost))
     for name in sorted(set(run.options.table) - set(tables)):
         run.summary.problems.append(f"run {wanted} put nothing of {name} aside; it has cells of {', '.join(tables)}")
@@ -66,10 +64,10 @@ def restore(run: Run) -> None:
                         f"{len(lost[table])} files of the sideline are missing or cut short, such as {lost[table][0]}; what they held is not put back"
                     )
                 _check_table(table, there.get(table))
-                aside = cells.where(F.col("table") == table)
-                with _undisturbed(run, table) if run.summary.execute else nullcontext():
-                    if not aside.isEmpty():
-                        _restore_table(run, work.report, aside)
+                of_table = cells.where(F.col("table") == table)
+                with _undisturbed(run, table) if run.summary.execute else nullcontext() as claim:
+                    if not of_table.isEmpty():
+                        _restore_table(run, work.report, of_table, claim)
     run.phase("restore")
 
 
@@ -100,7 +98,7 @@ def _check_table(table: str, descriptor: Descriptor | None) -> None:
 
 
 @contextmanager
-def _undisturbed(run: Run, table: str) -> Iterator[None]:
+def _undisturbed(run: Run, table: str) -> Iterator[Intent]:
     """Keep history GC off *table* while cells come back.
 
     A run that read the table between the return of a tombstone and that of what it hides would remove the tombstone alone, and readers
@@ -108,9 +106,8 @@ def _undisturbed(run: Run, table: str) -> Iterator[None]:
     Beside one that does, what hides a cell may go while the cell comes back: the restore is refused.
     """
     now = run.request.now
-    owner = f"{getpass.getuser()}@{socket.gethostname()}"
     reason = f"restore of run {run.options.restore}"
-    held = Hold(f"restore-{run.request.run}", table, 0, owner, reason, now, now + HELD_FOR)
+    held = Hold(f"restore-{run.request.run}", table, 0, myself(), reason, now, now + HELD_FOR)
     with run.state() as state:
         state.create()
         state.add_hold(held)
@@ -118,24 +115,25 @@ def _undisturbed(run: Run, table: str) -> Iterator[None]:
         with run.state() as state:
             seen = state.history(table)
             _check_removal(table, seen, now)
-            state.intend(table, seen.applied, run.request.run, seen)
-        yield
+            claim = state.intend(table, seen.applied, run.request.run, seen)
+        yield claim
     finally:
         with run.state() as state:
             state.drop_hold(held)
 
 
 def _check_removal(table: str, seen: History, now: datetime) -> None:
-    since = EPOCH + timedelta(milliseconds=seen.intent.get("at", 0))
-    if seen.intent.get("removing") and now < since + REMOVES_FOR:
-        msg = (
-            f"run {seen.intent['run']} removes history of {table} since {since:%Y-%m-%d %H:%M} UTC; nothing is put back beside it. Wait until it has "
-            f"ended; if it was killed, let the next one finish its work (lowtide run history_gc --table {table} --execute), then restore"
-        )
-        raise StoreError(msg)
+    for run, at in seen.intent.get("removing", {}).items():
+        since = EPOCH + timedelta(milliseconds=at)
+        if now < since + REMOVES_FOR:
+            msg = (
+                f"run {run} removes history of {table} since {since:%Y-%m-%d %H:%M} UTC; nothing is put back beside it. Wait until it has ended; if it was "
+                f"killed, let the next run finish its work, and restore after {since + REMOVES_FOR:%Y-%m-%d %H:%M} UTC: until then a write of it may be under way"
+            )
+            raise StoreError(msg)
 
 
-def _restore_table(run: Run, report: TableReport, cells: DataFrame) -> None:
+def _restore_table(run: Run, report: TableReport, cells: DataFrame, claim: Intent | None) -> None:
     table = report.table
     cells = cells.withColumn("lone", F.col("kind") == "shadow").dropDuplicates([*KEY])
     families = sorted(bytes(r.family).decode() for r in cells.select("family").distinct().collect())
@@ -160,13 +158,16 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame) -> None:
             f"snapshots before the mark {spoken(mark)} stay refused to asOf; Omid's own client reads them. The next run of history_gc removes again "
             "what comes back, unless history_max_age is raised before"
         )
-    if not run.summary.execute or not counts.restored:
+    if claim is None or not counts.restored:
         return
+    with run.state() as state:
+        known = still_there(state.uncompacted(table), last_compactions(run.store.regions(table)))
     for family in families:
         run.store.major_compact(table, family, COMPACTION_TIMEOUT_SECONDS)
+    others = {(region, family): size for (region, family), size in known.items() if family not in families}
     with run.state() as state:
-        state.put_uncompacted(table, {})
-    whole = _put_back(run, report, families, back)
+        state.put_uncompacted(table, to_record(others, last_compactions(run.store.regions(table))))
+    whole = _put_back(run, report, families, back, claim)
     hidden = _missing(back, _live(run, table, families, back)).count()
     counts.restored -= hidden
     if hidden and whole:
@@ -179,7 +180,7 @@ _HIDDEN = (
 )
 
 
-def _put_back(run: Run, report: TableReport, families: list[str], back: DataFrame) -> bool:
+def _put_back(run: Run, report: TableReport, families: list[str], back: DataFrame, claim: Intent) -> bool:
     """Put the cells back, step by step; whether all steps were taken.
 
     What is hidden is put only when all that hides it was acknowledged and is *seen* there: one tombstone that failed, or lies behind a
@@ -187,7 +188,7 @@ def _put_back(run: Run, report: TableReport, families: list[str], back: DataFram
     """
     *hiding, hidden = _steps()
     for step in hiding:
-        _put(run, report, back.where(step))
+        _put(run, report, back.where(step), claim)
         if report.counts.failed:
             report.problems.append("what the tombstones that failed would hide is not put back; run the restore again")
             return False
@@ -200,7 +201,7 @@ def _put_back(run: Run, report: TableReport, families: list[str], back: DataFram
                 f"major-compact {report.table} and run the restore again"
             )
             return False
-    _put(run, report, back.where(hidden))
+    _put(run, report, back.where(hidden), claim)
     return True
 
 
@@ -209,8 +210,10 @@ def _hiding(cells: DataFrame) -> DataFrame:
     return cells.where(F.col("commit_ts").isNotNull() & F.col("kind").isin("tombstone", "family_tombstone"))
 
 
-def _put(run: Run, report: TableReport, cells: DataFrame) -> None:
+def _put(run: Run, report: TableReport, cells: DataFrame, claim: Intent) -> None:
     if not cells.isEmpty():
+        with run.state() as state:
+            state.check_claim(claim)  # the hold ends at some time, and history GC may have taken over
         _book(report, run.store.write(_puts(cells), report.table))
 
 

@@ -7,6 +7,7 @@ missing, and the sweep which folders are sidelines at all.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -41,35 +42,39 @@ def put_aside(run: Run, table: str, cells: DataFrame) -> str:
     return folder
 
 
-def sidelined(run: Run, name: str) -> DataFrame:
-    """All that run *name* put aside and that can be read; ``commit_ts`` is null for what had no shadow cell.
+@dataclass(frozen=True, slots=True)
+class Sideline:
+    """What a run put aside, and by table the files that are missing or cut short (none: it lacks none)."""
+
+    cells: DataFrame
+    lost: dict[str, list[str]]
+
+
+def sideline(run: Run, name: str) -> Sideline:
+    """All that run *name* put aside and that is there whole; ``commit_ts`` is null for what had no shadow cell.
+
+    Of a run that was ended before it had put all of a table aside no file is missed: it had removed nothing of it yet.
 
     Raises:
         StoreError: there is nothing.
     """
-    path, files = _at(run, _folder(run, name))
-    if not files.exists(path):
+    root, files = _at(run, _folder(run, name))
+    if not files.exists(root):
         msg = f"run {name} has no sideline under {run.config.state.sideline}: it removed nothing, or it was cleared after sideline_keep"
         raise StoreError(msg)
-    reader = run.store.spark.read.schema(SCHEMA).option("recursiveFileLookup", "true")
-    # What cannot be read is told of by name, see missing_files; the rest can still be put back.
-    return reader.option("ignoreCorruptFiles", "true").parquet(_folder(run, name))
-
-
-def missing_files(run: Run, name: str) -> dict[str, list[str]]:
-    """By table: the files that run *name* put aside and that are not there any more, or not whole; none for a table that lacks none.
-
-    Of a run that was ended before it had put all of a table aside none are known, nor missed: it had removed nothing yet.
-    """
-    root, files = _at(run, _folder(run, name))
-    found = {}
-    for folder in (status.getPath() for status in files.listStatus(root)):
-        listed = _child(run, folder, LIST)
-        if files.exists(listed):
-            known = json.loads(run.store.spark._jvm.org.apache.commons.io.IOUtils.toString(files.open(listed), "UTF-8"))
-            there = _lengths(files, folder)
-            found[known["table"]] = sorted(f for f, length in known["files"].items() if there.get(f) != length)
-    return found
+    whole: list[str] = []
+    lost = {}
+    for folder in (status.getPath() for status in files.listStatus(root) if status.isDirectory()):
+        there, wanted = _lengths(files, folder), {}
+        if files.exists(_child(run, folder, LIST)):
+            listed = _read_list(run, files, folder)
+            wanted = listed["files"]
+            lost[listed["table"]] = sorted(file for file, length in wanted.items() if there.get(file) != length)
+        whole += [
+            _child(run, folder, file).toString() for file, length in there.items() if wanted.get(file, length) == length
+        ]
+    spark = run.store.spark
+    return Sideline(spark.read.schema(SCHEMA).parquet(*whole) if whole else spark.createDataFrame([], SCHEMA), lost)
 
 
 def _folder(run: Run, name: str) -> str:
@@ -92,6 +97,16 @@ def _child(run: Run, path: Any, name: str) -> Any:
     return run.store.spark._jvm.org.apache.hadoop.fs.Path(path, name)
 
 
+def _read_list(run: Run, files: Any, folder: Any) -> dict[str, Any]:
+    stream = files.open(_child(run, folder, LIST))
+    try:
+        text = run.store.spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+    finally:
+        stream.close()
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
 def _lengths(files: Any, folder: Any) -> dict[str, int]:
     if not files.exists(folder):
         return {}
@@ -109,5 +124,10 @@ def sweep(run: Run) -> None:
     for status in files.listStatus(root):
         folder = status.getPath()
         old = status.isDirectory() and folder.getName() != own and status.getModificationTime() < limit
-        if old and any(files.exists(_child(run, each.getPath(), LIST)) for each in files.listStatus(folder)):
+        if old and _is_sideline(run, files, folder):
             files.delete(folder, True)
+
+
+def _is_sideline(run: Run, files: Any, folder: Any) -> bool:
+    inner = (each.getPath() for each in files.listStatus(folder) if each.isDirectory())
+    return any(files.exists(_child(run, path, LIST)) for path in inner)

@@ -52,10 +52,14 @@ def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
         known = {e.table for e in state.inventory() if e.compactor}
         if not run.world_clock:
             return [replace(e, compactor=e.compactor or e.table in known) for e in inventory]
-        mark = at_most(run.clock.timestamp(run.request.now))
-        for entry in inventory:
-            if entry.compactor or entry.table in known:
-                state.raise_mark(entry.table, mark, {"run": run.request.run, "held_by": []})
+        collapsed = [e.table for e in inventory if e.compactor or e.table in known]
+    if collapsed:
+        run.check_clock()
+        # The time after the tables were listed: until then it may have been at work.
+        mark = at_most(max(run.clock.timestamp(datetime.now(UTC)), run.summary.low_watermark))
+        with run.state() as state:
+            for table in collapsed:
+                state.raise_mark(table, mark, run.request.run)
     return list(inventory)
 
 

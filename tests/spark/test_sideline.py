@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lowtide_spark.sideline import COLUMNS, missing_files, put_aside, sidelined, sweep
+from lowtide_spark.sideline import COLUMNS, put_aside, sideline, sweep
 from pyspark.sql import DataFrame, SparkSession
 
 KEEP = timedelta(days=30)
@@ -51,10 +51,10 @@ def test_what_is_put_aside_comes_back(runs: Runs, cells: DataFrame) -> None:
     for name in ("one", "..", "a/b", "a=b"):
         put_aside(runs(name), "orders", cells)
     put_aside(runs("one"), "orders", cells)
-    assert missing_files(runs("x"), "one") == {"orders": []}
-    assert sidelined(runs("x"), "one").distinct().count() == 10
-    assert sidelined(runs("x"), "..").count() == 10
-    assert set(sidelined(runs("x"), "a/b").columns) == set(COLUMNS)
+    assert sideline(runs("x"), "one").lost == {"orders": []}
+    assert sideline(runs("x"), "one").cells.distinct().count() == 10
+    assert sideline(runs("x"), "..").cells.count() == 10
+    assert set(sideline(runs("x"), "a/b").cells.columns) == set(COLUMNS)
 
 
 def test_files_that_are_missing_or_cut_short_are_named(runs: Runs, cells: DataFrame) -> None:
@@ -62,13 +62,25 @@ def test_files_that_are_missing_or_cut_short_are_named(runs: Runs, cells: DataFr
     folder = Path(put_aside(runs("one"), "orders", cells))
     gone, short = sorted(folder.glob("part-*"))
     gone.unlink()
-    assert missing_files(runs("x"), "one") == {"orders": [gone.name]}
-    assert sidelined(runs("x"), "one").count() == 5
+    assert sideline(runs("x"), "one").lost == {"orders": [gone.name]}
+    assert sideline(runs("x"), "one").cells.count() == 5
     short.write_bytes(short.read_bytes()[:-20])
     for checksum in folder.glob(".*.crc"):
         checksum.unlink()
-    assert missing_files(runs("x"), "one") == {"orders": [gone.name, short.name]}
-    assert sidelined(runs("x"), "one").count() == 0
+    assert sideline(runs("x"), "one").lost == {"orders": [gone.name, short.name]}
+    assert sideline(runs("x"), "one").cells.count() == 0
+
+
+def test_a_damaged_file_is_not_passed_over(runs: Runs, cells: DataFrame) -> None:
+    """One that has its length and cannot be read fails what reads it: less would come back than went, and nobody were told."""
+    folder = Path(put_aside(runs("one"), "orders", cells))
+    damaged = min(folder.glob("part-*"))
+    damaged.write_bytes(bytes(damaged.stat().st_size))
+    for checksum in folder.glob(".*.crc"):
+        checksum.unlink()
+    assert sideline(runs("x"), "one").lost == {"orders": []}
+    with pytest.raises(Exception, match="Parquet"):
+        sideline(runs("x"), "one").cells.count()
 
 
 def test_only_old_sidelines_are_swept(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
@@ -78,6 +90,7 @@ def test_only_old_sidelines_are_swept(runs: Runs, cells: DataFrame, tmp_path: Pa
     foreign, file = tmp_path / "warehouse", tmp_path / "notes.txt"
     (foreign / "orders").mkdir(parents=True)
     (foreign / "orders" / "data").write_text("not ours")
+    (foreign / "readme").write_text("a file beside folders")
     (tmp_path / "empty").mkdir()
     file.write_text("nor this")
     for old in (tmp_path / "old", tmp_path / "own", tmp_path / "empty", foreign, file):

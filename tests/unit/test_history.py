@@ -165,7 +165,7 @@ def test_a_run_says_that_it_removes_and_that_it_ended(store: StateStore) -> None
     store.apply_mark(claimed, {})
     removing = store.begin_removal(claimed, "gc")
     store.check_claim(removing)
-    assert store.history("orders").intent["removing"]
+    assert list(store.history("orders").intent["removing"]) == ["gc"]
     store.end_removal(removing, "gc")
     assert "removing" not in store.history("orders").intent
     for stopped in (store.check_claim, lambda claim: store.begin_removal(claim, "gc")):
@@ -175,11 +175,29 @@ def test_a_run_says_that_it_removes_and_that_it_ended(store: StateStore) -> None
 
 def test_a_mark_that_is_raised_never_goes_back(store: StateStore) -> None:
     """What another's hand removed is gone; a lower mark changes nothing."""
-    store.raise_mark("orders", 1049, {})
-    store.raise_mark("orders", 999, {})
+    store.raise_mark("orders", 1049, "r")
+    store.raise_mark("orders", 999, "r")
     assert store.history("orders").applied == 1049
-    store.raise_mark("orders", 2049, {"run": "r"})
+    behind = store.intend("orders", 1999, "gc")
+    store.raise_mark("orders", 2049, "r")
     assert (store.history("orders").applied, store.history("orders").about["run"]) == (2049, "r")
+    with pytest.raises(FencedError):
+        store.apply_mark(behind, {})
+    assert store.history("orders").applied == 2049
+
+
+def test_a_run_that_is_overtaken_may_still_be_removing(store: StateStore) -> None:
+    """Its last write may be under way, whoever has claimed the mark since: that is told until it ends, or for a day."""
+    first = store.intend("orders", 1049, "first")
+    store.apply_mark(first, {})
+    store.begin_removal(first, "first")
+    second = store.begin_removal(store.intend("orders", 2049, "second", store.history("orders")), "second")
+    assert set(store.history("orders").intent["removing"]) == {"first", "second"}
+    store.end_removal(second, "second")
+    assert set(store.history("orders").intent["removing"]) == {"first"}
+    again = store.intend("orders", 2049, "first")
+    assert "removing" not in store.history("orders").intent  # it says so itself, when it begins again
+    assert again.mark == 2049
 
 
 def test_a_claim_is_refused_where_another_came_after_what_was_read(store: StateStore) -> None:
@@ -283,9 +301,11 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], 
         monkeypatch.setattr(restore, "_live", lambda *_: Cells(cell for cell in sent if cell != behind))
         monkeypatch.setattr(restore, "_missing", lambda cells, live: cells.where(lambda cell: cell not in live))
         report = TableReport("orders")
-        fake: Any = SimpleNamespace(store=SimpleNamespace(write=write))
+        state = SimpleNamespace(check_claim=lambda _: None)
+        fake: Any = SimpleNamespace(store=SimpleNamespace(write=write), state=lambda: nullcontext(state))
         cells: Any = Cells(["put", "tombstone", "family", "highest"])
-        return sent, report, restore._put_back(fake, report, [], cells)
+        claim: Any = None
+        return sent, report, restore._put_back(fake, report, [], cells, claim)
 
     return run
 

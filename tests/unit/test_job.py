@@ -15,6 +15,7 @@ from lowtide.submit import JOBS, TAKEN_BY
 
 #: What an option that wants a value is given.
 VALUES = {
+    "--table": "orders",
     "--from": "2026-01-01T00:00:00Z",
     "--to": "2026-01-02T00:00:00Z",
     "--grace": "1h",

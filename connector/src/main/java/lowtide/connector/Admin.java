@@ -168,7 +168,8 @@ public final class Admin {
             while (!waiting.isEmpty()) {
                 for (String region : waiting) {
                     List<String> wanted = families.get(region);
-                    if (wanted.size() == all || compacting(admin, region) == CompactionState.NONE) {
+                    if (wanted.size() == all && !asked.contains(region)
+                            || compacting(admin, region) == CompactionState.NONE) {
                         for (String family : wanted) {
                             admin.majorCompactRegion(Bytes.toBytes(region), Bytes.toBytes(family));
                         }

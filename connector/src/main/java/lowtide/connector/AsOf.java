@@ -98,7 +98,7 @@ final class AsOf implements Serializable {
         if (snapshot < mark) {
             throw new IllegalArgumentException("The snapshot " + Moment.told(snapshot) + " of " + options.table + " lies "
                     + (mark - snapshot) + " before its ancient history mark " + Moment.told(mark) + since
-                    + ": that history was removed. Read at " + mark + " or later; to keep more from now on, raise"
+                    + ": that history was removed. Read at " + mark + " or later (as soon as the low watermark has passed it); to keep more from now on, raise"
                     + " history_max_age for " + options.table + ", or take a hold (hold = true, or lowtide hold add).");
         }
     }
@@ -122,7 +122,7 @@ final class AsOf implements Serializable {
     void checkSame(String table, Collection<RegionInfo> regions) {
         if (regions.stream().allMatch(region -> region.getRegionId() > newestRegion)) {
             throw new IllegalStateException("All regions of " + table + " were replaced since the read began: it was"
-                    + " truncated or made anew, or every one of them was split. Read again.");
+                    + " truncated or made anew, or every one of them was split. Make the DataFrame anew.");
         }
     }
 

@@ -3,6 +3,8 @@ package lowtide.connector;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
 import java.util.UUID;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -45,6 +47,16 @@ class Hold implements Runnable {
     Hold(Options options, long snapshot) {
         this.options = options;
         this.snapshot = snapshot;
+    }
+
+    /** Who holds, where nobody says: as {@code lowtide.history.myself} has it. */
+    static String myself() {
+        String user = System.getProperty("user.name", "a Spark driver");
+        try {
+            return user + "@" + InetAddress.getLocalHost().getHostName();
+        } catch (UnknownHostException e) {
+            return user;
+        }
     }
 
     /** Takes a hold that lasts as long as the reader is referenced. */
@@ -97,7 +109,7 @@ class Hold implements Runnable {
             // Nobody else renews it: what stands there is this renewal, which HBase's client repeated because its answer
             // was lost, or an earlier one of which no answer came at all. Nothing: it expired, or was released by hand.
             byte[] stands = table.get(new Get(row()).addColumn(FAMILY, VALUE)).getValue(FAMILY, VALUE);
-            if (stands != null) {
+            if (stands != null && stands.length > 0) { // an empty one was let go
                 recorded = stands;
             }
         } catch (IOException | RuntimeException e) {

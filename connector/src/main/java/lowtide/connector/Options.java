@@ -81,7 +81,7 @@ final class Options implements Serializable {
         asOf = own.get("asOf");
         view = oneOf(View.class, "view", own.getOrDefault("view", asOf == null ? "versions" : "as_of"));
         hold = truth("hold", own.get("hold"));
-        holdOwner = ascii(own.getOrDefault("holdOwner", System.getProperty("user.name", "a Spark driver")));
+        holdOwner = ascii(own.getOrDefault("holdOwner", Hold.myself()));
         if (own.containsKey("holdOwner") && holdOwner.isBlank()) {
             throw new IllegalArgumentException("Option holdOwner = " + holdOwner + " names nobody. Say who holds, so that"
                     + " others know whom to ask, or leave it out for the user's name.");

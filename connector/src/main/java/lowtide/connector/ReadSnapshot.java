@@ -14,7 +14,7 @@ import org.apache.hadoop.hbase.client.SnapshotType;
  */
 final class ReadSnapshot implements Runnable {
     /** A read that lasts longer fails for want of its files: each region is opened with as many as it had. */
-    private static final long LASTING_SECONDS = TimeUnit.DAYS.toSeconds(1);
+    static final long LASTING_SECONDS = TimeUnit.DAYS.toSeconds(1);
 
     /** Characters of the table in the name of the folder, which file systems limit. */
     private static final int MOST_OF_A_NAME = 100;

@@ -1,15 +1,19 @@
 package lowtide.connector;
 
 import java.io.IOException;
+import java.util.concurrent.TimeUnit;
 
 /**
  * The read of one table as of one snapshot, for as long as its DataFrame is referenced and however often that is used:
  * the snapshot, the hold and the HBase snapshot are those of the first use.
  */
 final class SnapshotRead {
+    private static final long RENEWED_AFTER_NANOS = TimeUnit.SECONDS.toNanos(ReadSnapshot.LASTING_SECONDS / 2);
+
     private final Options options;
     private AsOf asOf;
     private RestoredSnapshot files;
+    private long made;
 
     SnapshotRead(Options options) {
         this.options = options;
@@ -29,10 +33,14 @@ final class SnapshotRead {
         return asOf;
     }
 
-    /** The files to read it from, made after what is known of the commits was read. */
+    /**
+     * The files to read it from, made after what is known of the commits was read; anew where those of before might go
+     * while they are read. An error says that history GC was there in between.
+     */
     synchronized RestoredSnapshot files() throws IOException {
-        if (files == null) {
+        if (files == null || System.nanoTime() - made > RENEWED_AFTER_NANOS) {
             files = ReadSnapshot.take(options, asOf(), this);
+            made = System.nanoTime();
         }
         return files;
     }

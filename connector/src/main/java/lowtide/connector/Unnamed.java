@@ -50,6 +50,7 @@ final class Unnamed {
     }
 
     void settle() {
+        long highest = highestTombstone();
         int from = 0;
         for (int size = 1; from < count; size *= 2) {
             int to = Math.min(count, from + size);
@@ -57,7 +58,7 @@ final class Unnamed {
             int seenPut = -1;
             for (int i = from; i < to; i++) {
                 if (tombstones[i]) {
-                    late = highestTombstone();
+                    late = highest;
                 } else {
                     lastPut = i;
                     seenPut = seenPut < 0 && sees(proofs[i]) ? i : seenPut;
