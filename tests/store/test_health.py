@@ -187,6 +187,7 @@ def test_what_keeps_history_back_and_what_lets_it_go(desk: Desk, scene: Scene, o
     assert found["reclaimable"] is None
 
     begun = [omid.begin() for _ in range(3)][-1]  # above the bound, which reaches to the next timestamp
+    omid.advance_watermark()
     held = take(load(desk.config), table, begun, owner="ann", reason="month end", lasting=timedelta(hours=1))
     for _ in range(2):
         scene.committed(table, value=b"newer")
