@@ -10,13 +10,27 @@ import java.util.concurrent.ConcurrentHashMap;
  */
 final class Endings {
     private static final Cleaner UNREFERENCED = Cleaner.create();
+    /** So long the end of the driver may take. */
+    private static final long LAST_MILLIS = 10_000;
     private static final Set<Cleaner.Cleanable> WAITING = ConcurrentHashMap.newKeySet();
 
     static {
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> WAITING.forEach(Cleaner.Cleanable::clean), "lowtide-endings"));
+        Runtime.getRuntime().addShutdownHook(new Thread(Endings::all, "lowtide-endings"));
     }
 
     private Endings() {
+    }
+
+    /** Where HBase is gone the driver does not wait for it: what was made expires. */
+    private static void all() {
+        Thread work = new Thread(() -> WAITING.forEach(Cleaner.Cleanable::clean));
+        work.setDaemon(true);
+        work.start();
+        try {
+            work.join(LAST_MILLIS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     /** Runs {@code end} with the end of {@code read}, to which it must not refer; if it fails the others run all the same. */
