@@ -86,11 +86,10 @@ class History:
 Clock = Callable[[int], int]
 
 
-def random_history(source: random.Random, stamp: Clock, beats: int) -> History:
-    """One row of one of many shapes; *stamp* turns a beat (1 to *beats* and beyond) into a timestamp of this history alone."""
+def random_history(source: random.Random, stamp: Clock, beats: int, *, wide: bool = False) -> History:
+    """One row of one of many shapes, or a *wide* one; *stamp* turns a beat (1 to *beats* and beyond) into a timestamp of this history alone."""
     history = History()
     families = source.choice(([b"f"], [b"f"], [b"f", b"g"]))
-    wide = source.random() < 0.1
     qualifiers = WIDE if wide else source.choice(([b"a"], [b"a", b"b"], [b"a", b"b", b"c", b"d", b"e", b"ab"]))
     odds = {
         "tombstone": source.choice((0, 0.1, 0.4)),

@@ -90,7 +90,9 @@ def histories() -> dict[bytes, History]:
 
     def one(number: int) -> History:
         shift = source.randrange(0, 12)
-        return random_history(source, lambda beat: 50 * (HISTORIES * (beat + shift) + number), BEATS)
+        return random_history(
+            source, lambda beat: 50 * (HISTORIES * (beat + shift) + number), BEATS, wide=number % 10 == 0
+        )
 
     return {b"row%d" % number: one(number) for number in range(HISTORIES)}
 
