@@ -386,7 +386,10 @@ def test_one_dataframe_is_one_snapshot(
 ) -> None:
     """Whatever is asked of it, again and again, comes from the snapshot of its first use, as long as it is referenced; and so it is held."""
     table, _ = _two_regions(scene)
-    omid.advance_watermark()
+    if not state.exists():
+        with pytest.raises(Exception, match="there is no table LOWTIDE_STATE to take the hold in"):
+            as_of(table, "latest", hold="true").count()
+    state.create()
     plain, held, files = (
         as_of(table, "latest"),
         as_of(table, "latest", hold="true"),

@@ -12,6 +12,7 @@ import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.CompareOperator;
 import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.TableNotFoundException;
 import org.apache.hadoop.hbase.client.CheckAndMutate;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Delete;
@@ -65,6 +66,10 @@ class Hold implements Runnable {
         hold.recorded = hold.record(hold.taken + LASTING_MILLIS);
         try (Table table = hold.table()) {
             table.put(new Put(hold.row()).addColumn(FAMILY, VALUE, hold.recorded));
+        } catch (TableNotFoundException e) {
+            throw new IllegalArgumentException("Option hold = true: there is no table " + options.stateTable + " to take the"
+                    + " hold in. Where Lowtide never ran nothing removes history, and no hold is needed; else name its table"
+                    + " in the option stateTable.", e);
         }
         try {
             Connection connection = Connections.get(options.hbase);
