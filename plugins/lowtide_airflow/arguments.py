@@ -98,8 +98,8 @@ def options(run: Run, job: str) -> list[str]:
 
 
 def tables(run: Run, job: str, names: Sequence[str]) -> list[str]:
-    """``--table`` for each of *names*; ``--discovered`` unless a person chose them, or *job* has no use for it."""
-    if not names:
+    """``--table`` for each of *names*; ``--discovered`` unless a person chose them; what *job* has a use for."""
+    if not names or not takes(job, "--table"):
         return []
     chosen = run.params.get("tables") or not takes(job, "--discovered")
     return [*(part for name in names for part in ("--table", name)), *([] if chosen else ["--discovered"])]
