@@ -38,7 +38,7 @@ def compact(run: Run, work: Work) -> None:
     for gain in chosen:
         families.setdefault(gain.region, []).append(gain.family)
     _tell_gains(work, found, chosen)
-    would = f"{len(families)} of {len(work.regions)} regions are chosen: families of which {settings.share:.0%} or more is removed, within the budget"
+    would = f"{len(families)} of {len(work.regions)} regions hold, within the budget, families of which {settings.share:.0%} or more is removed"
     if not work.execute or not families:
         work.report.notes.append(
             f"{would}; " + ("nothing is compacted in a dry run" if families else "none is compacted")
