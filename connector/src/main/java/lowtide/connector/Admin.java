@@ -156,7 +156,7 @@ public final class Admin {
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
             // What was split or merged since it was listed HBase compacts by itself.
             Set<String> there = new TreeSet<>();
-            Planner.locations(connection, name).forEach(each -> there.add(each.getRegion().getEncodedName()));
+            Planner.regions(connection, name).forEach(each -> there.add(each.getEncodedName()));
             there.retainAll(families.keySet());
             for (String region : there) {
                 admin.flushRegion(Bytes.toBytes(region));

@@ -66,7 +66,7 @@ final class AsOf implements Serializable {
         refuseOmidsCompactor(connection, options);
         refuseUnfit(connection, options);
         asOf.count(connection, options, watermark);
-        asOf.checkMark(options, "");
+        asOf.refuseRemoved(connection, options, "");
         long newestRegion = Planner.regions(connection, options.tableName()).stream().mapToLong(RegionInfo::getRegionId)
                 .max().orElse(0);
         return new AsOf(snapshot, commits(connection, options, snapshot), newestRegion);
@@ -94,6 +94,10 @@ final class AsOf implements Serializable {
     void checkMark(Options options, String since) throws IOException {
         Connection connection = Connections.get(options.hbase);
         refuseOmidsCompactor(connection, options);
+        refuseRemoved(connection, options, since);
+    }
+
+    private void refuseRemoved(Connection connection, Options options, String since) throws IOException {
         long mark = Records.mark(connection, options);
         if (snapshot < mark) {
             throw new IllegalArgumentException("The snapshot " + Moment.told(snapshot) + " of " + options.table + " lies "

@@ -32,7 +32,8 @@ final class Omid {
             "__OMID_TOMBSTONE__".getBytes(java.nio.charset.StandardCharsets.US_ASCII);
 
     private static final byte[] FAMILY_FLAG = Bytes.toBytes("OMID_ENABLED");
-    private static final List<String> COPROCESSORS = List.of("org.apache.omid.transaction.OmidCompactor",
+    private static final String COMPACTOR = "org.apache.omid.transaction.OmidCompactor";
+    private static final List<String> COPROCESSORS = List.of(COMPACTOR,
             "org.apache.omid.transaction.OmidSnapshotFilter", "org.apache.phoenix.coprocessor.OmidTransactionalProcessor",
             "org.apache.phoenix.coprocessor.OmidGCProcessor", "org.apache.phoenix.index.PhoenixTransactionalIndexer");
 
@@ -50,7 +51,7 @@ final class Omid {
     /** Whether Omid's own compactor runs in the table's compactions, as its descriptor tells. */
     static boolean compacts(TableDescriptor table) {
         return table.getCoprocessorDescriptors().stream()
-                .anyMatch(each -> each.getClassName().contains("org.apache.omid.transaction.OmidCompactor"));
+                .anyMatch(each -> each.getClassName().contains(COMPACTOR));
     }
 
     /** The start timestamp of the transaction that wrote at this timestamp. */
