@@ -16,10 +16,10 @@ from typing import Any
 
 import yaml
 from lowtide_spark import ancient
+from lowtide_spark.compaction import COMPACTION_TIMEOUT_SECONDS
 from lowtide_spark.history import collect_history
 from lowtide_spark.job import run_job
 from lowtide_spark.orphans import clean
-from lowtide_spark.restore import COMPACTION_TIMEOUT_SECONDS
 from lowtide_spark.store import Source, Store
 from lowtide_spark.watermarks import collect
 from pyspark.sql import SparkSession

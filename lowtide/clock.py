@@ -8,7 +8,7 @@ that timestamp. Times are aware datetimes; timestamps are base start timestamps.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -44,6 +44,10 @@ class WorldClock:
         except OverflowError:  # no oracle gave it, but anybody may have written it into a hold
             return None
 
+    def first_time(self, timestamp: int) -> datetime | None:
+        """The first millisecond that is not before *timestamp*: what is told of a mark can be read at."""
+        return self.time(timestamp + UNITS_PER_MILLI - 1)
+
 
 class SampledClock:
     """``INCREMENTAL``: a step function through recorded samples."""
@@ -76,9 +80,19 @@ class SampledClock:
         return self._times[index - 1] if index else None
 
 
+def oracle_clock(kind: str, watermark: int, samples: Callable[[], Iterable[tuple[datetime, int]]]) -> Clock:
+    """The oracle's clock, by ``omid.clock`` and its low watermark; *samples* are read where it counts."""
+    return WorldClock() if on_world_clock(kind, watermark) else SampledClock(samples())
+
+
+def on_world_clock(kind: str, watermark: int) -> bool:
+    """Whether the oracle's clock is the world's, by ``omid.clock`` and its low watermark."""
+    return kind == "world" or (kind == "auto" and is_world(watermark))
+
+
 def spoken(timestamp: int) -> str:
     """*timestamp*, with its time where it can only be a world clock's: rounded up to the millisecond, so that it can be read at."""
-    time = WorldClock().time(timestamp + UNITS_PER_MILLI - 1) if is_world(timestamp) else None
+    time = WorldClock().first_time(timestamp) if is_world(timestamp) else None
     return f"{timestamp} ({time.isoformat(sep=' ', timespec='milliseconds')})" if time else str(timestamp)
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from lowtide.clock import EPOCH, Clock, SampledClock, WorldClock, is_world, millis
+from lowtide.clock import EPOCH, Clock, millis, oracle_clock
 from lowtide.config import Config
 from lowtide.durations import parse_duration, parse_time
 from lowtide.errors import GatewayError, UsageError
@@ -330,10 +330,7 @@ def millis_of(duration: timedelta) -> int:
 
 
 def _clock(config: Config, connection: Any, watermark: int) -> Clock:
-    kind = config.omid.clock
-    if kind == "world" or (kind == "auto" and is_world(watermark)):
-        return WorldClock()
-    return SampledClock(StateStore(connection, config.state.table).samples())
+    return oracle_clock(config.omid.clock, watermark, StateStore(connection, config.state.table).samples)
 
 
 def _reached(clock: Clock, watermark: int) -> int | None:

@@ -310,6 +310,13 @@ class Config(_Section):
             raise _problems(*problems)
         return self
 
+    @property
+    def own_tables(self) -> frozenset[str]:
+        """Tables that are never cleaned: the commit table, the oracle's timestamps, and Lowtide's own."""
+        return frozenset(
+            {self.omid.commit_table, self.omid.timestamp_table, self.state.table, self.state.journal_table}
+        )
+
     def table(self, name: str) -> TableDefaults:
         """The settings of table *name*: its own over the defaults."""
         return TableDefaults.model_validate(_merged(self.defaults.model_dump(), self.tables.get(name, {})))

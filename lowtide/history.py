@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lowtide.ancient import Hold, check_hold
-from lowtide.clock import Clock, SampledClock, WorldClock, is_world, spoken
+from lowtide.clock import Clock, WorldClock, is_world, oracle_clock, spoken
 from lowtide.config import State
 from lowtide.errors import GatewayError, HistoryError, LowtideError, StoreError, TableError, UsageError
 from lowtide.gateway import connect, low_watermark
@@ -222,9 +222,8 @@ def _check_table(config: Config, state: StateStore, table: str) -> None:
     if not state.has_table(table):
         msg = f"unknown table {table}: it is not in HBase, so there is no history to hold"
         raise TableError(msg)
-    own = {config.omid.commit_table, config.omid.timestamp_table, config.state.table, config.state.journal_table}
     plain = {e.table for e in state.inventory() if e.kind is Kind.PLAIN}
-    if table in own | plain:
+    if table in config.own_tables | plain:
         msg = f"table {table} holds no history of transactions, so there is none to hold; `lowtide tables` lists those that do"
         raise TableError(msg)
 
@@ -253,7 +252,7 @@ def snapshot_at(config: Config, time: datetime) -> int:
         msg = f"the time {time.isoformat(sep=' ', timespec='seconds')} is not over yet; give one that is, or leave it out for now"
         raise UsageError(msg)
     with connect(config.hbase.thrift) as connection:
-        clock = oracle_clock(config, connection)
+        clock = clock_of(config, connection)
     found = clock.timestamp(time)
     if found == 0:
         msg = (
@@ -269,12 +268,10 @@ def myself() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
-def oracle_clock(config: Config, connection: Any) -> Clock:
-    """The clock of the oracle's timestamps."""
-    kind = config.omid.clock
-    if kind == "incremental" or (kind == "auto" and not is_world(low_watermark(connection, config))):
-        return SampledClock(StateStore(connection, config.state.table).samples())
-    return WorldClock()
+def clock_of(config: Config, connection: Any) -> Clock:
+    """The clock of the oracle's timestamps; its low watermark is read where the configuration does not say."""
+    watermark = low_watermark(connection, config) if config.omid.clock == "auto" else 0
+    return oracle_clock(config.omid.clock, watermark, StateStore(connection, config.state.table).samples)
 
 
 def check_unit(timestamp: int, watermark: int, what: str) -> None:

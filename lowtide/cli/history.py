@@ -20,7 +20,7 @@ from lowtide.gateway import connect
 from lowtide.health import histories
 from lowtide.health.history import kept_back
 from lowtide.health.words import time_of
-from lowtide.history import myself, oracle_clock, release, snapshot_at, take
+from lowtide.history import clock_of, myself, release, snapshot_at, take
 from lowtide.looking import look
 from lowtide.screen import screen
 from lowtide.state import StateStore
@@ -133,7 +133,7 @@ def history_advise(
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
         reads, runs, holds = state.reads(), state.runs(1000, "history_gc"), state.holds()
-        now, clock = datetime.now(UTC), oracle_clock(loaded, connection)
+        now, clock = datetime.now(UTC), clock_of(loaded, connection)
     for held in holds:
         snapshot = clock.time(held.timestamp) if held.timestamp else None  # a restore holds all there is
         if snapshot is not None:

@@ -26,7 +26,7 @@ def time_of(timestamp: int, clock: Clock) -> str:
     """When *timestamp* was, nothing where that is not known. A world clock's is the first millisecond that is not before it:
     history that is removed before a mark can be read at the time that is told of the mark."""
     if isinstance(clock, WorldClock):
-        moment = clock.time(timestamp + UNITS_PER_MILLI - 1)
+        moment = clock.first_time(timestamp)
         return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03} UTC" if moment else ""
     about = clock.time(timestamp)
     return f"about {about:%Y-%m-%d %H:%M} UTC" if about else ""

@@ -45,7 +45,7 @@ def candidates(config: Config, listed: Collection[str], known: Mapping[str, Entr
     table that no inventory has seen is taken: the job looks at it and passes over it if it is plain. So are tables with
     shadow cells and no mark, and disabled ones: the job's report names them.
     """
-    own = {config.omid.commit_table, config.omid.timestamp_table, config.state.table, config.state.journal_table}
+    own = config.own_tables
     missing = sorted(set(config.tables) - set(listed))
     if missing:
         log.warning("configured but not in HBase: %s", ", ".join(missing))

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lowtide.compaction import Gain, gains, last_compactions, to_record, worth_compacting
-from lowtide_spark.restore import COMPACTION_TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from lowtide.cleaned import Region
     from lowtide_spark.history import Work
     from lowtide_spark.job import Run
+
+COMPACTION_TIMEOUT_SECONDS = 3600
 
 
 def compact(run: Run, work: Work) -> None:

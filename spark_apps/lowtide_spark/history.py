@@ -360,7 +360,7 @@ def _removal(run: Run, intent: Intent) -> Iterator[Intent]:
     try:
         yield claim
     finally:
-        # Where this is lost, restores wait for the next run, or a day.
+        # Where this is lost, restores wait for a day.
         with suppress(Exception), run.state() as state:
             state.end_removal(claim, run.request.run)
 

@@ -25,7 +25,7 @@ def take_inventory(store: Store) -> list[Entry]:
     Must be called after the low watermark was read: a table that comes later can hold no committed cell at or below it.
     """
     config = store.config
-    descriptors = [d for d in store.descriptors() if d.table not in own_tables(config)]
+    descriptors = [d for d in store.descriptors() if d.table not in config.own_tables]
     in_question = [d for d in descriptors if _needs_sample(d, config)]
     shadowed: dict[str, frozenset[str]] = {}
     for start in range(0, len(in_question), SAMPLE_BATCH):
@@ -49,13 +49,6 @@ def _catalog(store: Store, descriptors: Sequence[Descriptor]) -> Catalog | None:
         return parse((bytes(c.row), bytes(c.qualifier), bytes(c.value)) for c in cells.collect())
     except Exception as error:  # Spark's, HBase's: whatever it is, what the catalog would have said is not known
         return Catalog({}, f"{table}: {cause(error)}")
-
-
-def own_tables(config: Config) -> frozenset[str]:
-    """Tables that are never cleaned: the commit table, the oracle's timestamps, and Lowtide's own."""
-    return frozenset(
-        {config.omid.commit_table, config.omid.timestamp_table, config.state.table, config.state.journal_table}
-    )
 
 
 def _needs_sample(descriptor: Descriptor, config: Config) -> bool:

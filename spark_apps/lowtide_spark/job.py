@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from lowtide import approval
 from lowtide.ancient import EXPIRY_MARGIN
 from lowtide.approval import Approved
-from lowtide.clock import Clock, SampledClock, WorldClock, is_world
+from lowtide.clock import Clock, SampledClock, WorldClock, on_world_clock
 from lowtide.config import Budget, Config, Mode, load
 from lowtide.durations import parse_duration, parse_time
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError, WatermarkError
@@ -177,8 +177,7 @@ class Run:
     @property
     def world_clock(self) -> bool:
         """Whether the oracle counts a world clock's milliseconds (known once the low watermark was read)."""
-        kind = self.config.omid.clock
-        return kind == "world" or (kind == "auto" and is_world(self.summary.low_watermark))
+        return on_world_clock(self.config.omid.clock, self.summary.low_watermark)
 
     @cached_property
     def clock(self) -> Clock:

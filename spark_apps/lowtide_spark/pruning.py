@@ -17,7 +17,7 @@ from lowtide.inventory import Entry, Kind
 from lowtide.state import Bound
 from lowtide.summary import TableReport
 from lowtide_spark import omid
-from lowtide_spark.inventory import own_tables, take_inventory
+from lowtide_spark.inventory import take_inventory
 from lowtide_spark.job import Run
 from lowtide_spark.store import Written
 from lowtide_spark.watermarks import region_marks
@@ -154,7 +154,7 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], report: TableReport) ->
     Only snapshots of tables known to be plain, or of Lowtide's and Omid's own, do not count. A day of margin lies between the
     master's clock, which dates the snapshots, and ours, which dates the entries.
     """
-    harmless = own_tables(run.config) | {e.table for e in inventory if e.kind is Kind.PLAIN}
+    harmless = run.config.own_tables | {e.table for e in inventory if e.kind is Kind.PLAIN}
     oldest = min((s.created for s in run.store.snapshots() if s.table not in harmless), default=2**62)
     limit = min(millis(run.request.now - run.config.state.journal_keep), oldest - millis(EPOCH + timedelta(days=1)))
     old = run.store.cells(run.config.state.journal_table).where(F.col("timestamp") < limit)

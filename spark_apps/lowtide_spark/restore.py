@@ -27,6 +27,7 @@ from lowtide.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.planning import WorkRange
 from lowtide.state import REMOVES_FOR, History, Intent
 from lowtide.summary import TableReport
+from lowtide_spark.compaction import COMPACTION_TIMEOUT_SECONDS
 from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.omid import bytes_of
 from lowtide_spark.orphans import shadow_of
@@ -35,7 +36,6 @@ from lowtide_spark.sideline import sideline
 from lowtide_spark.startset import StartSet
 from lowtide_spark.store import Written
 
-COMPACTION_TIMEOUT_SECONDS = 3600
 #: A restore that is killed keeps history GC off its table for so long.
 HELD_FOR = timedelta(days=1)
 
