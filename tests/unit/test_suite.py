@@ -1,0 +1,103 @@
+"""The runner of ``make test``: what it reads of results, and that no phase, no file and no processor second is forgotten."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from suite.cpu import MARK, Meter
+from suite.phases import LANES, LONGEST_FIRST, PHASES
+from suite.results import Case, closing, read_cases
+from suite.tables import print_left_out
+
+ROOT = Path(__file__).resolve().parents[2]
+JUNIT = """<testsuites><testsuite>
+<testcase classname="tests.store.test_a" name="test_right" time="1,001.5"/>
+<testcase classname="tests.store.test_a" name="test_wrong" time="2"><failure message="no"/></testcase>
+<testcase classname="tests.store.test_a" name="test_never_began" time="2"><error message="no store"/></testcase>
+<testcase classname="tests.store.test_b" name="test_page" time="0"><skipped message="left out: needs a browser: install one"/></testcase>
+<testcase classname="tests.store.test_b" name="test_other" time="0"><skipped message="another reason"/></testcase>
+</testsuite></testsuites>"""
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> list[Case]:
+    file = tmp_path / "store.xml"
+    file.write_text(JUNIT)
+    return read_cases("store", [file])
+
+
+def test_results_are_read_from_junit(cases: list[Case]) -> None:
+    """Errors count as failures; seconds may have separators of thousands; a test that is skipped for another reason is not left out."""
+    assert [c.outcome for c in cases] == ["passed", "failed", "failed", "skipped", "skipped"]
+    assert [c.seconds for c in cases] == [1001.5, 2, 2, 0, 0]
+    assert [c.name for c in cases if c.left_out] == ["test_page"]
+    assert {c.phase for c in cases} == {"store"}
+
+
+def test_the_last_line_counts_every_test(cases: list[Case]) -> None:
+    """In the form that tools read: passed, failed, and skipped where there are any."""
+    assert closing(cases) == "1 passed, 2 failed, 2 skipped"
+    assert closing(cases[:1]) == "1 passed, 0 failed"
+
+
+def test_what_was_left_out_is_named_with_its_remedy(cases: list[Case], capsys: pytest.CaptureFixture[str]) -> None:
+    """By test; nothing is printed where nothing was."""
+    print_left_out(cases)
+    assert (
+        capsys.readouterr().out == "left out: 1 tests\n  tests.store.test_b::test_page: needs a browser: install one\n"
+    )
+    print_left_out(cases[:2])
+    assert capsys.readouterr().out == ""
+
+
+def test_a_junit_file_that_was_cut_short_is_no_result(tmp_path: Path) -> None:
+    """The phase that wrote it has failed by its exit code."""
+    (file := tmp_path / "store.xml").write_text(JUNIT[:200])
+    assert read_cases("store", [file]) == []
+
+
+def test_every_phase_has_one_lane() -> None:
+    """None runs twice, none never."""
+    assert sorted(name for lane in LANES for name in lane) == sorted(PHASES)
+
+
+def test_the_files_that_begin_are_there() -> None:
+    """A renamed file would stop its whole phase."""
+    assert [name for name in LONGEST_FIRST if not (ROOT / name).is_file()] == []
+
+
+def test_every_folder_of_tests_is_in_a_phase() -> None:
+    """Except those of targets of their own."""
+    commands = " ".join(part for p in PHASES.values() for c in p.made(2, Path("x")) for part in c).split()
+    folders = {f"tests/{file.parent.name}" for file in ROOT.glob("tests/*/test_*.py")}
+    assert folders - set(commands) == {"tests/compose"}
+
+
+def test_processor_seconds_are_counted_by_phase_in_programs_that_left_their_parent() -> None:
+    """A server that a test started belongs to the phase of the test, also when the one who started it is gone."""
+    busy = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\ntime.sleep(60)"
+    start = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', sys.argv[1]], stdout=-3).pid)"
+    with Meter() as meter:
+        pids = [
+            int(
+                subprocess.check_output(
+                    [sys.executable, "-c", start, busy.format(used)], env={**os.environ, MARK: phase}
+                )
+            )
+            for phase, used in (("one", 0.5), ("two", 0.2))
+        ]
+        try:
+            for _ in range(200):
+                meter.look()
+                if meter.seconds.get("one", 0) >= 0.5 and meter.seconds.get("two", 0) >= 0.2:
+                    break
+                subprocess.run(["sleep", "0.1"], check=True)
+        finally:
+            for pid in pids:
+                os.kill(pid, 9)
+    assert 0.5 <= meter.seconds["one"] < 1.5
+    assert 0.2 <= meter.seconds["two"] < 1

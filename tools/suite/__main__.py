@@ -1,0 +1,55 @@
+"""All checks and tests, in phases that share the machine: ``make test``.
+
+Phases of one lane follow one another; lanes run side by side, since some wait while others compute. Each phase has its log and its
+JUnit file in ``.lowtide/suite``. At the end: the output of what failed, how long each file, test and phase took, what was left out
+and what would bring it in, and the total.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from suite.cpu import Meter
+from suite.phases import LANES, PHASES
+from suite.results import closing
+from suite.running import Runner
+from suite.tables import print_durations, print_left_out, print_phases
+
+ROOT = Path(__file__).resolve().parents[2]
+OUT = ROOT / ".lowtide" / "suite"
+
+
+def main() -> int:
+    """Run the phases that were asked for; 1 if one of them failed."""
+    parser = argparse.ArgumentParser(prog="make test", description="All checks and tests.")
+    parser.add_argument("--only", nargs="+", choices=PHASES, default=list(PHASES), metavar="PHASE")
+    parser.add_argument("--jobs", type=int, default=2, help="processes that share a phase's files of tests")
+    arguments = parser.parse_args()
+    OUT.mkdir(parents=True, exist_ok=True)
+    for old in OUT.glob("*.xml"):
+        old.unlink()
+    lanes = [[PHASES[name] for name in lane if name in arguments.only] for lane in LANES]
+    began = time.monotonic()
+    with Meter() as meter:
+        done = Runner(ROOT, OUT, arguments.jobs, {}).run(lanes)
+    cases = [case for one in done for case in one.cases]
+    for one in done:
+        if one.code:
+            print(f"\n===== {one.phase.name} failed; its output, from {one.log.relative_to(ROOT)}:\n")
+            print(one.log.read_text(errors="replace"))
+    print_durations(cases)
+    print_phases([(d.phase.name, d.seconds, meter.seconds.get(d.phase.name, 0.0), d.code) for d in done])
+    print(f"{(time.monotonic() - began) / 60:.1f} minutes in all")
+    print_left_out(cases)
+    print(closing(cases), flush=True)
+    return int(any(one.code for one in done))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,68 @@
+"""The phases of the suite: what each runs, and which run side by side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+Command = Sequence[str]
+#: The files that take longest begin, or the last process would work on one of them alone.
+LONGEST_FIRST = (
+    "tests/store/test_history.py",
+    "tests/store/test_safety.py",
+    "tests/store/test_end_to_end.py",
+    "tests/store/test_phoenix.py",
+    "tests/store/test_as_of.py",
+    "tests/airflow/test_runs.py",
+)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of the suite. In its commands ``{jobs}`` stands for the number of processes, ``{junit}`` for the file of its results."""
+
+    name: str
+    commands: Sequence[Command]
+    #: Where the files of its results lie if its commands cannot be told.
+    results: str = ""
+
+    def made(self, jobs: int, junit: Path) -> list[Command]:
+        """The commands to run."""
+        return [[part.format(jobs=jobs, junit=junit) for part in command] for command in self.commands]
+
+
+def _pytest(*arguments: str) -> Command:
+    return (sys.executable, "-m", "pytest", "-q", "--durations=0", "--junitxml={junit}", *arguments)
+
+
+def _shared(folder: str) -> Command:
+    """The files of a folder, shared out among processes; each boots its own store, for all its files."""
+    first = [name for name in LONGEST_FIRST if name.startswith(f"{folder}/")]
+    return _pytest("-n", "{jobs}", "--dist", "loadfile", "--no-loadscope-reorder", *first, folder)
+
+
+_ALL = (
+    Phase(
+        "lint",
+        (
+            (sys.executable, "-m", "ruff", "check", "."),
+            (sys.executable, "-m", "ruff", "format", "--check", "."),
+            (sys.executable, "-m", "mypy"),
+        ),
+    ),
+    Phase(
+        "java",
+        (("mvn", "-q", "-B", "-ntp", "-f", "connector/pom.xml", "surefire:test"),),
+        results="connector/target/surefire-reports/*.xml",
+    ),
+    # A process a folder: Spark sessions with different class paths cannot share one JVM.
+    Phase("unit", (_pytest("tests/unit"),)),
+    Phase("spark", (_pytest("tests/spark"),)),
+    Phase("store", (_shared("tests/store"),)),
+    Phase("airflow", (_shared("tests/airflow"),)),
+)
+PHASES = {phase.name: phase for phase in _ALL}
+#: The stores' tests compute, Airflow's wait.
+LANES = (("store",), ("lint", "java", "unit", "spark", "airflow"))
