@@ -16,9 +16,10 @@ from urllib.request import ProxyHandler, build_opener
 
 import psutil
 import pytest
-from browser import Browser, browser, log_in
+from browser import browser, log_in, tab
 from installation import PATIENCE, follow_only, installation
 from lowtide_airflow.approval import APPROVE
+from playwright.sync_api import Page, expect
 from test_metrics import collector
 
 from lowtide.airflowctl import Dags, LocalAirflow, Run, Task
@@ -232,8 +233,8 @@ def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
     assert "spark-submit --master local[1] " in site.dags.log(run, site.task(run, "clean"))
 
 
-def test_a_person_approves_a_plan_or_it_is_not_done(site: Site, tmp_path: Path) -> None:
-    """Triggered by Airflow's form. Refused: nothing is done and the run is over. Approved: that plan is done. Nobody answers: the run fails, once."""
+def test_a_person_approves_a_plan_or_it_is_not_done(site: Site) -> None:
+    """Refused: nothing is done and the run is over. Approved: that plan is done. Nobody answers: the run fails, once."""
     left = set(site.orphan("orders"))
     site.omid.advance_watermark()
     follow_only(site.dags, "history_gc")
@@ -252,25 +253,10 @@ def test_a_person_approves_a_plan_or_it_is_not_done(site: Site, tmp_path: Path) 
     assert "refused the plan; nothing was done" in site.dags.log(refused, site.task(refused, APPROVE))
     assert left <= site.left("orders")
 
-    with browser(tmp_path / "profile") as page:
-        log_in(page, site.airflow)
-        before = {run.run_id for run in site.dags.runs("orphan_cleanup")}
-        fill_in_form(page, site, "orphan_cleanup", "orders", "execute", "approval")
-        while not (made := [run for run in site.dags.runs("orphan_cleanup") if run.run_id not in before]):
-            time.sleep(0.5)
-        (approved,) = made
-        assert "| `orders` | 3 |" in site.asked(approved)
-        address = f"dags/{approved.dag_id}/runs/{quote(approved.run_id)}/tasks/{APPROVE}/required_actions"
-        page.open(f"{site.airflow.config.url}/{address}")
-        page.await_value("document.body.innerText.includes('cells of')")
-        page.press("[...document.querySelectorAll('button')].find(b => b.innerText.trim() === 'Approve')")
-        (approved,) = site.over(approved)
-    assert approved.state == "success"
-    assert not left & site.left("orders")
-    assert "approved the plan" in site.dags.log(approved, site.task(approved, APPROVE))
-    assert "--approved " in site.dags.log(approved, site.task(approved, "clean"))
-    (event,) = site.dags.asset_events(approved)
-    assert event["extra"]["totals"]["deleted"] == 3
+    approved = site.dags.trigger("orphan_cleanup", form)
+    assert "| `orders` | 3 |" in site.asked(approved)
+    site.airflow.rest.patch(*site.question(approved), body={"chosen_options": ["Approve"], "params_input": {}})
+    done_as_approved(site, approved, left)
 
     (late,) = site.over(late)
     assert (late.state, site.task(late, "remove").state) == ("failed", "upstream_failed")
@@ -279,16 +265,47 @@ def test_a_person_approves_a_plan_or_it_is_not_done(site: Site, tmp_path: Path) 
     assert "nobody approved the plan within 0:02:00; nothing was done" in site.dags.log(late, asked)
 
 
-def fill_in_form(page: Browser, site: Site, dag_id: str, tables: str, *ticked: str) -> None:
+@pytest.mark.needs("browser")
+def test_a_person_triggers_and_approves_in_a_browser(site: Site) -> None:
+    """By Airflow's form, and by its page with the question, where the plan is to be read: that plan is done."""
+    left = set(site.orphan("orders"))
+    site.omid.advance_watermark()
+    with browser() as running:
+        page = tab(running)
+        log_in(page, site.airflow)
+        before = {run.run_id for run in site.dags.runs("orphan_cleanup")}
+        fill_in_form(page, site, "orphan_cleanup", "orders", "execute", "approval")
+        while not (made := [run for run in site.dags.runs("orphan_cleanup") if run.run_id not in before]):
+            page.wait_for_timeout(500)
+        (approved,) = made
+        assert "| `orders` | 3 |" in site.asked(approved)
+        address = f"dags/{approved.dag_id}/runs/{quote(approved.run_id)}/tasks/{APPROVE}/required_actions"
+        page.goto(f"{site.airflow.config.url}/{address}")
+        expect(page.get_by_text("cells of").first).to_be_visible()
+        page.get_by_role("button", name="Approve", exact=True).click()
+        done_as_approved(site, approved, left)
+
+
+def done_as_approved(site: Site, run: Run, left: set[int]) -> None:
+    """The run ends well, and has deleted the three cells that its plan named."""
+    (run,) = site.over(run)
+    assert run.state == "success"
+    assert not left & site.left("orders")
+    assert "approved the plan" in site.dags.log(run, site.task(run, APPROVE))
+    assert "--approved " in site.dags.log(run, site.task(run, "clean"))
+    (event,) = site.dags.asset_events(run)
+    assert event["extra"]["totals"]["deleted"] == 3
+
+
+def fill_in_form(page: Page, site: Site, dag_id: str, tables: str, *ticked: str) -> None:
     """Trigger a run as a person does: the button, the section *What to do*, its fields, the button below."""
-    page.open(f"{site.airflow.config.url}/dags/{dag_id}")
-    page.press("document.querySelector('[data-testid=trigger-dag-button]')")
-    section = "[...document.querySelectorAll('[role=dialog] button')].find(b => b.innerText.trim() === 'What to do')"
-    page.press(section)
-    page.type("#element_tables", tables)
+    page.goto(f"{site.airflow.config.url}/dags/{dag_id}")
+    page.get_by_test_id("trigger-dag-button").click()
+    page.get_by_role("dialog").get_by_role("button", name="What to do").click()
+    page.locator("#element_tables").fill(tables)
     for name in ticked:
-        page.press(f"document.querySelector('[name=element_{name}]').closest('label')")
-    page.press("document.querySelector('[data-testid=trigger-dag-submit]')")
+        page.locator("label", has=page.locator(f"[name=element_{name}]")).click()
+    page.get_by_test_id("trigger-dag-submit").click()
 
 
 def test_a_worker_that_is_killed_costs_a_retry(site: Site) -> None:
@@ -327,8 +344,36 @@ def driver_below(scheduler: psutil.Process) -> psutil.Process | None:
     return None
 
 
-def test_the_page_shows_the_store(site: Site, tmp_path: Path) -> None:
-    """With Airflow's login it has the store's numbers, in the tab of the navigation and without another host; without, nothing."""
+@pytest.mark.needs("browser")
+def test_the_page_shows_the_stores_numbers(site: Site) -> None:
+    """In the tab of Airflow's navigation, with links into Airflow, and nothing comes from another host."""
+    address = site.airflow.config.url
+    data = site.airflow.rest.below("lowtide/data")
+    with browser() as running:
+        page = tab(running)
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        log_in(page, site.airflow)
+        page.goto(f"{address}/plugin/lowtide")
+        inside = page.frame_locator("iframe")
+        expect(inside.locator("body[data-ready]")).to_be_visible()
+        expect(inside.locator("#daglist tr").nth(3)).to_be_visible()
+        expect(inside.locator("#health")).to_have_class(data["health"]["level"])
+        expect(inside.locator("#numbers")).to_contain_text(f"{data['bound']['x']:,}")
+        expect(inside.locator("#runs tbody tr")).to_have_count(len(data["runs"]))
+        expect(inside.locator("#regions-chart svg").first).to_be_visible()
+        sections = [section["title"] for section in data["sections"]]
+        assert "History" in sections
+        expect(inside.locator("#sections h2")).to_have_text(sections)
+        link = inside.locator("#runs a").first
+        log = link.evaluate("link => link.href")
+        link.click()
+        page.wait_for_url(log)
+        assert {urlsplit(url).netloc for url in asked if url.startswith("http")} == {urlsplit(address).netloc}
+
+
+def test_the_page_has_the_stores_numbers(site: Site) -> None:
+    """With Airflow's login; without, nothing. What was read is told at once when the store is away."""
     address = site.airflow.config.url
     for path in ("", "data", "page.js", "plotly.js"):
         with pytest.raises(HTTPError) as refused:
@@ -344,23 +389,6 @@ def test_the_page_shows_the_store(site: Site, tmp_path: Path) -> None:
     assert [r["run"] for r in data["runs"]] == [r["run"] for r in runs]
     # The table that may lose nothing has failed by now.
     assert {f["cause"] for f in data["health"]["findings"] if "guarded" in f["tables"]} >= {"failed"}
-
-    with browser(tmp_path / "profile") as page:
-        log_in(page, site.airflow)
-        page.open(f"{address}/plugin/lowtide")
-        inside = "document.querySelector('iframe').contentDocument"
-        page.await_value(f"{inside}.body.dataset.ready && {inside}.querySelectorAll('#daglist tr').length > 3")
-        assert page.value(f"{inside}.querySelector('#health').className") == data["health"]["level"]
-        assert f"{bound.value:,}" in page.value(f"{inside}.querySelector('#numbers').innerText")
-        assert page.value(f"{inside}.querySelectorAll('#runs tbody tr').length") == len(runs)
-        assert page.value(f"{inside}.querySelectorAll('#regions-chart svg').length") > 0
-        sections = page.value(f"[...{inside}.querySelectorAll('#sections h2')].map(h => h.innerText)")
-        assert sections == [s["title"] for s in data["sections"]]
-        assert "History" in sections
-        log = page.value(f"{inside}.querySelector('#runs a').href")
-        page.value(f"{inside}.querySelector('#runs a').click()")
-        page.await_value(f"location.href === {log!r}")
-        assert {urlsplit(r).netloc for r in page.requests if r.startswith("http")} == {urlsplit(address).netloc}
     run = site.dags.runs("orphan_cleanup")[0]
     links = site.airflow.rest.get(
         "dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", "clean", "links", map_index=0

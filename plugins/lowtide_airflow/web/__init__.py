@@ -28,7 +28,8 @@ _FILES = {
     "icon.svg": "image/svg+xml",
     "icon-dark.svg": "image/svg+xml",
 }
-_HEADERS = {
+#: What the page and its files are sent with.
+HEADERS = {
     # Nothing from another host. The charts' library writes style attributes and draws to blobs.
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
@@ -50,7 +51,7 @@ def application() -> FastAPI:
 
     @app.get("/")
     def page() -> HTMLResponse:
-        return HTMLResponse((_HERE / "index.html").read_text("utf-8"), headers=_HEADERS)
+        return HTMLResponse((_HERE / "index.html").read_text("utf-8"), headers=HEADERS)
 
     @app.get("/data")
     async def data() -> dict[str, Any]:
@@ -68,6 +69,6 @@ def application() -> FastAPI:
     def file(name: str) -> FileResponse:
         if name not in _FILES:
             raise HTTPException(404, f"no file {name}")
-        return FileResponse(_HERE / name, media_type=_FILES[name], headers={**_HEADERS, "Cache-Control": "no-cache"})
+        return FileResponse(_HERE / name, media_type=_FILES[name], headers={**HEADERS, "Cache-Control": "no-cache"})
 
     return app

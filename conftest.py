@@ -1,0 +1,3 @@
+"""For the tests of all folders."""
+
+pytest_plugins = ["needs"]
