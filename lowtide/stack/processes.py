@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-_PROC = Path("/proc")
+PROC = Path("/proc")
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ def start_time(pid: int) -> str | None:
     """
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
-    if not _PROC.is_dir():
+    if not PROC.is_dir():
         answer = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
         return answer.stdout.strip() or None
     try:
         # The second field is the program's name in parentheses and may hold spaces: count from behind it.
-        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The first thread of a killed process is dead before the others, which still hold its ports.
