@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
+from tests import warm
+
 # Each example is a Spark job: few of them, each a whole batch of values. Nothing is left behind.
 settings.register_profile(
     "spark", deadline=None, database=None, max_examples=2, suppress_health_check=list(HealthCheck)
@@ -18,20 +20,21 @@ settings.register_profile(
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on the loopback interface, without user interface, with its work folders in the tests' own."""
     home = tmp_path_factory.mktemp("spark")
-    session = (
-        SparkSession.builder.master("local[1]")
-        .appName("lowtide tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", "512m")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
-        .config("spark.local.dir", str(home / "local"))
-        .getOrCreate()
-    )
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "512m",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home / "local"),
+    }
+    if running := warm.running_session(settings):
+        yield running
+        return
+    session = warm.new_session(settings, "local[1]")
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

@@ -25,10 +25,10 @@ from scene import Scene, staged
 
 from lowtide.config import Config, load
 from lowtide.gateway import connect
-from lowtide.stack import Stack, free_ports_config
+from lowtide.stack import Stack
 from lowtide.state import StateStore
-from lowtide.submit import job_conf
 from lowtide.workload import OmidClient
+from tests import warm
 
 JOBS = {
     "orphan_cleanup": clean,
@@ -67,11 +67,10 @@ class Outcome:
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A running store on free ports, with an incremental oracle whose low watermark moves quickly."""
-    home = tmp_path_factory.mktemp("store")
-    # The gateway closes idle connections after a minute; a test holds one while jobs run.
-    # A file of a megabyte counts as large, as one of 128 MB does elsewhere: minor compactions leave it out where newer ones are small.
-    extra = {"hbase.thrift.server.socket.read.timeout": "900000", "hbase.hstore.compaction.min.size": "1000000"}
-    store = Stack(free_ports_config(home, timestamps="incremental", conflict_map_size=64, extra_hbase=extra))
+    if running := warm.running_store():
+        yield running
+        return
+    store = Stack(warm.store_config(tmp_path_factory.mktemp("store")))
     try:
         store.up()
         yield store
@@ -100,23 +99,11 @@ def swept(omid: OmidClient) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests: a start costs seconds."""
-    scratch = tmp_path_factory.mktemp("spark")
-    builder = SparkSession.builder.master("local[2]").appName("store tests")
-    settings = {
-        **job_conf(Config()),
-        "spark.driver.memory": "1g",
-        "spark.local.dir": str(scratch),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.shuffle.partitions": "4",
-        # Tables here are tiny: compiling each of hundreds of plans would cost most of the time.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    settings = warm.spark_settings(tmp_path_factory.mktemp("spark"))
+    if running := warm.running_session(settings):
+        yield running
+        return
+    session = warm.new_session(settings)
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

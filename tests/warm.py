@@ -1,0 +1,103 @@
+"""One store and one Spark driver that outlive a test process, for whoever runs many small ones (``tools/break-rules``).
+
+The fixtures of ``tests/store`` and ``tests/spark`` attach to what the environment names, and then neither start nor stop it::
+
+    LOWTIDE_TEST_STORE=/tmp/x/store LOWTIDE_TEST_DRIVER=port:secret python -m pytest tests/store/...
+
+``python -m tests.warm FOLDER [OPTION...]`` is such a driver: it prints its port and secret, and ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from lowtide.config import Config
+from lowtide.stack import Stack, StackConfig, free_ports_config, load
+from lowtide.submit import job_conf
+
+STORE, DRIVER = "LOWTIDE_TEST_STORE", "LOWTIDE_TEST_DRIVER"
+
+
+def store_config(home: Path) -> StackConfig:
+    """The tests' store: free ports, and an incremental oracle whose low watermark moves quickly."""
+    # The gateway closes idle connections after a minute; a test holds one while jobs run.
+    # A file of a megabyte counts as large, as one of 128 MB does elsewhere: minor compactions leave it out where newer ones are small.
+    extra = {"hbase.thrift.server.socket.read.timeout": "900000", "hbase.hstore.compaction.min.size": "1000000"}
+    return free_ports_config(home, timestamps="incremental", conflict_map_size=64, extra_hbase=extra)
+
+
+def running_store() -> Stack | None:
+    """The store that the environment names, which runs; None where it names none."""
+    return Stack(load(Path(os.environ[STORE]))) if STORE in os.environ else None
+
+
+def spark_settings(scratch: Path) -> dict[str, str]:
+    """The settings of a session on the store."""
+    return {
+        **job_conf(Config()),
+        "spark.driver.memory": "1g",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.shuffle.partitions": "4",
+        # Tables here are tiny: compiling each of hundreds of plans would cost most of the time.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
+
+
+def new_session(settings: Mapping[str, str], master: str = "local[2]") -> SparkSession:
+    """A session in a driver of its own."""
+    builder = SparkSession.builder.master(master).appName("tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def running_session(settings: Mapping[str, str]) -> SparkSession | None:
+    """A session of its own in the driver that the environment names; None where it names none.
+
+    Of *settings* it has those of queries; the others are the driver's.
+    """
+    if DRIVER not in os.environ:
+        return None
+    port, _, secret = os.environ[DRIVER].partition(":")
+    # Read by the next call alone: a program that a test starts would take them for its own.
+    os.environ |= {"PYSPARK_GATEWAY_PORT": port, "PYSPARK_GATEWAY_SECRET": secret}
+    gateway = launch_gateway()
+    del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+    spark = gateway.jvm.org.apache.spark
+    jsc = spark.api.java.JavaSparkContext.fromSparkContext(spark.SparkContext.getOrCreate())
+    context = SparkContext(gateway=gateway, jsc=jsc, conf=SparkConf(_jvm=gateway.jvm, _jconf=jsc.getConf()))
+    shared = SparkSession(context)
+    session = SparkSession(context, shared._jsparkSession.newSession())
+    SparkSession._instantiatedSession = session
+    gateway.jvm.SparkSession.setActiveSession(session._jsparkSession)
+    for name, value in settings.items():
+        if name.startswith("spark.sql.") and session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    return session
+
+
+def main() -> None:
+    """Be a driver until the standard input ends."""
+    settings = spark_settings(Path(sys.argv[1]))
+    settings["spark.driver.extraJavaOptions"] += "".join(f" {option}" for option in sys.argv[2:])
+    session = new_session(settings)
+    session.sparkContext.setLogLevel("ERROR")
+    parameters = session.sparkContext._gateway.gateway_parameters
+    print(f"driver {parameters.port}:{parameters.auth_token}", flush=True)
+    sys.stdin.read()
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()

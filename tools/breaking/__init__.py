@@ -1,0 +1,1 @@
+"""What ``tools/break-rules`` is made of."""

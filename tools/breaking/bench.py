@@ -1,0 +1,191 @@
+"""A bench: a copy of the code in which mutations are tried one after another, with what their tests need kept warm."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from breaking.catalogue import Mutation, folder
+from breaking.connector import Connector
+from breaking.noted import FILE
+from breaking.warm import ROOT, WarmDriver, WarmStore
+
+NOTICED, MISSED, ELSEWHERE, BROKEN = "noticed", "NOT NOTICED", "FAILED ELSEWHERE", "CANNOT BE MADE"
+#: How long the tests of one mutation may take; those of the unbroken code as long each.
+_SECONDS = 180
+_LEFT_OUT = shutil.ignore_patterns(".*", "target", "__pycache__", "*.egg-info", "dist", "build", "spark-warehouse")
+
+
+@dataclass
+class Verdict:
+    """What became of a mutation; with what failed instead, where the assertion that it names did not."""
+
+    word: str
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    output: str = ""
+
+
+@dataclass
+class Outcome:
+    """What a run of tests came to: the exit code (None: it did not end), what it printed, and what became of each test."""
+
+    code: int | None
+    output: str
+    noted: list[dict[str, Any]]
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The errors."""
+        return [n for n in self.noted if n["phase"] not in ("passed", "skipped")]
+
+
+class Bench:
+    """One copy of the code; used by one thread at a time. Store and driver are started when a test first needs them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._copy = folder / "lowtide"
+        shutil.copytree(ROOT, self._copy, ignore=_LEFT_OUT, symlinks=True)
+        built = ROOT / "connector/target"
+        for name in ("classes", "test-classes"):
+            shutil.copytree(built / name, self._copy / "connector/target" / name)
+        shutil.copy(built / "lowtide-connector.jar", self._copy / "connector/target")
+        (self._copy / "connector/target/lib").symlink_to(built / "lib")
+        (self._copy / "embedded/target").symlink_to(ROOT / "embedded/target")
+        self._connector = Connector(self._copy)
+
+    @cached_property
+    def _store(self) -> WarmStore:
+        return WarmStore(self._folder / "store")
+
+    @cached_property
+    def _driver(self) -> WarmDriver:
+        return WarmDriver(self._folder / "driver")
+
+    @cached_property
+    def _forker(self) -> subprocess.Popen[str]:
+        file = Path(__file__).with_name("forker.py")
+        pipe = subprocess.PIPE
+        # Not the copy, which would be imported from: each fork says where it looks.
+        return subprocess.Popen([sys.executable, "-P", file], stdin=pipe, stdout=pipe, text=True, cwd=self._folder)
+
+    def close(self) -> None:
+        """End what was started."""
+        started = vars(self)
+        if "_forker" in started:
+            self._forker.communicate()
+        for name in ("_driver", "_store"):
+            if name in started:
+                started[name].close()
+
+    def unbroken(self, tests: list[str]) -> dict[str, str]:
+        """Run tests, all of one folder, on the code as it is: those that do not pass, each with the reason."""
+        outcome = self._run(tuple(tests), _SECONDS * len(tests))
+        passed = {name for n in outcome.noted if n["phase"] == "passed" for name in _names(n["test"])}
+        failed = {n["test"]: f"{n['kind']}: {n['text']}" for n in outcome.failures}
+        skipped = {n["test"]: "is left out" for n in outcome.noted if n["phase"] == "skipped"}
+        absent = {test: f"did not run: {outcome.output[-2000:]}" for test in tests if test not in passed}
+        wrong = {**absent, **skipped, **failed}
+        return {test: " ".join(reason.split()) for test, reason in wrong.items()}
+
+    def tried(self, mutation: Mutation) -> Verdict:
+        """Break the code, run the mutation's tests, have the code whole again."""
+        file = self._copy / mutation.file
+        whole = file.read_text()
+        try:
+            file.write_text(mutation.broken(whole))
+            return self._tried_in_java(mutation, file) if mutation.in_java else self._verdict(mutation)
+        except ValueError as error:
+            return Verdict(BROKEN, output=str(error))
+        finally:
+            file.write_text(whole)
+
+    def _tried_in_java(self, mutation: Mutation, file: Path) -> Verdict:
+        classes = self._connector.compiled(file, self._folder / "compiled")
+        if "store" in mutation.folders:
+            try:
+                if self._driver.redefine(classes):
+                    verdict = self._verdict(mutation)
+                    # Where it was not noticed, the driver may have had no use for the new body: it then gets one of its own.
+                    if verdict.word == NOTICED:
+                        return verdict
+            finally:
+                self._driver.redefine(self._connector.whole(classes))
+        try:
+            self._connector.put(classes)
+            return self._verdict(mutation, warm_driver=False)
+        finally:
+            self._connector.restore()
+
+    def _verdict(self, mutation: Mutation, *, warm_driver: bool = True) -> Verdict:
+        outcome = self._run(mutation.tests, _SECONDS, warm_driver=warm_driver)
+        if outcome.code is None:
+            return Verdict(ELSEWHERE, output=f"the tests did not end within {_SECONDS} s")
+        if any(names_it(mutation.fails, failure) for failure in outcome.failures):
+            return Verdict(NOTICED, outcome.failures)
+        if outcome.code == 0:
+            return Verdict(MISSED)
+        return Verdict(ELSEWHERE, outcome.failures, "" if outcome.failures else outcome.output[-2000:])
+
+    def _run(self, tests: tuple[str, ...], seconds: float, *, warm_driver: bool = True) -> Outcome:
+        [place] = {folder(test) for test in tests}
+        if place == "connector":
+            return Outcome(*self._connector.test(tests, seconds))
+        noted, output = self._folder / "noted", self._folder / "output"
+        noted.unlink(missing_ok=True)
+        with self._environment(place, warm_driver) as environment:
+            request = {
+                "arguments": ["-q", "-p", "no:cacheprovider", "-p", "breaking.noted", "--tb=short", *tests],
+                "environment": {**environment, FILE: str(noted)},
+                "paths": [str(self._copy / name) for name in ("", "spark_apps", "plugins", "tools")],
+                "folder": str(self._copy),
+                "output": str(output),
+                "seconds": seconds,
+            }
+            code = self._asked(request)
+        lines = noted.read_text().splitlines() if noted.exists() else []
+        return Outcome(code, output.read_text(errors="replace"), [json.loads(line) for line in lines])
+
+    def _asked(self, request: dict[str, Any]) -> int | None:
+        assert self._forker.stdin is not None
+        assert self._forker.stdout is not None
+        self._forker.stdin.write(json.dumps(request) + "\n")
+        self._forker.stdin.flush()
+        answer: int | None = json.loads(self._forker.stdout.readline())
+        return answer
+
+    @contextmanager
+    def _environment(self, place: str, warm_driver: bool) -> Iterator[dict[str, str]]:
+        """What tests of a folder must be told; the store is clean when they begin and when they are over."""
+        environment = {"TMPDIR": os.environ.get("TMPDIR", "/tmp")}
+        if place in ("store", "spark") and warm_driver:
+            environment |= self._driver.environment
+        if place != "store":
+            yield environment
+            return
+        try:
+            yield environment | self._store.environment
+        finally:
+            self._store.clean()
+
+
+def names_it(fails: str, failure: dict[str, Any]) -> bool:
+    """Whether what failed is the assertion that a mutation names: a piece of its line, or of the text of the error."""
+    said = f"{failure['statement']}\n{failure['text']}"
+    return bool(fails) and failure["phase"] == "call" and " ".join(fails.split()) in " ".join(said.split())
+
+
+def _names(test: str) -> set[str]:
+    """What a test may be called by: itself, without its parameters, its file."""
+    bare = re.sub(r"\[.*", "", test, flags=re.DOTALL)
+    return {test, bare, bare.partition("::")[0]}

@@ -1,0 +1,87 @@
+"""The mutations of ``tests/mutations.toml``, and a rotating share of them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+CONNECTOR_TESTS = "connector/src/test/"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One way to break a rule.
+
+    *fails*: a piece of the assertion that must fail, or of the text of the error that must be raised; empty where nobody has
+    said yet.
+    """
+
+    name: str
+    breaks: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    fails: str
+
+    @property
+    def folders(self) -> set[str]:
+        """Where its tests lie: ``unit``, ``spark``, ``store``, ``airflow``, or ``connector``."""
+        return {folder(test) for test in self.tests}
+
+    @property
+    def in_java(self) -> bool:
+        """Whether it breaks the connector."""
+        return self.file.startswith("connector/")
+
+    def broken(self, text: str) -> str:
+        """The file's *text* with the mutation made.
+
+        Raises:
+            ValueError: what is to be broken does not stand there exactly once.
+        """
+        if text.count(self.old) != 1:
+            msg = f"{self.file} holds {text.count(self.old)} times, not once: {self.old}"
+            raise ValueError(msg)
+        return text.replace(self.old, self.new)
+
+
+def folder(test: str) -> str:
+    """The folder of a test, by its name."""
+    return "connector" if test.startswith(CONNECTOR_TESTS) else test.split("/")[1]
+
+
+def read(file: Path) -> dict[str, Mutation]:
+    """All mutations, in the order of the file."""
+    return {
+        name: Mutation(name, **{"fails": ""} | {**found, "tests": tuple(found["tests"].split())})
+        for name, found in tomllib.loads(file.read_text()).items()
+    }
+
+
+def share(mutations: Mapping[str, Mutation], of: int, number: int) -> dict[str, Mutation]:
+    """One of *of* shares: numbers that follow each other take all of them in turn, each with its part of what is slow."""
+
+    def place(name: str) -> tuple[object, ...]:
+        found = mutations[name]
+        return sorted(found.folders), found.in_java, hashlib.sha256(name.encode()).hexdigest()
+
+    taken = set(sorted(mutations, key=place)[number % of :: of])
+    return {name: mutation for name, mutation in mutations.items() if name in taken}
+
+
+def number_of_today(root: Path) -> int:
+    """A number of the commit, so that a run of the same commit is the same again; of the day, where there is no history."""
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        done = None
+    if done is not None and re.fullmatch(r"[0-9a-f]{40,}\n", done.stdout):
+        return int(done.stdout[:8], 16)
+    return int(time.time()) // 86400

@@ -1,0 +1,100 @@
+"""A store and a Spark driver that are kept for all mutations of a copy, and made as good as new between two of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from lowtide.config import Config, Thrift
+from lowtide.formats import LOW_WATERMARK_ROW
+from lowtide.gateway import connect
+from lowtide.stack import Stack, free_ports_config
+from lowtide.workload import OmidClient
+from tests import warm
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class WarmStore:
+    """A store of the tests', and a client to clean it with."""
+
+    def __init__(self, home: Path) -> None:
+        self._stack = Stack(warm.store_config(home))
+        self._stack.up()
+        self._client = OmidClient(self._stack)
+        self.environment = {warm.STORE: str(home)}
+
+    def clean(self) -> None:
+        """Take away what a test that was cut short left: its tables would hold the next one's bound, its records speak of them."""
+        config = Config()
+        for name in self._client.snapshots():
+            self._client.delete_snapshot(name)
+        there = self._client.tables()
+        for table in there:
+            if table not in config.own_tables:
+                self._client.drop(table)
+        with connect(Thrift(port=self._stack.config.thrift_port)) as connection:
+            for name in {config.state.table, config.state.journal_table, config.omid.commit_table}.intersection(there):
+                _empty(connection.table(name))
+
+    def close(self) -> None:
+        """End it."""
+        self._client.close()
+        self._stack.down()
+
+
+def _empty(table: Any) -> None:
+    with table.batch() as batch:
+        for row, _ in table.scan():
+            if row != LOW_WATERMARK_ROW:
+                batch.delete(row)
+
+
+class WarmDriver:
+    """A Spark driver that runs as long as this process, with the connector as it is built; see ``tests/warm.py``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._debugged = free_ports_config(folder).zookeeper_port
+        # A debugger can give a class of a running driver another body: a second instead of a driver's start.
+        options = [f"-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:{self._debugged}"]
+        folder.mkdir()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.warm", str(folder), *options],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(folder / "errors").open("w"),
+            text=True,
+        )
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            name, _, address = line.strip().partition(" ")
+            if name == "driver":
+                self.environment = {warm.DRIVER: address}
+                return
+        sys.exit(f"the Spark driver did not start:\n{(folder / 'errors').read_text()[-2000:]}")
+
+    def redefine(self, classes: dict[str, Path]) -> bool:
+        """Give loaded classes other bodies; False where Java cannot: methods were added or taken, or a class is not loaded yet."""
+        commands = "".join(f"redefine {name} {file}\n" for name, file in classes.items())
+        done = subprocess.run(
+            ["jdb", "-attach", f"127.0.0.1:{self._debugged}"],
+            input=commands + "exit\n",
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        said = done.stdout + done.stderr
+        return done.returncode == 0 and "rror" not in said and "No class named" not in said
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
