@@ -12,7 +12,7 @@ that was dropped and made again starts from nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lowtide.intervals import Intervals
@@ -45,6 +45,9 @@ class Fact:
     recorded_at: int = 0
     #: Wall-clock ms of the last pass over this range that read from 0; 0: never.
     full_pass_at: int = 0
+    #: What of the intervals the run itself has read, and the wall-clock ms since when it has.
+    read: Intervals = field(default_factory=Intervals)
+    read_since: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,17 @@ def cleaned_intervals(keys: KeyRange, facts: Sequence[Fact]) -> Intervals:
         if not result:
             return Intervals()
     return result or Intervals()
+
+
+def read_by(run: str, keys: KeyRange, facts: Sequence[Fact], now: int, young: int) -> tuple[Intervals, int]:
+    """What the run of this id has read of *every* row of *keys* less than *young* ms ago, and the ms since when; nothing: ``now``.
+
+    A run id may be used twice. What was recorded under it by another run a day ago, or for another interval, says nothing of this one.
+    """
+    # Either way: the clock of the machine that is asked may be behind that of the one that recorded.
+    mine = [f for f in facts if f.run == run and f.read and abs(now - f.read_since) < young]
+    found = cleaned_intervals(keys, [replace(f, intervals=f.read) for f in mine])
+    return found, min((f.read_since for f in mine if found and f.keys.overlaps(keys)), default=now)
 
 
 def last_full_pass(keys: KeyRange, facts: Sequence[Fact]) -> int:

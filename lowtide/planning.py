@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from lowtide.cleaned import Fact, Region, cleaned_intervals, last_full_pass
-from lowtide.clock import Clock, millis
+from lowtide.cleaned import Fact, Region, cleaned_intervals, last_full_pass, read_by
+from lowtide.clock import EPOCH, Clock, millis
 from lowtide.errors import UsageError
 from lowtide.formats import after
 from lowtide.keyranges import KeyRange
@@ -21,6 +21,10 @@ class WorkRange:
     keys: KeyRange
     from_ts: int
     to_ts: int
+
+
+#: A run that is started again goes on from what it has recorded for so long; after that the id tells of another run.
+RESTART = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,8 @@ def plan_ranges(
     """What to read of one table: at most one range a region, none where nothing is left to do.
 
     The end is the interval's, never beyond the low watermark. The start is the interval's where one was given; else the
-    region's watermark, or 0 where a full pass is asked for or due. What this very run has recorded already is left out, so that a
-    restart repeats only what was not recorded.
+    region's watermark, or 0 where a full pass is asked for or due. What of them this very run has
+    recorded already is left out afterwards, by :func:`without_read`.
 
     Args:
         request: already checked.
@@ -74,13 +78,33 @@ def plan_ranges(
     if request.end is not None:
         to_ts = min(to_ts, clock.timestamp(request.end))
     asked_from = None if request.start is None else max(0, clock.timestamp(request.start))
-    mine = [f for f in facts if f.run == request.run]
-    ranges = []
-    for region in regions:
-        from_ts = _start(request, region, facts, asked_from, full_pass_every)
-        if from_ts < to_ts and not cleaned_intervals(region.keys, mine):
-            ranges.append(WorkRange(region.name, region.keys, from_ts, to_ts))
-    return ranges
+    starts = ((region, _start(request, region, facts, asked_from, full_pass_every)) for region in regions)
+    return [WorkRange(region.name, region.keys, from_ts, to_ts) for region, from_ts in starts if from_ts < to_ts]
+
+
+def without_read(
+    request: Request, ranges: Sequence[WorkRange], facts: Sequence[Fact]
+) -> tuple[list[WorkRange], str | None]:
+    """*ranges* without what a run of this id has read and recorded since :data:`RESTART` before now, and a sentence that says what is left out.
+
+    A range begins where that ends, so that a full pass that is started again, with a low watermark that has moved on, reads what it lacks. Only what
+    was read from the range's very start on counts: an id that is used again for another interval leaves nothing out.
+    """
+    left, out, since = [], 0, request.now
+    for planned in ranges:
+        done, at = read_by(request.run, planned.keys, facts, millis(request.now), RESTART // timedelta(milliseconds=1))
+        end = done.prefix_end(planned.from_ts)
+        if end > planned.from_ts:
+            out, since = out + 1, min(since, EPOCH + timedelta(milliseconds=at))
+        if end < planned.to_ts:
+            left.append(replace(planned, from_ts=end))
+    if not out:
+        return left, None
+    also = f", {out - (len(ranges) - len(left))} of them in part" if out > len(ranges) - len(left) else ""
+    return left, (
+        f"{out} key range{'' if out == 1 else 's'} left out{also}: read and recorded by the run of this id, {request.run}, since "
+        f"{since.isoformat(timespec='seconds')}. To read them again, give another --run-id, or none"
+    )
 
 
 def _start(

@@ -620,6 +620,8 @@ def _fact_value(fact: Fact) -> dict[str, Any]:
         "run": fact.run,
         "recorded_at": fact.recorded_at,
         "full_pass_at": fact.full_pass_at,
+        "read": [list(p) for p in fact.read],
+        "read_since": fact.read_since,
     }
 
 
@@ -633,6 +635,9 @@ def _parse_fact(raw: bytes) -> Fact:
         value["run"],
         value["recorded_at"],
         value["full_pass_at"],
+        # A record of before there were these says of no run what it has read, so that nothing is left out for it.
+        Intervals.of((a, b) for a, b in value.get("read", [])),
+        value.get("read_since", 0),
     )
 
 

@@ -11,19 +11,20 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.budget import check_budget
-from lowtide.cleaned import Fact, Region, cleaned_intervals, last_full_pass, valid
+from lowtide.cleaned import Fact, Region, cleaned_intervals, last_full_pass, read_by, valid
 from lowtide.config import Read
 from lowtide.errors import StoreError
 from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE, SHADOW_PREFIX, SHADOW_SUFFIX
 from lowtide.intervals import Intervals
 from lowtide.inventory import Entry
-from lowtide.planning import WorkRange, plan_ranges
+from lowtide.planning import RESTART, WorkRange, plan_ranges, without_read
 from lowtide.state import TableState
 from lowtide.summary import TableReport
 from lowtide_spark import omid, rules
@@ -164,6 +165,9 @@ def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
         ranges = plan_ranges(
             run.request, regions, facts, run.clock, watermark, run.config.table(entry.table).full_pass_every
         )
+        if not run.read_only:  # a survey tells of everything, whatever its id
+            ranges, left_out = without_read(run.request, ranges, facts)
+            report.notes += [left_out] if left_out else []
     except StoreError as error:
         report.problems.append(str(error))
         return None
@@ -588,6 +592,7 @@ def _record(run: Run, work: Work) -> None:
             # From 0 over all that was recorded before: only that finds what a paused client landed since.
             is_full = done.from_ts == 0 and done.to_ts >= known.prefix_end(0)
             full = now if is_full else last_full_pass(done.keys, work.facts)
+            read, since = read_by(run.request.run, done.keys, work.facts, now, RESTART // timedelta(milliseconds=1))
             fact = Fact(
                 done.keys,
                 known | Intervals.of([(done.from_ts, done.to_ts)]),
@@ -596,6 +601,8 @@ def _record(run: Run, work: Work) -> None:
                 run.request.run,
                 now,
                 full,
+                read | Intervals.of([(done.from_ts, done.to_ts)]),
+                since,
             )
             state.record(work.state, fact)
             fresh.append(fact)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from lowtide.submit import command
 from lowtide.workload import OmidClient
 
 Job = Callable[..., Outcome]
+#: In ms, with some to spare.
+DAY = 25 * 3600 * 1000
 
 
 class Killed(BaseException):
@@ -117,6 +120,52 @@ def test_a_restart_leaves_out_what_its_run_has_recorded(
     effects.kill_at(0)
     again = job("orphan_cleanup", "--table", table, "--execute", "--full", "--run-id", "full")
     assert (again.code, again.table(table)["regions"]) == (0, 1)
+
+
+def test_a_run_id_that_is_used_again_does_what_was_not_done(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore
+) -> None:
+    """Of a second run under the same id only that is left out which the first has recorded less than a day ago, and a note says so: what came
+    since is cleaned, and a day later all that was asked for is looked at again."""
+    table = leftovers(scene)
+    command = ("orphan_cleanup", "--table", table, "--execute", "--run-id", "the same")
+    assert job(*command).code == 0
+    # Of a client that was paused: below what is recorded, so that only a full pass finds it.
+    paused = scene.omid.begin()
+    omid.advance_watermark()
+    assert job(*command).code == 0
+    came = scene.orphan(table, row=b"came since")
+    omid.advance_watermark()
+    again = job(*command)
+    assert (again.code, again.table(table)["regions"], scene.has(table, came, row=b"came since")) == (0, 2, False)
+
+    scene.cell(table, paused)
+    retried = job(*command, "--full")
+    assert (retried.code, retried.table(table)["regions"], scene.has(table, paused)) == (0, 0, True)
+    [note] = [n for n in retried.table(table)["notes"] if "left out" in n]
+    assert "2 key ranges" in note
+    assert "the same" in note
+
+    known = state.begin(table, [])
+    for fact in known.facts:
+        state.record(known, replace(fact, recorded_at=fact.recorded_at - DAY, read_since=fact.read_since - DAY))
+    later = job(*command, "--full")
+    assert (later.code, later.table(table)["regions"], scene.has(table, paused)) == (0, 2, False)
+
+
+def test_another_interval_under_the_same_run_id_is_read(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """A run id is no proof that its run has read what is asked for now: a full pass after a run that went on from its records."""
+    table = leftovers(scene)
+    paused = omid.begin()
+    omid.advance_watermark()
+    assert job("orphan_cleanup", "--table", table, "--execute").code == 0
+    omid.begin()
+    omid.advance_watermark()
+    command = ("orphan_cleanup", "--table", table, "--execute", "--run-id", "one name")
+    assert job(*command).table(table)["regions"] == 2
+    scene.cell(table, paused)
+    full = job(*command, "--full")
+    assert (full.code, full.table(table)["regions"], scene.has(table, paused)) == (0, 2, False)
 
 
 def test_a_submitted_job_that_is_killed_ends_well_the_second_time(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,7 +15,7 @@ from lowtide.errors import UsageError
 from lowtide.formats import CHECKPOINTS, after
 from lowtide.intervals import Intervals
 from lowtide.keyranges import KeyRange
-from lowtide.planning import Request, WorkRange, plan_ranges
+from lowtide.planning import RESTART, Request, WorkRange, plan_ranges, without_read
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -32,12 +33,16 @@ def at(n: int) -> int:
     return CLOCK.timestamp(day(n))
 
 
-def fact(keys: KeyRange, *pairs: tuple[int, int], run: str = "before", full: datetime = NOW) -> Fact:
-    return Fact(keys, Intervals.of(pairs), frozenset({"f"}), 1, run, full_pass_at=millis(full))
+def fact(
+    keys: KeyRange, *pairs: tuple[int, int], run: str = "before", full: datetime = NOW, since: datetime = NOW
+) -> Fact:
+    """Recorded, and read, by *run* at *since*."""
+    known = Intervals.of(pairs)
+    return Fact(keys, known, frozenset({"f"}), 1, run, millis(since), millis(full), known, millis(since))
 
 
-def everywhere(*pairs: tuple[int, int], run: str = "before", full: datetime = NOW) -> list[Fact]:
-    return [fact(r.keys, *pairs, run=run, full=full) for r in TABLE]
+def everywhere(*pairs: tuple[int, int], run: str = "before", full: datetime = NOW, since: datetime = NOW) -> list[Fact]:
+    return [fact(r.keys, *pairs, run=run, full=full, since=since) for r in TABLE]
 
 
 def plan(
@@ -49,7 +54,14 @@ def plan(
     regions: list[Region] = TABLE,
     low_watermark: int = W,
 ) -> list[WorkRange]:
-    return plan_ranges(Request(run, NOW, start, end, full), regions, facts, CLOCK, low_watermark, WEEK)
+    return planned(facts, Request(run, NOW, start, end, full), regions, low_watermark)[0]
+
+
+def planned(
+    facts: list[Fact], request: Request, regions: list[Region] = TABLE, low_watermark: int = W
+) -> tuple[list[WorkRange], str | None]:
+    """What a run reads, and the note on what it leaves out."""
+    return without_read(request, plan_ranges(request, regions, facts, CLOCK, low_watermark, WEEK), facts)
 
 
 def spans(ranges: list[WorkRange]) -> list[tuple[str, int, int]]:
@@ -112,14 +124,56 @@ def test_restart_leaves_out_what_this_run_recorded() -> None:
     facts = [*everywhere((0, at(5)))[1:], fact(TABLE[0].keys, (0, at(6)), run="now")]
     assert spans(plan(facts, start=day(5), end=day(6))) == [("z", at(5), at(6))]
     assert len(plan(facts, run="other", start=day(5), end=day(6))) == 2
-    assert spans(plan(facts, full=True)) == [("z", 0, W + CHECKPOINTS)]
+    assert spans(plan(facts, full=True, end=day(6))) == [("z", 0, at(6))]
+
+
+def test_what_a_restart_leaves_out_is_said() -> None:
+    """How many ranges are left out, whose they are and since when; where nothing is, nothing is said."""
+    request = Request("now", NOW, day(5), day(6))
+    ranges, note = planned([fact(TABLE[0].keys, (0, at(6)), run="now", since=NOW - timedelta(hours=2))], request)
+    assert [r.region for r in ranges] == ["z"]
+    assert note is not None
+    assert note.startswith(
+        "1 key range left out: read and recorded by the run of this id, now, since 2026-01-31T10:00:00"
+    )
+    ranges, note = planned(everywhere((0, at(6)), run="now"), request)
+    assert (ranges, note and note.split(":")[0]) == ([], "2 key ranges left out")
+    assert planned(everywhere((0, at(6)), run="other"), request)[1] is None
+
+
+def test_restart_with_a_higher_low_watermark_reads_what_it_lacks() -> None:
+    """A full pass that is started again does not read again what it has recorded, though there is more to read by now."""
+    facts = everywhere((0, at(20)), run="now")
+    ranges, note = planned(facts, Request("now", NOW, full=True))
+    assert spans(ranges) == [("a", at(20), W + CHECKPOINTS), ("z", at(20), W + CHECKPOINTS)]
+    assert note is not None
+    assert "2 of them in part" in note
+
+
+def test_a_run_id_used_for_another_interval_leaves_nothing_out() -> None:
+    """What a run of the same id has recorded leaves out that interval alone, and of a record only what that run itself has read."""
+    later = [fact(r.keys, (0, at(6)), run="now") for r in TABLE]
+    assert len(plan(later, start=day(6), end=day(7))) == 2
+    assert spans(plan(later, start=day(5), end=day(7)))[0] == ("a", at(6), at(7))
+    part = [replace(f, read=Intervals.of([(at(5), at(6))])) for f in later]
+    assert spans(plan(part, full=True))[0] == ("a", 0, W + CHECKPOINTS)
+    assert plan(part, start=day(5), end=day(6)) == []
+    assert len(plan([replace(f, read=Intervals()) for f in later], start=day(5), end=day(6))) == 2
+
+
+@pytest.mark.parametrize("ahead", [-1, 1], ids=["ago", "ahead"])
+def test_a_run_id_used_again_a_day_later_leaves_nothing_out(ahead: int) -> None:
+    """Records of the same id leave something out for a day, no longer; a clock that runs ahead makes that no longer."""
+    just = RESTART - timedelta(milliseconds=1)
+    assert plan(everywhere((0, at(6)), run="now", since=NOW + ahead * just), start=day(5), end=day(6)) == []
+    assert len(plan(everywhere((0, at(6)), run="now", since=NOW + ahead * RESTART), start=day(5), end=day(6))) == 2
 
 
 def test_restart_after_a_split_or_a_merge() -> None:
     """Daughters of a range that this run recorded are left out; a merged region of which it recorded half is read whole."""
     facts = [fact(TABLE[0].keys, (0, at(6)), run="now")]
     daughters = [Region("a1", KeyRange(b"", b"f"), 2), Region("a2", KeyRange(b"f", b"m"), 2), TABLE[1]]
-    assert [r.region for r in plan(facts, regions=daughters)] == ["z"]
+    assert [r.region for r in plan(facts, regions=daughters, full=True, end=day(6))] == ["z"]
     assert spans(plan(facts, regions=[Region("az", KeyRange(b"", b""), 2)])) == [("az", 0, W + CHECKPOINTS)]
 
 
