@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lowtide.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind, is_phoenix
+from lowtide.shape import ALL_VERSIONS, FOREVER
 from lowtide.survey.findings import Notice, Severity
 
-ALL_VERSIONS = 2**31 - 1
-#: HBase's "forever", in seconds.
-FOREVER = 2**31 - 1
 #: A low watermark that is older stands still, for all that cleaning can do: what began since cannot be judged.
 OLD_WATERMARK_SECONDS = 24 * 3600
 
@@ -17,13 +15,16 @@ OLD_WATERMARK_SECONDS = 24 * 3600
 def table_notices(entry: Entry, descriptor: Descriptor) -> list[Notice]:
     """What is to be said of one table that may hold cells of transactions."""
     name, found = entry.table, []
+    # To call a table plain is refused where it bears a mark.
+    may_be_plain = entry.kind is Kind.UNMARKED
     if entry.doubt:
         found.append(
             Notice(
                 Severity.CAUTION,
                 name,
                 f"{entry.doubt}: it is left alone, and nothing is pruned from the commit table beyond what is recorded of it",
-                f"mend that, or say in the configuration: tables: {{{name}: {{kind: transactional}}}} or plain",
+                f"mend that, or say in the configuration: tables: {{{name}: {{kind: transactional}}}}"
+                + (" or plain" if may_be_plain else ""),
             )
         )
     elif entry.kind is Kind.UNMARKED and entry.enabled:
@@ -53,7 +54,8 @@ def table_notices(entry: Entry, descriptor: Descriptor) -> list[Notice]:
                 name,
                 "it is disabled: it cannot be read, nothing is pruned from the commit table beyond what is recorded of it, "
                 "and no orphan is deleted anywhere, since it may hold the proof of a commit",
-                f"enable {name}, drop it, or say tables: {{{name}: {{kind: plain}}}}",
+                f"enable {name}, or drop it"
+                + (f", or say tables: {{{name}: {{kind: plain}}}}" if may_be_plain else ""),
             )
         )
     if entry.unfiltered:

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -424,6 +425,17 @@ def test_tables_without_transactions_are_refused(as_of: Read, scene: Scene, omid
     for table in (plain, config.omid.commit_table):
         with pytest.raises(Exception, match=f"Table {table} cannot be read as of a snapshot: it bears no mark of Omid"):
             as_of(table, "latest").collect()
+
+
+def test_a_family_that_does_not_keep_all_versions_is_refused(as_of: Read, scene: Scene) -> None:
+    """HBase keeps from readers what a snapshot shows: the family is named with the statement that mends it, live and from files."""
+    table = scene.table(("f", "g"), versions=3)
+    scene.committed(table, family=b"f")
+    at = scene.omid.advance_watermark()
+    mended = re.escape(f"alter '{table}', {{NAME => 'f', VERSIONS => 2147483647}}")
+    for options in ({}, {"read": "snapshot"}):
+        with pytest.raises(Exception, match=f"its family f has VERSIONS => 3.*{mended}"):
+            as_of(table, at, **options).collect()
 
 
 def test_a_read_with_a_hold_is_not_overtaken(

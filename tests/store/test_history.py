@@ -108,6 +108,31 @@ def expected(cells: Cells, mark: int) -> set[tuple[bytes, bytes, bytes, int]]:
     return {(row, *key) for row, of_row in rows(cells).items() for key in leaving(of_row, mark, 50)}
 
 
+# -- what it does not touch
+
+
+def test_a_family_that_does_not_keep_all_versions_is_left_alone(
+    job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient
+) -> None:
+    """With VERSIONS => 1 HBase hides what lies below a deletion from history GC too, and would show it again when the deletion went: such a
+    table is named, with what mends it, and another is worked on."""
+    few, all_of_them = scene.table(("f", "g"), versions=1), scene.table(("f", "g"))
+    for table in (few, all_of_them):
+        for value in (b"deleted", b""):  # Omid's deletion is a put of nothing
+            scene.committed(table, family=b"f", value=value)
+            omid.flush(table)
+    snapshot = cleaned(job, omid)
+    assert omid.read(few, snapshot) == {}
+    outcome = gc(few, all_of_them)
+    assert omid.read(few, snapshot) == omid.read(all_of_them, snapshot) == {}, "a deleted value is shown again"
+    assert (outcome.code, outcome.table(few)["counts"]["deleted"]) == (1, 0)
+    for family in ("f", "g"):
+        assert f"alter '{few}', {{NAME => '{family}', VERSIONS => 2147483647}}" in outcome.problems
+    assert (len(omid.raw(all_of_them)), len(omid.raw(few))) != (4, 4)
+    assert outcome.table(all_of_them)["problems"] == []
+    assert outcome.table(all_of_them)["counts"]["deleted"] > 0
+
+
 # -- exactness, on real workloads and on random cells
 
 

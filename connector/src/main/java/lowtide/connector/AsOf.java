@@ -7,8 +7,10 @@ import java.util.Collection;
 import java.util.TreeMap;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
+import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.TableNotFoundException;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.RegionInfo;
@@ -17,6 +19,7 @@ import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.ResultScanner;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
@@ -130,15 +133,27 @@ final class AsOf implements Serializable {
         }
     }
 
-    /** Fails for a table without transactions, and where Omid's compactor was on it until lately. */
+    /** Fails for a table without transactions, where families keep versions from readers, and where Omid's compactor was on it until lately. */
     private static void refuseUnfit(Connection connection, Options options) throws IOException {
         JsonNode listed = Records.listed(connection, options);
-        if (!Omid.marks(Planner.enabledTable(connection, options.tableName()))
-                && !listed.path("kind").asText().equals("transactional")) {
+        TableDescriptor table = Planner.enabledTable(connection, options.tableName());
+        if (!Omid.marks(table) && !listed.path("kind").asText().equals("transactional")) {
             throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: it bears no"
                     + " mark of Omid, so its cells are no transactions'. If they are, say so in Lowtide's configuration"
                     + " (tables: {" + options.table + ": {kind: transactional}}) and let watermark_collection see it;"
                     + " the view cells shows any table.");
+        }
+        for (ColumnFamilyDescriptor family : Omid.families(table)) {
+            boolean all = family.getMaxVersions() == Integer.MAX_VALUE;
+            if (!all || family.getTimeToLive() != HConstants.FOREVER) {
+                String mended = all ? "TTL => 'FOREVER'" : "VERSIONS => " + Integer.MAX_VALUE;
+                throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: its family "
+                        + family.getNameAsString() + " has " + (all ? "TTL => " + family.getTimeToLive()
+                                : "VERSIONS => " + family.getMaxVersions())
+                        + ", so HBase keeps versions from readers that the snapshot shows. In HBase's shell: alter '"
+                        + options.table + "', {NAME => '" + family.getNameAsString() + "', " + mended
+                        + "}; snapshots of before that may lack what HBase has dropped by then.");
+            }
         }
         if (listed.path("compactor").asBoolean()) {
             throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: Omid's own"

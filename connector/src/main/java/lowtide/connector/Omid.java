@@ -4,6 +4,8 @@ import java.util.Arrays;
 import java.util.List;
 import org.apache.hadoop.hbase.ByteBufferExtendedCell;
 import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
+import org.apache.hadoop.hbase.client.CoprocessorDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.util.ByteBufferUtils;
 import org.apache.hadoop.hbase.util.Bytes;
@@ -42,10 +44,25 @@ final class Omid {
 
     /** Whether the table's descriptor says that its cells are transactions', as {@code lowtide.inventory} has it. */
     static boolean marks(TableDescriptor table) {
-        return Arrays.stream(table.getColumnFamilies())
-                .anyMatch(family -> Boolean.parseBoolean(Bytes.toString(family.getValue(FAMILY_FLAG))))
+        return Arrays.stream(table.getColumnFamilies()).anyMatch(Omid::isFlagged)
                 || table.getCoprocessorDescriptors().stream()
                         .anyMatch(each -> COPROCESSORS.stream().anyMatch(each.getClassName()::contains));
+    }
+
+    /**
+     * The families whose cells are transactions': the flagged ones, all of a table of Phoenix's, and of one without flags. As
+     * {@code lowtide.inventory} has it.
+     */
+    static ColumnFamilyDescriptor[] families(TableDescriptor table) {
+        ColumnFamilyDescriptor[] flagged =
+                Arrays.stream(table.getColumnFamilies()).filter(Omid::isFlagged).toArray(ColumnFamilyDescriptor[]::new);
+        boolean phoenix = table.getCoprocessorDescriptors().stream().map(CoprocessorDescriptor::getClassName)
+                .anyMatch(name -> name.contains(".phoenix.") && COPROCESSORS.stream().anyMatch(name::contains));
+        return phoenix || flagged.length == 0 ? table.getColumnFamilies() : flagged;
+    }
+
+    private static boolean isFlagged(ColumnFamilyDescriptor family) {
+        return Boolean.parseBoolean(Bytes.toString(family.getValue(FAMILY_FLAG)));
     }
 
     /** Whether Omid's own compactor runs in the table's compactions, as its descriptor tells. */

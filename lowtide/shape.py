@@ -1,0 +1,40 @@
+"""What a family's settings hide from whoever reads it. Pure.
+
+History GC decides by what it reads. Where HBase itself keeps versions from readers, what is lowest to them is not the lowest there is: the
+versions below a deletion, hidden as long as it stands, would be shown again when it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lowtide.inventory import Descriptor
+
+#: HBase's "all versions", and its "forever" in seconds.
+ALL_VERSIONS = 2**31 - 1
+FOREVER = 2**31 - 1
+
+#: Attributes: what HBase takes where the descriptor is silent, the values that hide nothing, and how HBase's shell is told the first of those.
+_OPEN: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "VERSIONS": ("1", (str(ALL_VERSIONS),), str(ALL_VERSIONS)),
+    "TTL": ("FOREVER", ("FOREVER", str(FOREVER)), "'FOREVER'"),
+    "KEEP_DELETED_CELLS": ("FALSE", ("FALSE",), "'FALSE'"),
+    "NEW_VERSION_BEHAVIOR": ("FALSE", ("FALSE",), "'false'"),
+}
+
+
+def hiding(descriptor: Descriptor, families: Iterable[str]) -> list[str]:
+    """One sentence for each of *families* that does not show all it holds: which settings, and the statement that mends them."""
+    found = []
+    for family in sorted(families):
+        attributes = descriptor.families.get(family, {})
+        values = {name: attributes.get(name, silent) for name, (silent, _, _) in _OPEN.items()}
+        wrong = {name: value for name, value in values.items() if value.upper() not in _OPEN[name][1]}
+        if wrong:
+            told = ", ".join(f"{name} => {value}" for name, value in wrong.items())
+            mended = ", ".join(f"{name} => {_OPEN[name][2]}" for name in wrong)
+            found.append(
+                f"family {family} has {told}, so HBase hides cells of it; in HBase's shell: "
+                f"alter '{descriptor.table}', {{NAME => '{family}', {mended}}}"
+            )
+    return found

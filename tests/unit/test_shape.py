@@ -1,0 +1,53 @@
+"""Which families hide cells from their readers."""
+
+from __future__ import annotations
+
+import pytest
+
+from lowtide.inventory import Descriptor
+from lowtide.shape import ALL_VERSIONS, hiding
+
+OPEN = {
+    "VERSIONS": str(ALL_VERSIONS),
+    "TTL": "2147483647",
+    "KEEP_DELETED_CELLS": "FALSE",
+    "NEW_VERSION_BEHAVIOR": "false",
+}
+
+
+def look(*asked: str, **families: dict[str, str]) -> list[str]:
+    return hiding(Descriptor("t", True, {}, (), families), asked or families)
+
+
+def test_a_family_that_keeps_everything_hides_nothing() -> None:
+    """All versions, for ever, without special rules for deletions; HBase's defaults say so but for the versions."""
+    assert look(f=OPEN) == look(f={"VERSIONS": str(ALL_VERSIONS)}) == look(f={**OPEN, "TTL": "FOREVER"}) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "told", "mended"),
+    [
+        ({"VERSIONS": "1"}, "VERSIONS => 1", "VERSIONS => 2147483647"),
+        ({"VERSIONS": "2147483646"}, "VERSIONS => 2147483646", "VERSIONS => 2147483647"),
+        ({"TTL": "86400"}, "TTL => 86400", "TTL => 'FOREVER'"),
+        ({"KEEP_DELETED_CELLS": "TTL"}, "KEEP_DELETED_CELLS => TTL", "KEEP_DELETED_CELLS => 'FALSE'"),
+        ({"NEW_VERSION_BEHAVIOR": "true"}, "NEW_VERSION_BEHAVIOR => true", "NEW_VERSION_BEHAVIOR => 'false'"),
+        ({"VERSIONS": "3", "TTL": "60"}, "VERSIONS => 3, TTL => 60", "VERSIONS => 2147483647, TTL => 'FOREVER'"),
+    ],
+)
+def test_a_setting_that_hides_is_named_with_what_mends_it(changed: dict[str, str], told: str, mended: str) -> None:
+    """Family, settings, and the statement for HBase's shell."""
+    [found] = look(f={**OPEN, **changed})
+    assert f"family f has {told}," in found
+    assert f"alter 't', {{NAME => 'f', {mended}}}" in found
+
+
+def test_a_family_of_one_version_by_default() -> None:
+    """A descriptor that is silent keeps one version."""
+    assert "VERSIONS => 1" in look(f={})[0]
+
+
+def test_only_the_families_that_are_asked_for() -> None:
+    """Plain families beside transactional ones may keep what they like."""
+    assert look("f", f=OPEN, g={"VERSIONS": "1"}) == []
+    assert [each.split(" has ")[0] for each in look(g={}, f={})] == ["family f", "family g"]
