@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -123,8 +124,21 @@ class Omid(_Section):
     clock: Literal["auto", "world", "incremental"] = "auto"
     #: True where the oracle runs with ``lowLatency``: invalidation marks are then never pruned.
     low_latency: bool = False
+    #: Where HBase has another oracle's commit table too, jobs refuse to run until every transactional table is named, here or in ``foreign``.
+    #: Here: the tables of this oracle, names or patterns with ``*``. Else not looked at.
+    tables: list[str] = []
+    #: The tables of other oracles, their commit tables among them, names or patterns with ``*``: never touched, never a proof, and they keep nothing back.
+    foreign: list[str] = []
     #: Addresses of the oracle, host:port; a run that acts is refused while none answers. Empty: not checked.
     oracle: list[Annotated[str, Field(pattern=r"^[^:\s]+:\d{1,5}$")]] = ["127.0.0.1:24758"]
+
+    def is_named(self, table: str) -> bool:
+        """Whether ``tables`` names the table."""
+        return any(fnmatchcase(table, pattern) for pattern in self.tables)
+
+    def is_foreign(self, table: str) -> bool:
+        """Whether ``foreign`` names the table."""
+        return any(fnmatchcase(table, pattern) for pattern in self.foreign)
 
 
 class State(_Section):
@@ -231,7 +245,8 @@ class TableDefaults(_Section):
 
     #: What scheduled and backfilled runs do. Of the commit table: whether they prune; of the ledger's transactions: whether they repair.
     mode: Mode = Mode.DRY_RUN
-    #: ``transactional`` or ``plain`` for tables whose marks do not say; null: as their marks say.
+    #: ``transactional`` or ``plain`` for tables whose marks do not say; null: as their marks say. ``plain`` is refused for a table that
+    #: bears a mark, or was transactional when ``watermark_collection`` listed it last.
     kind: Kind | None = None
     #: From region servers, or from a snapshot made for the run.
     read: Read = Read.AUTO
@@ -320,6 +335,10 @@ class Config(_Section):
     def table(self, name: str) -> TableDefaults:
         """The settings of table *name*: its own over the defaults."""
         return TableDefaults.model_validate(_merged(self.defaults.model_dump(), self.tables.get(name, {})))
+
+    def key_of(self, table: str, setting: str) -> str:
+        """Where the file says a table's setting."""
+        return f"tables.{table}.{setting}" if setting in self.tables.get(table, {}) else f"defaults.{setting}"
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -135,6 +135,38 @@ def classify(descriptor: Descriptor, configured: Kind | None, shadowed: frozense
     )
 
 
+def contradiction(descriptor: Descriptor, key: str, recorded: Kind | None) -> str:
+    """Why a table that the configuration calls plain cannot be meant to be; empty where nothing speaks against it.
+
+    A plain table holds no prune bound back and is never looked at, so that a wrong word would cost proofs, and without a trace.
+
+    Args:
+        descriptor: as HBase tells it.
+        key: of the configuration that says so.
+        recorded: what the last collection listed the table as; None where it did not.
+    """
+    families, mark = marked_families(descriptor)
+    said = f"{key} is plain in the configuration, and table {descriptor.table}"
+    if mark == FAMILY_FLAG:
+        seen = f"bears Omid's mark: {FAMILY_FLAG} is true of {', '.join(sorted(families))}"
+        return (
+            f"{said} {seen}. Take {key} out; or, where no transaction writes the table any more, take off the mark: "
+            + "; ".join(_unflag(descriptor.table, family) for family in sorted(families))
+        )
+    if mark:
+        return f"{said} bears Omid's mark, the coprocessor {mark}. Take {key} out; or, where no transaction writes the table any more, take off the mark"
+    if recorded is Kind.TRANSACTIONAL:
+        return (
+            f"{said} was recorded as transactional by the last collection. Take {key} out and run watermark_collection with --execute, "
+            "which looks at the table for itself; it may be called plain after that if it is found to be no longer transactional"
+        )
+    return ""
+
+
+def _unflag(table: str, family: str) -> str:
+    return f"alter '{table}', {{NAME => '{family}', METADATA => {{'{FAMILY_FLAG}' => 'false'}}}}"
+
+
 def _is_unfiltered(descriptor: Descriptor) -> bool:
     indexer = any(PHOENIX_INDEXER in name for name in descriptor.coprocessors)
     return indexer and not any(PHOENIX_FILTER in name for name in descriptor.coprocessors)

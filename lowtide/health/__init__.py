@@ -52,6 +52,7 @@ CHECKS: tuple[Callable[[Seen, Config], Iterable[Finding]], ...] = (
     cleaning.oracle,
     ledger.money,
     ledger.broken,
+    cleaning.contradicted,
     cleaning.collected,
     cleaning.failures,
     cleaning.blockers,

@@ -179,7 +179,12 @@ def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, see
             severity,
             what,
             f"table {table}: {blocker['reason']}",
-            f"Say in the configuration what it is, tables: {{{table}: {{kind: transactional}}}} or kind: plain; then clean it, unless plain, and collect",
+            f"Say in the configuration what it is, tables: {{{table}: {{kind: transactional}}}}"
+            + (
+                " or kind: plain; then clean it, unless plain, and collect"
+                if entry.kind is Kind.UNMARKED
+                else "; then clean it and collect"
+            ),
             clean,
             since,
             tables,
@@ -326,6 +331,25 @@ def _dry_run(tables: Sequence[str], subject: str, so: str) -> Finding:
         tables=tuple(tables),
         setting=setting,
     )
+
+
+def contradicted(seen: Seen, config: Config) -> Iterator[Finding]:
+    """Tables that the last collection found transactional, and that the configuration has called plain since: every job refuses to run."""
+    for entry in seen.inventory:
+        there = not seen.listed or entry.table in seen.listed
+        if entry.kind is Kind.TRANSACTIONAL and there and config.table(entry.table).kind is Kind.PLAIN:
+            key = config.key_of(entry.table, "kind")
+            yield Finding(
+                Cause.CONTRADICTED,
+                Severity.ALARM,
+                "Jobs refuse to run",
+                f"{key} is plain in the configuration, and the last collection recorded table {entry.title} as transactional"
+                + (f" ({entry.mark})" if entry.mark else ""),
+                f"Take {key} out, and collect",
+                (COLLECT,),
+                tables=(entry.table,),
+                setting=key,
+            )
 
 
 def absent(seen: Seen, config: Config) -> Iterator[Finding]:

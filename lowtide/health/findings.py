@@ -50,6 +50,7 @@ class Cause(StrEnum):
     OVERDUE = "overdue"
     DRY_RUN = "dry-run"
     ABSENT = "absent"
+    CONTRADICTED = "contradicted"
     HISTORY_HELD = "history-held"
     HISTORY_BLOCKED = "history-blocked"
     HISTORY_NEVER = "history-never"

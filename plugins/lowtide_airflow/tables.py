@@ -41,7 +41,7 @@ def sizes(config: Config, named: Sequence[str]) -> dict[str, int]:
 def candidates(config: Config, listed: Collection[str], known: Mapping[str, Entry]) -> list[str]:
     """The tables that may be transactional, of those *listed* in HBase.
 
-    Left out: HBase's, Omid's and Lowtide's own; what the configuration calls plain; what the last inventory found plain. A
+    Left out: HBase's, Omid's, Lowtide's own and other oracles'; what the configuration calls plain; what the last inventory found plain. A
     table that no inventory has seen is taken: the job looks at it and passes over it if it is plain. So are tables with
     shadow cells and no mark, and disabled ones: the job's report names them.
     """
@@ -49,7 +49,11 @@ def candidates(config: Config, listed: Collection[str], known: Mapping[str, Entr
     missing = sorted(set(config.tables) - set(listed))
     if missing:
         log.warning("configured but not in HBase: %s", ", ".join(missing))
-    return sorted(name for name in listed if name not in own and not _plain(name, config, known))
+    return sorted(
+        name
+        for name in listed
+        if name not in own and not config.omid.is_foreign(name) and not _plain(name, config, known)
+    )
 
 
 def _plain(name: str, config: Config, known: Mapping[str, Entry]) -> bool:

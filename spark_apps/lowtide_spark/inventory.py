@@ -8,9 +8,12 @@ from functools import reduce
 
 from pyspark.sql import functions as F
 
+from lowtide import oracles
 from lowtide.catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, told_by
-from lowtide.config import Config
-from lowtide.inventory import Descriptor, Entry, Kind, classify, is_phoenix, marked_families
+from lowtide.errors import UsageError
+from lowtide.gateway import connect
+from lowtide.inventory import Descriptor, Entry, Kind, classify, contradiction, is_phoenix, marked_families
+from lowtide.state import StateStore
 from lowtide_spark.store import Store, cause
 
 #: Rows at the start of each region that are looked at for shadow cells, where a family bears no mark.
@@ -19,22 +22,49 @@ SAMPLE_ROWS = 1000
 SAMPLE_BATCH = 40
 
 
-def take_inventory(store: Store) -> list[Entry]:
-    """All tables but HBase's, Omid's and Lowtide's own, with what each is.
+def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]:
+    """All tables but HBase's, Omid's, Lowtide's own and other oracles', with what each is.
 
     Must be called after the low watermark was read: a table that comes later can hold no committed cell at or below it.
+
+    Args:
+        store: the store.
+        doubts: of a job that acts on nothing: takes what would else be refused. Tables are what their marks say then.
+
+    Raises:
+        UsageError: what the configuration says of tables contradicts what is seen of them.
     """
     config = store.config
-    descriptors = [d for d in store.descriptors() if d.table not in config.own_tables]
-    in_question = [d for d in descriptors if _needs_sample(d, config)]
+    listed = [d for d in store.descriptors() if d.table not in config.own_tables]
+    descriptors = [d for d in listed if not config.omid.is_foreign(d.table)]
+    contradictions = _contradictions(store, descriptors)
+    kinds = {d.table: None if d.table in contradictions else config.table(d.table).kind for d in descriptors}
+    in_question = [d for d in descriptors if _needs_sample(d, kinds[d.table])]
     shadowed: dict[str, frozenset[str]] = {}
     for start in range(0, len(in_question), SAMPLE_BATCH):
         shadowed |= _shadowed_families(store, in_question[start : start + SAMPLE_BATCH])
     catalog = _catalog(store, descriptors)
-    return [
-        told_by(catalog, classify(d, config.table(d.table).kind, shadowed.get(d.table, frozenset())), d)
+    entries = [
+        told_by(catalog, classify(d, kinds[d.table], shadowed.get(d.table, frozenset())), d)
         for d in sorted(descriptors, key=lambda d: d.table)
     ]
+    problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries)]
+    if problems and doubts is None:
+        raise UsageError("; ".join(problems))
+    (doubts if doubts is not None else []).extend(problems)
+    return entries
+
+
+def _contradictions(store: Store, descriptors: Sequence[Descriptor]) -> dict[str, str]:
+    """Tables that the configuration calls plain against what is seen or recorded of them, each with a sentence that says so."""
+    config = store.config
+    plain = [d for d in descriptors if config.table(d.table).kind is Kind.PLAIN]
+    if not plain:
+        return {}
+    with connect(config.hbase.thrift) as connection:
+        recorded = {e.table: e.kind for e in StateStore(connection, config.state.table).inventory()}
+    found = {d.table: contradiction(d, config.key_of(d.table, "kind"), recorded.get(d.table)) for d in plain}
+    return {table: why for table, why in found.items() if why}
 
 
 def _catalog(store: Store, descriptors: Sequence[Descriptor]) -> Catalog | None:
@@ -51,9 +81,9 @@ def _catalog(store: Store, descriptors: Sequence[Descriptor]) -> Catalog | None:
         return Catalog({}, f"{table}: {cause(error)}")
 
 
-def _needs_sample(descriptor: Descriptor, config: Config) -> bool:
+def _needs_sample(descriptor: Descriptor, configured: Kind | None) -> bool:
     unmarked = frozenset(descriptor.families) - marked_families(descriptor)[0]
-    return bool(unmarked) and descriptor.enabled and config.table(descriptor.table).kind is None
+    return bool(unmarked) and descriptor.enabled and configured is None
 
 
 def _shadowed_families(store: Store, descriptors: Sequence[Descriptor]) -> dict[str, frozenset[str]]:

@@ -238,7 +238,7 @@ def _doubting(doubts: list[str] | None) -> Iterator[None]:
 
 def _refusal(name: str, entry: Entry | None) -> str:
     if entry is None:
-        return f"unknown table {name}; it is not in HBase, or is one of Omid's or Lowtide's own"
+        return f"unknown table {name}; it is not in HBase, or is one of Omid's, of Lowtide's own or of another oracle's (omid.foreign)"
     if not entry.enabled:
         return f"table {name} is disabled; enable it (it keeps the prune bound back until it is cleaned)"
     if entry.doubt:

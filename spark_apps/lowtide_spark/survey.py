@@ -62,7 +62,7 @@ def take(run: Run) -> Survey:
     """Look at the store; see the module's text."""
     doubts: list[str] = []
     watermark = run.read_low_watermark(doubts)
-    inventory = take_inventory(run.store)
+    inventory = take_inventory(run.store, run.summary.problems)
     descriptors = {d.table: d for d in run.store.descriptors()}
     works = [w for e in run.choose(inventory) if (w := prepare(run, e, watermark)) is not None]
     regions = {w.entry.table: len(w.ranges) for w in works}

@@ -107,14 +107,19 @@ def _unmarked(entry: Entry) -> Blocker:
         None,
         0,
         f"it has shadow cells{families} but no mark of Omid",
-        f"say in the configuration what it is: tables: {{{entry.table}: {{kind: transactional}}}} or plain",
+        _say(entry),
     )
+
+
+def _say(entry: Entry) -> str:
+    """To call a table plain is refused where it bears a mark."""
+    plain = " or plain" if entry.kind is Kind.UNMARKED else ""
+    return f"say in the configuration what it is: tables: {{{entry.table}: {{kind: transactional}}}}{plain}"
 
 
 def _left_alone(entry: Entry, lowest: int) -> Blocker:
     if entry.enabled:
-        remedy = f"mend that, or say in the configuration: tables: {{{entry.table}: {{kind: transactional}}}} or plain"
-        return Blocker(entry.table, None, None, lowest, entry.doubt, remedy)
+        return Blocker(entry.table, None, None, lowest, entry.doubt, f"mend that, or {_say(entry)}")
     return Blocker(entry.table, None, None, lowest, "the table is disabled", f"enable {entry.table}, or drop it")
 
 

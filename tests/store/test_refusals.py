@@ -13,7 +13,9 @@ from conftest import Outcome
 from lowtide_spark import store
 from lowtide_spark.store import Store
 from scene import Scene
+from typer.testing import CliRunner
 
+from lowtide.cli import app
 from lowtide.errors import StoreError
 from lowtide.formats import LOW_WATERMARK_ROW, decode_long, encode_long
 from lowtide.gateway import connect
@@ -157,6 +159,110 @@ def test_a_snapshot_that_cannot_be_made(
     finally:
         scene.omid.delete_snapshot(taken)
     assert untouched()
+
+
+#: Every job that decides by the inventory, as it would act.
+DECIDING = (
+    ("orphan_cleanup", "--execute"),
+    ("watermark_collection", "--execute"),
+    ("commit_table_pruning", "--grace", "0s", "--execute"),
+    ("history_gc", "--execute"),
+)
+
+
+def test_plain_said_of_a_table_that_bears_omids_mark(
+    job: Job, configure: Callable[..., Path], untouched: Callable[[], bool], scene: Scene
+) -> None:
+    """The configuration calls a table plain, its descriptor says that transactions write it: no job goes on, a survey says so and goes on, and
+    ``lowtide explain`` tells it."""
+    table = scene.tables[0]
+    plain = configure(tables={table: {"kind": "plain"}})
+    told = (f"tables.{table}.kind", "plain", "OMID_ENABLED")
+    for command in DECIDING:
+        refused(job(*command, config=plain), 2, *told)
+    refused(job("survey", config=plain), 1, *told)
+    explained = CliRunner().invoke(app, ["explain", "--config", str(plain), "--json"])
+    assert (explained.exit_code, told[0] in explained.stdout) == (4, True)
+    assert untouched()
+
+
+def test_plain_said_of_a_table_that_was_transactional(
+    job: Job, configure: Callable[..., Path], scene: Scene, omid: OmidClient
+) -> None:
+    """A table whose mark is gone by now was listed as transactional before: to call it plain is refused until a collection has looked at it
+    without that word. It has shadow cells, so that the word is needed then, and taken."""
+    table = scene.table()
+    scene.committed(table)
+    scene.crashed_after_commit(table, row=b"proved by its entry")
+    assert job("watermark_collection", "--execute").code == 0
+    omid.detach_omid_compactor(table)
+    before = omid.commit_table()
+    plain = configure(tables={table: {"kind": "plain"}}).rename(configure().with_name("plain.yaml"))
+    for command in DECIDING:
+        refused(job(*command, config=plain), 2, f"tables.{table}.kind", "recorded as transactional")
+    assert omid.commit_table() == before
+    collected = job("watermark_collection", "--execute")
+    assert (collected.code, collected.summary["bound"]) == (0, 0)
+    assert job("watermark_collection", "--execute", config=plain).code == 0
+
+
+@pytest.fixture
+def theirs(scene: Scene, omid: OmidClient) -> dict[str, str]:
+    """Tables of another oracle: its commit table, and one whose cell that commit table proves, below our low watermark."""
+    commits, data = scene.table(("F", "LWF"), omid_enabled=False), scene.table()
+    start, commit = omid.begin(), omid.begin()
+    scene.cell(data, start)
+    omid.put(commits, bytes([start & 15]) + encode_long(start), b"F", b"C", start, bytes([commit - start]))
+    omid.advance_watermark()
+    return {"commits": commits, "data": data}
+
+
+def test_tables_of_another_oracle(
+    job: Job, configure: Callable[..., Path], untouched: Callable[[], bool], theirs: dict[str, str], omid: OmidClient
+) -> None:
+    """Another commit table stops every job: the tables beside it may be its oracle's, and ours proves nothing of them."""
+    before = omid.raw(theirs["data"])
+    for command in DECIDING:
+        refused(job(*command), 2, "OMID_COMMIT_TABLE", theirs["commits"], "omid.foreign")
+    refused(job("survey"), 1, theirs["commits"])
+    assert untouched()
+    assert omid.raw(theirs["data"]) == before
+
+
+def test_tables_of_another_oracle_that_the_configuration_names(
+    job: Job, configure: Callable[..., Path], scene: Scene, theirs: dict[str, str], omid: OmidClient
+) -> None:
+    """When each table is said to be ours or the other oracle's, jobs go on: the others' are not touched, prove nothing and hold nothing
+    back. One that is left out, and one that is said to be both, stop them."""
+    ours = [name for name in omid.tables() if name not in theirs.values()]
+    table = scene.table()
+    orphan = scene.orphan(table)
+    scene.shadow(theirs["data"], orphan, orphan + 50)  # says nothing of ours: the same number, given by another
+    scene.committed(table, row=b"kept")
+    omid.advance_watermark()
+    before = omid.raw(theirs["data"])
+
+    def said(tables: list[str], foreign: list[str]) -> Path:
+        oracle = yaml.safe_load(configure().read_text())["omid"]
+        return configure(omid={**oracle, "tables": tables, "foreign": foreign})
+
+    for tables, foreign, missing in (
+        ([*ours, table], [theirs["commits"]], theirs["data"]),
+        (ours, list(theirs.values()), table),
+        ([*ours, "scene*"], list(theirs.values()), theirs["data"]),
+    ):
+        outcome = job("orphan_cleanup", "--execute", config=said(tables, foreign))
+        refused(outcome, 2, missing, "omid.foreign", "omid.tables")
+    good = said([*ours, table], list(theirs.values()))
+    outcome = job("orphan_cleanup", "--execute", config=good)
+    assert outcome.code == 0, outcome.problems
+    assert not scene.has(table, orphan)
+    assert omid.raw(theirs["data"]) == before
+    assert job("watermark_collection", "--execute", config=good).summary["bound"] > orphan
+    refused(job("orphan_cleanup", "--table", theirs["data"], "--execute", config=good), 1, theirs["data"])
+    refused(job("orphan_cleanup", "--execute"), 2, theirs["commits"])
+    omid.drop(theirs["commits"])
+    refused(job("orphan_cleanup", "--execute", config=good), 2, theirs["data"], "omid.foreign")
 
 
 def test_regions_with_a_hole_are_refused(connector: Store, monkeypatch: pytest.MonkeyPatch, scene: Scene) -> None:

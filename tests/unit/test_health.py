@@ -343,6 +343,18 @@ def test_a_configured_table_that_is_not_there() -> None:
     assert only(assess(healthy(), config), Cause.ABSENT).setting == "tables.ordres"
 
 
+def test_a_table_that_is_called_plain_against_the_records() -> None:
+    """What was transactional and is called plain now stops every job; a table that is gone, and one that was plain, do not."""
+    plain = {"kind": "plain"}
+    config = Config.model_validate({"defaults": {"mode": "execute"}, "tables": {"orders": plain, "gone": plain}})
+    kept = healthy().inventory
+    seen = healthy(inventory=(*kept, Entry("gone", Kind.TRANSACTIONAL, True), Entry("users", Kind.PLAIN, True)))
+    finding = only(assess(seen, config), Cause.CONTRADICTED)
+    assert (finding.severity, finding.tables, finding.setting) == (Severity.ALARM, ("orders",), "tables.orders.kind")
+    everywhere = Config.model_validate({"defaults": {"mode": "execute", "kind": "plain"}})
+    assert {f.setting for f in assess(healthy(), everywhere).findings} == {"defaults.kind"}
+
+
 def test_the_findings_about_one_table() -> None:
     """Those that name it, and those that concern all."""
     held = blocker("users", "never cleaned"), blocker("orders", "never cleaned")

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from lowtide.inventory import FAMILY_FLAG, OMID_COPROCESSORS, PHOENIX_COPROCESSORS, Descriptor, Entry, Kind, classify
+from lowtide.inventory import (
+    FAMILY_FLAG,
+    OMID_COPROCESSORS,
+    PHOENIX_COPROCESSORS,
+    Descriptor,
+    Entry,
+    Kind,
+    classify,
+    contradiction,
+)
 
 FLAG = {FAMILY_FLAG: "true"}
 OMID = "org.apache.omid.transaction.OmidCompactor"
@@ -95,3 +104,22 @@ def test_disabled_table_without_mark_is_not_taken_for_plain() -> None:
     """No sample can be taken of a disabled table: without mark and without a word in the configuration it must hold the bound."""
     assert look(table(enabled=False)).kind is not Kind.PLAIN
     assert look(table(enabled=False), configured=Kind.PLAIN).kind is Kind.PLAIN
+
+
+def test_plain_is_contradicted_by_every_mark() -> None:
+    """Both sides are named, and what takes the mark off; a table without mark may be plain."""
+    flagged = contradiction(table(f=FLAG, g=FLAG, h={}), "tables.t.kind", None)
+    for word in ("tables.t.kind is plain", "table t", "OMID_ENABLED is true of f, g", "{NAME => 'g', METADATA"):
+        assert word in flagged
+    for name in (*OMID_COPROCESSORS, *PHOENIX_COPROCESSORS):
+        told = contradiction(table("org.example.Other", name, enabled=False), "defaults.kind", Kind.PLAIN)
+        assert name in told
+        assert "defaults.kind is plain" in told
+    assert contradiction(table("org.example.Other"), "tables.t.kind", None) == ""
+
+
+def test_plain_is_contradicted_by_what_was_recorded() -> None:
+    """A table whose mark is gone was transactional when it was listed last; one that had shadow cells only, or none, may be called plain."""
+    assert "recorded as transactional" in contradiction(table(), "tables.t.kind", Kind.TRANSACTIONAL)
+    assert contradiction(table(), "tables.t.kind", Kind.UNMARKED) == ""
+    assert contradiction(table(), "tables.t.kind", Kind.PLAIN) == ""
