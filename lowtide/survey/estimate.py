@@ -68,7 +68,7 @@ def total(parts: Sequence[int], population: int, most: int) -> Estimate:
         parts: what each region that was read holds; all of them where there are *population*.
         population: how many regions there are.
         most: what one region can hold at most, as far as is known: for the case that all parts are equal (none holds an
-            orphan, say), which would otherwise pass for certainty about regions that nobody read.
+            orphan, say), which would otherwise pass for certainty about regions that nobody read. Others may hold so much, or nothing.
 
     Returns:
         the estimate. Its interval is never below what was seen.
@@ -79,12 +79,23 @@ def total(parts: Sequence[int], population: int, most: int) -> Estimate:
     mean = seen / count
     variance = sum((p - mean) ** 2 for p in parts) / (count - 1) if count > 1 else 0.0
     if variance:
-        half = _T[min(count - 1, len(_T)) - 1] * math.sqrt(variance_of_total(variance, count, population))
+        below = above = _T[min(count - 1, len(_T)) - 1] * math.sqrt(variance_of_total(variance, count, population))
     else:
-        # The share of regions that can be otherwise although none of *count* was: 0.95 = 1 - (1 - share)^count.
-        half = (1 - 0.05 ** (1 / count)) * (population - count) * max(most - mean, 0)
+        others = _others(count, population)
+        below, above = others * mean, others * max(most - mean, 0)
     value = round(mean * population)
-    return Estimate(value, max(seen, math.floor(value - half)), max(value, math.ceil(value + half)))
+    return Estimate(value, max(seen, math.floor(value - below)), max(value, math.ceil(value + above)))
+
+
+def _others(count: int, population: int) -> int:
+    """How many of *population* regions can be otherwise although none of *count* was: so many that the chance of it is still above 5 %."""
+    chance, others = 1.0, 0
+    while others < population - count:
+        chance *= (population - count - others) / (population - others)
+        if chance <= 0.05:
+            break
+        others += 1
+    return others
 
 
 def variance_of_total(variance: float, count: int, population: int) -> float:
