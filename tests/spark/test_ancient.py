@@ -130,6 +130,7 @@ def test_every_snapshot_from_the_mark_on_reads_as_before(
 ) -> None:
     """After all mutations, and after any part of them in the order in which they are sent, Omid's client shows the same."""
     source = random.Random(8)
+    compared = 0
     for name, history in histories.items():
         mutations = planned[1].get(name, [])
         early, last = [m for m in mutations if not m.last], [m for m in mutations if m.last]
@@ -145,6 +146,8 @@ def test_every_snapshot_from_the_mark_on_reads_as_before(
             for part in parts:
                 left = after(history.cells, part)
                 assert [(s, _read(left, s, entries)) for s, _ in before] == before, (name, history.cells, part)
+            compared += len(before) > 1
+    assert compared > HISTORIES // 2
 
 
 def _late_commits(history: History) -> dict[int, int]:
@@ -172,6 +175,7 @@ def test_one_marker_a_column(
     planned: tuple[dict[bytes, list[SparkRow]], dict[bytes, list[SparkRow]]], histories: dict[bytes, History]
 ) -> None:
     """A column of which only the lowest versions go gets one delete marker, however many they are."""
+    single = 0
     for name, mutations in planned[1].items():
         columns = defaultdict(list)
         for m in mutations:
@@ -185,6 +189,8 @@ def test_one_marker_a_column(
             ]
             if not stays or min(stays) > max(m.timestamp for m in of_column):
                 assert len(of_column) == 1, (name, column)
+                single += 1
+    assert single > 100
 
 
 # -- cases by name; a version is (timestamp, commit or none), tombstones and family tombstones are marked so

@@ -110,6 +110,19 @@ def called(words: list[str]) -> tuple[Any, list[str]]:
     return command, words
 
 
+def test_pages_show_links_and_commands() -> None:
+    """What the tests of them look at is there: a pattern that finds nothing would let everything pass."""
+    assert sum(1 for page in PAGES for _ in links(page)) > 80
+    assert {words[0] for page in PAGES for words in commands(page)} >= {
+        "run",
+        "status",
+        "explain",
+        "hold",
+        "stack",
+        "demo",
+    }
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_commands_that_pages_show_are_known(page: Path) -> None:
     """Commands, jobs and options are those of the command line; of jobs, those of docs/jobs.md and docs/survey.md."""
