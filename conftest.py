@@ -1,3 +1,19 @@
 """For the tests of all folders."""
 
+import pytest
+
+from tests import seeds
+
 pytest_plugins = ["needs"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """What Hypothesis draws follows from the run's number too, unless a seed is given to it."""
+    if config.getoption("hypothesis_seed") is None:
+        config.option.hypothesis_seed = str(seeds.RUN)
+
+
+def pytest_report_header() -> str:
+    """The number that brings back every random choice of the run."""
+    return f"LOWTIDE_SEED={seeds.RUN}"

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from lowtide.formats import shadow_qualifier
 from lowtide.stack import Stack
 from lowtide.workload import OmidClient
+from tests import seeds
 
 SHADOW_SUFFIX = b"\xc2\x80"
 
@@ -174,10 +175,11 @@ def test_wide_rows_in_chunks_give_the_same(kit: Kit, mixed: str, source: dict[st
     assert shown(kit.read(mixed, pairingLimit=limit, **source)) == shown(kit.read(mixed, **source))
 
 
-def test_a_row_of_many_columns(kit: Kit) -> None:
+@seeds.each("many columns")
+def test_a_row_of_many_columns(kit: Kit, seed: int) -> None:
     """A row wider than the buffer and than one answer of the server is paired in chunks, from both sources."""
     table = kit.table()
-    rng = random.Random(1)
+    rng = random.Random(seed)
     cells = [
         Cell(b"wide", b"c%d" % column, 1000, None if rng.random() < 0.01 else 1050, b"x" * 200)
         for column in range(30_000)

@@ -23,6 +23,7 @@ from lowtide.survey.findings import AgeRow, CommitTableFindings, Notice, Severit
 from lowtide.survey.notices import ALL_VERSIONS, table_notices, timestamp_store_notices, watermark_notices
 from lowtide.survey.page import render
 from lowtide.survey.terminal import print_survey
+from tests import seeds
 
 COUNTS = st.integers(min_value=0, max_value=1000)
 
@@ -69,7 +70,7 @@ def rarest(tries: int, chance: float, doubt: float = 1e-6) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(("regions", "share"), [(60, 0.2), (60, 0.5), (12, 0.5), (400, 0.05)])
-@pytest.mark.parametrize("seed", [7])
+@seeds.each("intervals of a survey", always=[7])
 def test_nineteen_of_twenty_intervals_hold_the_truth(seed: int, regions: int, share: float) -> None:
     """Of samples of a table whose orphans lie unevenly 95 % have the true number in their interval: no fewer and no more than
     chance allows an interval of 95 % once in a million such tests."""
