@@ -25,7 +25,7 @@ help:
 	@echo "make break-rules   break each safety rule in a copy of the code, and see a test fail"
 	@echo "make wheel   a wheel to install elsewhere, in dist/"
 	@echo "make docs    these pages as a site, in .lowtide/site; fails on any warning"
-	@echo "make screenshots   the pictures of the docs, taken from a demo that is up; needs chromium"
+	@echo "make screenshots   the pictures of the docs, taken from a demo that is up; needs Chromium or Chrome"
 	@echo "make lock    resolve requirements.txt and requirements-docs.txt into their .lock again"
 	@echo "make clean   remove what was built and the demo's data"
 
