@@ -54,4 +54,4 @@ def log_in(page: Page, airflow: LocalAirflow) -> None:
     page.locator("input:not([type=password])").fill(airflow.user)
     page.locator("input[type=password]").fill(airflow.password)
     page.locator("button[type=submit]").click()
-    page.locator("a[href$='/plugin/lowtide']").first.wait_for()
+    page.locator("a[href$='/plugin/lowtide']").first.wait_for(state="attached")

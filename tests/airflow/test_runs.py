@@ -368,7 +368,7 @@ def test_the_page_shows_the_stores_numbers(site: Site) -> None:
         link = inside.locator("#runs a").first
         log = link.evaluate("link => link.href")
         link.click()
-        page.wait_for_url(log)
+        page.wait_for_url(lambda url: url == log)
         assert {urlsplit(url).netloc for url in asked if url.startswith("http")} == {urlsplit(address).netloc}
 
 
