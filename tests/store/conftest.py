@@ -21,6 +21,7 @@ from lowtide_spark.store import Store
 from lowtide_spark.survey import survey
 from lowtide_spark.watermarks import collect
 from pyspark.sql import SparkSession
+from recorded import record_as_cleaned
 from scene import Scene, staged
 
 from lowtide.config import Config, load
@@ -96,6 +97,13 @@ def swept(omid: OmidClient) -> Iterator[None]:
         omid.drop(table)
 
 
+@pytest.fixture
+def no_snapshots(omid: OmidClient) -> None:
+    """A store without HBase snapshots: a read of another test may still keep its own."""
+    for name in omid.snapshots():
+        omid.delete_snapshot(name)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests: a start costs seconds."""
@@ -167,6 +175,12 @@ def state(stack: Stack, configure: Callable[..., Path]) -> Iterator[StateStore]:
     config = load(configure())
     with connect(config.hbase.thrift) as connection:
         yield StateStore(connection, config.state.table)
+
+
+@pytest.fixture
+def recorded(omid: OmidClient, connector: Store, state: StateStore) -> Callable[..., int]:
+    """Record of tables of complete transactions that they are cleaned up to now, as a run would that has nothing to do; the low watermark."""
+    return lambda *tables: record_as_cleaned(omid, connector, state, tables)
 
 
 @pytest.fixture

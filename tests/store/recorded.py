@@ -1,0 +1,64 @@
+"""The records of a cleanup that has nothing to do, without running it: for tests that are not about cleaning."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from lowtide_spark.store import Store
+
+from lowtide.cleaned import Fact, cleaned_intervals, valid
+from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX, after, base, shadow_qualifier
+from lowtide.gateway import connect
+from lowtide.intervals import Intervals
+from lowtide.state import StateStore
+from lowtide.workload import OmidClient
+
+
+def record_as_cleaned(omid: OmidClient, store: Store, state: StateStore, tables: Iterable[str]) -> int:
+    """Record what ``orphan_cleanup --full`` would of *tables*, and the time sample of ``watermark_collection``; the low watermark.
+
+    Only for tables in which that run would write nothing: every data cell has its shadow cell and no commit entry any more. Anything
+    else fails the test. tests/store/test_recorded.py compares it with the jobs.
+    """
+    watermark = omid.advance_watermark()
+    read_at = datetime.now(UTC)
+    state.create()
+    state.record_low_watermark(watermark)
+    entries = omid.commit_table()
+    for table in tables:
+        unclean = _to_be_cleaned(omid, table, watermark, set(entries))
+        assert unclean == [], f"a cleanup of {table} would have something to do"
+        _record(store, state, table, watermark)
+    state.add_sample(read_at, watermark)
+    return watermark
+
+
+def _to_be_cleaned(omid: OmidClient, table: str, watermark: int, entries: set[int]) -> list[object]:
+    raw = omid.raw(table)
+    deleted = {c.key for c in raw if c.kind == "delete"}
+    up_to = {c.key[:3]: c.timestamp for c in reversed(raw) if c.kind == "delete_column"}
+    there = {c.key for c in raw if c.kind == "put" and c.key not in deleted and c.timestamp > up_to.get(c.key[:3], -1)}
+    return [
+        key
+        for key in sorted(there)
+        if base(key[3]) <= watermark
+        and not (key[2].startswith(SHADOW_PREFIX) and key[2].endswith(SHADOW_SUFFIX))
+        and (base(key[3]) in entries or (*key[:2], shadow_qualifier(key[2]), key[3]) not in there)
+    ]
+
+
+def _record(store: Store, state: StateStore, table: str, watermark: int) -> None:
+    with connect(store.config.hbase.thrift) as connection:
+        families = frozenset(name.decode().rstrip(":") for name in connection.table(table).families())
+    regions = store.regions(table)
+    taken = state.begin(table, regions)
+    facts = valid(taken.facts, families, taken.incarnation)
+    now = int(time.time() * 1000)
+    for region in regions:
+        intervals = cleaned_intervals(region.keys, facts) | Intervals.of([(0, after(watermark))])
+        state.record(
+            taken,
+            Fact(region.keys, intervals, families, taken.incarnation.number, "recorded by a test", now, now),
+        )
