@@ -152,6 +152,8 @@ class PhoenixWorkload:
     dice: random.Random
     tables: dict[str, Rows] = field(default_factory=lambda: {name: {} for name in COLUMNS})
     counts: Counts = field(default_factory=Counts)
+    #: By start timestamp, the transactions whose client was killed: whether they count.
+    deaths: dict[int, bool] = field(default_factory=dict)
     number: int = 0
     #: The share of transactions that their client leaves at a point of the commit.
     stopping: float = 0.3
@@ -168,7 +170,7 @@ class PhoenixWorkload:
                 self.client.execute(LATE_DDL)
             self.one()
             if index in fatal:
-                self._killed()
+                self.killed()
 
     def _draft(self, session: str) -> Draft:
         self.number += 1
@@ -196,16 +198,19 @@ class PhoenixWorkload:
         if point is None or STOPS[point]:
             self._take(made)
 
-    def _killed(self) -> None:
-        """A client killed in its commit; the log table says how that went."""
+    def killed(self) -> None:
+        """A client killed in its commit, with another one after it; the log table says how the commit went."""
         made = self._draft("main")
+        start = self.client.start()
         self.client.commit_and_die("main", self.dice.uniform(0, 0.05))
         self.client.close()
         self.counts.killed += 1
-        self.client = PhoenixClient(self.stack)
-        if self.client.query("SELECT FATE FROM PX_LOG WHERE ID = ?", made.number):
+        self.client = self.client.again()
+        counts = bool(self.client.query("SELECT FATE FROM PX_LOG WHERE ID = ?", made.number))
+        if counts:
             self._take(made)
         self.client.commit()
+        self.deaths[start] = counts
 
     def _take(self, made: Draft) -> None:
         self.tables = made.tables

@@ -32,6 +32,11 @@ class PhoenixClient(Program):
             raise StackError("the store has no Phoenix; start it with `lowtide stack up --phoenix`")
         address = f"jdbc:phoenix:127.0.0.1:{stack.config.zookeeper_port}"
         super().__init__(stack, "lowtide.workload.Sql", address, heap=heap, log=log)
+        self.stack = stack
+
+    def again(self) -> PhoenixClient:
+        """A new client like this one, for the place of one that was killed."""
+        return PhoenixClient(self.stack)
 
     def execute(self, sql: str, *values: Any, session: str = "main") -> int:
         """Carry out a statement that gives no rows; how many it changed."""

@@ -6,15 +6,18 @@ import json
 import os
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commits import ever_committed
 from conftest import Outcome
 from lowtide_airflow.tables import sizes
 from lowtide_spark.inventory import take_inventory
 from lowtide_spark.store import Store
+from prove import PROVE
 
 from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
 from lowtide.gateway import connect
@@ -28,8 +31,10 @@ from lowtide.workload.sql import PhoenixClient, SqlError
 
 Job = Callable[..., Outcome]
 
-SEEDS = range(1, 1 + int(os.environ.get("LOWTIDE_PHOENIX_SEEDS", "2")))
+SEEDS = list(range(1, 1 + int(os.environ.get("LOWTIDE_PHOENIX_SEEDS", "2" if PROVE else "1"))))
 TRANSACTIONS = int(os.environ.get("LOWTIDE_PHOENIX_TRANSACTIONS", "100"))
+#: Of the clients at work beside the jobs: each has one of its own, this and those that follow.
+LIVE_SEEDS = [0]
 KILLS = 2
 TABLES = ("PX_A", "PX_S", "PX_M", "PX_B", "PX_LOG")
 PHYSICAL = (
@@ -146,6 +151,9 @@ class Apart(PhoenixClient):
         self.prefix = prefix
         super().__init__(stack, log=f"phoenix-{prefix}")
 
+    def again(self) -> Apart:
+        return Apart(self.stack, self.prefix)
+
     def execute(self, sql: str, *values: Any, session: str = "main") -> int:
         return super().execute(sql.replace("PX_", self.prefix), *values, session=session)
 
@@ -158,24 +166,32 @@ class Worker(threading.Thread):
 
     def __init__(self, stack: Stack, prefix: str, seed: int, stopping: float = 0) -> None:
         super().__init__(daemon=True)
-        self.client = Apart(stack, prefix)
+        client = Apart(stack, prefix)
         for statement in (*DDL, LATE_DDL):
-            self.client.execute(statement)
-        self.work = PhoenixWorkload(stack, self.client, random.Random(seed), stopping=stopping)
+            client.execute(statement)
+        self.work = PhoenixWorkload(stack, client, random.Random(seed), stopping=stopping)
         self.over = threading.Event()
         self.wrong: list[str] = []
         self.aborted = 0
 
+    @property
+    def client(self) -> PhoenixClient:
+        return self.work.client
+
     def run(self) -> None:
         try:
             while not self.over.is_set():
-                for _ in range(10):
-                    if self.work.number < MOST:
-                        self._one()
-                    self.over.wait(0.2)  # the jobs need some of the machine too
-                self.wrong += self.work.differences()
+                self.go_on()
         except Exception as error:  # kept for the test's thread
             self.wrong.append(repr(error))
+
+    def go_on(self) -> None:
+        """Some transactions and all questions."""
+        for _ in range(10):
+            if self.work.number < MOST:
+                self._one()
+            self.over.wait(0.2)  # the jobs need some of the machine too
+        self.wrong += self.work.differences()
 
     def _one(self) -> None:
         try:
@@ -200,24 +216,44 @@ class Worker(threading.Thread):
         self.client.close()
 
 
-def test_clients_at_work_see_nothing_of_the_jobs(
-    job: Job, stack: Stack, omid: OmidClient, configure: Callable[..., Path]
-) -> None:
-    """Two clients work through Phoenix while every job cleans what a third left at each point of its commits: every answer is the
-    model's, nothing hangs, and only what Omid itself aborts is aborted. Afterwards nothing is left of any of them.
+class Dying(Worker):
+    """A client that stops at points of its commits, and is killed in one again and again. It asks nothing meanwhile: until its tables are
+    cleaned, Phoenix answers wrongly from them, with jobs or without."""
 
-    The dead one has tables of its own: until they are cleaned, Phoenix answers wrongly from them, with jobs or without.
+    def __init__(self, stack: Stack, prefix: str, seed: int) -> None:
+        super().__init__(stack, prefix, seed, stopping=0.5)
+        self.kills: list[float] = []
+
+    def go_on(self) -> None:
+        for _ in range(3):
+            if self.work.number < MOST:
+                self._one()
+        if len(self.kills) < 4:  # each new client costs seconds of the machine
+            self.work.killed()
+            self.kills.append(time.monotonic())
+        self.over.wait(3)
+
+
+@pytest.mark.parametrize("seed", LIVE_SEEDS)
+def test_clients_at_work_see_nothing_of_the_jobs(
+    job: Job, stack: Stack, omid: OmidClient, configure: Callable[..., Path], seed: int
+) -> None:
+    """Two clients work through Phoenix while every job cleans what a third leaves at each point of its commits, and where it is killed
+    meanwhile: every answer is the model's, nothing hangs, and only what Omid itself aborts is aborted. Afterwards, and after a last round of
+    jobs, nothing is left of any of them, and what the killed one committed, by the commit table, is all there.
     """
     # A transaction of these clients is over within seconds; the questions take longest.
     patient = configure(defaults={**YOUNG, "history_max_age": "40s", "min_history_age": "40s"})
-    workers = [Worker(stack, prefix, seed) for seed, prefix in enumerate(("PY_", "PZ_"))]
-    dead = Worker(stack, "PW_", 2, stopping=0.5)
+    workers = [Worker(stack, prefix, seed + n) for n, prefix in enumerate(("PY_", "PZ_"))]
+    dead = Dying(stack, "PW_", seed + 2)
     try:
         for _ in range(30):
             dead.work.one()
         assert dead.work.counts.stopped > 0
-        for worker in workers:
+        everyone = (*workers, dead)
+        for worker in everyone:
             worker.start()
+        began = time.monotonic()
         for name, *arguments in (
             ("orphan_cleanup", "--full"),
             ("watermark_collection",),
@@ -227,24 +263,28 @@ def test_clients_at_work_see_nothing_of_the_jobs(
             done = job(name, *arguments, "--execute", config=patient)
             assert done.code == 0, (name, done.problems)
         assert done.totals["deleted"] > 0
-        for worker in workers:
+        ended = time.monotonic()
+        for worker in everyone:
             worker.finish()
-        assert [w.wrong for w in workers] == [[], []]
+        assert [w.wrong for w in everyone] == [[], [], []]
+        assert sum(began < at < ended for at in dead.kills) >= 2, "nobody was killed during the jobs"
         assert all(w.work.counts.committed > 10 for w in workers)
         assert all(w.aborted < w.work.counts.committed for w in workers)
         watermark = omid.advance_watermark()
+        witnessed = ever_committed(omid)
+        assert {start for start, counts in dead.work.deaths.items() if counts} == set(dead.work.deaths) & witnessed
         clean_and_prune(job)
         tables = [t for t in omid.tables() if t.startswith(("PW_", "PY_", "PZ_", "_IDX_P"))]
         assert len(tables) >= 3 * len(PHYSICAL)
         assert {table: unproved(omid, table, watermark) for table in tables} == {table: [] for table in tables}
-        assert [w.work.differences() for w in (*workers, dead)] == [[], [], []]
+        assert [w.work.differences() for w in everyone] == [[], [], []]
     finally:
-        for worker in workers:
+        for worker in (*workers, dead):
             worker.over.set()
-        for worker in workers:
-            worker.join(timeout=300)
+        for worker in (*workers, dead):
+            if worker.ident:
+                worker.join(timeout=300)
             worker.leave()
-        dead.leave()
 
 
 def test_one_transaction_spans_a_table_its_indexes_and_what_views_show(
