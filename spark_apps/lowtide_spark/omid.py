@@ -128,11 +128,24 @@ def _odd_start() -> Column:
 
 
 def journal(cells: DataFrame) -> DataFrame:
-    """The journal as one row a pruned transaction: ``start_ts, commit_ts`` (null: only a mark was pruned)."""
-    commit = F.when(F.col("qualifier") == COMMIT_QUALIFIER, long_of(F.col("value")))
+    """The journal as one row a pruned transaction.
+
+    Returns:
+        ``start_ts, commit_ts`` (null: only a mark was pruned), ``odd`` (whether a key, qualifier or value is none that pruning writes:
+        what was pruned is then not known).
+    """
+    row, qualifier, value = F.col("row"), F.col("qualifier"), F.col("value")
+    start = long_of(F.substring(row, 2, 8))
+    is_key = (F.length(row) == 9) & (_byte(row, F.lit(0)) == start.bitwiseAND(15))
+    commit = F.when((qualifier == COMMIT_QUALIFIER) & (F.length(value) == 8), long_of(value))
+    is_mark = (qualifier == INVALID_QUALIFIER) & (value == INVALID_VALUE)
     return (
         cells.where(F.col("kind") == "put")
-        .select(long_of(F.substring("row", 2, 8)).alias("start_ts"), commit.alias("commit_ts"))
+        .select(
+            start.alias("start_ts"),
+            commit.alias("commit_ts"),
+            (~F.coalesce(is_key & (commit.isNotNull() | is_mark), F.lit(False))).alias("odd"),
+        )
         .groupBy("start_ts")
-        .agg(F.max("commit_ts").alias("commit_ts"))
+        .agg(F.max("commit_ts").alias("commit_ts"), F.max("odd").alias("odd"))
     )

@@ -309,7 +309,7 @@ def _journal(run: Run, starts: StartSet) -> DataFrame:
     with run.state() as state:
         there = state.has_table(run.config.state.journal_table)
     if not starts or not there:
-        return run.store.spark.createDataFrame([], "start_ts bigint, commit_ts bigint")
+        return run.store.spark.createDataFrame([], "start_ts bigint, commit_ts bigint, odd boolean")
     cells = run.store.cells(run.config.state.journal_table, omid.commit_ranges(*starts.span))
     return starts.restrict(omid.journal(cells))
 

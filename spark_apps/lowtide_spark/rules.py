@@ -41,7 +41,7 @@ def verdicts(
     Args:
         starts: ``start_ts`` of the transactions in question.
         entries: the commit table's rows, see :func:`lowtide_spark.omid.entries`.
-        journal: ``start_ts, commit_ts`` of pruned rows.
+        journal: ``start_ts, commit_ts, odd`` of pruned rows, see :func:`lowtide_spark.omid.journal`.
         siblings: shadow cells of these transactions in any table: ``start_ts, timestamp, commit_ts``; null where the shadow
             cell is of an unknown form.
         hidden: ``start_ts`` of transactions whose commit-table row lies behind a delete marker, so that a mark put there
@@ -61,7 +61,12 @@ def verdicts(
             "fence",
             F.col("problem").alias("entry_problem"),
         ),
-        journal.select("start_ts", F.col("commit_ts").alias("pruned"), F.lit(True).alias("in_journal")),
+        journal.select(
+            "start_ts",
+            F.col("commit_ts").alias("pruned"),
+            F.col("odd").alias("odd_journal"),
+            F.lit(True).alias("in_journal"),
+        ),
         # A shadow cell with its own timestamp is index population's and proves its own cell only.
         siblings.select(
             "start_ts",
@@ -72,7 +77,18 @@ def verdicts(
     )
     # One union and one grouping: five joins would shuffle five times.
     everything = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), said)
-    most = ("asked", "entry", "invalid", "fence", "entry_problem", "pruned", "in_journal", "odd_shadow", "hidden")
+    most = (
+        "asked",
+        "entry",
+        "invalid",
+        "fence",
+        "entry_problem",
+        "pruned",
+        "in_journal",
+        "odd_journal",
+        "odd_shadow",
+        "hidden",
+    )
     facts = (
         everything.groupBy("start_ts")
         .agg(
@@ -88,6 +104,7 @@ def verdicts(
         .when(F.col("entry_problem").isNotNull(), _of(UNDECIDED, why="its commit-table row is of an unknown form"))
         .when(F.col("odd_shadow"), _of(UNDECIDED, why="a shadow cell of it is of an unknown form"))
         .when(shadow.isNotNull(), _of(COMMITTED, tc=shadow))
+        .when(F.col("odd_journal"), _of(UNDECIDED, why="its row in the journal is of an unknown form"))
         .when(F.col("pruned").isNotNull(), _of(COMMITTED, tc=F.col("pruned")))
         .when(F.col("fence"), _of(UNDECIDED, why="its commit-table row is a table fence"))
         .when(~invalid & F.col("entry").isNotNull(), _of(COMMITTED, tc=F.col("entry")))

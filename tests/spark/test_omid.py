@@ -272,3 +272,22 @@ def test_journal(spark: SparkSession) -> None:
     ]
     journaled = omid.journal(frame(spark, cells)).collect()
     assert {r.start_ts: r.commit_ts for r in journaled} == {50: 100, 100: None, 150: 1_700_000_000 * SECOND}
+    assert not any(r.odd for r in journaled)
+
+
+def test_a_journal_row_that_pruning_did_not_write_is_odd(spark: SparkSession) -> None:
+    """A commit of another length or beyond 63 bits, another mark, column or key: nothing is known of the transaction, not even beside a right cell."""
+    cells = [
+        cell(commit_key(50), b"C", encode_long(100)[4:]),
+        cell(commit_key(100), b"C", b""),
+        cell(commit_key(150), b"C", b"\xff" * 8),
+        cell(commit_key(200), b"IT", b"\x00\x00\x00\x02"),
+        cell(commit_key(250), b"D", encode_long(300)),
+        cell(b"\x0f" + encode_long(300), b"C", encode_long(350)),
+        cell(commit_key(350) + b"\x00", b"C", encode_long(400)),
+        cell(commit_key(400), b"C", encode_long(450)),
+        cell(commit_key(400), b"X", b"?"),
+        cell(commit_key(450), b"C", encode_long(500)),
+    ]
+    found = {r.start_ts: r.odd for r in omid.journal(frame(spark, cells)).collect()}
+    assert found == {**dict.fromkeys(range(50, 450, 50), True), 450: False}

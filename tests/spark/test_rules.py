@@ -33,10 +33,12 @@ class Case:
         journal: tuple[int | None] | None = None,
         siblings: tuple[tuple[int, int], ...] = (),
         hidden: bool = False,
+        odd_journal: bool = False,
     ) -> None:
         self.expected, self.when_blind = expected, when_blind or expected
         self.entry, self.mark, self.problem = entry, mark, problem
         self.journal, self.siblings, self.hidden = journal, siblings, hidden
+        self.odd_journal = odd_journal
 
 
 #: By name; commit timestamps count from the start timestamp: +50 is the first that can be.
@@ -61,8 +63,17 @@ CASES = {
     "a mark before an older delete marker": Case((ABORTED, None), (UNDECIDED, None), mark=True, hidden=True),
     "an entry": Case((COMMITTED, 50), entry=50),
     "an entry outranks a journaled mark": Case((COMMITTED, 50), entry=50, journal=(None,)),
+    "a journaled fence": Case((COMMITTED, 0), journal=(0,)),
     "a journaled mark": Case((ABORTED, None), (UNDECIDED, None), journal=(None,)),
     "a journaled mark decides a hidden row": Case((ABORTED, None), (UNDECIDED, None), journal=(None,), hidden=True),
+    "a journal row of unknown form": Case((UNDECIDED, None), journal=(None,), odd_journal=True),
+    "a journal row of unknown form with a commit": Case((UNDECIDED, None), journal=(50,), odd_journal=True),
+    "a journal row of unknown form beside an entry": Case(
+        (UNDECIDED, None), entry=50, journal=(None,), odd_journal=True
+    ),
+    "a shadow cell outranks a journal row of unknown form": Case(
+        (COMMITTED, 50), journal=(None,), odd_journal=True, siblings=((0, 50),)
+    ),
     "a hidden row": Case((UNDECIDED, None), hidden=True),
     "a fence": Case((UNDECIDED, None), entry=0),
     "a fence with a mark": Case((UNDECIDED, None), entry=0, mark=True),
@@ -86,8 +97,13 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
         "starts": spark.createDataFrame([(t,) for t, _ in known] * 2, "start_ts bigint"),
         "entries": spark.createDataFrame(entries + stray, ENTRIES),
         "journal": spark.createDataFrame(
-            [(t, None if c.journal[0] is None else t + c.journal[0]) for t, c in known if c.journal] + [(78_000, None)],
-            "start_ts bigint, commit_ts bigint",
+            [
+                (t, None if c.journal[0] is None else t + c.journal[0], c.odd_journal)
+                for t, c in known
+                if c.journal is not None
+            ]
+            + [(78_000, None, False)],
+            "start_ts bigint, commit_ts bigint, odd boolean",
         ),
         "siblings": spark.createDataFrame(
             [(t, t + k, t + tc) for t, c in known for k, tc in c.siblings],
