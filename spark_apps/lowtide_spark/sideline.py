@@ -34,11 +34,18 @@ def put_aside(run: Run, table: str, cells: DataFrame) -> str:
     cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.mode("append").parquet(folder)
     path, files = _at(run, folder)
     listed = {"table": table, "files": _lengths(files, path)}
-    out = files.create(_child(run, path, LIST), True)
+    fresh, final = _child(run, path, f"{LIST}.new"), _child(run, path, LIST)
+    out = files.create(fresh, True)
     try:
         out.write(bytearray(json.dumps(listed).encode()))
     finally:
         out.close()
+    # Under its name it is there whole or not at all: a run may be killed while it writes.
+    if files.exists(final):
+        files.delete(final, False)
+    if not files.rename(fresh, final):
+        msg = f"the sideline {folder} cannot be finished: {LIST}.new cannot be renamed to {LIST}; nothing was removed. Look at the folder's rights, run again"
+        raise StoreError(msg)
     return folder
 
 

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -25,6 +26,8 @@ from lowtide.planning import WorkRange
 FORMAT = "lowtide"
 #: Above every timestamp: no upper bound on the time range.
 FOREVER = 2**63 - 1
+#: No run reads a snapshot for so long: a scratch folder of before is a dead one's.
+SCRATCH_KEPT = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +227,8 @@ class Store:
         Args:
             table: name.
             run: for the message.
-            sweep: whether the caller holds the table's epoch, so that snapshots left over are of runs that were killed.
+            sweep: whether the caller holds the table's epoch, so that snapshots left over are of runs that were killed; their scratch
+                folders go after a day.
 
         Raises:
             StoreError: it cannot be made.
@@ -233,6 +237,8 @@ class Store:
         for left in self.snapshots() if sweep else []:
             if left.table == table and re.fullmatch(re.escape(prefix) + "[0-9a-f]{12}", left.name):
                 self._admin().dropSnapshot(self._options, left.name)
+        if sweep:
+            self._admin().sweepScratchDirs(self._options, prefix, SCRATCH_KEPT // timedelta(milliseconds=1))
         name = prefix + uuid.uuid4().hex[:12]
         with ExitStack() as made:
             try:

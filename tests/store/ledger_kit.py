@@ -24,17 +24,20 @@ class Stopped(BaseException):
 
 
 class Bomb:
-    """Ends its actor at write number *at*: before it, after it, or after it with the answer lost."""
+    """Ends its actor at write number *at*: before it, after it, or after it with the answer lost. One that ended writes nothing more."""
 
     def __init__(self, at: int = 0, how: str = "before") -> None:
-        self.at, self.how, self.writes = at, how, 0
+        self.at, self.how, self.writes, self.dead = at, how, 0, False
 
     def __call__(self, _: Write, moment: Moment) -> None:
+        if self.dead:
+            raise Stopped
         self.writes += moment is Moment.BEFORE
         if self.writes != self.at or (moment is Moment.BEFORE) != (self.how == "before"):
             return
         if self.how == "answer lost":
             raise ConnectionResetError("the answer was lost")
+        self.dead = True
         raise Stopped
 
 

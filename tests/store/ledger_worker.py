@@ -1,6 +1,6 @@
 """A process of the concurrency test: a client that transfers, or a repair, until it is killed.
 
-``ledger_worker.py CONFIG client|repair SEED LOG NICKNAME...``; a client appends what it was told to LOG, a line a transfer.
+``ledger_worker.py CONFIG client|repair SEED LOG NICKNAME...``; a client appends what it asked for and was told to LOG, a line a transfer.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ def client(book: Ledger, chance: random.Random, log: Path, names: list[str]) -> 
     with log.open("a") as lines:
         while True:
             sender, recipient = chance.sample(names, 2)
+            amount = chance.randint(1, 30)
             try:
-                outcome = book.transfer(sender, recipient, chance.randint(1, 30))
+                outcome = book.transfer(sender, recipient, amount)
             except LowtideError:
                 continue  # too small a balance; or the store gave no answer
-            lines.write(f"{outcome.id} {outcome.state}\n")
+            lines.write(f"{outcome.id} {outcome.state} {sender} {recipient} {amount}\n")
             lines.flush()
             os.fsync(lines.fileno())
 

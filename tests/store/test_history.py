@@ -8,10 +8,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import deadman
 import pytest
+import seeds
+import wreck
 from conftest import Outcome
-from lowtide_spark import history as job_module
+from deadman import Cut, Die, Effect, Moment
 from lowtide_spark.store import Store
+from prove import PROVE
 from scene import Scene
 from typer.testing import CliRunner
 
@@ -649,65 +653,174 @@ def test_a_dead_reader_holds_nothing_after_its_expiry(
 # -- interruptions
 
 
-class Killed(BaseException):
-    """Ends a run where it stands: no handler of errors catches it."""
+def replaced(scene: Scene) -> str:
+    """A table of two regions, in each: versions, a family tombstone (which goes in a write of its own), and what came after it."""
+    table = scene.table(splits=(b"m",))
+    for row in (b"a", b"z"):
+        _versions(scene, table, row=row)
+        scene.committed(table, row=row, qualifier=b"", value=b"")
+        scene.committed(table, row=row, qualifier=b"again")
+    return table
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_killed_at_every_effect_and_run_again(
-    gc: Callable[..., Outcome], job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch, moment: str
+def places(omid: OmidClient, table: str) -> list[tuple[bytes, bytes]]:
+    """What HBase shows of a table, timestamps aside."""
+    return sorted((row, qualifier) for row, _, qualifier, _ in shown(omid, table))
+
+
+def test_killed_at_any_effect_and_run_again(
+    gc: Callable[..., Outcome],
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    config: Config,
+    tmp_path: Path,
 ) -> None:
-    """Cut before or after each effect of an undisturbed run, the next run ends in the same cells, and readers never see a difference."""
-    seen, kill_at = 0, 0
+    """Whatever a dead run left, the next one under its id ends in the same cells, and readers never see a difference.
 
-    def counted(effect: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **named: Any) -> Any:
-            nonlocal seen
-            seen += 1
-            cut = seen == kill_at
-            if cut and moment == "before":
-                raise Killed
-            result = effect(*arguments, **named)
-            if cut:
-                raise Killed
-            return result
+    At its death nothing was gone that is not in the sideline, and as long as it may have removed something it was known to remove.
+    """
+    chance = random.Random(seeds.drawn("history_gc killed at any effect"))
+    reference = replaced(scene)
+    cleaned(job, omid)
+    whole = deadman.run(lambda: gc(reference))
+    assert whole.result is not None
+    assert whole.result.code == 0, whole.result.problems
+    left = places(omid, reference)
+    number = {step: [e.number for e in whole.named(step)] for step in set(whole.steps())}
+    (applied,), (begun,), (ended,) = (number[f"state.{s}"] for s in ("apply_mark", "begin_removal", "end_removal"))
+    assert len(number["history._remove"]) == 2, "the versions, the family tombstones"
+    ordered = [applied, begun, number["sideline.put_aside"][0], number["history._remove"][0]]
+    chosen = [*map(Cut, ordered), *deadman.cuts(whole.effects, chance, every=PROVE)]
+    tables = [replaced(scene) for _ in chosen]
+    watermark = cleaned(job, omid)
+    snapshot = omid.begin()
+    for cut, table in zip(chosen, tables, strict=True):
+        before, visible = shown(omid, table), omid.read(table, snapshot)
+        again = ("--run-id", f"cut-{table}")
+        dead = deadman.run(lambda t=table, a=again: gc(t, extra=a), cut)
+        told = f"{cut}: {dead.effects[-1]}"
+        assert dead.killed, told
+        assert omid.read(table, snapshot) == visible, told
+        gone = set(before) - set(shown(omid, table))
+        assert gone <= wreck.aside(tmp_path / "sideline", again[1], table), told
+        history = state.history(table)
+        assert bool(history.intent.get("removing")) == (begun < cut.number <= ended), told
+        assert (history.applied > 0) == (cut.number > applied), told
+        if number["state.intend"][0] < cut.number <= applied:
+            with pytest.raises(HistoryError, match="about to remove"):
+                take(config, table, at_most(watermark) - 50, owner="test", reason="late", lasting=timedelta(hours=1))
+        finished = gc(table, extra=again)
+        assert finished.code == 0, (told, finished.problems)
+        assert places(omid, table) == left, told
+        assert omid.read(table, snapshot) == visible, told
+        assert state.history(table).intent.get("removing", {}) == {}, told
 
-        return call
 
-    effects = [(Store, "write"), (job_module, "put_aside"), (StateStore, "intend"), (StateStore, "apply_mark")]
-    wrapped = [(owner, name, counted(getattr(owner, name))) for owner, name in effects]
+def test_a_dead_run_that_removed_keeps_restores_waiting(
+    gc: Callable[..., Outcome], job: Job, scene: Scene, omid: OmidClient, eager: Path
+) -> None:
+    """A write of it may be under way: for a day nothing is put back, unless the run is started again under its id, and ends."""
+    table = replaced(scene)
+    cleaned(job, omid)
+    before = shown(omid, table)
+    dead = deadman.run(lambda: gc(table, extra=("--run-id", "dead")), _at("history._remove", Moment.PART))
+    assert dead.killed
+    assert dead.applied is not None
+    assert 0 < dead.applied[0] < dead.applied[1]
+    other = gc(table)
+    assert other.code == 0, other.problems
+    refused = job("sideline_restore", "--restore", other.summary["run"], "--execute", config=eager)
+    assert refused.code == 1
+    assert f"run dead removes history of {table}" in refused.problems
+    assert gc(table, extra=("--run-id", "dead")).code == 0
+    for name in (other.summary["run"], "dead"):
+        back = job("sideline_restore", "--restore", name, "--execute", config=eager)
+        assert back.code in (0, 1), back.problems
+    assert shown(omid, table) == before
 
-    def story() -> tuple[str, int, dict[Any, bytes]]:
-        table = scene.table(splits=(b"m",))
-        for row in (b"a", b"z"):
-            _versions(scene, table, row=row)
-            scene.committed(table, row=row, qualifier=b"", value=b"")  # a family tombstone, in a write of its own
-            scene.committed(table, row=row, qualifier=b"again")
-        cleaned(job, omid, table)
-        return table, omid.begin(), omid.read(table, omid.begin())
 
-    with monkeypatch.context() as patched:
-        for owner, name, effect in wrapped:
-            patched.setattr(owner, name, effect)
-        table, _, _ = story()
-        seen = 0
-        assert gc(table).code == 0
-        count, left = seen, sorted((k[0], k[2]) for k in shown(omid, table))
-        assert count == 5, "intend, apply, put aside, the versions, the family tombstones"
-        omid.drop(table)  # what is not cleaned up to the end holds the mark of all
-        for number in range(1, count + 1):
-            kill_at = 0
-            table, snapshot, visible = story()
-            seen, kill_at = 0, number
-            with pytest.raises(Killed):
-                gc(table, extra=("--run-id", f"cut-{moment}-{number}"))
-            kill_at = 0
-            assert omid.read(table, snapshot) == visible, number
-            again = gc(table, extra=("--run-id", f"cut-{moment}-{number}"))
-            assert again.code == 0, (number, again.problems)
-            assert sorted((k[0], k[2]) for k in shown(omid, table)) == left, number
-            assert omid.read(table, snapshot) == visible, number
-            omid.drop(table)
+@pytest.mark.parametrize("step", ["sideline.put_aside", "history._remove"])
+def test_a_run_that_is_overtaken_between_its_steps_goes_no_further(
+    gc: Callable[..., Outcome], job: Job, scene: Scene, omid: OmidClient, state: StateStore, step: str
+) -> None:
+    """Before each of its writes it looks whether the mark is still its own: another's claim, after the one or the other, ends it red."""
+    table = replaced(scene)
+    cleaned(job, omid)
+    before, visible = shown(omid, table), omid.read(table, omid.begin())
+    at_that: list[set[Any]] = []
+
+    def overtake(effect: Effect, moment: Moment) -> None:
+        last = effect.name == "rename" or effect.step == "history._remove"
+        if effect.step == step and last and moment is Moment.AFTER and not at_that:
+            state.intend(table, 99, "another")
+            at_that.append(set(shown(omid, table)))
+
+    outcome = deadman.run(lambda: gc(table), overtake).result
+    assert outcome is not None
+    assert outcome.code == 1
+    assert "another run of history_gc has taken over" in outcome.problems
+    assert [set(shown(omid, table))] == at_that
+    assert (at_that[0] == set(before)) == (step == "sideline.put_aside")
+    assert omid.read(table, omid.begin()) == visible
+    assert gc(table).code == 0
+
+
+def _at(step: str, moment: Moment) -> deadman.Watch:
+    """Die at the first effect of a step."""
+
+    def watch(effect: Effect, _: Moment) -> Die | None:
+        return (Die(0.5) if moment is Moment.PART else Die()) if effect.step == step else None
+
+    return watch
+
+
+def test_a_restore_killed_at_any_effect_and_run_again(
+    gc: Callable[..., Outcome],
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    config: Config,
+    eager: Path,
+) -> None:
+    """The next restore brings all back, and readers never see what was deleted. The dead one's hold keeps history GC away until it is let go."""
+    chance = random.Random(seeds.drawn("sideline_restore killed at any effect"))
+    table = replaced(scene)
+    cleaned(job, omid)
+    before, snapshot = shown(omid, table), omid.begin()
+    visible = omid.read(table, snapshot)
+
+    def restored(run: str) -> Outcome:
+        return job("sideline_restore", "--restore", run, "--execute", config=eager)
+
+    def removed() -> str:
+        outcome = gc(table)
+        assert (outcome.code, len(shown(omid, table)) < len(before)) == (0, True), outcome.problems
+        return str(outcome.summary["run"])
+
+    first = removed()
+    whole = deadman.run(lambda: restored(first))
+    assert whole.result is not None
+    assert (whole.result.code, shown(omid, table)) == (0, before), whole.result.problems
+    assert len(whole.named("restore._put")) >= 2, "what hides, then what is hidden"
+    held, freed = (whole.named(f"state.{step}")[0].number for step in ("add_hold", "drop_hold"))
+    chosen = [Cut(freed), *deadman.cuts(whole.effects, chance, every=PROVE)]
+    for cut in chosen:
+        name = removed()
+        dead = deadman.run(lambda n=name: restored(n), cut)
+        told = f"{cut}: {dead.effects[-1]}"
+        assert dead.killed, told
+        assert omid.read(table, snapshot) == visible, told
+        assert bool(state.holds(table)) == (held < cut.number <= freed), told
+        again = restored(name)
+        assert again.code == 0 or "restored before" in again.problems, (told, again.problems)
+        assert (shown(omid, table), omid.read(table, snapshot)) == (before, visible), told
+        for left in state.holds(table):
+            if cut is chosen[0]:
+                assert gc(table).totals["deleted"] == 0, "a dead restore's hold is a hold"
+            release(config, table, left.id)
 
 
 def test_failed_deletes_leave_family_tombstones_alone(

@@ -16,12 +16,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import deadman
 import pytest
+import seeds
 from conftest import Outcome
 from ledger_kit import Bomb, Books, made
 from lowtide_spark import repair
 from lowtide_spark.ledger import LedgerRows
 from lowtide_spark.store import Store
+from prove import PROVE
 
 from lowtide.config import load
 from lowtide.errors import LedgerError, UsageError
@@ -29,7 +32,7 @@ from lowtide.gateway import connect
 from lowtide.ledger import State, user_id
 from lowtide.ledger.model import Table, parse_transaction, transaction_id
 from lowtide.ledger.settled import Settled
-from lowtide.ledger.steps import CheckAndPut, Put, Read, Remove, Write
+from lowtide.ledger.steps import CheckAndPut, Put, Read, Remove, Scan, Write
 from lowtide.ledger.store import Moment, Tables, node
 from lowtide.submit import command, environment
 
@@ -137,21 +140,55 @@ def test_repairs_that_are_stopped_themselves(
     assert (final.code, final.totals["candidates"]) == (0, 0), final.problems
 
 
+def test_a_repair_killed_at_any_effect_and_run_again(run: Job, books: Books) -> None:
+    """Many transactions under way at once, some of their writes done and others not: the next repair ends each, once."""
+    chance = random.Random(seeds.drawn("transaction_repair killed at any effect"))
+    moved = 0
+
+    def left_half_way() -> None:
+        nonlocal moved
+        moved += 7 * stop_everywhere(books, 7)[1]
+
+    left_half_way()
+    whole = deadman.run(lambda: run("transaction_repair", *NOW))
+    assert whole.result is not None
+    assert whole.result.code == 0, whole.result.problems
+    batches = [effect for effect in whole.effects if effect.seam == "rows"]
+    assert len(batches) > 5, whole.steps()
+    for cut in deadman.cuts(whole.effects, chance, every=PROVE):
+        before = moved
+        left_half_way()
+        dead = deadman.run(lambda: run("transaction_repair", *NOW), cut)
+        told = f"{cut}: {dead.effects[-1]}"
+        assert dead.killed, told
+        assert before <= books.balances()[user_id("bob")] <= moved, told
+        again = run("transaction_repair", *NOW)
+        assert (again.code, books.entries()) == (0, []), (told, again.problems)
+        assert books.balances()[user_id("bob")] == moved, told
+        assert books.balances()[user_id("ann")] == -books.balances()[user_id("issuer")] - moved, told
+    final = run("transaction_repair", *NOW, "--full")
+    assert (final.code, final.totals["candidates"]) == (0, 0), final.problems
+
+
 def test_through_spark_submit_killed_and_run_again(books: Books) -> None:
     """A driver that is killed as soon as it has ended a transaction leaves the rest to the next, which exits with 0."""
-    _, begun = stop_everywhere(books, 7)
+    begun = sum(stop_everywhere(books, 7)[1] for _ in range(2))
     arguments = ["--config", str(books.file), *NOW]
     at_first = len(books.entries())
     submit = command(books.config, "transaction_repair", arguments)
     first = subprocess.Popen(submit, env=environment(), start_new_session=True)
     try:
-        while len(books.entries()) == at_first and first.poll() is None:
-            time.sleep(0.02)
+        with connect(books.config.hbase.thrift) as connection:
+            tables = Tables(connection, books.config.ledger.prefix)
+            while len(tables(Scan(Table.OPEN, "0", ":"))) >= at_first and first.poll() is None:
+                pass
+        assert first.poll() is None, "it lived, and had begun to act"
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(first.pid, signal.SIGKILL)
         first.wait()
-    assert sum(books.balances().values()) == 0
+    assert first.returncode == -signal.SIGKILL
+    assert 0 < len(books.entries()) < at_first, "some are ended, others not"
     done = subprocess.run(submit, env=environment(), check=False)
     assert done.returncode == 0
     assert books.entries() == []

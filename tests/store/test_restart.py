@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import random
 import signal
 import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import pytest
+import deadman
+import seeds
+import wreck
 from conftest import Outcome
-from lowtide_spark import orphans, sideline
+from deadman import Cut, Die, Moment
+from lowtide_spark import sideline
 from lowtide_spark.store import Store
+from prove import PROVE
 from scene import Scene
 
 from lowtide.config import load
+from lowtide.formats import parse_commit_key
+from lowtide.stack import Stack
 from lowtide.state import StateStore
 from lowtide.submit import command
 from lowtide.workload import OmidClient
@@ -24,10 +31,6 @@ from lowtide.workload import OmidClient
 Job = Callable[..., Outcome]
 #: In ms, with some to spare.
 DAY = 25 * 3600 * 1000
-
-
-class Killed(BaseException):
-    """Ends a run where it stands: no handler of errors catches it."""
 
 
 def leftovers(scene: Scene) -> str:
@@ -49,75 +52,118 @@ def shape(scene: Scene, table: str) -> list[tuple[bytes, bytes]]:
     return sorted((row, qualifier) for row, _, qualifier, _ in scene.data(table))
 
 
-EFFECTS = (
-    (Store, "write"),
-    (orphans, "put_aside"),
-    (orphans, "_record"),
-    (StateStore, "record"),
-)
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_killed_at_every_effect_and_run_again(
-    job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch, moment: str
+def test_killed_at_any_effect_and_run_again(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    stack: Stack,
+    configure: Callable[..., Path],
+    tmp_path: Path,
 ) -> None:
-    """Every effect of the run, found by counting them in an undisturbed one, is cut before or after it; the next run ends alike."""
+    """Whatever a dead cleanup left, the next one ends in the state of an undisturbed run, and sweeps what the dead one had made.
+
+    At its death nothing was gone that is not in the sideline, and nothing was recorded that was not done.
+    """
+    config = configure(defaults={"read": "snapshot"})
+
+    def cleanup(table: str, name: str) -> Outcome:
+        return job("orphan_cleanup", "--table", table, "--execute", "--run-id", name, config=config)
+
     reference = leftovers(scene)
-    effects = Countdown(monkeypatch, moment)
-    assert job("orphan_cleanup", "--table", reference, "--execute").code == 0
-    expected, count = shape(scene, reference), effects.seen
-    assert count >= 7
-    for number in range(1, count + 1):
-        table = leftovers(scene)
-        effects.kill_at(number)
-        with pytest.raises(Killed):
-            job("orphan_cleanup", "--table", table, "--execute", "--run-id", f"cut-{number}")
-        effects.kill_at(0)
-        again = job("orphan_cleanup", "--table", table, "--execute", "--run-id", f"cut-{number}")
-        assert again.code == 0, (number, again.problems)
-        assert shape(scene, table) == expected, number
-        assert len(state.read(table).facts) == 2
+    whole = deadman.run(lambda: cleanup(reference, "whole"))
+    assert whole.result is not None
+    assert whole.result.code == 0, whole.result.problems
+    expected, made = shape(scene, reference), whole.named("store.snapshot")
+    recorded = whole.named("state.record")[0].number
+    made = [effect for effect in made if effect.name != "sweepScratchDirs"]
+    assert [effect.name for effect in made] == ["scratchDir", "createSnapshot", "dropSnapshot", "dropScratchDir"]
+    chance = random.Random(seeds.drawn("orphan_cleanup killed at any effect"))
+    # The first is the one that puts aside: before it nothing may be gone.
+    ordered = [Cut(whole.named("sideline.put_aside")[0].number), Cut(recorded)]
+    for cut in [*ordered, *deadman.cuts(whole.effects, chance, every=PROVE)]:
+        table, name = leftovers(scene), f"cut-{cut.number}-{cut.moment}"
+        before = scene.data(table)
+        dead = deadman.run(lambda t=table, n=name: cleanup(t, n), cut)
+        told = f"{cut}: {dead.effects[-1]}"
+        assert dead.killed, told
+        gone = set(before) - set(scene.data(table))
+        assert gone <= wreck.aside(tmp_path / "sideline", name, table), told
+        facts = state.read(table).facts
+        assert not facts if cut.number <= recorded else shape(scene, table) == expected, told
+        scratch, snapshot, no_snapshot, no_scratch = (effect.number for effect in made)
+        assert bool(wreck.snapshots(omid, table)) == (snapshot < cut.number <= no_snapshot), told
+        assert bool(left := wreck.folders(stack, table)) == (scratch < cut.number <= no_scratch), told
+        again = cleanup(table, name)
+        assert again.code == 0, (told, again.problems)
+        assert shape(scene, table) == expected, told
+        assert len(state.read(table).facts) == 2, told
+        assert (wreck.snapshots(omid, table), wreck.folders(stack, table)) == ([], left), "a day is not over: " + told
         omid.drop(table)
 
 
-class Countdown:
-    """Counts effects and kills the run at one of them."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
-        self.seen, self._kill_at, self._moment = 0, 0, moment
-        for owner, name in EFFECTS:
-            monkeypatch.setattr(owner, name, self._wrapped(getattr(owner, name)))
-
-    def kill_at(self, number: int) -> None:
-        """Kill at the *number*-th effect from now on; 0: at none."""
-        self.seen, self._kill_at = 0, number
-
-    def _wrapped(self, effect: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*arguments: Any, **named: Any) -> Any:
-            self.seen += 1
-            cut = self.seen == self._kill_at
-            if cut and self._moment == "before":
-                raise Killed
-            result = effect(*arguments, **named)
-            if cut:
-                raise Killed
-            return result
-
-        return counted
-
-
-def test_a_restart_leaves_out_what_its_run_has_recorded(
-    job: Job, scene: Scene, monkeypatch: pytest.MonkeyPatch
+def test_a_pruning_killed_again_and_again(
+    job: Job, scene: Scene, omid: OmidClient, connector: Store, configure: Callable[..., Path]
 ) -> None:
+    """Each run dies a bit later than the one before it: what has left the commit table is in the journal, always, and the last run ends the work."""
+    table = scene.table()
+    starts = [scene.crashed_after_commit(table, row=b"r%d" % n)[0] for n in range(8)]
+    omid.advance_watermark()
+    assert job("orphan_cleanup", "--table", table, "--full", "--execute").code == 0
+    assert job("watermark_collection", "--execute").code == 0
+    journal = load(configure()).state.journal_table
+    pruning = ("commit_table_pruning", "--grace", "0s", "--execute")
+
+    def gone() -> set[int]:
+        there = omid.commit_table()
+        return {start for start in starts if start not in there}
+
+    def journaled() -> set[int]:
+        if journal not in omid.tables():
+            return set()
+        return {start for cell in connector.cells(journal).collect() if (start := parse_commit_key(bytes(cell.row)))}
+
+    chance = random.Random(seeds.drawn("commit_table_pruning killed again and again"))
+
+    def killed(number: int, moment: Moment) -> deadman.Life[Outcome]:
+        """At the write of that number of the step that journals and deletes."""
+        seen = 0
+
+        def watch(effect: deadman.Effect, at: Moment) -> Die | None:
+            nonlocal seen
+            seen += effect.seam == "connector" and at is Moment.BEFORE
+            if seen != number or effect.seam != "connector" or (at is Moment.AFTER) != (moment is Moment.AFTER):
+                return None
+            return Die(chance.uniform(0.2, 0.8), chance.getrandbits(32)) if moment is Moment.PART else Die()
+
+        life = deadman.run(lambda: job(*pruning), watch)
+        assert life.killed
+        assert gone() <= journaled(), life.effects[-1]
+        return life
+
+    killed(1, Moment.BEFORE)
+    assert gone() == set()
+    killed(1, Moment.PART)
+    assert (gone(), 0 < len(journaled() & set(starts)) < 8) == (set(), True)
+    killed(2, Moment.BEFORE)
+    assert (gone(), set(starts) <= journaled()) == (set(), True)
+    life = killed(2, Moment.PART)
+    assert life.applied is not None
+    assert 0 < life.applied[0] < life.applied[1]
+    killed(2, Moment.AFTER)
+    assert gone() == set(starts)
+    done = job(*pruning)
+    assert (done.code, done.totals["pruned"]) == (0, 0), done.problems
+
+
+def test_a_restart_leaves_out_what_its_run_has_recorded(job: Job, scene: Scene) -> None:
     """Under the same run id a restarted full pass reads only the key ranges that were not recorded."""
     table = leftovers(scene)
     assert job("orphan_cleanup", "--table", table, "--execute").code == 0
-    effects = Countdown(monkeypatch, "after")
-    assert job("orphan_cleanup", "--table", table, "--execute", "--full", "--run-id", "count").code == 0
-    effects.kill_at(effects.seen - 1)  # the last two effects are the state writes of the two ranges
-    with pytest.raises(Killed):
-        job("orphan_cleanup", "--table", table, "--execute", "--full", "--run-id", "full")
-    effects.kill_at(0)
+    full = ("orphan_cleanup", "--table", table, "--execute", "--full", "--run-id")
+    records = deadman.run(lambda: job(*full, "count")).named("state.record")
+    assert len(records) == 2
+    assert deadman.run(lambda: job(*full, "full"), Cut(records[0].number, Moment.AFTER)).killed
     again = job("orphan_cleanup", "--table", table, "--execute", "--full", "--run-id", "full")
     assert (again.code, again.table(table)["regions"]) == (0, 1)
 
@@ -169,22 +215,32 @@ def test_another_interval_under_the_same_run_id_is_read(job: Job, scene: Scene, 
 
 
 def test_a_submitted_job_that_is_killed_ends_well_the_second_time(
-    job: Job, scene: Scene, configure: Callable[..., Path], omid: OmidClient
+    job: Job, scene: Scene, configure: Callable[..., Path], state: StateStore
 ) -> None:
-    """SIGKILL to the real spark-submit process while it acts; the next run finishes the work."""
+    """SIGKILL to the real spark-submit process, driver and all, when it has begun to act; the next run finishes the work."""
     table = leftovers(scene)
     config = configure()
-    submit = command(load(config), "orphan_cleanup", ["--config", str(config), "--table", table, "--execute"])
-    process = subprocess.Popen(submit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    submit = command(
+        load(config), "orphan_cleanup", ["--config", str(config), "--table", table, "--execute", "--run-id", "killed"]
+    )
+    before = scene.data(table)
+    process = subprocess.Popen(
+        submit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
     try:
         assert process.stdout is not None
-        for line in process.stdout:
-            if "decide took" in line:
-                break
-        time.sleep(0.5)
+        # It has decided, and acts: what it heals and deletes comes within a second or two.
+        assert any("decide took" in line for line in process.stdout), "it ended before it had decided"
+        deadline = time.monotonic() + 60
+        while scene.data(table) == before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert process.poll() is None, "it lived, and had begun to act"
     finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert scene.data(table) != before, "it had begun to act"
+    assert all(run["run"] != "killed" for run in state.runs()), "it had not ended"
     again = job("orphan_cleanup", "--table", table, "--execute")
     assert again.code == 0, again.problems
     assert [q for _, q in shape(scene, table) if q == b"q"] == []

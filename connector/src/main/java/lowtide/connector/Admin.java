@@ -10,7 +10,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.UUID;
+import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hbase.RegionMetrics;
@@ -282,6 +284,28 @@ public final class Admin {
         files.delete(folder, true);
         if (files.exists(scratch) && files.listStatus(scratch).length == 0) {
             files.delete(scratch, false);
+        }
+    }
+
+    /**
+     * Removes scratch folders whose name was given as {@code prefix} and twelve hexadecimal digits, and that nobody has
+     * touched for {@code olderThanMillis}: a driver that was killed removes its own never.
+     */
+    public static void sweepScratchDirs(Map<String, String> options, String prefix, long olderThanMillis)
+            throws IOException {
+        Configuration configuration = Connections.configuration(options);
+        Path scratch = scratch(configuration);
+        FileSystem files = scratch.getFileSystem(configuration);
+        if (!files.exists(scratch)) {
+            return;
+        }
+        Pattern name = Pattern.compile(Pattern.quote(prefix) + "[0-9a-f]{12}-[0-9a-f-]{36}");
+        long limit = System.currentTimeMillis() - olderThanMillis;
+        for (FileStatus folder : files.listStatus(scratch)) {
+            if (folder.isDirectory() && folder.getModificationTime() < limit
+                    && name.matcher(folder.getPath().getName()).matches()) {
+                dropScratchDir(options, folder.getPath().toString());
+            }
         }
     }
 

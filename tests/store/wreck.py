@@ -1,0 +1,39 @@
+"""What a dead run left behind, looked at from outside: in the sideline, among HBase's snapshots, beside its root folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lowtide_spark import sideline
+from pyarrow import parquet
+
+from lowtide.stack import Stack
+from lowtide.workload import OmidClient
+
+Key = tuple[bytes, bytes, bytes, int]
+
+
+def aside(folder: Path, run: str, table: str) -> set[Key]:
+    """The keys of the cells of *table* that the run put aside, by its files alone, whatever list they have."""
+    found: set[Key] = set()
+    for file in (folder / sideline._safe(run) / sideline._safe(table)).glob("*.parquet"):
+        for cell in parquet.read_table(file).to_pylist():
+            found.add((cell["row"], cell["family"], cell["qualifier"] or b"", cell["timestamp"]))
+    return found
+
+
+def snapshots(omid: OmidClient, table: str) -> list[str]:
+    """HBase snapshots of the table that runs made."""
+    return [name for name in omid.snapshots() if name.startswith(f"lowtide-run-{table}-")]
+
+
+def scratch(stack: Stack) -> Path:
+    """Where runs that read snapshots make their folders."""
+    root = Path(urlsplit(stack.hbase_properties()["hbase.rootdir"]).path)
+    return root.with_name(f"{root.name}-lowtide-scratch")
+
+
+def folders(stack: Stack, table: str) -> list[str]:
+    """Scratch folders of runs that read snapshots of the table."""
+    return [each.name for each in scratch(stack).glob(f"lowtide-run-{table}-*")]
