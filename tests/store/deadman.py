@@ -138,6 +138,8 @@ class Life(Generic[T]):
     watch: Watch | None = None
     effects: list[Effect] = field(default_factory=list)
     killed: bool = False
+    #: Whether it returned: what its threads do then is nobody's effect.
+    over: bool = False
     #: Of an effect that was applied in part: how many of its pieces were, and how many there were.
     applied: tuple[int, int] | None = None
     #: What the run returned; None of one that was killed.
@@ -166,7 +168,7 @@ class Life(Generic[T]):
             self._die()
         return effect
 
-    def over(self, effect: Effect) -> None:
+    def done(self, effect: Effect) -> None:
         if self.killed or self._told(effect, Moment.AFTER) is not None:
             self._die()
 
@@ -195,6 +197,7 @@ def run(work: Callable[[], T], watch: Watch | None = None) -> Life[T]:
             traceback.clear_frames(death.__traceback__)
             del death
             gc.collect()
+    life.over = True
     if life.killed:
         life.result = None
     return life
@@ -260,7 +263,7 @@ def _through(
     seam: str, name: str, on: str, effect: Callable[[], T], part: Callable[[Die], tuple[int, int]] | None = None
 ) -> T:
     life = _life()
-    if life is None:
+    if life is None or (life.over and not life.killed):
         return effect()
     if life.killed:
         raise Killed(life)
@@ -269,7 +272,7 @@ def _through(
     begun = life.begin(seam, name, on, part)
     with _standing(_Mode.INSIDE):
         result = effect()
-    life.over(begun)
+    life.done(begun)
     return result
 
 
