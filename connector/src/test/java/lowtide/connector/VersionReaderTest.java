@@ -345,6 +345,20 @@ class VersionReaderTest {
                 read(store, all(), RowFilter.ALL, 100, false, true));
     }
 
+    /** A version is hidden by whichever higher one committed first, and that need not be the next one. */
+    @Test
+    void theFirstCommitAboveHides() throws IOException {
+        MemoryStore store = new MemoryStore(new Random(1), 50);
+        store.data("r", "a", 200, "z").shadow("r", "a", 200, 250);
+        store.data("r", "a", 100, "y").shadow("r", "a", 100, 400);
+        store.data("r", "a", 50, "x").shadow("r", "a", 50, 60);
+        assertEquals(List.of(
+                "r/f:a@200 commit=250 replaced=- PUT",
+                "r/f:a@100 commit=400 replaced=250 PUT",
+                "r/f:a@50 commit=60 replaced=250 PUT"),
+                read(store, all(), RowFilter.ALL, 100, false, true));
+    }
+
     /** Beside a put without qualifier Omid's reader finds no family tombstone: none is taken to hide anything. */
     @Test
     void aPutWithoutQualifierUndoesFamilyTombstones() throws IOException {

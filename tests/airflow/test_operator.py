@@ -1,0 +1,78 @@
+"""What the operator submits, and what it hands on; the whole way through a scheduler is in test_runs.py."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Asset
+from lowtide_airflow import approval
+from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
+from test_arguments import DAY, context
+
+from lowtide.summary import Counts, Summary, TableReport
+
+DONE = Asset("done")
+
+
+class Ran:
+    """One run of the operator, up to spark-submit and from there on: what was submitted, pushed and handed on."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, kind: str, conf: dict[str, Any] | None, **settings: Any
+    ) -> None:
+        self.pushed: dict[str, Any] = {}
+        self.approved: Any = None
+
+        def submitted(operator: Any, _: Any) -> None:
+            self.arguments = list(operator.application_args)
+            if "--approved" in self.arguments:
+                self.approved = json.loads(Path(self._after("--approved")).read_text())
+            acts = "--execute" in self.arguments or "--as-configured" in self.arguments
+            report = TableReport("orders", Counts(deleted=3))
+            summary = Summary("orphan_cleanup", "r1", acts, low_watermark=1049, tables=[report])
+            summary.write(Path(self._after("--summary")))
+
+        monkeypatch.setattr(SparkSubmitOperator, "execute", submitted)
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_LOWTIDE", json.dumps({"conn_type": "spark", "host": "local[1]"}))
+        operator = LowtideSparkOperator(task_id="clean", job="orphan_cleanup", outlets=[DONE], **settings)
+        ti = SimpleNamespace(task_id="clean", map_index=0, try_number=1, max_tries=0, xcom_push=self.pushed.__setitem__)
+        events: Any = defaultdict(SimpleNamespace)
+        operator.execute({**context(kind, conf, DAY), "ti": ti, "outlet_events": events})  # type: ignore[typeddict-item]
+        self.outlets = list(operator.outlets)
+        self.told = dict(events)
+
+    def _after(self, name: str) -> str:
+        return self.arguments[self.arguments.index(name) + 1]
+
+
+@pytest.mark.parametrize("kind", ["manual", "scheduled", "backfill"])
+def test_a_plan_never_acts(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Whatever the run is and the configuration says; what it found goes to the person who approves it, and nothing is handed on."""
+    ran = Ran(monkeypatch, kind, {"approval": True, "execute": True}, plans=True)
+    assert not {"--execute", "--as-configured"} & set(ran.arguments)
+    assert ran.pushed[approval.PLAN_KEY]["run"] == "r1"
+    assert (ran.outlets, ran.told) == ([], {})
+
+
+def test_what_acts_is_held_to_the_plan_that_was_approved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an approval is asked for: without one nothing is submitted at all."""
+    plan = {"run": "the plan"}
+    monkeypatch.setattr(approval, "approved_plan", lambda *_: plan)
+    ran = Ran(monkeypatch, "manual", {"approval": True, "execute": True})
+    assert ran.approved == plan
+    assert "--execute" in ran.arguments
+    assert Ran(monkeypatch, "manual", {"execute": True}).approved is None
+
+
+def test_only_what_acted_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dry run has nothing for those who listen."""
+    assert Ran(monkeypatch, "manual", {"execute": False}).outlets == []
+    ran = Ran(monkeypatch, "manual", {"execute": True})
+    assert ran.outlets == [DONE]
+    assert ran.told[DONE].extra == ran.pushed[SUMMARY_KEY]

@@ -1,0 +1,61 @@
+"""The inventory's look into tables: where shadow cells are searched for, and what stands as transactional."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from lowtide_spark import inventory
+from lowtide_spark.inventory import take_inventory, transactional
+from pyspark.sql import DataFrame, SparkSession
+
+from lowtide.config import Config
+from lowtide.inventory import FAMILY_FLAG, Descriptor, Entry, Kind
+
+FLAG = {FAMILY_FLAG: "true"}
+OWN = sorted(Config().own_tables)
+
+
+def a_store(spark: SparkSession, shadowed: dict[str, set[str]], *descriptors: Descriptor) -> Any:
+    """A store of these tables; in the families of *shadowed* the sample finds a shadow cell, in all a put."""
+
+    def sample(table: str, rows: int) -> DataFrame:
+        families = next(d.families for d in descriptors if d.table == table)
+        cells = [(bytearray(f.encode()), None, "put") for f in families]
+        cells += [(bytearray(f.encode()), 100, "shadow") for f in shadowed.get(table, ())]
+        return spark.createDataFrame(cells, "family binary, commit_ts bigint, kind string")
+
+    return SimpleNamespace(config=Config(), descriptors=lambda: list(descriptors), sample=sample)
+
+
+def test_a_family_without_mark_is_looked_into(spark: SparkSession) -> None:
+    """Also beside one that bears a mark; a table with a mark on each is not."""
+    orders = Descriptor("orders", True, {}, (), {"f": FLAG, "g": {}})
+    logs = Descriptor("logs", True, {}, (), {"f": {}})
+    found = {e.table: e for e in take_inventory(a_store(spark, {"orders": {"g"}, "logs": {"f"}}, orders, logs))}
+    assert (found["orders"].kind, found["orders"].families) == (Kind.TRANSACTIONAL, {"f"})
+    assert found["orders"].unmarked == {"g"}
+    assert (found["logs"].kind, found["logs"].unmarked) == (Kind.UNMARKED, {"f"})
+
+
+def test_every_table_is_looked_into_however_many_there_are(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are sampled some at a time."""
+    monkeypatch.setattr(inventory, "SAMPLE_BATCH", 2)
+    tables = [Descriptor(f"t{n}", True, {}, (), {"f": {}}) for n in range(5)]
+    found = take_inventory(a_store(spark, {t.table: {"f"} for t in tables}, *tables))
+    assert [e.kind for e in found] == [Kind.UNMARKED] * 5
+
+
+def test_own_tables_are_not_of_the_inventory(spark: SparkSession) -> None:
+    """Omid's and Lowtide's: they would be taken for other people's."""
+    tables = [Descriptor(name, True, {}, (), {"f": {}}) for name in (*OWN, "orders")]
+    assert [e.table for e in take_inventory(a_store(spark, {}, *tables))] == ["orders"]
+
+
+def test_what_may_be_transactional_counts_as_it(spark: SparkSession) -> None:
+    """A table of unknown standing may hold the proof of a commit."""
+    entries = [Entry(kind.name, kind, True) for kind in Kind]
+    assert {e.table for e in transactional(entries)} == {kind.name for kind in Kind} - {"PLAIN"}

@@ -1,0 +1,79 @@
+"""What the jobs' view of the store makes of odd answers; the store itself is in tests/store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from lowtide_spark.store import Store
+
+from lowtide.config import Config
+from lowtide.errors import StoreError
+
+
+@pytest.fixture
+def asked() -> list[tuple[Any, ...]]:
+    """What was asked of HBase's master, in order."""
+    return []
+
+
+@pytest.fixture
+def store(asked: list[tuple[Any, ...]]) -> Store:
+    """A store whose master notes what it is asked for, and does it."""
+
+    class Admin:
+        def __getattr__(self, name: str) -> Callable[..., Any]:
+            return lambda _, *about: asked.append((name, *about)) or "a scratch folder"
+
+    connector = SimpleNamespace(Admin=Admin())
+    spark: Any = SimpleNamespace(
+        sparkContext=SimpleNamespace(defaultParallelism=2),
+        _jvm=SimpleNamespace(lowtide=SimpleNamespace(connector=connector)),
+    )
+    return Store(spark, Config())
+
+
+def listing(*edges: tuple[bytes, bytes]) -> Any:
+    rows = [
+        SimpleNamespace(region=f"r{n}", start=start, stop=stop, created=n, store_bytes=None, compacted=None)
+        for n, (start, stop) in enumerate(edges)
+    ]
+    return SimpleNamespace(collect=lambda: rows)
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [],
+        [(b"", b"m")],
+        [(b"m", b"")],
+        [(b"", b"f"), (b"m", b"")],
+        [(b"", b"m"), (b"f", b"")],
+        [(b"", b""), (b"m", b"")],
+    ],
+    ids=["none", "no end", "no beginning", "a gap", "an overlap", "one within another"],
+)
+def test_regions_that_do_not_cover_the_table_are_refused(
+    store: Store, monkeypatch: pytest.MonkeyPatch, edges: list[tuple[bytes, bytes]]
+) -> None:
+    """What lies in the gap would be neither cleaned nor hold the bound."""
+    monkeypatch.setattr(store, "_read", lambda *_, **__: listing(*edges))
+    with pytest.raises(StoreError, match="regions of orders do not cover it from end to end"):
+        store.regions("orders")
+
+
+def test_regions_come_in_the_order_of_their_keys(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the master lists them."""
+    monkeypatch.setattr(store, "_read", lambda *_, **__: listing((b"m", b""), (b"", b"m")))
+    assert [region.keys.start for region in store.regions("orders")] == [b"", b"m"]
+
+
+def test_a_runs_snapshot_goes_whatever_happens(store: Store, asked: list[tuple[Any, ...]]) -> None:
+    """With its scratch folder: a snapshot that stays keeps the files of what was removed since."""
+    with pytest.raises(ValueError, match="in the middle"), store.snapshot("orders", "run", sweep=False) as source:
+        raise ValueError("in the middle")
+    assert ("createSnapshot", "orders", source.snapshot) in asked
+    assert ("dropSnapshot", source.snapshot) in asked
+    assert asked[-1] == ("dropScratchDir", "a scratch folder")
