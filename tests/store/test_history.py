@@ -580,9 +580,9 @@ def test_a_run_that_was_overtaken_applies_nothing(
         StateStore, "holds", lambda self, *a: overtaken(self, *a) if next(once, False) else holds(self, *a)
     )
     outcome = gc(table)
+    assert (omid.raw(table), state.history(table).applied) == (before, 0)
     assert outcome.code == 1
     assert "another run of history_gc has taken over" in outcome.problems
-    assert (omid.raw(table), state.history(table).applied) == (before, 0)
 
 
 def test_the_life_of_a_hold(scene: Scene, omid: OmidClient, config: Config, state: StateStore) -> None:
@@ -903,9 +903,9 @@ def test_nothing_is_put_back_while_history_goes(
     monkeypatch.setattr(Store, "write", beside)
     second = gc(table)
     monkeypatch.undo()
-    assert second.code == 0, second.problems
     assert refused[0].code == 1
     assert f"run {second.summary['run']} removes history of {table}" in refused[0].problems
+    assert second.code == 0, second.problems
     after = job("sideline_restore", "--restore", first.summary["run"], "--execute")
     assert "restore the runs after this one first" in after.problems
     assert omid.read(table, omid.begin()) == {}
@@ -945,7 +945,7 @@ def test_a_clock_that_is_off_removes_nothing(
     monkeypatch.setattr(StateStore, "server_time", lambda _: datetime.now(UTC) - timedelta(days=8))
     outcome = gc(table)
     monkeypatch.undo()
-    assert outcome.code == 1
-    assert "the clock of this machine is 691,200 s ahead of" in outcome.problems
     assert omid.raw(table) == before
     assert state.history(table).applied == 0
+    assert outcome.code == 1
+    assert "the clock of this machine is 691,200 s ahead of" in outcome.problems

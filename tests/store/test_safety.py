@@ -74,12 +74,14 @@ def test_the_bound_is_of_a_low_watermark_that_was_read_before_the_tables(
     job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch, name: str, module: Any
 ) -> None:
     """A table that comes while tables are listed may hold committed cells at or below a low watermark that is read afterwards."""
+    table = scene.table()
     first = omid.advance_watermark()
 
     def slow_inventory(store: Store) -> Any:
         found = take_inventory(store)
         scene.crashed_after_commit(scene.table())
         omid.advance_watermark()
+        assert clean(job, table).code == 0, "so that this table does not hold the bound"
         return found
 
     take_inventory = module.take_inventory
@@ -267,10 +269,10 @@ def test_a_row_behind_a_delete_marker_leaves_its_cells_undecided(
     omid.advance_watermark()
     dry = job("orphan_cleanup", "--table", table)
     outcome = clean(job, table)
-    assert (dry.code, outcome.code) == (1, 1)
-    assert "delete marker" in outcome.problems
     assert scene.has(table, start)
     assert state.read(table).facts == ()
+    assert (dry.code, outcome.code) == (1, 1)
+    assert "delete marker" in outcome.problems
 
 
 def test_the_journal_outlives_the_commit_entry(job: Job, scene: Scene, omid: OmidClient) -> None:
@@ -385,10 +387,10 @@ def test_a_cell_that_is_committed_before_the_delete_stays(
 
     monkeypatch.setattr(orphans, "put_aside", race)
     outcome = clean(job, table)
-    assert outcome.code == 1
-    assert "run again" in outcome.problems
     assert scene.has(table, start)
     assert start not in omid.commit_table()
+    assert outcome.code == 1
+    assert "run again" in outcome.problems
     monkeypatch.undo()
     assert clean(job, table).code == 0
     assert scene.has(table, start)
@@ -507,8 +509,9 @@ def test_marks_of_a_low_latency_oracle_stay(
     low_latency = configure(omid={"low_latency": True})
     assert clean(job, table, config=low_latency).code == 0
     outcome = job("commit_table_pruning", "--grace", "0s", "--execute", config=low_latency)
-    assert outcome.totals["skipped"]["a low-latency oracle's marks"] >= 1
+    assert start in omid.commit_table()
     assert omid.commit_table()[start].invalid
+    assert outcome.totals["skipped"]["a low-latency oracle's marks"] >= 1
 
 
 # -- rule 8
@@ -537,12 +540,12 @@ def test_an_unknown_form_stops_its_range_only(
     omid.advance_watermark()
     before = omid.raw(table)
     outcome = clean(job, table)
-    assert outcome.code == 1
-    assert "unknown form" in outcome.problems
+    assert [c for c in omid.raw(table) if c.row < b"m"] == [c for c in before if c.row < b"m"]
     assert scene.has(table, same_range, row=b"b")
     assert not scene.has(table, other_range, row=b"x")
     assert [f.keys.start for f in state.read(table).facts] == [b"m"]
-    assert [c for c in omid.raw(table) if c.row < b"m"] == [c for c in before if c.row < b"m"]
+    assert outcome.code == 1
+    assert "unknown form" in outcome.problems
 
 
 def test_an_unknown_commit_table_value_is_left_alone(job: Job, scene: Scene, omid: OmidClient) -> None:
@@ -580,8 +583,8 @@ def test_an_empty_commit_entry_that_comes_while_the_run_decides_stops_it(
     monkeypatch.setattr(orphans, "_mark", late_entry)
     try:
         outcome = clean(job, table)
-        assert "its commit-table row is of an unknown form" in outcome.problems
         assert scene.has(table, start)
+        assert "its commit-table row is of an unknown form" in outcome.problems
         assert state.read(table).facts == ()
     finally:
         omid.delete_commit_entry(start)
@@ -648,10 +651,10 @@ def test_a_plan_out_of_proportion_is_refused_before_it_acts(
     omid.advance_watermark()
     tight = configure(defaults={"budget": {"always": 0, "share": 0.01}})
     outcome = clean(job, table, config=tight)
-    assert outcome.code == 1
-    assert "--budget-share" in outcome.problems
     assert scene.has(table, orphan)
     assert orphan not in omid.commit_table()
+    assert outcome.code == 1
+    assert "--budget-share" in outcome.problems
 
 
 def test_what_goes_can_be_put_back(job: Job, scene: Scene, omid: OmidClient) -> None:

@@ -1,28 +1,110 @@
-"""The list of ways to break the safety rules stays true to the code."""
+"""The list of ways to break the safety rules stays true to the code, and tools/break-rules to its promises."""
 
 from __future__ import annotations
 
 import re
-import tomllib
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+from breaking.catalogue import CONNECTOR_TESTS, Mutation, folder, number_of_today, read, share
+from breaking.verdict import names_it
 
 ROOT = Path(__file__).resolve().parents[2]
-MUTATIONS = tomllib.loads((ROOT / "tests/mutations.toml").read_text())
+MUTATIONS = read(ROOT / "tests/mutations.toml")
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_each_mutation_can_be_made_and_names_tests_that_are_there(name: str) -> None:
-    """The text to break stands once in its file; the tests that must notice exist."""
+    """The text to break stands once in its file; the tests that must notice exist, in one folder; the assertion is named."""
     mutation = MUTATIONS[name]
-    assert (ROOT / mutation["file"]).read_text().count(mutation["old"]) == 1
-    for test in re.findall(r"tests/\S+", mutation["tests"]):
+    text = (ROOT / mutation.file).read_text()
+    assert mutation.broken(text) != text
+    assert len(mutation.folders) == 1, "a folder of tests has a process of its own"
+    for test in mutation.tests:
         file, _, function = test.partition("::")
-        assert f"def {function}(" in (ROOT / file).read_text() if function else (ROOT / file).exists()
+        before = "void" if folder(test) == "connector" else "def"
+        assert function, "a test is named, not a file of them"
+        assert re.search(rf"\b{before} {function}\(", (ROOT / file).read_text())
+    assert mutation.fails, "tools/break-rules --learn tells what fails"
 
 
 def test_every_rule_is_broken_somewhere() -> None:
     """Each of the eleven rules of docs/safety.md has a mutation."""
     numbers = (re.match(r"\d+", name) for name in MUTATIONS)  # those of other rules begin with a letter
     assert {int(number[0]) for number in numbers if number} == set(range(1, 12))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *(
+            f"connector/src/main/java/lowtide/connector/{n}.java"
+            for n in ("VersionReader", "Pushdown", "MutationWriter")
+        ),
+        *(f"connector/src/main/java/lowtide/connector/{n}.java" for n in ("Hold", "Omid", "Hiding", "Mutation")),
+        *(f"spark_apps/lowtide_spark/{n}.py" for n in ("omid", "store", "inventory", "rules", "orphans", "pruning")),
+        *(f"lowtide/{n}.py" for n in ("intervals", "keyranges", "approval", "cleaned", "planning", "state")),
+        *(f"plugins/lowtide_airflow/{n}.py" for n in ("operator", "arguments", "approval", "sensors", "triggers")),
+        "dags/",
+    ],
+)
+def test_what_the_rules_stand_on_is_broken_somewhere(place: str) -> None:
+    """Code that decides what is touched, what is proof and what is recorded has a mutation."""
+    assert any(mutation.file.startswith(place) for mutation in MUTATIONS.values())
+
+
+def test_shares_take_every_mutation_in_turn() -> None:
+    """Ten numbers that follow each other take each once; a number takes the same again, whatever lies before it."""
+    shares = [share(MUTATIONS, 10, number) for number in range(7_000_003, 7_000_013)]
+    assert sorted(name for part in shares for name in part) == sorted(MUTATIONS)
+    assert share(MUTATIONS, 10, 7_000_023) == shares[0]
+    sizes = [len(part) for part in shares]
+    assert max(sizes) - min(sizes) <= 1
+    in_store = [sum("store" in m.folders for m in part.values()) for part in shares]
+    assert max(in_store) - min(in_store) <= 1, "those that need the store are dealt out evenly"
+
+
+def test_a_checkout_without_history_has_a_number_too(tmp_path: Path) -> None:
+    """The day's; where there is a commit, its own."""
+    assert number_of_today(tmp_path) == number_of_today(tmp_path)
+    for command in (
+        ["init", "-q"],
+        ["-c", "user.name=x", "-c", "user.email=x", "commit", "-q", "--allow-empty", "-m", "x"],
+    ):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert number_of_today(tmp_path) == int(head.stdout[:8], 16)
+
+
+FAILED: dict[str, Any] = {"phase": "call", "statement": "assert scene.has(\n    table, old)", "text": "assert False"}
+
+
+@pytest.mark.parametrize(
+    ("failure", "noticed"),
+    [
+        ({}, True),
+        ({"phase": "setup"}, False),
+        ({"phase": "teardown"}, False),
+        ({"statement": "assert outcome.code == 0"}, False),
+        ({"statement": "", "text": "No module named 'x'"}, False),
+        ({"statement": "", "text": "assert scene.has( table, old) of the code"}, True),
+    ],
+    ids=["itself", "a fixture", "an end", "another", "no assertion", "the error's text"],
+)
+def test_a_failure_shows_something_only_where_it_is_the_one_that_is_named(
+    failure: dict[str, Any], noticed: bool
+) -> None:
+    """Line breaks and spaces do not matter; a fixture that fails, another assertion and another error show nothing."""
+    assert names_it("scene.has( table, old)", {**FAILED, **failure}) is noticed
+    assert not names_it("", {**FAILED, **failure}), "nothing is named"
+
+
+def test_a_mutation_that_cannot_be_made_is_told() -> None:
+    """What is not there once is not broken at some other place."""
+    mutation = Mutation("x", "", "a.py", "old", "new", (f"{CONNECTOR_TESTS}ATest.java::a",), "fails")
+    assert mutation.broken("an old text") == "an new text"
+    for text in ("none", "old and old"):
+        with pytest.raises(ValueError, match=r"a\.py holds . times, not once: old"):
+            mutation.broken(text)

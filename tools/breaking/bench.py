@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,35 +17,12 @@ from typing import Any
 from breaking.catalogue import Mutation, folder
 from breaking.connector import Connector
 from breaking.noted import FILE
+from breaking.verdict import BROKEN, NOTICED, Outcome, Verdict
 from breaking.warm import ROOT, WarmDriver, WarmStore
 
-NOTICED, MISSED, ELSEWHERE, BROKEN = "noticed", "NOT NOTICED", "FAILED ELSEWHERE", "CANNOT BE MADE"
 #: How long the tests of one mutation may take; those of the unbroken code as long each.
 _SECONDS = 180
 _LEFT_OUT = shutil.ignore_patterns(".*", "target", "__pycache__", "*.egg-info", "dist", "build", "spark-warehouse")
-
-
-@dataclass
-class Verdict:
-    """What became of a mutation; with what failed instead, where the assertion that it names did not."""
-
-    word: str
-    failures: list[dict[str, Any]] = field(default_factory=list)
-    output: str = ""
-
-
-@dataclass
-class Outcome:
-    """What a run of tests came to: the exit code (None: it did not end), what it printed, and what became of each test."""
-
-    code: int | None
-    output: str
-    noted: list[dict[str, Any]]
-
-    @property
-    def failures(self) -> list[dict[str, Any]]:
-        """The errors."""
-        return [n for n in self.noted if n["phase"] not in ("passed", "skipped")]
 
 
 class Bench:
@@ -128,14 +104,7 @@ class Bench:
             self._connector.restore()
 
     def _verdict(self, mutation: Mutation, *, warm_driver: bool = True) -> Verdict:
-        outcome = self._run(mutation.tests, _SECONDS, warm_driver=warm_driver)
-        if outcome.code is None:
-            return Verdict(ELSEWHERE, output=f"the tests did not end within {_SECONDS} s")
-        if any(names_it(mutation.fails, failure) for failure in outcome.failures):
-            return Verdict(NOTICED, outcome.failures)
-        if outcome.code == 0:
-            return Verdict(MISSED)
-        return Verdict(ELSEWHERE, outcome.failures, "" if outcome.failures else outcome.output[-2000:])
+        return Verdict.of(self._run(mutation.tests, _SECONDS, warm_driver=warm_driver), mutation.fails)
 
     def _run(self, tests: tuple[str, ...], seconds: float, *, warm_driver: bool = True) -> Outcome:
         [place] = {folder(test) for test in tests}
@@ -177,12 +146,6 @@ class Bench:
             yield environment | self._store.environment
         finally:
             self._store.clean()
-
-
-def names_it(fails: str, failure: dict[str, Any]) -> bool:
-    """Whether what failed is the assertion that a mutation names: a piece of its line, or of the text of the error."""
-    said = f"{failure['statement']}\n{failure['text']}"
-    return bool(fails) and failure["phase"] == "call" and " ".join(fails.split()) in " ".join(said.split())
 
 
 def _names(test: str) -> set[str]:

@@ -1,0 +1,48 @@
+"""What became of a mutation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+NOTICED, MISSED, ELSEWHERE, BROKEN = "noticed", "NOT NOTICED", "FAILED ELSEWHERE", "CANNOT BE MADE"
+
+
+@dataclass
+class Outcome:
+    """What a run of tests came to: the exit code (None: it did not end), what it printed, and what became of each test."""
+
+    code: int | None
+    output: str
+    noted: list[dict[str, Any]]
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The errors."""
+        return [n for n in self.noted if n["phase"] not in ("passed", "skipped")]
+
+
+@dataclass
+class Verdict:
+    """One of the four words; with what failed, and with what was printed where nothing did."""
+
+    word: str
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    output: str = ""
+
+    @classmethod
+    def of(cls, outcome: Outcome, fails: str) -> Verdict:
+        """Whether the assertion that a mutation names failed, or none did, or others."""
+        if outcome.code is None:
+            return cls(ELSEWHERE, output="the tests did not end in time")
+        if any(names_it(fails, failure) for failure in outcome.failures):
+            return cls(NOTICED, outcome.failures)
+        if outcome.code == 0:
+            return cls(MISSED)
+        return cls(ELSEWHERE, outcome.failures, "" if outcome.failures else outcome.output[-2000:])
+
+
+def names_it(fails: str, failure: dict[str, Any]) -> bool:
+    """Whether what failed is the assertion that a mutation names: a piece of its line, or of the text of the error."""
+    said = f"{failure['statement']}\n{failure['text']}"
+    return bool(fails) and failure["phase"] == "call" and " ".join(fails.split()) in " ".join(said.split())
