@@ -22,7 +22,7 @@ help:
 	@echo "make .env    the secrets that docker-compose.yaml asks for, random"
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
 	@echo "make soak    an hour of the ledger's clients being killed"
-	@echo "make break-rules   break each safety rule in a copy of the code, and see a test fail"
+	@echo "make break-rules   break each safety rule in a copy of the code, and see the right assertion fail"
 	@echo "make wheel   a wheel to install elsewhere, in dist/"
 	@echo "make docs    these pages as a site, in .lowtide/site; fails on any warning"
 	@echo "make screenshots   the pictures of the docs, taken from a demo that is up; needs Chromium or Chrome"
@@ -88,7 +88,7 @@ store-test: setup phoenix
 airflow-test: setup phoenix
 	@$(BIN)/python -m pytest $(SHARED) tests/airflow
 
-# Breaks each safety rule in a copy of the code and sees a test fail.
+# Breaks each safety rule in a copy of the code and sees the right assertion fail.
 break-rules: setup
 	@$(BIN)/python tools/break-rules --jobs $(JOBS)
 

@@ -99,6 +99,16 @@ def everything(omid: OmidClient) -> dict[str, Any]:
     }
 
 
+def test_a_survey_leaves_no_trace(job: Job, omid: OmidClient, scene: Scene, state: StateStore) -> None:
+    """Not even its summary, where Lowtide keeps those of its other jobs."""
+    state.create()
+    scene.orphan(scene.table())
+    omid.advance_watermark()
+    before = everything(omid)
+    assert job("survey").code == 0
+    assert everything(omid) == before
+
+
 def read(survey: Path) -> list[dict[str, Any]]:
     """The tables of a survey that was written as JSON."""
     return json.loads(survey.read_text())["tables"]
