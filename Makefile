@@ -8,14 +8,14 @@ MVN := mvn -q -B -ntp
 STAMPS := .lowtide/setup
 # How many processes share the files of tests that boot a store; each has a store of its own, some 3 GB of memory.
 JOBS ?= 2
-SHARED := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup phoenix check-tools demo test java-test unit store-test airflow-test lint break-rules wheel docs bench soak screenshots \
+.PHONY: help setup phoenix check-tools demo test prove java-test unit store-test airflow-test lint break-rules wheel docs bench soak screenshots \
 	compose-test lock clean
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
 	@echo "make test    set up, lint, run all tests"
+	@echo "make prove   what make test leaves out for time: all seeds, all cuts, every broken rule; some hours"
 	@echo "make setup   the set-up alone: $(BIN)/lowtide, the connector, the embedded store"
 	@echo "make phoenix Apache Phoenix's jars, for $(BIN)/lowtide stack up --phoenix"
 	@echo "make compose-test   build docker-compose.yaml's images, start it, run a DAG in it, take it down (KEEP=1 leaves it up)"
@@ -73,20 +73,28 @@ lint: setup
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-# One process a folder: they need Spark sessions with different class paths, and a process has one JVM.
-test: setup lint java-test unit store-test airflow-test
+# Every phase, its log and results in .lowtide/suite (tools/suite). The targets below run one phase alone.
+SUITE := PYTHONPATH=tools $(BIN)/python -m suite --jobs $(JOBS)
+
+test: setup phoenix
+	@$(SUITE)
+
+# What make test leaves out for time: every seed, every cut of a killed run, five minutes of the ledger, a week's backfill, every
+# broken rule.
+prove: setup phoenix
+	@LOWTIDE_PROVE=1 $(SUITE)
 
 java-test: setup
-	@$(MVN) -f connector/pom.xml surefire:test
+	@$(SUITE) --only java
 
 unit: setup
-	@$(BIN)/python -m pytest tests/unit tests/spark
+	@$(SUITE) --only unit spark
 
 store-test: setup phoenix
-	@$(BIN)/python -m pytest $(SHARED) tests/store
+	@$(SUITE) --only store
 
 airflow-test: setup phoenix
-	@$(BIN)/python -m pytest $(SHARED) tests/airflow
+	@$(SUITE) --only airflow
 
 # Breaks each safety rule in a copy of the code and sees the right assertion fail.
 break-rules: setup

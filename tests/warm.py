@@ -10,9 +10,11 @@ The fixtures of ``tests/store`` and ``tests/spark`` attach to what the environme
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -22,6 +24,7 @@ from lowtide.config import Config
 from lowtide.stack import Stack, StackConfig, free_ports_config, load
 from lowtide.submit import job_conf
 
+ROOT = Path(__file__).resolve().parents[1]
 STORE, DRIVER = "LOWTIDE_TEST_STORE", "LOWTIDE_TEST_DRIVER"
 
 
@@ -87,9 +90,59 @@ def running_session(settings: Mapping[str, str]) -> SparkSession | None:
     return session
 
 
+#: Of a driver that works for many minutes: what it runs often is worth compiling well.
+LONG_LIVED = ("-XX:TieredStopAtLevel=4", "-XX:+UseParallelGC")
+
+
+class Driver:
+    """A driver in a process of its own, with the connector as it is built, until it is closed or this process ends.
+
+    *options* are those of its virtual machine.
+
+    Raises:
+        RuntimeError: it does not start.
+    """
+
+    def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        errors = folder / "errors"
+        with errors.open("w") as sink:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.warm", str(folder), *options],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=sink,
+                text=True,
+            )
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            name, _, address = line.strip().partition(" ")
+            if name == "driver":
+                self.environment = {DRIVER: address}
+                return
+        msg = f"the Spark driver did not start:\n{errors.read_text()[-2000:]}"
+        raise RuntimeError(msg)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+
 def main() -> None:
     """Be a driver until the standard input ends."""
-    settings = spark_settings(Path(sys.argv[1]))
+    settings = spark_settings(Path(sys.argv[1])) | {"spark.driver.memory": "2g"}  # for several sessions
     settings["spark.driver.extraJavaOptions"] += "".join(f" {option}" for option in sys.argv[2:])
     session = new_session(settings)
     session.sparkContext.setLogLevel("ERROR")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,29 +51,14 @@ def _empty(table: Any) -> None:
                 batch.delete(row)
 
 
-class WarmDriver:
-    """A Spark driver that runs as long as this process, with the connector as it is built; see ``tests/warm.py``."""
+class WarmDriver(warm.Driver):
+    """A Spark driver whose classes can be given other bodies while it runs."""
 
     def __init__(self, folder: Path) -> None:
         self._debugged = free_ports_config(folder).zookeeper_port
         # A debugger can give a class of a running driver another body: a second instead of a driver's start.
         options = [f"-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:{self._debugged}"]
-        folder.mkdir()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.warm", str(folder), *options],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=(folder / "errors").open("w"),
-            text=True,
-        )
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            name, _, address = line.strip().partition(" ")
-            if name == "driver":
-                self.environment = {warm.DRIVER: address}
-                return
-        sys.exit(f"the Spark driver did not start:\n{(folder / 'errors').read_text()[-2000:]}")
+        super().__init__(folder, options)
 
     def redefine(self, classes: dict[str, Path]) -> bool:
         """Give loaded classes other bodies; False where Java cannot: methods were added or taken, or a class is not loaded yet."""
@@ -89,12 +73,3 @@ class WarmDriver:
         )
         said = done.stdout + done.stderr
         return done.returncode == 0 and "rror" not in said and "No class named" not in said
-
-    def close(self) -> None:
-        """End it."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()

@@ -8,8 +8,12 @@ and what would bring it in, and the total.
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import tempfile
 import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from suite.cpu import Meter
@@ -17,6 +21,7 @@ from suite.phases import LANES, PHASES
 from suite.results import closing
 from suite.running import Runner
 from suite.tables import print_durations, print_left_out, print_phases
+from tests import seeds, warm
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / ".lowtide" / "suite"
@@ -32,9 +37,10 @@ def main() -> int:
     for old in OUT.glob("*.xml"):
         old.unlink()
     lanes = [[PHASES[name] for name in lane if name in arguments.only] for lane in LANES]
+    print(f"LOWTIDE_SEED={seeds.RUN} brings back all that is drawn by chance in this run", flush=True)
     began = time.monotonic()
-    with Meter() as meter:
-        done = Runner(ROOT, OUT, arguments.jobs, {}).run(lanes)
+    with Meter() as meter, warm_driver(arguments.only) as environment:
+        done = Runner(ROOT, OUT, arguments.jobs, environment).run(lanes)
     cases = [case for one in done for case in one.cases]
     for one in done:
         if one.code:
@@ -46,6 +52,20 @@ def main() -> int:
     print_left_out(cases)
     print(closing(cases), flush=True)
     return int(any(one.code for one in done))
+
+
+@contextmanager
+def warm_driver(phases: Collection[str]) -> Iterator[dict[str, str]]:
+    """One Spark driver for all processes that test Spark code: each would spend a minute on making its own quick."""
+    if not {"spark", "store"}.intersection(phases):
+        yield {}
+        return
+    folder = Path(tempfile.mkdtemp(prefix="lowtide-driver-"))
+    try:
+        with warm.Driver(folder, warm.LONG_LIVED) as driver:
+            yield driver.environment
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

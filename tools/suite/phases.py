@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.prove import PROVE
+
 Command = Sequence[str]
 #: The files that take longest begin, or the last process would work on one of them alone.
 LONGEST_FIRST = (
@@ -62,7 +64,16 @@ _ALL = (
     Phase("spark", (_pytest("tests/spark"),)),
     Phase("store", (_shared("tests/store"),)),
     Phase("airflow", (_shared("tests/airflow"),)),
+    # A rotating tenth, where not everything is proved.
+    Phase(
+        "rules",
+        (
+            (sys.executable, "tools/break-rules", "--jobs", "{jobs}")
+            if PROVE
+            else (sys.executable, "tools/break-rules", "--share", "10"),
+        ),
+    ),
 )
 PHASES = {phase.name: phase for phase in _ALL}
 #: The stores' tests compute, Airflow's wait.
-LANES = (("store",), ("lint", "java", "unit", "spark", "airflow"))
+LANES = (("store",), ("lint", "java", "unit", "spark", "airflow", "rules"))
