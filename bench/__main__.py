@@ -88,7 +88,9 @@ def main() -> int:
 @contextmanager
 def _store() -> Iterator[Stack]:
     stack = Stack(
-        free_ports_config(HOME.absolute() / "store", timestamps="world", conflict_map_size=64, hbase_heap="3g")
+        free_ports_config(
+            HOME.absolute() / "store", timestamps="world", conflict_map_size=64, hbase_heap="3g", java_options=()
+        )
     )
     stack.up(console.print)
     try:

@@ -62,7 +62,9 @@ def main() -> int:
     parser.add_argument("--json", type=Path, default=HOME / "results.json")
     options = parser.parse_args()
     shutil.rmtree(HOME, ignore_errors=True)
-    stack = Stack(free_ports_config(HOME / "store", phoenix=True, timestamps="world", conflict_map_size=64))
+    stack = Stack(
+        free_ports_config(HOME / "store", phoenix=True, timestamps="world", conflict_map_size=64, java_options=())
+    )
     results = []
     try:
         stack.up(console.print)

@@ -193,14 +193,18 @@ class Stack:
                 "start",
                 heap=config.hbase_heap,
                 log="hbase",
+                options=config.java_options,
             ),
             "thrift": self.java_command(
                 "org.apache.hadoop.hbase.thrift.ThriftServer",
                 *("--bind", "127.0.0.1", "--port", str(config.thrift_port), "--infoport", "-1", "start"),
                 heap=config.thrift_heap,
                 log="thrift",
+                options=config.java_options,
             ),
-            "tso": self.java_command("lowtide.store.Oracle", heap=config.tso_heap, log="tso"),
+            "tso": self.java_command(
+                "lowtide.store.Oracle", heap=config.tso_heap, log="tso", options=config.java_options
+            ),
         }
 
     def _await(self, name: str) -> None:

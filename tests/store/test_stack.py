@@ -238,7 +238,9 @@ def test_configurations_that_cannot_be_meant_are_refused(tmp_path: Path) -> None
 
 def test_a_saved_configuration_is_read_back(tmp_path: Path) -> None:
     """What a store was started with is found again by its folder, extra jars and properties included."""
-    config = free_ports_config(tmp_path, extra_hbase={"a.b": "c"}, extra_classpath=(tmp_path / "x.jar",))
+    config = free_ports_config(
+        tmp_path, extra_hbase={"a.b": "c"}, extra_classpath=(tmp_path / "x.jar",), java_options=("-Da=b",)
+    )
     from lowtide.stack import files
 
     files.write(config)
