@@ -10,11 +10,13 @@ The fixtures of ``tests/store`` and ``tests/spark`` attach to what the environme
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from types import SimpleNamespace
+from typing import Any, Self
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -23,9 +25,10 @@ from pyspark.sql import SparkSession
 from lowtide.config import Config
 from lowtide.stack import Stack, StackConfig, free_ports_config, load
 from lowtide.submit import job_conf
+from lowtide.workload import OmidClient
 
 ROOT = Path(__file__).resolve().parents[1]
-STORE, DRIVER = "LOWTIDE_TEST_STORE", "LOWTIDE_TEST_DRIVER"
+STORE, CLIENT, DRIVER = "LOWTIDE_TEST_STORE", "LOWTIDE_TEST_CLIENT", "LOWTIDE_TEST_DRIVER"
 
 
 def store_config(home: Path) -> StackConfig:
@@ -39,6 +42,27 @@ def store_config(home: Path) -> StackConfig:
 def running_store() -> Stack | None:
     """The store that the environment names, which runs; None where it names none."""
     return Stack(load(Path(os.environ[STORE]))) if STORE in os.environ else None
+
+
+def running_client(store: Stack) -> OmidClient | None:
+    """The client that the environment names, at the store; None where it names none."""
+    return _SharedClient(store, int(os.environ[CLIENT])) if CLIENT in os.environ else None
+
+
+class _SharedClient(OmidClient):
+    """A client that another process has started and ends."""
+
+    def __init__(self, store: Stack, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port))
+        stream: Any = self._socket.makefile("rw", encoding="utf-8")
+        process: Any = SimpleNamespace(stdin=stream, stdout=stream, wait=lambda: "no answer")
+        self._process, self._log = process, store.logs / "client.log"
+        self._conflict_map_size = store.conflict_map_size
+
+    def close(self) -> None:
+        """Leave it to the next."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
 
 
 def spark_settings(scratch: Path) -> dict[str, str]:

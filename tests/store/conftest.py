@@ -82,7 +82,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 @pytest.fixture(scope="session")
 def omid(stack: Stack) -> Iterator[OmidClient]:
     """The real Omid client and HBase's administration, for all that tests do to the store."""
-    with OmidClient(stack) as client:
+    with warm.running_client(stack) or OmidClient(stack) as client:
         yield client
 
 

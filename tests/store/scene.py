@@ -70,8 +70,17 @@ class Scene:
     def data(self, table: str) -> dict[tuple[bytes, bytes, bytes, int], bytes]:
         """All put cells that HBase still shows, versions included: masked ones are left out."""
         cells = self.omid.raw(table)
-        deleted = {(c.row, c.family, c.qualifier, c.timestamp) for c in cells if c.kind == "delete"}
-        return {c.key: c.value for c in cells if c.kind == "put" and c.key not in deleted}
+        deleted = {c.key for c in cells if c.kind == "delete"}
+        up_to: dict[tuple[bytes, ...], int] = {}
+        for c in cells:
+            place = {"delete_column": c.key[:3], "delete_family": c.key[:2]}.get(c.kind)
+            if place is not None:
+                up_to[place] = max(c.timestamp, up_to.get(place, -1))
+
+        def shows(key: tuple[bytes, bytes, bytes, int]) -> bool:
+            return key not in deleted and key[3] > max(up_to.get(key[:3], -1), up_to.get(key[:2], -1))
+
+        return {c.key: c.value for c in cells if c.kind == "put" and shows(c.key)}
 
     def has(self, table: str, start: int, *, row: bytes = b"r", family: bytes = b"a", qualifier: bytes = b"q") -> bool:
         """Whether exactly this version is there."""

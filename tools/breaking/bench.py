@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from breaking.catalogue import Mutation, folder
@@ -42,11 +43,11 @@ class Bench:
 
     @cached_property
     def _store(self) -> WarmStore:
-        return WarmStore(self._folder / "store")
+        return WarmStore(Path(mkdtemp(prefix="store-", dir=self._folder)))
 
     @cached_property
     def _driver(self) -> WarmDriver:
-        return WarmDriver(self._folder / "driver")
+        return WarmDriver(Path(mkdtemp(prefix="driver-", dir=self._folder)))
 
     @cached_property
     def _forker(self) -> subprocess.Popen[str]:
@@ -57,12 +58,15 @@ class Bench:
 
     def close(self) -> None:
         """End what was started."""
-        started = vars(self)
-        if "_forker" in started:
+        if "_forker" in vars(self):
             self._forker.communicate()
+        self._cool()
+
+    def _cool(self) -> None:
+        """End store and driver: what needs them next gets new ones."""
         for name in ("_driver", "_store"):
-            if name in started:
-                started[name].close()
+            if name in vars(self):
+                vars(self).pop(name).close()
 
     def unbroken(self, tests: list[str]) -> dict[str, str]:
         """Run tests, all of one folder, on the code as it is: those that do not pass, each with the reason."""
@@ -89,19 +93,26 @@ class Bench:
     def _tried_in_java(self, mutation: Mutation, file: Path) -> Verdict:
         classes = self._connector.compiled(file, self._folder / "compiled")
         if "store" in mutation.folders:
-            try:
-                if self._driver.redefine(classes):
-                    verdict = self._verdict(mutation)
-                    # Where it was not noticed, the driver may have had no use for the new body: it then gets one of its own.
-                    if verdict.word == NOTICED:
-                        return verdict
-            finally:
-                self._driver.redefine(self._connector.whole(classes))
+            verdict = self._in_the_warm_driver(mutation, classes)
+            # Where it was not noticed, the driver may have had no use for the new body: it then gets one of its own.
+            if verdict is not None and verdict.word == NOTICED:
+                return verdict
         try:
             self._connector.put(classes)
             return self._verdict(mutation, warm_driver=False)
         finally:
             self._connector.restore()
+
+    def _in_the_warm_driver(self, mutation: Mutation, classes: dict[str, Path]) -> Verdict | None:
+        """What the tests say to a driver whose classes were given other bodies; None where it does not take them."""
+        driver = self._driver
+        swapped = driver.redefine(classes)
+        try:
+            return self._verdict(mutation) if swapped else None
+        finally:
+            # Those that could not be given another body cannot be given their own, and have it.
+            if not driver.redefine(self._connector.whole(classes)) and swapped:
+                self._cool()
 
     def _verdict(self, mutation: Mutation, *, warm_driver: bool = True) -> Verdict:
         return Verdict.of(self._run(mutation.tests, _SECONDS, warm_driver=warm_driver), mutation.fails)
@@ -122,6 +133,8 @@ class Bench:
                 "seconds": seconds,
             }
             code = self._asked(request)
+            if code is None:
+                self._cool()  # whatever did not end may be at work there still
         lines = noted.read_text().splitlines() if noted.exists() else []
         return Outcome(code, output.read_text(errors="replace"), [json.loads(line) for line in lines])
 
@@ -145,7 +158,8 @@ class Bench:
         try:
             yield environment | self._store.environment
         finally:
-            self._store.clean()
+            if "_store" in vars(self):
+                self._store.clean()
 
 
 def _names(test: str) -> set[str]:

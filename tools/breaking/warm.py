@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +19,40 @@ from tests import warm
 ROOT = Path(__file__).resolve().parents[2]
 
 
+class _Client(OmidClient):
+    def relay(self, line: str) -> str:
+        """A command as text, and its answer."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(line)
+        self._process.stdin.flush()
+        return self._process.stdout.readline()
+
+
 class WarmStore:
     """A store of the tests', and a client to clean it with."""
 
     def __init__(self, home: Path) -> None:
         self._stack = Stack(warm.store_config(home))
-        self._stack.up()
-        self._client = OmidClient(self._stack)
-        self.environment = {warm.STORE: str(home)}
+        try:
+            self._stack.up()
+            self._client = _Client(self._stack)
+        except BaseException:
+            self._stack.down()
+            raise
+        self._server = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._lend, daemon=True).start()
+        self.environment = {warm.STORE: str(home), warm.CLIENT: str(self._server.getsockname()[1])}
+
+    def _lend(self) -> None:
+        """Hand the client's commands and answers on, of one test process after another: a client costs seconds."""
+        with contextlib.suppress(OSError):  # of the socket, when it is closed
+            while True:
+                connection, _ = self._server.accept()
+                with connection, connection.makefile("rw", encoding="utf-8") as stream:
+                    for line in stream:
+                        stream.write(self._client.relay(line))
+                        stream.flush()
 
     def clean(self) -> None:
         """Take away what a test that was cut short left: its tables would hold the next one's bound, its records speak of them."""
@@ -40,6 +69,7 @@ class WarmStore:
 
     def close(self) -> None:
         """End it."""
+        self._server.close()
         self._client.close()
         self._stack.down()
 
@@ -63,13 +93,12 @@ class WarmDriver(warm.Driver):
     def redefine(self, classes: dict[str, Path]) -> bool:
         """Give loaded classes other bodies; False where Java cannot: methods were added or taken, or a class is not loaded yet."""
         commands = "".join(f"redefine {name} {file}\n" for name, file in classes.items())
-        done = subprocess.run(
-            ["jdb", "-attach", f"127.0.0.1:{self._debugged}"],
-            input=commands + "exit\n",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        command = ["jdb", "-J-XX:TieredStopAtLevel=1", "-attach", f"127.0.0.1:{self._debugged}"]
+        try:
+            done = subprocess.run(
+                command, input=f"{commands}exit\n", capture_output=True, text=True, check=False, timeout=60
+            )
+        except subprocess.TimeoutExpired:
+            return False
         said = done.stdout + done.stderr
         return done.returncode == 0 and "rror" not in said and "No class named" not in said
