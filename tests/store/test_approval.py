@@ -68,11 +68,16 @@ def test_a_cleanup_does_the_approved_plan_or_nothing(
     assert job(*named, "--execute").code == 0
 
     # A table that the plan had not, and arguments that cannot be meant.
-    scene.orphan(other)
+    unasked = scene.orphan(other)
     omid.advance_watermark()
-    assert job("orphan_cleanup", "--table", other, "--execute", "--approved", plan).code == 2
-    assert job(*named, "--approved", plan).code == 2
-    assert job("history_gc", "--table", table, "--execute", "--approved", plan).code == 2
+    for arguments, said in (
+        (("orphan_cleanup", "--table", other, "--execute"), f"{other}: planned deleted 1; approved nothing"),
+        (named, "give --execute with it"),
+        (("history_gc", "--table", table, "--execute"), "is of orphan_cleanup, not of history_gc"),
+    ):
+        refused = job(*arguments, "--approved", plan)
+        assert (refused.code, said in refused.problems) == (2, True), refused.problems
+    assert scene.has(other, unasked)
 
 
 def test_history_goes_to_the_approved_mark_or_not_at_all(
@@ -82,6 +87,7 @@ def test_history_goes_to_the_approved_mark_or_not_at_all(
     keep: Callable[[Outcome], str],
     configure: Callable[..., Path],
     state: StateStore,
+    recorded: Callable[..., int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What became history since stays; a hold that came since, or even while the run goes on, stops it."""
@@ -93,9 +99,7 @@ def test_history_goes_to_the_approved_mark_or_not_at_all(
     def more() -> int:
         for _ in range(3):
             start, _ = scene.committed(table)
-        omid.advance_watermark()
-        assert job("orphan_cleanup", "--table", table, "--full", "--execute").code == 0
-        assert job("watermark_collection", "--execute").code == 0
+        recorded(table)
         return start
 
     def gc(*arguments: str) -> Outcome:

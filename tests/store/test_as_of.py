@@ -36,6 +36,7 @@ from tests.spark.histories import is_bare, random_history
 from tests.spark.omid_reader import EndlessError, Key, is_shadow, read, shadow
 
 pytestmark = pytest.mark.usefixtures("swept")
+WORKLOAD_SEEDS, RANDOM_SEEDS = [3], [7]
 Job = Callable[..., Outcome]
 Read = Callable[..., DataFrame]
 
@@ -58,13 +59,11 @@ def as_of(spark: SparkSession, config: Config) -> Read:
 
 
 @pytest.fixture
-def collected(job: Job, omid: OmidClient, configure: Callable[..., Path]) -> Callable[[str], int]:
-    """Clean a table and remove its history; the mark."""
+def collected(job: Job, recorded: Callable[..., int], configure: Callable[..., Path]) -> Callable[[str], int]:
+    """Remove a clean table's history; the mark."""
 
     def start(table: str) -> int:
-        omid.advance_watermark()
-        assert job("orphan_cleanup", "--table", table, "--full", "--execute").code == 0
-        assert job("watermark_collection", "--execute").code == 0
+        recorded(table)
         path = configure(defaults={"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}})
         outcome = job("history_gc", "--table", table, "--execute", config=path)
         assert outcome.code == 0, outcome.problems
@@ -78,8 +77,9 @@ def cells(frame: DataFrame) -> dict[tuple[bytes, bytes, bytes], bytes]:
     return {(bytes(r.row), bytes(r.family), bytes(r.qualifier)): bytes(r.value) for r in frame.collect()}
 
 
+@pytest.mark.parametrize("seed", WORKLOAD_SEEDS)
 def test_shows_what_omids_client_shows(
-    as_of: Read, stack: Stack, omid: OmidClient, tmp_path: Path, collected: Callable[[str], int]
+    as_of: Read, stack: Stack, job: Job, omid: OmidClient, tmp_path: Path, collected: Callable[[str], int], seed: int
 ) -> None:
     """At every snapshot, before anything was cleaned (commit entries without shadow cells, orphans, deletes of all kinds) and after
     history was removed: the same cells, from the region servers and from files, and nothing is written. Before the mark: refused, by name.
@@ -89,9 +89,10 @@ def test_shows_what_omids_client_shows(
     shape = Shape(tables=("orders",), rows=15, conflict_free=0.2, family_deletes=0.06, crash_points=points)
     try:
         result = run(
-            stack, seed=3, transactions=400, out=tmp_path / "history", shape=shape, omid=omid, kills=1, halts=1
+            stack, seed=seed, transactions=400, out=tmp_path / "history", shape=shape, omid=omid, kills=1, halts=1
         )
         stamps = result.model.read_timestamps(200, upto=omid.watermark() - 1)
+        assert len(stamps) > 150
         before = omid.raw("orders")
         for snapshot in [*stamps[:: len(stamps) // 15], omid.watermark()]:
             assert cells(as_of("orders", snapshot)) == omid.read("orders", snapshot), snapshot
@@ -99,6 +100,10 @@ def test_shows_what_omids_client_shows(
         assert omid.raw("orders") == before
         for snapshot in [*stamps[:: len(stamps) // 5], omid.watermark()]:
             assert cells(as_of("orders", snapshot, read="snapshot")) == omid.read("orders", snapshot), snapshot
+        cleaned = job("orphan_cleanup", "--table", "orders", "--full", "--execute")
+        assert (cleaned.code, cleaned.totals["deleted"] > 0, cleaned.totals["healed"] > 0) == (0, True, True)
+        pruned = job("commit_table_pruning", "--grace", "0s", "--execute")
+        assert pruned.totals["pruned"] > 0
         mark = collected("orders")
         for snapshot in (mark, omid.watermark()):
             for way in ("rpc", "snapshot"):
@@ -211,6 +216,7 @@ def test_a_read_goes_on_while_regions_split(as_of: Read, scene: Scene) -> None:
     assert bytes(next(rows).value) == b"then"
     scene.omid.flush(table)
     scene.omid.split(table, b"p")
+    assert [r.start for r in scene.omid.regions(table)] == [b"", b"m", b"p"]
     assert [bytes(r.value) for r in rows] == [b"then"]
 
 
@@ -233,24 +239,39 @@ def test_the_commit_table_is_read_before_the_data(
     as_of: Read, scene: Scene, omid: OmidClient, read_snapshots: Callable[[str], list[str]]
 ) -> None:
     """A transaction may complete at any moment: its shadow cells come, then its commit entry goes. One whose shadow cell is not among the data
-    shows by its entry, because that was looked for before: of the live table, and where the entry goes while the HBase snapshot is made."""
+    shows by its entry, because that was looked for before: of the live table, and where the entry goes before the HBase snapshot stands."""
     table = scene.table()
-    start, _ = scene.crashed_after_commit(table, value=b"committed")
+    start, commit = scene.crashed_after_commit(table, value=b"committed")
     snapshot = omid.begin()
     omid.advance_watermark()
-    live, shown = as_of(table, snapshot), list[bytes]()
+    live = as_of(table, snapshot)
     _plan(live)
-    frame = as_of(table, snapshot, read="snapshot")
-    reader = threading.Thread(target=lambda: shown.extend(bytes(r.value) for r in frame.collect()))
-    reader.start()
-    try:
-        while not read_snapshots(table):  # the folder comes first, a second before the snapshot stands
-            assert reader.is_alive()
-        omid.delete_commit_entry(start)
-    finally:
-        reader.join()
-    assert shown == [b"committed"]
+    for _ in range(5):
+        shown = list[bytes]()
+        frame = as_of(table, snapshot, read="snapshot")
+        reader = threading.Thread(target=lambda frame=frame, shown=shown: shown.extend(_values(frame)))
+        reader.start()
+        try:
+            while not read_snapshots(table):  # the folder comes first, a second before the snapshot stands
+                assert reader.is_alive()
+            omid.delete_commit_entry(start)
+            in_time = len(read_snapshots(table)) == 1
+        finally:
+            reader.join()
+        assert shown == [b"committed"]
+        if in_time:
+            break
+        # The snapshot stood by then, so nothing was tried.
+        del frame
+        _until(lambda: not read_snapshots(table))
+        omid.add_commit_entry(start, commit)
+    assert in_time, "the entry went too late every time"
     assert cells(live) == {(b"r", b"a", b"q"): b"committed"}
+    assert cells(as_of(table, snapshot)) == {}, "without its entry nothing says that it was committed"
+
+
+def _values(frame: DataFrame) -> list[bytes]:
+    return [bytes(r.value) for r in frame.collect()]
 
 
 def test_every_snapshot_before_the_mark_is_refused(as_of: Read, scene: Scene, collected: Callable[[str], int]) -> None:
@@ -272,12 +293,13 @@ def _commit_table(scene: Scene, watermark: int) -> str:
     return table
 
 
+@pytest.mark.parametrize("seed", RANDOM_SEEDS)
 def test_family_tombstones_beside_puts_without_qualifier_are_read_as_the_client_reads_them(
-    as_of: Read, scene: Scene, spark: SparkSession, stack: Stack
+    as_of: Read, scene: Scene, spark: SparkSession, stack: Stack, seed: int
 ) -> None:
     """What a family tombstone hides hangs on the puts without qualifier above it, and on who sees them: in random rows of every shape, at
     snapshots all along, the cells are those of the client's model."""
-    source, rows = random.Random(7), dict[bytes, dict[Key, bytes]]()
+    source, rows = random.Random(seed), dict[bytes, dict[Key, bytes]]()
     while len(rows) < 200:
         row = random_history(source, lambda beat: 50 * beat, 30).cells
         shadows = {k.timestamp for k in row if is_shadow(k.qualifier)}
@@ -294,14 +316,18 @@ def test_family_tombstones_beside_puts_without_qualifier_are_read_as_the_client_
         for k, v in row.items()
     ]
     assert {each["failed"] for each in Kit(spark, stack).write(table, puts)} == {0}
+    compared = 0
     for snapshot in range(200, 3000, 350):
         shown, wanted = cells(as_of(table, snapshot, commitTable=commits)), dict[tuple[bytes, bytes, bytes], bytes]()
         for name, row in rows.items():
             try:
                 wanted |= {(name, *place): value for place, value in read(row, snapshot).items()}
+                compared += 1
             except EndlessError:
                 shown = {place: value for place, value in shown.items() if place[0] != name}
         assert shown == wanted, snapshot
+        assert len(wanted) > 20, snapshot
+    assert compared > 1000, "few of these rows can be read at all"
 
 
 def test_milliseconds_are_no_timestamps_of_an_oracle_on_the_worlds_clock(as_of: Read, scene: Scene) -> None:
@@ -387,9 +413,9 @@ def test_one_dataframe_is_one_snapshot(
 ) -> None:
     """Whatever is asked of it, again and again, comes from the snapshot of its first use, as long as it is referenced; and so it is held."""
     table, _ = _two_regions(scene)
-    if not state.exists():
-        with pytest.raises(Exception, match="there is no table LOWTIDE_STATE to take the hold in"):
-            as_of(table, "latest", hold="true").count()
+    omid.drop("LOWTIDE_STATE")
+    with pytest.raises(Exception, match="there is no table LOWTIDE_STATE to take the hold in"):
+        as_of(table, "latest", hold="true").count()
     state.create()
     plain, held, files = (
         as_of(table, "latest"),
