@@ -32,11 +32,11 @@ from lowtide.history import release, take
 from lowtide.stack import Stack
 from lowtide.state import StateStore
 from lowtide.workload import CRASH_POINTS, OmidClient, Shape, run
+from tests import seeds
 from tests.spark.histories import is_bare, random_history
 from tests.spark.omid_reader import EndlessError, Key, is_shadow, read, shadow
 
 pytestmark = pytest.mark.usefixtures("swept")
-WORKLOAD_SEEDS, RANDOM_SEEDS = [3], [7]
 Job = Callable[..., Outcome]
 Read = Callable[..., DataFrame]
 
@@ -77,7 +77,7 @@ def cells(frame: DataFrame) -> dict[tuple[bytes, bytes, bytes], bytes]:
     return {(bytes(r.row), bytes(r.family), bytes(r.qualifier)): bytes(r.value) for r in frame.collect()}
 
 
-@pytest.mark.parametrize("seed", WORKLOAD_SEEDS)
+@seeds.each("a workload as of snapshots", always=[3])
 def test_shows_what_omids_client_shows(
     as_of: Read, stack: Stack, job: Job, omid: OmidClient, tmp_path: Path, collected: Callable[[str], int], seed: int
 ) -> None:
@@ -293,7 +293,7 @@ def _commit_table(scene: Scene, watermark: int) -> str:
     return table
 
 
-@pytest.mark.parametrize("seed", RANDOM_SEEDS)
+@seeds.each("random rows as of snapshots", always=[7])
 def test_family_tombstones_beside_puts_without_qualifier_are_read_as_the_client_reads_them(
     as_of: Read, scene: Scene, spark: SparkSession, stack: Stack, seed: int
 ) -> None:

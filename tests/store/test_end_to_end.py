@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ import pytest
 from commits import ever_committed
 from conftest import Outcome
 from lowtide_spark.job import Run
-from prove import PROVE
 
 from lowtide.formats import CHECKPOINTS, SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
 from lowtide.stack import Stack
@@ -29,16 +27,15 @@ from lowtide.workload import (
     run,
     script,
 )
+from tests import seeds
+from tests.prove import PROVE
 
 Job = Callable[..., Outcome]
 
-#: One with family deletes, one without, to which Omid's compactor is put; all of them to prove.
-SEEDS = list(range(1, 1 + int(os.environ.get("LOWTIDE_SEEDS", "10" if PROVE else "2"))))
 TRANSACTIONS = 1000
 SNAPSHOTS = 50
 #: Transactions on top of those that the low watermark has passed, and the snapshots among them that must be there to be compared.
 LATER, LATER_SNAPSHOTS = 120, 50
-LIVE_SEEDS = [7]
 #: Rounds of jobs beside clients at work; in each job one client is killed.
 ROUNDS = 5 if PROVE else 2
 
@@ -88,16 +85,17 @@ def clean_and_prune(job: Job) -> tuple[Outcome, Outcome]:
     return cleaned, pruned
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("family_deletes", [True, False])
+@seeds.each("end to end", always=range(1, 6))
 @pytest.mark.usefixtures("tables")
 def test_the_model_holds_after_the_jobs_and_after_omids_compactor(
-    job: Job, stack: Stack, omid: OmidClient, tmp_path: Path, seed: int
+    job: Job, stack: Stack, omid: OmidClient, tmp_path: Path, seed: int, family_deletes: bool
 ) -> None:
     """After cleanup and pruning every snapshot reads as the model says, nothing unproved is left at or below the low
     watermark, no commit-table row at or below the bound; a second run changes nothing; and after Omid's compactor ran minor and
-    major, every snapshot above the low watermark still reads so (seeds without family deletes, which it loses by itself).
+    major, every snapshot above the low watermark still reads so (without family deletes, which it loses by itself).
     """
-    shape = Shape() if seed % 2 else Shape(row_deletes=0.0, family_deletes=0.0)
+    shape = Shape() if family_deletes else Shape(row_deletes=0.0, family_deletes=0.0)
     result: Result = run(stack, seed=seed, transactions=TRANSACTIONS, out=tmp_path / "history", shape=shape, omid=omid)
     model, watermark = result.model, omid.watermark()
     assert model.tables == sorted(shape.tables)
@@ -120,7 +118,7 @@ def test_the_model_holds_after_the_jobs_and_after_omids_compactor(
     assert (totals["healed"], totals["deleted"], totals["marked"], pruned_again.totals["pruned"]) == (0, 0, 0, 0)
     assert {t: omid.raw(t) for t in model.tables} == before
 
-    if not seed % 2:
+    if not family_deletes:
         model = with_later_transactions(omid, model, shape, seed, tmp_path)
         watermark = omid.watermark()
         above = snapshots_that_omids_compactor_keeps(model, watermark)
@@ -199,7 +197,7 @@ class Doomed:
         return history.read(self.log, omid.fate, ended="kill")
 
 
-@pytest.mark.parametrize("seed", LIVE_SEEDS)
+@seeds.each("clients at work beside the jobs", always=[7])
 @pytest.mark.usefixtures("tables")
 def test_clients_go_on_and_are_killed_meanwhile(
     job: Job, stack: Stack, omid: OmidClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -10,12 +10,10 @@ from typing import Any
 
 import deadman
 import pytest
-import seeds
 import wreck
 from conftest import Outcome
 from deadman import Cut, Die, Effect, Moment
 from lowtide_spark.store import Store
-from prove import PROVE
 from scene import Scene
 from typer.testing import CliRunner
 
@@ -28,6 +26,8 @@ from lowtide.history import RENEWED_FOR, hold, release, renew, take
 from lowtide.stack import Stack
 from lowtide.state import StateStore
 from lowtide.workload import OmidClient, Result, Shape, run
+from tests import seeds
+from tests.prove import PROVE
 from tests.spark.histories import leaving, random_history
 from tests.spark.omid_reader import EndlessError, Key, is_shadow, read
 
@@ -36,7 +36,6 @@ Job = Callable[..., Outcome]
 
 #: History may go as soon as it is history: the mark is then the low watermark of the last sample, or a hold.
 YOUNG = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
-WORKLOAD_SEEDS, RANDOM_SEEDS = [1], [11]
 Cells = dict[tuple[bytes, bytes, bytes, int], bytes]
 
 
@@ -142,7 +141,7 @@ def test_a_family_that_does_not_keep_all_versions_is_left_alone(
 # -- exactness, on real workloads and on random cells
 
 
-@pytest.mark.parametrize("seed", WORKLOAD_SEEDS)
+@seeds.each("history of a workload", always=[1])
 def test_every_snapshot_from_the_mark_on_reads_as_before(
     job: Job, gc: Callable[..., Outcome], stack: Stack, omid: OmidClient, config: Config, tmp_path: Path, seed: int
 ) -> None:
@@ -225,7 +224,7 @@ def _check(omid: OmidClient, result: Result, tables: list[str], timestamps: list
             assert omid.read(table, timestamp) == result.model.snapshot(table, timestamp), (table, timestamp)
 
 
-@pytest.mark.parametrize("seed", RANDOM_SEEDS)
+@seeds.each("random history", always=[11])
 def test_twenty_random_histories_on_the_real_store(
     gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, config: Config, recorded: Callable[..., int], seed: int
 ) -> None:

@@ -18,14 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import seeds
 from conftest import Outcome
 from ledger_kit import Books, made
-from prove import PROVE
 
 from lowtide.gateway import connect
 from lowtide.ledger import user_id
 from lowtide.ledger.model import Table, parse_transaction
+from tests import seeds
+from tests.prove import PROVE
 
 pytestmark = pytest.mark.usefixtures("swept")
 

@@ -17,7 +17,6 @@ from conftest import Outcome
 from lowtide_airflow.tables import sizes
 from lowtide_spark.inventory import take_inventory
 from lowtide_spark.store import Store
-from prove import PROVE
 
 from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
 from lowtide.gateway import connect
@@ -28,13 +27,12 @@ from lowtide.stack import Stack, free_ports_config
 from lowtide.workload import OmidClient
 from lowtide.workload.phoenix import DDL, LATE_DDL, PhoenixWorkload
 from lowtide.workload.sql import PhoenixClient, SqlError
+from tests import seeds
 
 Job = Callable[..., Outcome]
 
-SEEDS = list(range(1, 1 + int(os.environ.get("LOWTIDE_PHOENIX_SEEDS", "2" if PROVE else "1"))))
 TRANSACTIONS = int(os.environ.get("LOWTIDE_PHOENIX_TRANSACTIONS", "100"))
-#: Of the clients at work beside the jobs: each has one of its own, this and those that follow.
-LIVE_SEEDS = [0]
+#: Clients at work beside the jobs that are killed.
 KILLS = 2
 TABLES = ("PX_A", "PX_S", "PX_M", "PX_B", "PX_LOG")
 PHYSICAL = (
@@ -100,7 +98,7 @@ def clean_and_prune(job: Job) -> int:
     return int(pruned.summary["bound"])
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@seeds.each("Phoenix", always=[1, 2])
 def test_sql_answers_as_the_model_says_after_the_jobs(
     job: Job, stack: Stack, omid: OmidClient, phoenix: PhoenixClient, configure: Callable[..., Path], seed: int
 ) -> None:
@@ -234,7 +232,7 @@ class Dying(Worker):
         self.over.wait(3)
 
 
-@pytest.mark.parametrize("seed", LIVE_SEEDS)
+@seeds.each("Phoenix beside the jobs", always=[0])
 def test_clients_at_work_see_nothing_of_the_jobs(
     job: Job, stack: Stack, omid: OmidClient, configure: Callable[..., Path], seed: int
 ) -> None:

@@ -12,13 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import deadman
-import seeds
 import wreck
 from conftest import Outcome
 from deadman import Cut, Die, Moment
 from lowtide_spark import sideline
 from lowtide_spark.store import Store
-from prove import PROVE
 from scene import Scene
 
 from lowtide.config import load
@@ -27,6 +25,8 @@ from lowtide.stack import Stack
 from lowtide.state import StateStore
 from lowtide.submit import command
 from lowtide.workload import OmidClient
+from tests import seeds
+from tests.prove import PROVE
 
 Job = Callable[..., Outcome]
 #: In ms, with some to spare.

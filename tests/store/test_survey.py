@@ -20,10 +20,10 @@ from lowtide.stack import Stack
 from lowtide.state import StateStore
 from lowtide.survey.estimate import draw, total
 from lowtide.workload import OmidClient, RawCell, Shape, run
+from tests import seeds
 
 Job = Callable[..., Outcome]
 
-SEEDS = [4]
 SHADOW = len(SHADOW_PREFIX) + len(SHADOW_SUFFIX) + 8
 
 
@@ -130,7 +130,7 @@ def _as_estimated(table: dict[str, Any], parts: list[Counted], truth: dict[str, 
     return estimated
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@seeds.each("survey", always=[4])
 def test_a_survey_counts_what_is_there_and_writes_nothing(
     job: Job,
     stack: Stack,
