@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import yaml
+from warm_driver import AirflowWithDriver, WarmDriver
 
-from lowtide.airflowctl import Dags, LocalAirflow, free_port_config
+from lowtide.airflowctl import AirflowConfig, Dags, LocalAirflow, free_port_config
+from lowtide.config import load
 from lowtide.stack import Stack
 
 #: Seconds for a few Spark starts on a machine that has much else to do.
 PATIENCE = 1800
 
 
+#: What a driver that is a process of its own says at its start, before the job's name.
+SUBMITTED = "INFO SparkContext: Submitted application: lowtide "
+#: On a machine that has much else to do Airflow's server may be slow to answer a task, which by default gives up after five seconds.
+UNHURRIED = {"workers": {"execution_api_timeout": "60"}}
+#: What suits jobs that live for some seconds, on tables of a few cells: no second compiler, whose work would not pay, and few tasks.
+SHORT = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
 @contextmanager
 def installation(
-    folder: Path, stack: Stack, tables: dict[str, Any], **options: Any
+    folder: Path, stack: Stack, tables: dict[str, Any], *, warm: bool = False, **options: Any
 ) -> Iterator[tuple[LocalAirflow, Path]]:
     """Both are up, and ended whatever happens; gives Airflow and the configuration's file.
 
     Without grace, and every table acts unless *tables*, a section of the configuration, says otherwise. *options* are Airflow's. One retry, at
-    once: enough to see that there is one.
+    once: enough to see that there is one. *warm*: jobs run on a driver that is up already (warm_driver.py), which Airflow then has as its ``driver``.
     """
     file = folder / "lowtide.yaml"
     settings = {
         "hbase": {"zookeeper_port": stack.config.zookeeper_port, "thrift": {"port": stack.config.thrift_port}},
         "omid": {"oracle": [f"127.0.0.1:{stack.config.tso_port}"]},
         "state": {"sideline": str(folder / "sideline")},
+        "spark": {"conf": SHORT},
         "grace": "0s",
         "defaults": {"mode": "execute", "budget": {"share": 1.0}},
         "tables": tables,
@@ -38,17 +53,33 @@ def installation(
     file.write_text(yaml.safe_dump(settings))
     quick = {"retries": "1", "retry_delay": "1"}
     own = options.pop("settings", {})
-    airflow_settings = own | {"lowtide": quick | own.get("lowtide", {})}
-    airflow = LocalAirflow(
-        free_port_config(folder / "airflow", lowtide_config=file, settings=airflow_settings, **options)
-    )
+    airflow_settings = UNHURRIED | own | {"lowtide": quick | own.get("lowtide", {})}
+    config = free_port_config(folder / "airflow", lowtide_config=file, settings=airflow_settings, **options)
+    with driver(config, file, folder / "driver") if warm else nullcontext(LocalAirflow(config)) as airflow:
+        try:
+            up_together(stack, airflow)
+            yield airflow, file
+        finally:
+            airflow.down()
+            stack.down()
+
+
+@contextmanager
+def driver(config: AirflowConfig, file: Path, folder: Path) -> Iterator[AirflowWithDriver]:
+    """An Airflow, which is not started here, whose jobs run on a driver that is up from now on."""
+    made = WarmDriver.of(load(file), folder)
     try:
-        stack.up()
-        airflow.up()
-        yield airflow, file
+        made.start()
+        yield AirflowWithDriver(config, made)
     finally:
-        airflow.down()
-        stack.down()
+        made.stop()
+
+
+def up_together(stack: Stack, airflow: LocalAirflow) -> None:
+    """Start both: neither needs the other to start, and each waits much."""
+    with ThreadPoolExecutor() as pool:
+        for started in [pool.submit(stack.up), pool.submit(airflow.up)]:
+            started.result()
 
 
 def follow_only(dags: Dags, *names: str) -> None:

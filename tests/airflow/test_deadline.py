@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DeadlineReference
 from airflow.sdk.observability import stats
 from lowtide_airflow.deadline import deadline, late, told
-from test_dag_files import ROOT, in_a_new_python
+from test_dag_files import ROOT
 
 from lowtide.health import Health, Level
 from lowtide.health.findings import Cause, Finding, Severity
@@ -23,26 +23,23 @@ CONTEXT = {
 }
 
 
-def test_every_dag_has_the_deadline_of_the_installation(tmp_path: Path) -> None:
+def test_every_dag_has_the_deadline_of_the_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     """A day from being queued unless configured; its own callback where one is named; none at 0."""
     alert = deadline()
     assert alert is not None
     assert (alert.reference, alert.interval) == (DeadlineReference.DAGRUN_QUEUED_AT, timedelta(days=1))
     assert (alert.callback.path, alert.callback.kwargs) == ("lowtide_airflow.deadline.late", {})
-    code = f"""
-    import json
-    from airflow.dag_processing.dagbag import DagBag
-
-    alerts = [dag.deadline for dag in DagBag({str(ROOT / "dags")!r}).dags.values()]
-    found = [[(a.interval.total_seconds(), a.callback.path, a.callback.kwargs) for a in alert] for alert in alerts if alert]
-    print(json.dumps([len(alerts), found]))
-    """
     own = {"DEADLINE": "60", "DEADLINE_CALLBACK": "their.pager", "DEADLINE_CALLBACK_KWARGS": '{"to": "ops"}'}
-    for environment, expected in ((own, [[60, "their.pager", {"to": "ops"}]]), ({"DEADLINE": "0"}, None)):
-        names = {f"AIRFLOW__LOWTIDE__{name}": value for name, value in environment.items()}
-        dags, found = json.loads(in_a_new_python(code, tmp_path, **names).splitlines()[-1])
-        assert dags >= 5
-        assert found == ([expected] * dags if expected else [])
+    for environment, expected in ((own, [(60, "their.pager", {"to": "ops"})]), ({"DEADLINE": "0"}, None)):
+        with monkeypatch.context() as there:
+            for name, value in environment.items():
+                there.setenv(f"AIRFLOW__LOWTIDE__{name}", value)
+            alerts = [dag.deadline for dag in DagBag(ROOT / "dags").dags.values()]
+        found = [
+            each and [(a.interval.total_seconds(), a.callback.path, a.callback.kwargs) for a in each] for each in alerts
+        ]
+        assert len(found) >= 5
+        assert found == [expected] * len(found)
 
 
 def test_the_store_is_asked_why_and_its_silence_is_told(

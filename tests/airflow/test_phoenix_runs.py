@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from installation import PATIENCE, follow_only, installation
+from installation import PATIENCE, SUBMITTED, follow_only, installation
 
 from lowtide.stack import Stack, free_ports_config
 from lowtide.workload import OmidClient
@@ -16,7 +16,8 @@ FOLLOWERS = ("watermark_collection", "commit_table_pruning")
 
 def test_the_dags_find_phoenixs_tables_by_themselves(tmp_path: Path) -> None:
     """One run without a table named cleans tables, indexes and the table of view indexes, and hands on to the prune bound and to pruning: what
-    never was committed is gone from SQL, what was is there, and no entry of the commit table is left at or below the bound."""
+    never was committed is gone from SQL, what was is there, and no entry of the commit table is left at or below the bound. Each job is a process of its
+    own, made by the real ``spark-submit``."""
     # Phoenix takes timestamps for nanoseconds: the oracle's clock is the world's.
     config = free_ports_config(tmp_path / "store", phoenix=True, timestamps="world", conflict_map_size=64)
     stack = Stack(config)
@@ -34,12 +35,14 @@ def test_the_dags_find_phoenixs_tables_by_themselves(tmp_path: Path) -> None:
         phoenix.commit()
         assert start in omid.commit_table()
 
-        follow_only(airflow.dags, *FOLLOWERS)
-        airflow.dags.unpause("orphan_cleanup")
+        follow_only(airflow.dags, "orphan_cleanup", *FOLLOWERS)
         (run,) = airflow.dags.wait([airflow.dags.trigger("orphan_cleanup", {"execute": True})], timeout=PATIENCE)
         assert run.state == "success"
-        for follower in FOLLOWERS:
-            assert airflow.dags.expect(follower, "asset_triggered", timeout=PATIENCE).state == "success"
+        runs = [run, *(airflow.dags.expect(name, "asset_triggered", timeout=PATIENCE) for name in FOLLOWERS)]
+        assert [run.state for run in runs] == ["success"] * 3
+        for run in runs:
+            jobs = [t for t in airflow.dags.tasks(run) if t.task_id in ("clean", "collect", "prune")]
+            assert [f"{SUBMITTED}{run.dag_id}" in airflow.dags.log(run, job) for job in jobs] == [True]
         assert start not in omid.commit_table()
         assert phoenix.query(dirty) == phoenix.query("SELECT /*+ NO_INDEX */ K FROM PX_V") == []
         for hint in ("NO_INDEX", "INDEX(PX_A PX_A_COVERED)"):

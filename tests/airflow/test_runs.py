@@ -1,6 +1,7 @@
 """The DAGs for real: Airflow's scheduler, spark-submit, and a store whose transactions never ended well.
 
-One store and one Airflow serve the tests of this file, which follow one another as the days of an installation do.
+One store and one Airflow serve the tests of this file, which follow one another as the days of an installation do. Their jobs run on one driver that is
+up already (warm_driver.py), but where a test is about the process of ``spark-submit`` itself; in test_phoenix_runs.py all of them are processes of their own.
 """
 
 from __future__ import annotations
@@ -17,22 +18,26 @@ from urllib.request import ProxyHandler, build_opener
 import psutil
 import pytest
 from browser import browser, log_in, tab
-from installation import PATIENCE, follow_only, installation
+from installation import PATIENCE, SUBMITTED, follow_only, installation
 from lowtide_airflow.approval import APPROVE
 from playwright.sync_api import Page, expect
 from test_metrics import collector
+from warm_driver import AirflowWithDriver
 
-from lowtide.airflowctl import Dags, LocalAirflow, Run, Task
+from lowtide.airflowctl import Dags, Run, Task
 from lowtide.config import Config, load
 from lowtide.gateway import connect
 from lowtide.stack import Stack, free_ports_config
 from lowtide.stack.processes import Process, start_time
 from lowtide.state import StateStore
 from lowtide.workload import OmidClient
+from tests.prove import PROVE
 
-DAYS = tuple(date(2026, 1, 5) + timedelta(n) for n in range(7))
+DAYS = tuple(date(2026, 1, 5) + timedelta(n) for n in range(7 if PROVE else 2))
 #: How long a person looks at a question. Airflow starts the task that asks anew if the answer comes before its executor has taken note of the pause.
 LOOK = 10
+#: Seconds within which it must be answered.
+ANSWER = 90
 #: Seconds after which a run is late.
 DEADLINE = 20
 
@@ -43,7 +48,7 @@ class Site:
 
     stack: Stack
     omid: OmidClient
-    airflow: LocalAirflow
+    airflow: AirflowWithDriver
     config: Config
     #: Start timestamps of the transactions that never committed, by the day they began on; the last began today.
     orphans: list[list[int]]
@@ -67,6 +72,10 @@ class Site:
             self.omid.put(table, b"row%d" % start, b"a", b"q", start, b"never committed")
         return starts
 
+    def submitted(self, run_id: str) -> list[bool]:
+        """Of each ``spark-submit`` of a job's run, whether it was the real one."""
+        return [call.real for call in self.airflow.driver.calls() if run_id in call.argv]
+
     def over(self, *runs: Run) -> list[Run]:
         return self.dags.wait(runs, timeout=PATIENCE)
 
@@ -84,6 +93,20 @@ class Site:
             time.sleep(0.5)
         return str(self.airflow.rest.get(*self.question(run))["body"])
 
+    def driver_at_work(self, run: Run) -> psutil.Process:
+        """The Python process of the driver that cleans, a process of its own, once it has made its plan and is about to act."""
+        deadline = time.monotonic() + PATIENCE
+        while not any(
+            t.state == "running" and "orphan_cleanup: plan took" in self.dags.log(run, t)
+            for t in self.dags.tasks(run)
+            if t.task_id == "clean"
+        ):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        scheduler = psutil.Process(next(part.pid for part in self.airflow.status() if part.name == "scheduler"))
+        (found,) = filter(is_driver, scheduler.children(recursive=True))
+        return found
+
     def question(self, run: Run) -> tuple[str, ...]:
         """Where Airflow's API has it."""
         return ("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", APPROVE, "-1", "hitlDetails")
@@ -92,21 +115,31 @@ class Site:
         return self.dags.expect(dag_id, kind, timeout=PATIENCE)
 
 
+def is_driver(process: psutil.Process) -> bool:
+    """Whether it is a driver's Python: that has the program as its first word; ``spark-submit`` has it further on."""
+    try:
+        words = process.cmdline()
+    except psutil.Error:
+        return False
+    return len(words) > 1 and words[1].endswith("orphan_cleanup.py")
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     stack = Stack(free_ports_config(folder / "store", timestamps="incremental", conflict_map_size=64))
     # Every table has a task of its own.
-    quick = {"page_seconds": "1", "approval_timeout": "120", "deadline": str(DEADLINE), "batch_bytes": "0"}
+    quick = {"page_seconds": "1", "approval_timeout": str(ANSWER), "deadline": str(DEADLINE), "batch_bytes": "0"}
     # Nothing at all may be removed from this one: its runs fail.
     tables = {"guarded": {"budget": {"rows": 1, "always": 0, "share": 1.0}}}
     with collector() as (port, came):
         metrics = {"otel_on": "True", "otel_host": "127.0.0.1", "otel_port": str(port)}
         # How soon a task counts as dead whose worker no longer says that it lives.
-        watchful = {"task_instance_heartbeat_timeout": "45"}
+        watchful = {"task_instance_heartbeat_timeout": "30", "task_instance_heartbeat_timeout_detection_interval": "5"}
         settings = {"lowtide": quick, "metrics": metrics, "scheduler": watchful}
         options = {"settings": settings, "triggerer": True}
-        with installation(folder, stack, tables, **options) as (airflow, file), OmidClient(stack) as omid:
+        with installation(folder, stack, tables, warm=True, **options) as (airflow, file), OmidClient(stack) as omid:
+            assert isinstance(airflow, AirflowWithDriver)
             omid.create("orders")
             site = Site(stack, omid, airflow, load(file), [], came)
             site.orphans = make_days(site)
@@ -114,7 +147,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def make_days(site: Site) -> list[list[int]]:
-    """Orphans of a week of past days and of today; the samples say when the oracle's counter stood where."""
+    """Orphans of some past days and of today; the samples say when the oracle's counter stood where."""
     orphans = []
     with connect(site.config.hbase.thrift) as connection:
         state = StateStore(connection, site.config.state.table)
@@ -128,7 +161,7 @@ def make_days(site: Site) -> list[list[int]]:
 
 
 def test_a_backfill_cleans_its_days_and_no_other(site: Site) -> None:
-    """A week, and each run has one day of it; together they leave what began today alone."""
+    """Some days, and each run has one of them; together they leave what began today alone."""
     runs = site.dags.backfill("orphan_cleanup", DAYS[0], DAYS[-1])
     assert [run.logical_date.date() for run in runs if run.logical_date] == list(DAYS)
     runs = site.over(*runs)
@@ -157,35 +190,39 @@ def test_the_daily_run_starts_by_itself_and_stops_at_midnight(site: Site) -> Non
     assert site.left("orders") == set(site.orphans[-1])
 
 
-def test_bad_arguments_fail_at_once(site: Site) -> None:
+@pytest.fixture(scope="module")
+def mistyped(site: Site) -> Run:
+    """A run by hand on a table that is not there: it fails, and in time is late."""
+    return site.dags.trigger("orphan_cleanup", {"tables": ["ordres"]})
+
+
+def test_bad_arguments_fail_at_once(site: Site, mistyped: Run) -> None:
     """No retry can help, and the message says what is wrong."""
     form = {"tables": ["orders"], "from": "2026-01-11T00:00:00Z", "to": "2026-01-10T00:00:00Z"}
-    (run,) = site.over(site.dags.trigger("orphan_cleanup", form))
-    task = site.task(run, "clean")
-    assert (run.state, task.state, task.tries) == ("failed", "failed", 1)
-    assert "not after its start 2026-01-11" in site.dags.log(run, task)
-    (run,) = site.over(site.dags.trigger("orphan_cleanup", {"tables": ["ordres"]}))
-    task = site.task(run, "choose_tables")
-    assert (run.state, task.state, task.tries) == ("failed", "failed", 1)
-    assert "no such table: ordres; HBase has " in site.dags.log(run, task)
+    reversed_ = site.dags.trigger("orphan_cleanup", form)
     day = date(2026, 1, 1)
-    (run,) = site.over(*site.dags.backfill("orphan_cleanup", day, day, conf={"from": "2026-01-01T00:00:00Z"}))
-    task = site.task(run, "clean")
-    assert (run.state, task.state, task.tries) == ("failed", "failed", 1)
-    assert "a backfill takes its interval from its dates" in site.dags.log(run, task)
+    (dated,) = site.dags.backfill("orphan_cleanup", day, day, conf={"from": "2026-01-01T00:00:00Z"})
+    for run, task_id, said in (
+        (mistyped, "choose_tables", "no such table: ordres; HBase has "),
+        (reversed_, "clean", "not after its start 2026-01-11"),
+        (dated, "clean", "a backfill takes its interval from its dates"),
+    ):
+        (over,) = site.over(run)
+        task = site.task(over, task_id)
+        assert (over.state, task.state, task.tries) == ("failed", "failed", 1)
+        assert said in site.dags.log(over, task)
 
 
-def test_a_late_run_is_told_of(site: Site) -> None:
+def test_a_late_run_is_told_of(site: Site, mistyped: Run) -> None:
     """Its deadline over, the triggerer logs which run has not ended well and how the store is, and Airflow's metrics count it."""
-    (run,) = site.over(site.dags.trigger("orphan_cleanup", {"tables": ["ordres"]}))
     log = site.airflow.config.home / "logs" / "triggerer.out"
     deadline = time.monotonic() + DEADLINE + PATIENCE
-    while f"its deadline: run {run.run_id}" not in (said := log.read_text()):
+    while f"its deadline: run {mistyped.run_id}" not in (said := log.read_text()):
         assert time.monotonic() < deadline, said[-3000:]
-        time.sleep(1)
+        time.sleep(0.5)
     while "airflow.lowtide.orphan_cleanup.late" not in site.metrics:
         assert time.monotonic() < deadline, sorted(site.metrics)
-        time.sleep(1)
+        time.sleep(0.5)
 
 
 def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> None:
@@ -217,6 +254,11 @@ def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> 
     assert begun in site.omid.commit_table()
     for follower in ("watermark_collection", "commit_table_pruning"):
         assert site.dags.runs(follower, "scheduled") == []
+        site.dags.pause(follower)  # that they follow has been seen
+    (name,) = {
+        call.argv[call.argv.index("--run-id") + 1] for call in site.airflow.driver.calls() if "guarded" in call.argv
+    }
+    assert site.submitted(name) == [False, False]
 
 
 def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
@@ -224,24 +266,37 @@ def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
     connection = {"connection_id": "spark_lowtide", "conn_type": "spark", "host": "local[1]"}
     site.airflow.rest.post("connections", body=connection)
     before = site.left("guarded")
-    (run,) = site.over(site.dags.trigger("orphan_cleanup", {"tables": ["guarded"], "budget_rows": 100}))
+    with site.airflow.driver.real():
+        (run,) = site.over(site.dags.trigger("orphan_cleanup", {"tables": ["guarded"], "budget_rows": 100}))
     summary = site.dags.xcom(run, site.task(run, "clean"), "summary")
     assert (run.state, summary["execute"], summary["totals"]["deleted"]) == ("success", False, 3)
     assert site.left("guarded") == before
     assert site.task(run, "hand_over").state == "skipped"
     assert site.dags.asset_events(run) == []
-    assert "spark-submit --master local[1] " in site.dags.log(run, site.task(run, "clean"))
+    log = site.dags.log(run, site.task(run, "clean"))
+    assert "spark-submit --master local[1] " in log
+    assert site.submitted(summary["run"]) == [True]
+    assert f"{SUBMITTED}orphan_cleanup" in log
+    # What comes after is submitted as the driver that is up wants it.
+    site.airflow.rest.patch("connections", "spark_lowtide", body={**connection, "host": site.config.spark.master})
 
 
-def test_a_person_approves_a_plan_or_it_is_not_done(site: Site) -> None:
-    """Refused: nothing is done and the run is over. Approved: that plan is done. Nobody answers: the run fails, once."""
+#: What is filled in where a person is to approve the plan.
+ASKING = {"tables": ["orders"], "execute": True, "approval": True}
+
+
+@pytest.fixture(scope="module")
+def unanswered(site: Site) -> Run:
+    """A run that waits for an approval which nobody gives."""
+    follow_only(site.dags, "history_gc")
+    return site.dags.trigger("history_gc", ASKING)
+
+
+def test_a_person_approves_a_plan_or_it_is_not_done(site: Site, unanswered: Run) -> None:
+    """Refused: nothing is done and the run is over. Approved: that plan is done."""
     left = set(site.orphan("orders"))
     site.omid.advance_watermark()
-    follow_only(site.dags, "history_gc")
-    form = {"tables": ["orders"], "execute": True, "approval": True}
-    late = site.dags.trigger("history_gc", form)
-
-    refused = site.dags.trigger("orphan_cleanup", form)
+    refused = site.dags.trigger("orphan_cleanup", ASKING)
     shown = site.asked(refused)
     assert "**3** cells of " in shown
     assert "| `orders` | 3 |" in shown
@@ -253,16 +308,10 @@ def test_a_person_approves_a_plan_or_it_is_not_done(site: Site) -> None:
     assert "refused the plan; nothing was done" in site.dags.log(refused, site.task(refused, APPROVE))
     assert left <= site.left("orders")
 
-    approved = site.dags.trigger("orphan_cleanup", form)
+    approved = site.dags.trigger("orphan_cleanup", ASKING)
     assert "| `orders` | 3 |" in site.asked(approved)
     site.airflow.rest.patch(*site.question(approved), body={"chosen_options": ["Approve"], "params_input": {}})
     done_as_approved(site, approved, left)
-
-    (late,) = site.over(late)
-    assert (late.state, site.task(late, "remove").state) == ("failed", "upstream_failed")
-    asked = site.task(late, APPROVE)
-    assert asked.state == "failed"
-    assert "nobody approved the plan within 0:02:00; nothing was done" in site.dags.log(late, asked)
 
 
 @pytest.mark.needs("browser")
@@ -313,15 +362,13 @@ def test_a_worker_that_is_killed_costs_a_retry(site: Site) -> None:
     site.omid.create("shaken")
     shaken = site.orphan("shaken")
     site.omid.advance_watermark()
-    run = site.dags.trigger("orphan_cleanup", {"tables": ["shaken"], "execute": True})
-    scheduler = psutil.Process(next(part.pid for part in site.airflow.status() if part.name == "scheduler"))
-    deadline = time.monotonic() + PATIENCE
-    while not (driver := driver_below(scheduler)):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    worker = next(process for process in (driver, *driver.parents()) if process.ppid() == scheduler.pid)
-    for process in (worker, *worker.children(recursive=True)):
-        process.kill()
+    with site.airflow.driver.real():
+        run = site.dags.trigger("orphan_cleanup", {"tables": ["shaken"], "execute": True})
+        driver = site.driver_at_work(run)
+        scheduler = next(part.pid for part in site.airflow.status() if part.name == "scheduler")
+        worker = next(process for process in (driver, *driver.parents()) if process.ppid() == scheduler)
+        for process in (worker, *worker.children(recursive=True)):
+            process.kill()
     site.stack.kill("thrift")
     site.stack.up()
     (run,) = site.over(run)
@@ -329,19 +376,18 @@ def test_a_worker_that_is_killed_costs_a_retry(site: Site) -> None:
     assert (run.state, task.state, task.tries) == ("success", "success", 2)
     name = site.dags.xcom(run, task, "summary")["run"]
     assert f"--run-id {name} " in site.dags.log(run, task)
+    # Only what was killed had to be a process of its own.
+    assert site.submitted(name) == [True, False]
     assert not set(shaken) & site.left("shaken")
 
 
-def driver_below(scheduler: psutil.Process) -> psutil.Process | None:
-    """The Python process of Spark's driver that cleans, once it has begun."""
-    for process in scheduler.children(recursive=True):
-        try:
-            words = process.cmdline()
-        except psutil.Error:
-            continue
-        if "python" in Path(words[0] if words else "").name and any(w.endswith("orphan_cleanup.py") for w in words):
-            return process
-    return None
+def test_a_plan_that_nobody_approves_is_not_done(site: Site, unanswered: Run) -> None:
+    """The time to answer over, the run fails, once."""
+    (run,) = site.over(unanswered)
+    assert (run.state, site.task(run, "remove").state) == ("failed", "upstream_failed")
+    asked = site.task(run, APPROVE)
+    assert (asked.state, asked.tries) == ("failed", 1)
+    assert f"nobody approved the plan within {timedelta(seconds=ANSWER)}; nothing was done" in site.dags.log(run, asked)
 
 
 @pytest.mark.needs("browser")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 import yaml
+from installation import UNHURRIED, up_together
 
 from lowtide.airflowctl import Dags, LocalAirflow, Run, free_port_config
 from lowtide.config import Config, load
@@ -36,9 +37,16 @@ SENSING = """
         TransactionsStuckSensor(task_id="stuck", older_than="1s", **often)
         TransactionStateSensor(task_id="blocking", transaction="{{ params.transaction }}", **often)
         # Not so often: a task that is back before the scheduler has heard of its last leave is taken for failed.
-        TransactionsSettledSensor(task_id="rescheduled", before="{{ params.before }}", mode="reschedule", **often | {"poke_interval": 15})
+        TransactionsSettledSensor(task_id="rescheduled", before="{{ params.before }}", mode="reschedule", **often | {"poke_interval": 10})
         TransactionStateSensor(task_id="deferred", transaction="{{ params.transaction }}", deferrable=True, **often)
         TransactionsSettledSensor(task_id="settled", before="{{ params.before }}", deferrable=True, **often)
+
+    brief = often | {"timeout": 4, "retries": 1, "retry_delay": 1}
+
+    with DAG("hurried", schedule=None, params={"transaction": Param("", type="string")}):
+        TransactionStateSensor(task_id="blocking", transaction="{{ params.transaction }}", **brief)
+        TransactionStateSensor(task_id="deferred", transaction="{{ params.transaction }}", deferrable=True, **brief)
+        TransactionStateSensor(task_id="soft", transaction="{{ params.transaction }}", deferrable=True, soft_fail=True, **brief)
 
     with DAG("event_driven", schedule=[watched]):
         EmptyOperator(task_id="repair")
@@ -101,16 +109,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     dags = folder / "dags"
     dags.mkdir()
     (dags / "sensing.py").write_text(textwrap.dedent(SENSING))
-    airflow = LocalAirflow(
-        free_port_config(folder / "airflow", lowtide_config=file, dags=dags, triggerer=True, parallelism=4)
-    )
+    # How often Airflow looks for deferred tasks whose time is over.
+    settings = UNHURRIED | {"scheduler": {"trigger_timeout_check_interval": "3"}}
+    options = {"dags": dags, "triggerer": True, "parallelism": 4, "settings": settings}
+    airflow = LocalAirflow(free_port_config(folder / "airflow", lowtide_config=file, **options))
     try:
-        stack.up()
+        up_together(stack, airflow)
         config = load(file)
         thrift = config.hbase.thrift.model_copy(update={"port": stack.config.thrift_port})
         config = config.model_copy(update={"hbase": config.hbase.model_copy(update={"thrift": thrift})})
         init(config)
-        airflow.up()
         connection = {"conn_type": "hbase", "host": "127.0.0.1", "port": stack.config.thrift_port}
         airflow.rest.post("connections", body={"connection_id": "hbase_bank", **connection})
         found = Site(stack, airflow, config)
@@ -138,9 +146,9 @@ def test_sensors_wait_through_kills_and_see_the_end(site: Site) -> None:
     gateway = next(part.pid for part in site.stack.status() if part.name == "thrift")
     assert gateway
     Process(gateway, start_time(gateway)).kill()  # type: ignore[arg-type]
-    time.sleep(5)
+    time.sleep(3)
     site.airflow.up()
-    time.sleep(5)
+    time.sleep(3)
     assert waiting.items() <= site.states(run).items()
     site.stack.up()
     site.book(lambda book: book.repair(entry))
@@ -155,16 +163,33 @@ def test_sensors_wait_through_kills_and_see_the_end(site: Site) -> None:
 
 
 def test_what_never_comes_and_what_takes_too_long(site: Site) -> None:
-    """A dropped transaction fails the sensor that waits for its end, without a retry, with the reason why."""
+    """A dropped transaction fails the sensors that wait for its end, with the reason why. One that stays open fails those whose time is over, or has
+    them skipped where they are soft; blocking or deferred, neither gets a retry."""
     with ledger(site.config) as book:
         book.add_user("bob")
         has = book.balance("ann")
         site.leave_one_open("ann", "bob", has, after=2)
         dropped = book.transfer("ann", "bob", 1)
         assert dropped.state is State.DROPPED
-    before = "2026-01-01T00:00:00+00:00"
-    run = site.dags.trigger("sensing", {"transaction": dropped.id, "before": before})
-    site.until(lambda: site.states(run).get("deferred") == "failed", "the sensor did not give up")
-    site.until(lambda: site.states(run).get("blocking") == "failed", "the sensor did not give up")
+    stays = site.leave_one_open()
+    site.dags.unpause("hurried")
+    hurried = site.dags.trigger("hurried", {"transaction": stays.id})
+    run = site.dags.trigger("sensing", {"transaction": dropped.id, "before": "2026-01-01T00:00:00+00:00"})
+    for name in ("deferred", "blocking"):
+        site.until(lambda name=name: site.states(run).get(name) == "failed", f"{name} did not give up")  # type: ignore[misc]
     task = next(task for task in site.dags.tasks(run) if task.task_id == "deferred")
     assert "is dropped, waiting for finished: that cannot come any more" in site.dags.log(run, task)
+
+    (late,) = site.dags.wait([hurried], timeout=PATIENCE)
+    assert late.state == "failed"
+    assert site.states(late) == {"blocking": "failed", "deferred": "failed", "soft": "skipped"}
+    said = {
+        "blocking": "AirflowSensorTimeout: Sensor has timed out",
+        "deferred": "AirflowSensorTimeout: Trigger timeout",
+        "soft": "Skipping task",
+    }
+    for task in site.dags.tasks(late):
+        log = site.dags.log(late, task)
+        assert task.tries == 1
+        assert "waiting for finished" in log
+        assert said[task.task_id] in log

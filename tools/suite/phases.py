@@ -10,7 +10,8 @@ from pathlib import Path
 from tests.prove import PROVE
 
 Command = Sequence[str]
-#: The files that take longest begin, or the last process would work on one of them alone.
+#: The files that take longest begin, or the last process would work on one of them alone. Processes take two files each at the start,
+#: the first and the third, the second and the fourth.
 LONGEST_FIRST = (
     "tests/store/test_history.py",
     "tests/store/test_safety.py",
@@ -18,6 +19,9 @@ LONGEST_FIRST = (
     "tests/store/test_phoenix.py",
     "tests/store/test_as_of.py",
     "tests/airflow/test_runs.py",
+    "tests/airflow/test_phoenix_runs.py",
+    "tests/airflow/test_warm_driver.py",
+    "tests/airflow/test_sensor_runs.py",
 )
 
 
