@@ -124,9 +124,9 @@ def test_what_dead_runs_made_of_hbases_is_swept(
 
         assert deadman.run(lambda: job(name, *arguments, "--execute", config=config), watch).killed
 
-    dies("history_gc", "--table", table)
     dies("orphan_cleanup", "--table", table, "--full")
     dies("orphan_cleanup", "--table", other, "--full")
+    dies("history_gc", "--table", table)
     alike = f"lowtide-run-{table}-of-somebody"
     omid.snapshot(table, alike)
     assert (len(wreck.snapshots(omid, table)), len(wreck.snapshots(omid, other))) == (3, 1)
