@@ -194,13 +194,13 @@ def test_plain_said_of_a_table_that_bears_omids_mark(
 def test_plain_said_of_a_table_that_was_transactional(
     job: Job, configure: Callable[..., Path], scene: Scene, omid: OmidClient
 ) -> None:
-    """A table whose mark is gone by now was listed as transactional before: to call it plain is refused until a collection has looked at it
-    without that word. It has shadow cells, so that the word is needed then, and taken."""
-    table = scene.table()
+    """A table without a mark was listed as transactional before: to call it plain is refused until a collection has looked at it without that
+    word. It has shadow cells, so that the word is needed then, and taken."""
+    table = scene.table(omid_enabled=False)
     scene.committed(table)
     scene.crashed_after_commit(table, row=b"proved by its entry")
-    assert job("watermark_collection", "--execute").code == 0
-    omid.detach_omid_compactor(table)
+    transactional = configure(tables={table: {"kind": "transactional"}})
+    assert job("watermark_collection", "--execute", config=transactional).code == 0
     before = omid.commit_table()
     plain = apart(configure(tables={table: {"kind": "plain"}}))
     for command in DECIDING:
