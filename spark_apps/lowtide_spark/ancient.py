@@ -7,8 +7,8 @@ and hides every cell of the row and family up to that one's *commit* timestamp. 
 - a version goes if it was hidden before the mark, by a higher version of its column or by a family tombstone: ``replaced_ts`` of
   the connector's view ``versions`` is the commit timestamp that hid it;
 - a tombstone that is the newest version before the mark goes if every cell below it in its column goes;
-- the highest family tombstone before the mark goes if every cell of its row and family up to its *commit* timestamp goes. Those
-  below it hide nothing any more and go as replaced ones.
+- the highest family tombstone before the mark goes if every cell of its row and family up to its *commit* timestamp goes, and no
+  family tombstone's shadow cell stays alone in its row and family. Those below it hide nothing any more and go as replaced ones.
 
 What stays, whatever the timestamps say: a cell without shadow cell (undecided: never healed, or never committed) and every other
 cell of its transaction, whose shadow cell may be its only proof; a cell whose timestamp this oracle cannot have given; and, in
@@ -140,6 +140,8 @@ def _chosen(judged: DataFrame) -> DataFrame:
     stays = ~F.col("_freed") & ~(is_family & F.col("_sure"))
     lowest = F.min(F.when(F.col("_stays"), F.col("timestamp"))).over(family)
     covers_nothing = F.col("_lowest").isNull() | (F.col("_lowest") > F.col("commit_ts"))
+    # A client that looks for an older family tombstone and finds such a shadow cell alone asks for the same cells for ever.
+    alone = F.max((F.col("kind") == "shadow") & (F.length("qualifier") == 0) & F.col("_stays")).over(family)
     final = newest & is_family
     return (
         judged.withColumn("_replaced", replaced)
@@ -147,7 +149,7 @@ def _chosen(judged: DataFrame) -> DataFrame:
         .withColumn("_stays", stays)
         .withColumn("_lowest", lowest)
         .withColumn("_final", final)
-        .withColumn("goes", F.col("_freed") | (final & covers_nothing))
+        .withColumn("goes", F.col("_freed") | (final & covers_nothing & ~alone))
         .withColumn(
             "_why",
             F.coalesce("_why", F.when(newest & (is_family | (F.col("kind") == "tombstone")), F.lit(COVERS))),

@@ -319,6 +319,20 @@ def test_a_family_tombstone_goes_with_its_shadow_cell_and_last() -> None:
         read(row, 1000)
 
 
+def test_the_last_family_tombstone_stays_before_a_shadow_cell_alone(spark: SparkSession) -> None:
+    """A client that may not see the newer tombstone yet looks for an older one: without any it would search for ever at the shadow cell."""
+    row: Cells = {}
+    for start, commit in ((136_700, 236_700), (511_700, MARK + 100)):
+        put(row, Key(b"f", b"", start), b"", commit)
+    alone = Key(b"f", b"", 361_700)
+    put(row, alone, b"", MARK + 200)
+    del row[alone]
+    assert read(row, MARK + 1) == {}
+    assert plans(spark, {b"r": row}, MARK, FIRST)[1] == {}
+    with pytest.raises(EndlessError):
+        read({k: v for k, v in row.items() if k.timestamp != 136_700}, MARK + 1)
+
+
 def test_unknown_forms_stop_their_range(spark: SparkSession) -> None:
     """What no rule names is neither kept nor removed: the plan says stop, and why."""
     shown = [
