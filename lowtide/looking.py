@@ -37,10 +37,9 @@ def look(config: Config, attempts: int = 2) -> Seen:
     except GatewayError as error:
         return Seen(now, unreachable=str(error).partition("; ")[0])  # the remedy is the finding's
     except Exception as error:  # the gateway's own errors, and connections that break half-way
-        text = str(error).strip().splitlines()
-        return Seen(
-            now, unreachable=f"reading through the gateway failed: {type(error).__name__}: {text[0] if text else ''}"
-        )
+        text, thrift = str(error).strip().splitlines(), config.hbase.thrift
+        where = f"reading through the gateway at {thrift.host}:{thrift.port} failed"
+        return Seen(now, unreachable=f"{where}: {type(error).__name__}: {text[0] if text else ''}")
 
 
 def observe(connection: Any, config: Config, now: datetime) -> Seen:

@@ -19,6 +19,8 @@ Progress = Callable[[str], None]
 _OVER = ("success", "failed")
 _PAGE = 100
 _LOCKED = "database is locked"
+#: Airflow says so until it has seen that a backfill is over, for which it looks twice a minute.
+_STILL = "There can be only one running backfill"
 
 
 @dataclass(frozen=True)
@@ -129,13 +131,13 @@ class Dags:
         return sorted(made, key=lambda run: str(run.logical_date))
 
     @retry(
-        retry=retry_if_exception_message(match=f"(?s).*{_LOCKED}"),
-        stop=stop_after_attempt(10),
+        retry=retry_if_exception_message(match=f"(?s).*({_LOCKED}|{_STILL})"),
+        stop=stop_after_attempt(15),
         wait=wait_fixed(3),
         reraise=True,
     )
     def _create(self, asked: Sequence[str]) -> None:
-        """SQLite lets nobody write who read before another wrote, as the scheduler does all the time; Airflow then takes the backfill back."""
+        """Tried for a while: a backfill may just be over, and SQLite lets nobody write who read before another wrote, as the scheduler does all the time; Airflow then takes the backfill back."""
         self._command(asked)
 
     def runs(self, dag_id: str, kind: str | None = None) -> list[Run]:
