@@ -72,7 +72,7 @@ def spark_settings(scratch: Path) -> dict[str, str]:
         "spark.driver.memory": "1g",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.shuffle.partitions": "2",
         # Tables here are tiny: compiling each of hundreds of plans would cost most of the time.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",

@@ -57,7 +57,7 @@ def main() -> int:
 @contextmanager
 def warm_driver(phases: Collection[str]) -> Iterator[dict[str, str]]:
     """One Spark driver for all processes that test Spark code: each would spend a minute on making its own quick."""
-    if not {"spark", "store"}.intersection(phases):
+    if not any(PHASES[name].shares_driver for name in phases):
         yield {}
         return
     folder = Path(tempfile.mkdtemp(prefix="lowtide-driver-"))

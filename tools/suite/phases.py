@@ -33,6 +33,8 @@ class Phase:
     commands: Sequence[Command]
     #: Where the files of its results lie if its commands cannot be told.
     results: str = ""
+    #: Whether its processes share the suite's Spark driver.
+    shares_driver: bool = False
 
     def made(self, jobs: int, junit: Path) -> list[Command]:
         """The commands to run."""
@@ -65,8 +67,8 @@ _ALL = (
     ),
     # A process a folder: Spark sessions with different class paths cannot share one JVM.
     Phase("unit", (_pytest("tests/unit"),)),
-    Phase("spark", (_pytest("tests/spark"),)),
-    Phase("store", (_shared("tests/store"),)),
+    Phase("spark", (_pytest("tests/spark"),), shares_driver=True),
+    Phase("store", (_shared("tests/store"),), shares_driver=True),
     Phase("airflow", (_shared("tests/airflow"),)),
     # A rotating tenth, where not everything is proved. The other phases run its tests on the code as it is.
     Phase(

@@ -34,10 +34,10 @@ class Done:
 
 
 class Runner:
-    """Runs phases in *root*, with logs and results in *out*, and *extra* in their environment."""
+    """Runs phases in *root*, with logs and results in *out*; *driver* is the environment of those that share a Spark driver."""
 
-    def __init__(self, root: Path, out: Path, jobs: int, extra: Mapping[str, str]) -> None:
-        self._root, self._out, self._jobs, self._extra = root, out, jobs, extra
+    def __init__(self, root: Path, out: Path, jobs: int, driver: Mapping[str, str]) -> None:
+        self._root, self._out, self._jobs, self._driver = root, out, jobs, driver
         self._running: set[subprocess.Popen[str]] = set()
         self._over = False
 
@@ -60,18 +60,18 @@ class Runner:
         began, code = time.monotonic(), 0
         with log.open("w") as sink:
             for command in phase.made(self._jobs, junit):
-                code = self._command(phase.name, command, sink.fileno()) or code
+                code = self._command(phase, command, sink.fileno()) or code
         seconds = time.monotonic() - began
         cases = read_cases(phase.name, [junit] if junit.exists() else sorted(self._root.glob(phase.results or "-")))
         word, counts = "FAILED" if code else "passed", closing(cases) if cases else ""
         print(f"{phase.name:8} {word} in {seconds / 60:.1f} min  {counts}".rstrip(), flush=True)
         return Done(phase, code, seconds, log, cases)
 
-    def _command(self, name: str, command: Sequence[str], sink: int) -> int:
+    def _command(self, phase: Phase, command: Sequence[str], sink: int) -> int:
         """Run a command; lines that tell how far it is are shown."""
         if self._over:
             return 1
-        environment = {**os.environ, **self._extra, MARK: name}
+        environment = {**os.environ, **(self._driver if phase.shares_driver else {}), MARK: phase.name}
         process = subprocess.Popen(
             command,
             cwd=self._root,
@@ -91,7 +91,7 @@ class Runner:
             for line in process.stdout:
                 os.write(sink, line.encode())
                 if line.rstrip().endswith("%]"):
-                    print(f"{name:8} {line.rstrip()}", flush=True)
+                    print(f"{phase.name:8} {line.rstrip()}", flush=True)
             return process.wait()
         finally:
             limit.cancel()
