@@ -57,10 +57,10 @@ def test_nothing_is_pruned_where_the_journal_cannot_be_written(
     pruning = ("commit_table_pruning", "--grace", "0s", "--execute")
     refused = job(*pruning, config=configure(state={"journal_table": broken}))
     omid.drop(broken)
+    assert omid.commit_table() == before
     assert refused.code == 1
     assert "journal entries could not be written; nothing was pruned" in refused.problems
     assert refused.totals["pruned"] == 0
-    assert omid.commit_table() == before
     done = job(*pruning)
     assert done.code == 0, done.problems
     assert start not in omid.commit_table()
@@ -76,10 +76,10 @@ def test_without_its_mark_nothing_is_deleted(
     with monkeypatch.context() as patched:
         refusing(patched, "put_if_absent")
         refused = job("orphan_cleanup", "--table", table, "--execute")
+    assert scene.has(table, start)
     assert refused.code == 1
     assert "1 invalidation marks could not be put" in refused.problems
     assert "its invalidation mark cannot be read back" in refused.problems
-    assert scene.has(table, start)
     assert (state.read(table).facts, start in omid.commit_table()) == ((), False)
     again = job("orphan_cleanup", "--table", table, "--execute")
     assert again.code == 0, again.problems
@@ -98,8 +98,8 @@ def test_a_wrong_mark_that_cannot_be_removed_is_told(
     with monkeypatch.context() as patched:
         refusing(patched, "delete_version")
         refused = job("orphan_cleanup", "--table", table, "--execute")
-    assert (refused.code, refused.totals["unmarked"]) == (1, 0)
     assert "1 wrong marks could not be removed" in refused.problems
+    assert (refused.code, refused.totals["unmarked"]) == (1, 0)
     assert scene.healed(table, start) == commit
     assert omid.commit_table()[start].invalid
 

@@ -765,9 +765,9 @@ def test_a_run_that_is_overtaken_between_its_steps_goes_no_further(
 
     outcome = deadman.run(lambda: gc(table), overtake).result
     assert outcome is not None
+    assert [set(shown(omid, table))] == at_that
     assert outcome.code == 1
     assert "another run of history_gc has taken over" in outcome.problems
-    assert [set(shown(omid, table))] == at_that
     assert (at_that[0] == set(before)) == (step == "sideline.put_aside")
     assert omid.read(table, omid.begin()) == visible
     assert gc(table).code == 0

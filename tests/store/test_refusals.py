@@ -227,11 +227,12 @@ def test_tables_of_another_oracle(
 ) -> None:
     """Another commit table stops every job: the tables beside it may be its oracle's, and ours proves nothing of them."""
     before = omid.raw(theirs["data"])
-    for command in DECIDING:
-        refused(job(*command), 2, "OMID_COMMIT_TABLE", theirs["commits"], "omid.foreign")
+    outcomes = [job(*command) for command in DECIDING]
+    assert omid.raw(theirs["data"]) == before
+    for outcome in outcomes:
+        refused(outcome, 2, "OMID_COMMIT_TABLE", theirs["commits"], "omid.foreign")
     refused(job("survey"), 1, theirs["commits"])
     assert untouched()
-    assert omid.raw(theirs["data"]) == before
 
 
 def test_tables_of_another_oracle_that_the_configuration_names(
@@ -256,6 +257,7 @@ def test_tables_of_another_oracle_that_the_configuration_names(
         ([*ours, "scene*"], list(theirs.values()), theirs["data"]),
     ):
         outcome = job("orphan_cleanup", "--execute", config=said(tables, foreign))
+        assert omid.raw(theirs["data"]) == before, "judged by our commit table"
         refused(outcome, 2, missing, "omid.foreign", "omid.tables")
     good = said([*ours, table], list(theirs.values()))
     outcome = job("orphan_cleanup", "--execute", config=good)

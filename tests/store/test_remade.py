@@ -57,13 +57,13 @@ def test_history_gc_removes_nothing_of_a_successor(
     monkeypatch.setattr(history.Run, "check_approved", meanwhile)
     outcome = job("history_gc", "--table", table, "--table", other, "--execute", config=eager)
     monkeypatch.undo()
-    assert outcome.code == 1
-    assert f"all regions of {table} were replaced" in outcome.problems
     _, commit = versions[table][0]
     assert {(c.kind, c.qualifier): c.value for c in omid.raw(table)} == {
         ("put", b"q"): b"v",
         ("put", shadow_qualifier(b"q")): encode_long(commit),
     }
+    assert outcome.code == 1
+    assert f"all regions of {table} were replaced" in outcome.problems
     assert (state.history(table).applied, state.history(table).intended) == (0, 0)
     assert outcome.table(table)["counts"]["deleted"] == 0
     assert outcome.table(other)["counts"]["deleted"] == 2

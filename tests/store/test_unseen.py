@@ -96,10 +96,10 @@ def test_keys_of_another_generator_stop_a_cleanup(
         outcome = clean(job, table)
     finally:
         omid.delete_version(COMMITS, row, b"F", b"C", start)
+    assert (omid.raw(table), state.read(table).facts) == (before, ())
     assert outcome.code == 1
     assert "keys of another generator" in outcome.problems
     assert row.hex().upper() in outcome.problems
-    assert (omid.raw(table), state.read(table).facts) == (before, ())
     assert start not in omid.commit_table()
 
 
@@ -144,10 +144,10 @@ def test_a_disabled_table_leaves_undecided_what_it_could_prove(
     gateway.disable_table(other)
     try:
         outcome = clean(job, table)
+        assert scene.has(table, start, row=b"a")
         assert outcome.code == 1
         assert "a transactional table cannot be searched for its shadow cells" in outcome.problems
         assert (outcome.totals["deleted"], outcome.totals["marked"]) == (0, 0)
-        assert scene.has(table, start, row=b"a")
         assert start not in omid.commit_table()
         assert [f.keys.start for f in state.read(table).facts] == [b"m"]
         assert scene.healed(table, entry, row=b"z") == entry_commit
@@ -174,9 +174,9 @@ def test_a_disabled_table_without_mark_makes_blind_too(job: Job, scene: Scene, o
         outcome = clean(job, table)
     finally:
         gateway.enable_table(other)
+    assert scene.has(table, start)
     assert outcome.code == 1
     assert "cannot be searched" in outcome.problems
-    assert scene.has(table, start)
     assert start not in omid.commit_table()
 
 
@@ -198,9 +198,9 @@ def test_a_table_that_is_disabled_after_the_listing_stops_the_run(
     monkeypatch.setattr(orphans, "take_inventory", and_disable)
     try:
         outcome = clean(job, table)
+        assert scene.has(table, start)
         assert outcome.code == 1
         assert f"Table {other} is disabled" in outcome.problems
-        assert scene.has(table, start)
         assert start not in omid.commit_table()
         assert state.read(table).facts == ()
     finally:
@@ -217,9 +217,9 @@ def test_a_shadow_cell_of_unknown_form_elsewhere_leaves_its_transaction_undecide
     omid.put(other, b"r", b"a", shadow_qualifier(b"q"), start, b"\x00\x01")
     omid.advance_watermark()
     outcome = clean(job, table)
+    assert scene.has(table, start, row=b"a")
     assert outcome.code == 1
     assert "a shadow cell of it is of an unknown form" in outcome.problems
-    assert scene.has(table, start, row=b"a")
     assert start not in omid.commit_table()
     assert not scene.has(table, beside, row=b"z")
     assert [f.keys.start for f in state.read(table).facts] == [b"m"]
@@ -264,9 +264,10 @@ def test_a_range_that_is_not_read_to_its_end_ends_the_work_on_its_table(
     named = (part for one in tables for part in ("--table", one))
     outcome = job(name, *named, "--execute", config=eager)
     monkeypatch.undo()
+    assert state.read(table).facts == facts
+    assert omid.raw(table) == before
     assert outcome.code == 1
     assert f"of {table} were to be read, 2 were read to their end" in outcome.problems
-    assert (omid.raw(table), state.read(table).facts) == (before, facts)
     assert state.history(table).applied == 0
     assert outcome.table(table)["counts"]["deleted"] == 0
     assert outcome.table(other)["counts"]["deleted"] > 0
