@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.prove import PROVE
 
 Command = Sequence[str]
+ROOT = Path(__file__).resolve().parents[2]
 #: The files that take longest begin, or the last process would work on one of them alone. Processes take two files each at the start,
 #: the first and the third, the second and the fourth.
 LONGEST_FIRST = (
@@ -47,8 +48,10 @@ def _pytest(*arguments: str) -> Command:
 
 def _shared(folder: str) -> Command:
     """The files of a folder, shared out among processes; each boots its own store, for all its files."""
-    first = [name for name in LONGEST_FIRST if name.startswith(f"{folder}/")]
-    return _pytest("-n", "{jobs}", "--dist", "loadfile", "--no-loadscope-reorder", *first, folder)
+    # Each by its name: beside its folder a file would lose its place.
+    rest = sorted(f"{folder}/{file.name}" for file in (ROOT / folder).glob("test_*.py"))
+    files = sorted(rest, key=lambda name: LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST))
+    return _pytest("-n", "{jobs}", "--dist", "loadfile", "--no-loadscope-reorder", *files)
 
 
 _ALL = (
