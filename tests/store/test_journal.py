@@ -67,6 +67,7 @@ def shown(omid: OmidClient, table: str, *starts: int) -> dict[tuple[int, bytes],
     }
 
 
+@pytest.mark.usefixtures("no_snapshots")
 def test_the_journal_is_kept_as_long_as_an_older_snapshot_of_a_table(
     job: Job,
     scene: Scene,
@@ -103,6 +104,7 @@ def test_the_journal_is_kept_as_long_as_an_older_snapshot_of_a_table(
     assert set(shown(omid, JOURNAL, *starts)) == {(young, ENTRY)}
 
 
+@pytest.mark.usefixtures("no_snapshots")
 def test_the_journal_is_kept_for_its_time(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
 ) -> None:

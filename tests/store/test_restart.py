@@ -229,7 +229,10 @@ def test_a_submitted_job_that_is_killed_ends_well_the_second_time(
     try:
         assert process.stdout is not None
         # It has decided, and acts: what it heals and deletes comes within a second or two.
-        assert any("decide took" in line for line in process.stdout), "it ended before it had decided"
+        said: list[str] = []
+        while "decide took" not in "".join(said[-1:]):
+            said.append(line := process.stdout.readline())
+            assert line, f"it ended before it had decided: {''.join(said)}"
         deadline = time.monotonic() + 60
         while scene.data(table) == before and time.monotonic() < deadline:
             time.sleep(0.01)
