@@ -91,7 +91,7 @@ unit: setup
 	@$(SUITE) --only unit spark
 
 store-test: setup phoenix
-	@$(SUITE) --only store
+	@$(SUITE) --only store scale
 
 airflow-test: setup phoenix
 	@$(SUITE) --only airflow

@@ -8,6 +8,7 @@ and what would bring it in, and the total.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from suite.cpu import Meter
+from suite.cpu import MARK, Meter
 from suite.phases import LANES, PHASES
 from suite.results import closing
 from suite.running import Runner
@@ -39,6 +40,7 @@ def main() -> int:
     lanes = [[PHASES[name] for name in lane if name in arguments.only] for lane in LANES]
     print(f"LOWTIDE_SEED={seeds.RUN} brings back all that is drawn by chance in this run", flush=True)
     began = time.monotonic()
+    os.environ[MARK] = "driver"  # what belongs to no phase: the driver that phases share
     with Meter() as meter, warm_driver(arguments.only) as environment:
         done = Runner(ROOT, OUT, arguments.jobs, environment).run(lanes)
     cases = [case for one in done for case in one.cases]
@@ -47,7 +49,9 @@ def main() -> int:
             print(f"\n===== {one.phase.name} failed; its output, from {one.log.relative_to(ROOT)}:\n")
             print(one.log.read_text(errors="replace"))
     print_durations(cases)
-    print_phases([(d.phase.name, d.seconds, meter.seconds.get(d.phase.name, 0.0), d.code) for d in done])
+    used = meter.seconds
+    rows = [(d.phase.name, d.seconds, used.get(d.phase.name, 0.0), d.code) for d in done]
+    print_phases([*rows, ("driver", time.monotonic() - began, used.get("driver", 0.0), 0)])
     print(f"{(time.monotonic() - began) / 60:.1f} minutes in all")
     print_left_out(cases)
     print(closing(cases), flush=True)

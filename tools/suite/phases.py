@@ -14,16 +14,22 @@ ROOT = Path(__file__).resolve().parents[2]
 #: The files that take longest begin, or the last process would work on one of them alone. Processes take two files each at the start,
 #: the first and the third, the second and the fourth.
 LONGEST_FIRST = (
-    "tests/store/test_history.py",
-    "tests/store/test_safety.py",
-    "tests/store/test_end_to_end.py",
     "tests/store/test_phoenix.py",
+    "tests/store/test_end_to_end.py",
+    "tests/store/test_deadman.py",
+    "tests/store/test_history.py",
+    "tests/store/test_restart.py",
+    "tests/store/test_safety.py",
     "tests/store/test_as_of.py",
+    "tests/store/test_ledger_repair.py",
+    "tests/store/test_health.py",
     "tests/airflow/test_runs.py",
     "tests/airflow/test_phoenix_runs.py",
     "tests/airflow/test_warm_driver.py",
     "tests/airflow/test_sensor_runs.py",
 )
+#: What a small driver can do is seen in a driver of its own.
+SMALL_DRIVER = "tests/store/test_scale.py"
 
 
 @dataclass(frozen=True)
@@ -49,8 +55,8 @@ def _pytest(*arguments: str) -> Command:
 def _shared(folder: str) -> Command:
     """The files of a folder, shared out among processes; each boots its own store, for all its files."""
     # Each by its name: beside its folder a file would lose its place.
-    rest = sorted(f"{folder}/{file.name}" for file in (ROOT / folder).glob("test_*.py"))
-    files = sorted(rest, key=lambda name: LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST))
+    names = sorted({f"{folder}/{file.name}" for file in (ROOT / folder).glob("test_*.py")} - {SMALL_DRIVER})
+    files = sorted(names, key=lambda name: LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST))
     return _pytest("-n", "{jobs}", "--dist", "loadfile", "--no-loadscope-reorder", *files)
 
 
@@ -72,6 +78,7 @@ _ALL = (
     Phase("unit", (_pytest("tests/unit"),)),
     Phase("spark", (_pytest("tests/spark"),), shares_driver=True),
     Phase("store", (_shared("tests/store"),), shares_driver=True),
+    Phase("scale", (_pytest(SMALL_DRIVER),)),
     Phase("airflow", (_shared("tests/airflow"),)),
     # A rotating tenth, where not everything is proved. The other phases run its tests on the code as it is.
     Phase(
@@ -85,4 +92,4 @@ _ALL = (
 )
 PHASES = {phase.name: phase for phase in _ALL}
 #: The stores' tests compute, Airflow's wait.
-LANES = (("store",), ("lint", "java", "unit", "spark", "airflow", "rules"))
+LANES = (("store",), ("lint", "java", "unit", "spark", "airflow", "scale", "rules"))
