@@ -23,7 +23,7 @@ from lowtide.config import load
 from lowtide.formats import parse_commit_key
 from lowtide.stack import Stack
 from lowtide.state import StateStore
-from lowtide.submit import command
+from lowtide.submit import command, environment
 from lowtide.workload import OmidClient
 from tests import seeds
 from tests.prove import PROVE
@@ -224,7 +224,12 @@ def test_a_submitted_job_that_is_killed_ends_well_the_second_time(
     )
     before = scene.data(table)
     process = subprocess.Popen(
-        submit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        submit,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     )
     try:
         assert process.stdout is not None
