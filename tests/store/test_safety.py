@@ -368,8 +368,9 @@ def test_a_delete_takes_one_version_and_leaves_older_ones(job: Job, scene: Scene
     orphan = scene.orphan(table)
     newer, _ = scene.committed(table, value=b"newer")
     omid.advance_watermark()
-    assert clean(job, table).code == 0
+    outcome = clean(job, table)
     assert [scene.has(table, t) for t in (older, orphan, newer)] == [True, False, True]
+    assert outcome.code == 0, outcome.problems
 
 
 def test_a_cell_that_is_committed_before_the_delete_stays(
