@@ -2,7 +2,7 @@
 
 The fixtures of ``tests/store`` and ``tests/spark`` attach to what the environment names, and then neither start nor stop it::
 
-    LOWTIDE_TEST_STORE=/tmp/x/store LOWTIDE_TEST_DRIVER=port:secret python -m pytest tests/store/...
+    LOWTIDE_TEST_STORE=folder/of/the/store LOWTIDE_TEST_DRIVER=port:secret python -m pytest tests/store/...
 
 ``python -m tests.warm FOLDER [OPTION...]`` is such a driver: it prints its port and secret, and ends when its standard input does.
 """

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
 
-#: How a test begins its reason to be skipped when the machine lacks what it needs (tests/needs.py).
-LEFT_OUT = "left out: "
+from needs import LEFT_OUT
 
 
 @dataclass(frozen=True)

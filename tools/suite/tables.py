@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from needs import LEFT_OUT
 from rich.console import Console
 from rich.table import Table
 
-from suite.results import LEFT_OUT, Case
+from suite.results import Case
 
 _console = Console(width=120, highlight=False)
 _FILES, _TESTS = 25, 15
