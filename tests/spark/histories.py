@@ -142,15 +142,17 @@ def _transaction(
         if chance("foreign"):
             timestamp = source.randrange(1, 1000)
         key = Key(family, qualifier, timestamp)
+        # A foreign timestamp may lie above the transaction's; no shadow cell is below its own.
+        proof = max(commit, base(timestamp) + 50)
         if chance("dangling") and not orphan:
-            history.cells.setdefault(shadow(key), encode_long(commit))
+            history.cells.setdefault(shadow(key), encode_long(proof))
             continue
         lost = orphan or (torn and source.random() < 0.5)
         if shadow(key) in history.cells and lost:
             continue
         if timestamp >= start and lost:
             history.doubtful[start] = commit
-        put(history.cells, key, value, None if lost else max(commit, base(timestamp) + 50))
+        put(history.cells, key, value, None if lost else proof)
 
 
 def leaving(row: Row, mark: int, first_ts: int) -> set[Key]:

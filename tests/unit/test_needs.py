@@ -39,7 +39,7 @@ def run(folder: Path, *options: str, browser: bool = False, **environment: str) 
     (folder / "bin").mkdir()
     if browser:
         (folder / "bin" / "chromium").touch(0o755)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LOWTIDE_", "PYTEST_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LOWTIDE_", "PYTEST_", "CI"))}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "needs", "--strict-markers", "--rootdir=.", *options],
         cwd=folder,
