@@ -18,6 +18,9 @@ from typing import Any
 from lowtide.intervals import Intervals
 from lowtide.keyranges import KeyRange
 
+#: A run that is started again goes on from what it has recorded for so long, in ms; after that the id tells of another run.
+RESTART = 24 * 3600 * 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Region:
@@ -101,13 +104,13 @@ def cleaned_intervals(keys: KeyRange, facts: Sequence[Fact]) -> Intervals:
     return result or Intervals()
 
 
-def read_by(run: str, keys: KeyRange, facts: Sequence[Fact], now: int, young: int) -> tuple[Intervals, int]:
-    """What the run of this id has read of *every* row of *keys* less than *young* ms ago, and the ms since when; nothing: ``now``.
+def read_by(run: str, keys: KeyRange, facts: Sequence[Fact], now: int) -> tuple[Intervals, int]:
+    """What the run of this id has read of *every* row of *keys* less than :data:`RESTART` ms ago, and the ms since when; nothing: ``now``.
 
     A run id may be used twice. What was recorded under it by another run a day ago, or for another interval, says nothing of this one.
     """
     # Either way: the clock of the machine that is asked may be behind that of the one that recorded.
-    mine = [f for f in facts if f.run == run and f.read and abs(now - f.read_since) < young]
+    mine = [f for f in facts if f.run == run and f.read and abs(now - f.read_since) < RESTART]
     found = cleaned_intervals(keys, [replace(f, intervals=f.read) for f in mine])
     return found, min((f.read_since for f in mine if found and f.keys.overlaps(keys)), default=now)
 

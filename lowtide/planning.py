@@ -23,10 +23,6 @@ class WorkRange:
     to_ts: int
 
 
-#: A run that is started again goes on from what it has recorded for so long; after that the id tells of another run.
-RESTART = timedelta(days=1)
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
     """What the caller asked for. Times are aware; None: not given."""
@@ -85,14 +81,14 @@ def plan_ranges(
 def without_read(
     request: Request, ranges: Sequence[WorkRange], facts: Sequence[Fact]
 ) -> tuple[list[WorkRange], str | None]:
-    """*ranges* without what a run of this id has read and recorded since :data:`RESTART` before now, and a sentence that says what is left out.
+    """*ranges* without what a run of this id has read and recorded less than :data:`~lowtide.cleaned.RESTART` ago, and a sentence that says what is left out.
 
     A range begins where that ends, so that a full pass that is started again, with a low watermark that has moved on, reads what it lacks. Only what
     was read from the range's very start on counts: an id that is used again for another interval leaves nothing out.
     """
     left, out, since = [], 0, request.now
     for planned in ranges:
-        done, at = read_by(request.run, planned.keys, facts, millis(request.now), RESTART // timedelta(milliseconds=1))
+        done, at = read_by(request.run, planned.keys, facts, millis(request.now))
         end = done.prefix_end(planned.from_ts)
         if end > planned.from_ts:
             out, since = out + 1, min(since, EPOCH + timedelta(milliseconds=at))

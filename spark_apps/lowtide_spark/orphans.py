@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -24,7 +23,7 @@ from lowtide.errors import StoreError
 from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE, SHADOW_PREFIX, SHADOW_SUFFIX
 from lowtide.intervals import Intervals
 from lowtide.inventory import Entry
-from lowtide.planning import RESTART, WorkRange, plan_ranges, without_read
+from lowtide.planning import WorkRange, plan_ranges, without_read
 from lowtide.state import TableState
 from lowtide.summary import TableReport
 from lowtide_spark import omid, rules
@@ -592,7 +591,7 @@ def _record(run: Run, work: Work) -> None:
             # From 0 over all that was recorded before: only that finds what a paused client landed since.
             is_full = done.from_ts == 0 and done.to_ts >= known.prefix_end(0)
             full = now if is_full else last_full_pass(done.keys, work.facts)
-            read, since = read_by(run.request.run, done.keys, work.facts, now, RESTART // timedelta(milliseconds=1))
+            read, since = read_by(run.request.run, done.keys, work.facts, now)
             fact = Fact(
                 done.keys,
                 known | Intervals.of([(done.from_ts, done.to_ts)]),

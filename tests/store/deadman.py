@@ -203,7 +203,7 @@ def run(work: Callable[[], T], watch: Watch | None = None) -> Life[T]:
     return life
 
 
-def cuts(effects: Sequence[Effect], chance: random.Random, *, every: bool) -> list[Cut]:
+def cuts(effects: Sequence[Effect], chance: random.Random, *, every: bool, always: Sequence[Effect] = ()) -> list[Cut]:
     """Where to kill a run that has these effects.
 
     Between the end of an effect and the beginning of the next nothing changes: before each, and after the last, are all the states that a run
@@ -213,16 +213,17 @@ def cuts(effects: Sequence[Effect], chance: random.Random, *, every: bool) -> li
         effects: of an undisturbed run.
         chance: draws.
         every: all of them; else before one effect of each seam, one effect of each divisible name in part, and after the last.
+        always: effects before which the run dies first, whatever is drawn; their seams need no other.
     """
-    parts = [e for e in effects if e.divisible]
     last = Cut(effects[-1].number, Moment.AFTER)
+    others = [e for e in effects if e not in always]
+    parts = [e for e in effects if e.divisible]
     if not every:
-        firsts = [chance.choice([e for e in effects if e.seam == seam]) for seam in sorted({e.seam for e in effects})]
+        seams = {e.seam for e in others} - {e.seam for e in always}
+        others = [chance.choice([e for e in others if e.seam == seam]) for seam in sorted(seams)]
         parts = [chance.choice([e for e in parts if e.name == name]) for name in sorted({e.name for e in parts})]
-    else:
-        firsts = list(effects)
     in_part = [Cut(e.number, Moment.PART, chance.uniform(0.1, 0.9), chance.getrandbits(32)) for e in parts]
-    return [*(Cut(e.number) for e in firsts), *in_part, last]
+    return [*(Cut(e.number) for e in (*always, *others)), *in_part, last]
 
 
 # -- whose effect it is

@@ -169,7 +169,7 @@ def test_what_a_watch_does_is_nobodys_effect(state: StateStore, configure: Calla
 
 
 def test_the_cuts_of_a_run() -> None:
-    """All: before each effect, in part where that can be, after the last. Few: one before an effect of each seam, one in part of each kind."""
+    """All: before each effect, in part where that can be, after the last. Few: one before an effect of each seam, those wanted first, one in part of each kind."""
     effects = [
         Effect(1, "gateway", "checkAndPut", "", "state.begin", False),
         Effect(2, "connector", "write", "", "orphans.act", True),
@@ -187,6 +187,15 @@ def test_the_cuts_of_a_run() -> None:
         assert {effects[c.number - 1].name for c in few if c.moment is part} == {"write", "parquet"}
         assert few[-1] == Cut(5, Moment.AFTER)
         assert len(few) == 6
+        told = [
+            cut.number
+            for cut in deadman.cuts(effects, random.Random(seed), every=False, always=[effects[4], effects[0]])
+        ]
+        assert told[:2] == [5, 1]
+        assert len(told) == 7, "none of the gateway's others"
+    assert sorted(c.number for c in deadman.cuts(effects, random.Random(1), every=True, always=[effects[2]])) == sorted(
+        cut.number for cut in every
+    )
 
 
 def test_a_job_is_caught_at_every_seam(

@@ -12,7 +12,7 @@ import deadman
 import pytest
 import wreck
 from conftest import Outcome
-from deadman import Cut, Die, Effect, Moment
+from deadman import Die, Effect, Moment
 from lowtide_spark.store import Store
 from scene import Scene
 from typer.testing import CliRunner
@@ -700,7 +700,8 @@ def test_killed_at_any_effect_and_run_again(
     (applied,), (begun,), (ended,) = (number[f"state.{s}"] for s in ("apply_mark", "begin_removal", "end_removal"))
     assert len(number["history._remove"]) == 2, "the versions, the family tombstones"
     ordered = [applied, begun, number["sideline.put_aside"][0], number["history._remove"][0]]
-    chosen = [*map(Cut, ordered), *deadman.cuts(whole.effects, chance, every=PROVE)]
+    always = [whole.effects[at - 1] for at in ordered]
+    chosen = deadman.cuts(whole.effects, chance, every=PROVE, always=always)
     tables = [replaced(scene) for _ in chosen]
     watermark = cleaned(job, omid)
     snapshot = omid.begin()
@@ -813,15 +814,15 @@ def test_a_restore_killed_at_any_effect_and_run_again(
     assert whole.result is not None
     assert (whole.result.code, shown(omid, table)) == (0, before), whole.result.problems
     assert len(whole.named("restore._put")) >= 2, "what hides, then what is hidden"
-    held, freed = (whole.named(f"state.{step}")[0].number for step in ("add_hold", "drop_hold"))
-    chosen = [Cut(freed), *deadman.cuts(whole.effects, chance, every=PROVE)]
+    held, freed = (whole.named(f"state.{step}")[0] for step in ("add_hold", "drop_hold"))
+    chosen = deadman.cuts(whole.effects, chance, every=PROVE, always=[freed])
     for cut in chosen:
         name = removed()
         dead = deadman.run(lambda n=name: restored(n), cut)
         told = f"{cut}: {dead.effects[-1]}"
         assert dead.killed, told
         assert omid.read(table, snapshot) == visible, told
-        assert bool(state.holds(table)) == (held < cut.number <= freed), told
+        assert bool(state.holds(table)) == (held.number < cut.number <= freed.number), told
         again = restored(name)
         assert again.code == 0 or "restored before" in again.problems, (told, again.problems)
         assert (shown(omid, table), omid.read(table, snapshot)) == (before, visible), told

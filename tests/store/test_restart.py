@@ -76,13 +76,13 @@ def test_killed_at_any_effect_and_run_again(
     assert whole.result is not None
     assert whole.result.code == 0, whole.result.problems
     expected, made = shape(scene, reference), whole.named("store.snapshot")
-    recorded = whole.named("state.record")[0].number
+    recorded = whole.named("state.record")[0]
     made = [effect for effect in made if effect.name != "sweepScratchDirs"]
     assert [effect.name for effect in made] == ["scratchDir", "createSnapshot", "dropSnapshot", "dropScratchDir"]
     chance = random.Random(seeds.drawn("orphan_cleanup killed at any effect"))
     # The first is the one that puts aside: before it nothing may be gone.
-    ordered = [Cut(whole.named("sideline.put_aside")[0].number), Cut(recorded)]
-    for cut in [*ordered, *deadman.cuts(whole.effects, chance, every=PROVE)]:
+    always = [whole.named("sideline.put_aside")[0], recorded]
+    for cut in deadman.cuts(whole.effects, chance, every=PROVE, always=always):
         table, name = leftovers(scene), f"cut-{cut.number}-{cut.moment}"
         before = scene.data(table)
         dead = deadman.run(lambda t=table, n=name: cleanup(t, n), cut)
@@ -92,7 +92,7 @@ def test_killed_at_any_effect_and_run_again(
         gone = set(before) - set(scene.data(table))
         assert gone <= wreck.aside(tmp_path / "sideline", name, table), told
         facts = state.read(table).facts
-        assert not facts if cut.number <= recorded else shape(scene, table) == expected, told
+        assert not facts if cut.number <= recorded.number else shape(scene, table) == expected, told
         scratch, snapshot, no_snapshot, no_scratch = (effect.number for effect in made)
         assert bool(wreck.snapshots(omid, table)) == (snapshot < cut.number <= no_snapshot), told
         assert bool(left := wreck.folders(stack, table)) == (scratch < cut.number <= no_scratch), told

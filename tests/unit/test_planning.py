@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.cleaned import Fact, Region, cleaned_intervals, region_watermark
+from lowtide.cleaned import RESTART, Fact, Region, cleaned_intervals, region_watermark
 from lowtide.clock import EPOCH, WorldClock, millis
 from lowtide.errors import UsageError
 from lowtide.formats import CHECKPOINTS, after
 from lowtide.intervals import Intervals
 from lowtide.keyranges import KeyRange
-from lowtide.planning import RESTART, Request, WorkRange, plan_ranges, without_read
+from lowtide.planning import Request, WorkRange, plan_ranges, without_read
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -164,9 +164,10 @@ def test_a_run_id_used_for_another_interval_leaves_nothing_out() -> None:
 @pytest.mark.parametrize("ahead", [-1, 1], ids=["ago", "ahead"])
 def test_a_run_id_used_again_a_day_later_leaves_nothing_out(ahead: int) -> None:
     """Records of the same id leave something out for a day, no longer; a clock that runs ahead makes that no longer."""
-    just = RESTART - timedelta(milliseconds=1)
+    day_later = timedelta(milliseconds=RESTART)
+    just = day_later - timedelta(milliseconds=1)
     assert plan(everywhere((0, at(6)), run="now", since=NOW + ahead * just), start=day(5), end=day(6)) == []
-    assert len(plan(everywhere((0, at(6)), run="now", since=NOW + ahead * RESTART), start=day(5), end=day(6))) == 2
+    assert len(plan(everywhere((0, at(6)), run="now", since=NOW + ahead * day_later), start=day(5), end=day(6))) == 2
 
 
 def test_restart_after_a_split_or_a_merge() -> None:
