@@ -13,8 +13,6 @@ from suite.phases import LANES, LONGEST_FIRST, PHASES
 from suite.results import Case, closing, read_cases
 from suite.tables import print_left_out
 
-from tests.prove import PROVE
-
 ROOT = Path(__file__).resolve().parents[2]
 JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.store.test_a" name="test_right" time="1,001.5"/>
@@ -63,8 +61,8 @@ def test_a_junit_file_that_was_cut_short_is_no_result(tmp_path: Path) -> None:
 
 
 def test_every_phase_has_one_lane() -> None:
-    """None runs twice, none never: the broken rules where everything is proved."""
-    assert sorted(name for lane in LANES for name in lane) == sorted(set(PHASES) - (set() if PROVE else {"rules"}))
+    """None runs twice, none never."""
+    assert sorted(name for lane in LANES for name in lane) == sorted(PHASES)
 
 
 def test_the_files_that_begin_are_there() -> None:
