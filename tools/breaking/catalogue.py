@@ -80,7 +80,7 @@ def number_of_today(root: Path) -> int:
     """A number of the commit, so that a run of the same commit is the same again; of the day, where there is no history."""
     try:
         done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
+    except OSError:
         done = None
     if done is not None and re.fullmatch(r"[0-9a-f]{40,}\n", done.stdout):
         return int(done.stdout[:8], 16)
