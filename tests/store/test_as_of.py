@@ -160,9 +160,12 @@ def _plan(frame: DataFrame) -> None:
 
 @pytest.mark.parametrize("hold", ["true", "false"])
 @pytest.mark.parametrize("end", ["last", "early"])
-def test_a_read_of_a_table_that_is_made_anew_fails(as_of: Read, scene: Scene, hold: str, end: str) -> None:
+def test_a_read_of_a_table_that_is_made_anew_fails(
+    as_of: Read, scene: Scene, state: StateStore, hold: str, end: str
+) -> None:
     """Mark, hold and rows are found by the table's name: where that stands for another table by now, the read ends in an error and not in the rows
     of that one, also where it had read some before and whatever it holds."""
+    state.create()
     table, snapshot = _two_regions(scene)
     frame = as_of(table, snapshot, hold=hold) if end == "last" else as_of(table, snapshot, hold=hold).limit(1)
     if end == "last":

@@ -81,14 +81,7 @@ _ALL = (
     Phase("scale", (_pytest(SMALL_DRIVER),)),
     Phase("airflow", (_shared("tests/airflow"),)),
     # A rotating tenth, where not everything is proved. The other phases run its tests on the code as it is.
-    Phase(
-        "rules",
-        (
-            (sys.executable, "tools/break-rules", "--jobs", "{jobs}")
-            if PROVE
-            else (sys.executable, "tools/break-rules", "--share", "10", "--known"),
-        ),
-    ),
+    Phase("rules", ((sys.executable, "tools/break-rules", "--known", *(() if PROVE else ("--share", "10"))),)),
 )
 PHASES = {phase.name: phase for phase in _ALL}
 #: The stores' tests compute, Airflow's wait.
