@@ -40,6 +40,7 @@ class Bench:
         (self._copy / "connector/target/lib").symlink_to(built / "lib")
         (self._copy / "embedded/target").symlink_to(ROOT / "embedded/target")
         self._connector = Connector(self._copy)
+        self._over = False
 
     @cached_property
     def _store(self) -> WarmStore:
@@ -55,6 +56,12 @@ class Bench:
         pipe = subprocess.PIPE
         # Not the copy, which would be imported from: each fork says where it looks.
         return subprocess.Popen([sys.executable, "-P", file], stdin=pipe, stdout=pipe, text=True, cwd=self._folder)
+
+    def interrupt(self) -> None:
+        """End the tests that run now, without waiting for them, and run none after."""
+        self._over = True
+        if "_forker" in vars(self):
+            self._forker.terminate()
 
     def close(self) -> None:
         """End what was started."""
@@ -139,11 +146,13 @@ class Bench:
         return Outcome(code, output.read_text(errors="replace"), [json.loads(line) for line in lines])
 
     def _asked(self, request: dict[str, Any]) -> int | None:
+        if self._over:
+            return None
         assert self._forker.stdin is not None
         assert self._forker.stdout is not None
         self._forker.stdin.write(json.dumps(request) + "\n")
         self._forker.stdin.flush()
-        answer: int | None = json.loads(self._forker.stdout.readline())
+        answer: int | None = json.loads(self._forker.stdout.readline() or "null")
         return answer
 
     @contextmanager

@@ -1,7 +1,7 @@
 """Runs pytest again and again, each time in a fork of this process, which has loaded what every run loads and nothing of ours.
 
 One request a line on the standard input, one answer a line on the standard output. A fork that does not end in time is ended,
-with all it started.
+with all it started; so is the one that runs when this process is told to end.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 
 import happybase  # noqa: F401
 import hypothesis  # noqa: F401
@@ -23,10 +24,12 @@ import yaml  # noqa: F401
 
 def main() -> None:
     """Serve until the standard input ends."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
         if child == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             _test(request)
         print(json.dumps(_code(child, request["seconds"])), flush=True)
 
@@ -53,14 +56,21 @@ def _test(request: dict) -> None:
 def _code(child: int, seconds: float) -> int | None:
     """The exit code; None where it did not end in time."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
+    ended = 0
+    try:
+        while time.monotonic() < deadline:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.02)
+        return None
+    finally:
+        if not ended:
+            with suppress(ProcessLookupError):  # it has no group of its own yet
+                os.killpg(child, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
 
 
 if __name__ == "__main__":
