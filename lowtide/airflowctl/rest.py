@@ -8,11 +8,15 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import ProxyHandler, Request, build_opener
 
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
+
 from lowtide.airflowctl.config import USER, AirflowError
 
 _SECONDS = 30
 # The server is on this machine: a proxy of the environment has no part in it.
 _opener = build_opener(ProxyHandler({}))
+#: What only asks is asked again where Airflow, busy with its tasks, has not answered in time.
+_patient = retry(retry=retry_if_exception_type(TimeoutError), stop=stop_after_attempt(3), reraise=True)
 
 
 class Rest:
@@ -57,13 +61,18 @@ class Rest:
         given = {name: value for name, value in (query or {}).items() if value is not None}
         address = f"{self._url}/api/v2/{'/'.join(quote(part, safe='') for part in path)}"
         address += f"?{urlencode(given)}" if given else ""
+        send = _patient(self._authorised) if method == "GET" else self._authorised
         try:
-            return self._authorised(method, address, body)
+            return send(method, address, body)
         except HTTPError as error:
             raise AirflowError(f"Airflow refused {method} {address}: {error.code} {_reason(error)}") from error
         except URLError as error:
             raise AirflowError(
                 f"Airflow does not answer at {self._url} ({error.reason}); run `lowtide airflow up`"
+            ) from error
+        except TimeoutError as error:
+            raise AirflowError(
+                f"Airflow has not answered {method} {address} within {_SECONDS} s: it may have too much to do. Look at its page, then try again"
             ) from error
 
     def _authorised(self, method: str, address: str, body: dict[str, Any] | None) -> Any:

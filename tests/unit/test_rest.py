@@ -1,0 +1,83 @@
+"""The client of Airflow's REST API, against a server that is slow to answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from lowtide.airflowctl import rest
+from lowtide.airflowctl.config import AirflowError
+from lowtide.airflowctl.rest import Rest
+
+
+class Slow(ThreadingHTTPServer):
+    """Gives tokens at once, and answers what is asked of its API later than anybody waits, as often as it is told to."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.late, self.asked = 0, list[str]()
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: Slow
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.command)
+        if self.server.late:
+            self.server.late -= 1
+            time.sleep(1)
+        self._answer(b'{"state": "success"}')
+
+    def do_POST(self) -> None:
+        if self.path == "/auth/token":
+            self._answer(b'{"access_token": "t"}')
+        else:
+            self.do_GET()
+
+    def _answer(self, content: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        with suppress(BrokenPipeError):  # who asked has gone
+            self.end_headers()
+            self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
+    """A server that runs while the test does; nobody waits for it longer than a moment."""
+    monkeypatch.setattr(rest, "_SECONDS", 0.3)
+    with Slow() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def client(server: Slow) -> Rest:
+    return Rest(f"http://127.0.0.1:{server.server_port}", "password")
+
+
+def test_what_only_asks_is_asked_again(slow: Slow) -> None:
+    """An Airflow that is busy for a moment ends nobody's waiting for a run."""
+    slow.late = 2
+    assert client(slow).get("dags") == {"state": "success"}
+    assert slow.asked == ["GET"] * 3
+
+
+def test_who_never_answers_is_named(slow: Slow) -> None:
+    """After three times; what changes something is sent once, for it may have been done."""
+    slow.late = 9
+    with pytest.raises(AirflowError, match=rf"has not answered GET http://127.0.0.1:{slow.server_port}/api/v2/dags"):
+        client(slow).get("dags")
+    with pytest.raises(AirflowError, match="has not answered POST"):
+        client(slow).post("dags", body={})
+    assert slow.asked == ["GET"] * 3 + ["POST"]
