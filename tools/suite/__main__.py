@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -73,6 +74,7 @@ def warm_driver(phases: Collection[str]) -> Iterator[dict[str, str]]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # by way of what ends the phases
     try:
         sys.exit(main())
     except KeyboardInterrupt:

@@ -15,9 +15,10 @@ from pathlib import Path
 from suite.cpu import MARK
 from suite.phases import Phase
 from suite.results import Case, closing, read_cases
+from tests.prove import PROVE
 
-#: A phase that takes longer hangs: a test's own time-out should have ended it long before.
-LIMIT = 60 * 60
+#: A phase that takes longer, in seconds, hangs: a test's own time-out should have ended it long before.
+LIMIT = (6 if PROVE else 1) * 60 * 60
 #: How long a phase may take to end its stores when it is told to end.
 _PATIENCE = 90
 
