@@ -80,8 +80,10 @@ def plan(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
     return (
         marked.withColumn("_under", under)
         .withColumn("_several", several)
-        .withColumn("last", F.coalesce(remove & final, F.lit(False)))
         .withColumn("up_to", F.when(F.col("_under") & F.col("_several"), F.col("_top")))
+        # A run that is killed between the family tombstone and a shadow cell alone would leave what makes a client search for ever.
+        .withColumn("_alone", (F.col("kind") == "shadow") & F.col("up_to").isNull())
+        .withColumn("last", F.coalesce(remove & final & ~F.col("_alone"), F.lit(False)))
         .withColumn("action", F.when(F.col("_stop").isNotNull(), STOP).when(remove, REMOVE).otherwise(KEEP))
         .withColumn("why", F.coalesce("_stop", F.when(~remove, F.col("_why"))))
         .withColumn("bytes", F.when(remove, _bytes()))

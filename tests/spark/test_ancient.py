@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, combinations
 
 import pytest
 from lowtide_spark import ancient
@@ -138,7 +139,7 @@ def test_every_snapshot_from_the_mark_on_reads_as_before(
         assert set(history.cells) - set(after(history.cells, mutations)) == removed(planned[0].get(name, []))
         parts = [early, [*early, *last]]
         parts += [source.sample(early, source.randrange(len(early) + 1)) for _ in range(2)]
-        parts += [[*early, *source.sample(last, source.randrange(len(last) + 1))]] if last else []
+        parts += [[*early, *chosen] for chosen in _few(last, source)]
         late = _late_commits(history)
         for entries in ({}, late) if late else ({},):
             # Where a lone shadow cell already makes the client search for ever, there is nothing to keep as it was.
@@ -149,6 +150,13 @@ def test_every_snapshot_from_the_mark_on_reads_as_before(
                 assert [(s, _read(left, s, entries)) for s, _ in before] == before, (name, history.cells, part)
             compared += len(before) > 1
     assert compared > HISTORIES // 2
+
+
+def _few(mutations: list[SparkRow], source: random.Random) -> Iterable[Sequence[SparkRow]]:
+    """Every proper part of a few mutations, a random one of many."""
+    if len(mutations) <= 3:
+        return chain.from_iterable(combinations(mutations, size) for size in range(1, len(mutations)))
+    return [source.sample(mutations, source.randrange(1, len(mutations)))]
 
 
 def _late_commits(history: History) -> dict[int, int]:
@@ -331,6 +339,23 @@ def test_the_last_family_tombstone_stays_before_a_shadow_cell_alone(spark: Spark
     assert plans(spark, {b"r": row}, MARK, FIRST)[1] == {}
     with pytest.raises(EndlessError):
         read({k: v for k, v in row.items() if k.timestamp != 136_700}, MARK + 1)
+
+
+def test_a_shadow_cell_alone_goes_before_the_last_family_tombstone(spark: SparkSession) -> None:
+    """Where both go, a run that is killed in between leaves the tombstone: without it a client would search for ever at the shadow cell."""
+    row: Cells = {}
+    for start, commit in ((136_700, 236_700), (361_700, 411_700), (511_700, MARK + 100)):
+        put(row, Key(b"f", b"", start), b"", commit)
+    del row[Key(b"f", b"", 361_700)]
+    assert read(row, MARK + 1) == {}
+    mutations = plans(spark, {b"r": row}, MARK, FIRST)[1][b"r"]
+    assert {(m.op, m.timestamp, m.last) for m in mutations} == {
+        ("delete_if_absent", 361_700, False),
+        ("remove_version", 136_700, True),
+    }
+    assert read(after(row, [m for m in mutations if not m.last]), MARK + 1) == {}
+    with pytest.raises(EndlessError):
+        read(after(row, [m for m in mutations if m.last]), MARK + 1)
 
 
 def test_unknown_forms_stop_their_range(spark: SparkSession) -> None:
