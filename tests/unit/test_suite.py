@@ -72,7 +72,7 @@ def test_the_files_that_begin_are_there() -> None:
 
 def test_every_file_of_tests_is_in_a_phase() -> None:
     """Once, except those of targets of their own."""
-    parts = [part for p in PHASES.values() for command in p.made(2, Path("x")) for part in command]
+    parts = [part for p in PHASES.values() for command in p.made(2, Path("x"), Path("y")) for part in command]
     for file in ROOT.glob("tests/*/test_*.py"):
         name, folder = str(file.relative_to(ROOT)), f"tests/{file.parent.name}"
         assert parts.count(name) + parts.count(folder) == (folder != "tests/compose"), name

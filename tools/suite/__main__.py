@@ -42,8 +42,9 @@ def main() -> int:
     print(f"LOWTIDE_SEED={seeds.RUN} brings back all that is drawn by chance in this run", flush=True)
     began = time.monotonic()
     os.environ[MARK] = "driver"  # what belongs to no phase: the driver that phases share
-    with Meter() as meter, warm_driver(arguments.only) as environment:
-        done = Runner(ROOT, OUT, arguments.jobs, environment).run(lanes)
+    temp = Path(tempfile.mkdtemp(prefix="lowtide-tests-"))
+    with Meter() as meter, warm_driver(arguments.only, temp) as environment:
+        done = Runner(ROOT, OUT, temp, arguments.jobs, environment).run(lanes)
     cases = [case for one in done for case in one.cases]
     for one in done:
         if one.code:
@@ -55,22 +56,24 @@ def main() -> int:
     print_phases([*rows, ("driver", time.monotonic() - began, used.get("driver", 0.0), 0)])
     print(f"{(time.monotonic() - began) / 60:.1f} minutes in all")
     print_left_out(cases)
+    if failed := any(one.code for one in done):
+        print(f"what the tests left is in {temp}")
+    else:
+        shutil.rmtree(temp, ignore_errors=True)
     print(closing(cases), flush=True)
-    return int(any(one.code for one in done))
+    return int(failed)
 
 
 @contextmanager
-def warm_driver(phases: Collection[str]) -> Iterator[dict[str, str]]:
+def warm_driver(phases: Collection[str], temp: Path) -> Iterator[dict[str, str]]:
     """One Spark driver for all processes that test Spark code: each would spend a minute on making its own quick."""
     if not any(PHASES[name].shares_driver for name in phases):
         yield {}
         return
-    folder = Path(tempfile.mkdtemp(prefix="lowtide-driver-"))
-    try:
-        with warm.Driver(folder, warm.LONG_LIVED) as driver:
-            yield driver.environment
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = temp / "driver"
+    folder.mkdir()
+    with warm.Driver(folder, warm.LONG_LIVED) as driver:
+        yield driver.environment
 
 
 if __name__ == "__main__":

@@ -34,7 +34,8 @@ SMALL_DRIVER = "tests/store/test_scale.py"
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of the suite. In its commands ``{jobs}`` stands for the number of processes, ``{junit}`` for the file of its results."""
+    """A part of the suite. In its commands ``{jobs}`` stands for the number of processes, ``{junit}`` for the file of its results, ``{temp}``
+    for a folder of its own: in the one that pytest takes by itself, another run of this user clears away what it finds to be old."""
 
     name: str
     commands: Sequence[Command]
@@ -43,13 +44,22 @@ class Phase:
     #: Whether its processes share the suite's Spark driver.
     shares_driver: bool = False
 
-    def made(self, jobs: int, junit: Path) -> list[Command]:
+    def made(self, jobs: int, junit: Path, temp: Path) -> list[Command]:
         """The commands to run."""
-        return [[part.format(jobs=jobs, junit=junit) for part in command] for command in self.commands]
+        return [[part.format(jobs=jobs, junit=junit, temp=temp) for part in command] for command in self.commands]
 
 
 def _pytest(*arguments: str) -> Command:
-    return (sys.executable, "-m", "pytest", "-q", "--durations=0", "--junitxml={junit}", *arguments)
+    return (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--durations=0",
+        "--junitxml={junit}",
+        "--basetemp={temp}",
+        *arguments,
+    )
 
 
 def _shared(folder: str) -> Command:

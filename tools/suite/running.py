@@ -35,10 +35,11 @@ class Done:
 
 
 class Runner:
-    """Runs phases in *root*, with logs and results in *out*; *driver* is the environment of those that share a Spark driver."""
+    """Runs phases in *root*, with logs and results in *out* and what tests leave in *temp*; *driver* is the environment of those that share a
+    Spark driver."""
 
-    def __init__(self, root: Path, out: Path, jobs: int, driver: Mapping[str, str]) -> None:
-        self._root, self._out, self._jobs, self._driver = root, out, jobs, driver
+    def __init__(self, root: Path, out: Path, temp: Path, jobs: int, driver: Mapping[str, str]) -> None:
+        self._root, self._out, self._temp, self._jobs, self._driver = root, out, temp, jobs, driver
         self._running: set[subprocess.Popen[str]] = set()
         self._over = False
 
@@ -60,7 +61,7 @@ class Runner:
         log, junit = self._out / f"{phase.name}.log", self._out / f"{phase.name}.xml"
         began, code = time.monotonic(), 0
         with log.open("w") as sink:
-            for command in phase.made(self._jobs, junit):
+            for command in phase.made(self._jobs, junit, self._temp / phase.name):
                 code = self._command(phase, command, sink.fileno()) or code
         seconds = time.monotonic() - began
         cases = read_cases(phase.name, [junit] if junit.exists() else sorted(self._root.glob(phase.results or "-")))
