@@ -84,7 +84,8 @@ def unproved(omid: OmidClient, table: str, watermark: int) -> list[tuple[bytes, 
     ]
 
 
-#: Transactions of a client at work, which only asks once it has made them. Later than that Phoenix 5.2.1 loses a row by itself: the 589th of seed 1, with nothing else on the store.
+#: Transactions of a client at work, which only asks once it has made them: every answer is of whole tables, and these
+#: would grow for as long as the jobs take.
 MOST = 300
 #: History may go as soon as it is history.
 YOUNG = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
