@@ -96,6 +96,8 @@ def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
         # Off: a job's page helps nobody after its half minute, and its port would be one more to open.
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Off: to note of each column which line made it takes five more calls of the JVM, thousands in a run.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # By default a page is a 16th of a core's memory, and every operator takes one: plans of some thousand rows would
         # fill a small driver.
         "spark.buffer.pageSize": "1m",

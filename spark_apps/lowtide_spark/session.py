@@ -13,4 +13,15 @@ def session(name: str) -> SparkSession:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("WARN")
+    remember_classes(spark)
     return spark
+
+
+#: What PySpark asks its JVM for by name whenever a column is made.
+CLASSES = ("functions", "PythonUtils", "PythonSQLUtils", "org.apache.spark.sql.functions")
+
+
+def remember_classes(spark: SparkSession) -> None:
+    """Look these classes up once: each look goes through every jar of Spark's in vain, for packages that the name could be in, and a run makes thousands."""
+    for name in CLASSES:
+        setattr(spark._jvm, name, getattr(spark._jvm, name))

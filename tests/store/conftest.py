@@ -17,6 +17,7 @@ from lowtide_spark.orphans import clean
 from lowtide_spark.pruning import prune
 from lowtide_spark.repair import repair
 from lowtide_spark.restore import restore
+from lowtide_spark.session import remember_classes
 from lowtide_spark.store import Store
 from lowtide_spark.survey import survey
 from lowtide_spark.watermarks import collect
@@ -109,9 +110,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests: a start costs seconds."""
     settings = warm.spark_settings(tmp_path_factory.mktemp("spark"))
     if running := warm.running_session(settings):
+        remember_classes(running)
         yield running
         return
     session = warm.new_session(settings)
+    remember_classes(session)
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
