@@ -24,6 +24,8 @@ PATIENCE = 1800
 SUBMITTED = "INFO SparkContext: Submitted application: lowtide "
 #: On a machine that has much else to do Airflow's server may be slow to answer a task, which by default gives up after five seconds.
 UNHURRIED = {"workers": {"execution_api_timeout": "60"}}
+#: The files of Lowtide's DAGs do not change meanwhile, and to look at them anew each minute is a tenth of what Airflow does here.
+SETTLED = {"dag_processor": {"min_file_process_interval": "3600", "refresh_interval": "3600"}}
 #: What suits jobs that live for some seconds, on tables of a few cells: no second compiler, whose work would not pay, and few tasks.
 SHORT = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -53,7 +55,7 @@ def installation(
     file.write_text(yaml.safe_dump(settings))
     quick = {"retries": "1", "retry_delay": "1"}
     own = options.pop("settings", {})
-    airflow_settings = UNHURRIED | own | {"lowtide": quick | own.get("lowtide", {})}
+    airflow_settings = UNHURRIED | SETTLED | own | {"lowtide": quick | own.get("lowtide", {})}
     config = free_port_config(folder / "airflow", lowtide_config=file, settings=airflow_settings, **options)
     with driver(config, file, folder / "driver") if warm else nullcontext(LocalAirflow(config)) as airflow:
         try:

@@ -10,18 +10,20 @@ from lowtide.stack import Stack, free_ports_config
 from lowtide.workload import OmidClient
 from lowtide.workload.phoenix import DDL
 from lowtide.workload.sql import PhoenixClient
+from tests.prove import PROVE
 
 FOLLOWERS = ("watermark_collection", "commit_table_pruning")
 
 
 def test_the_dags_find_phoenixs_tables_by_themselves(tmp_path: Path) -> None:
     """One run without a table named cleans tables, indexes and the table of view indexes, and hands on to the prune bound and to pruning: what
-    never was committed is gone from SQL, what was is there, and no entry of the commit table is left at or below the bound. Each job is a process of its
-    own, made by the real ``spark-submit``."""
+    never was committed is gone from SQL, what was is there, and no entry of the commit table is left at or below the bound. In ``make prove`` each job is a process
+    of its own, made by the real ``spark-submit``."""
     # Phoenix takes timestamps for nanoseconds: the oracle's clock is the world's.
     config = free_ports_config(tmp_path / "store", phoenix=True, timestamps="world", conflict_map_size=64)
     stack = Stack(config)
-    with installation(tmp_path, stack, {}) as (airflow, _), OmidClient(stack) as omid, PhoenixClient(stack) as phoenix:
+    site = installation(tmp_path, stack, {}, warm=not PROVE)
+    with site as (airflow, _), OmidClient(stack) as omid, PhoenixClient(stack) as phoenix:
         for statement in DDL:
             phoenix.execute(statement)
         phoenix.execute("UPSERT INTO PX_V (ID, A, K) VALUES (1, 'never', 77)")
@@ -42,7 +44,7 @@ def test_the_dags_find_phoenixs_tables_by_themselves(tmp_path: Path) -> None:
         assert [run.state for run in runs] == ["success"] * 3
         for run in runs:
             jobs = [t for t in airflow.dags.tasks(run) if t.task_id in ("clean", "collect", "prune")]
-            assert [f"{SUBMITTED}{run.dag_id}" in airflow.dags.log(run, job) for job in jobs] == [True]
+            assert [f"{SUBMITTED}{run.dag_id}" in airflow.dags.log(run, job) for job in jobs] == [PROVE]
         assert start not in omid.commit_table()
         assert phoenix.query(dirty) == phoenix.query("SELECT /*+ NO_INDEX */ K FROM PX_V") == []
         for hint in ("NO_INDEX", "INDEX(PX_A PX_A_COVERED)"):

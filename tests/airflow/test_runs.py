@@ -1,7 +1,7 @@
 """The DAGs for real: Airflow's scheduler, spark-submit, and a store whose transactions never ended well.
 
 One store and one Airflow serve the tests of this file, which follow one another as the days of an installation do. Their jobs run on one driver that is
-up already (warm_driver.py), but where a test is about the process of ``spark-submit`` itself; in test_phoenix_runs.py all of them are processes of their own.
+up already (warm_driver.py), but for one chain from cleanup to pruning and where a test is about the process of ``spark-submit`` itself.
 """
 
 from __future__ import annotations
@@ -226,7 +226,8 @@ def test_a_late_run_is_told_of(site: Site, mistyped: Run) -> None:
 
 
 def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> None:
-    """By hand: the good table is clean, the run is red, its retry had the same name, and watermarks and pruning follow."""
+    """By hand: the good table is clean, the run is red, its retry had the same name, and watermarks and pruning follow. Each job is a process of its
+    own, made by the real ``spark-submit``."""
     site.omid.create("guarded")
     guarded = site.orphan("guarded")
     site.omid.add_commit_entry(begun := site.omid.begin(), site.omid.begin())
@@ -235,7 +236,10 @@ def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> 
     follow_only(site.dags, "watermark_collection", "commit_table_pruning")
 
     form = {"tables": ["orders", "guarded"], "execute": True}
-    (run,) = site.over(site.dags.trigger("orphan_cleanup", form))
+    with site.airflow.driver.real():
+        (run,) = site.over(site.dags.trigger("orphan_cleanup", form))
+        collected = site.expect("watermark_collection", "asset_triggered")
+        pruned = site.expect("commit_table_pruning", "asset_triggered")
     assert run.state == "failed"
     good, bad = site.task(run, "clean", "orders"), site.task(run, "clean", "guarded")
     assert (good.state, good.tries) == ("success", 1)
@@ -246,11 +250,10 @@ def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> 
     assert begun in site.left("orders")
     assert not site.left("orders") & set(site.orphans[-1])
     # Both tables' regions are counted: the one that failed holds the bound, and that is said.
-    collected = site.expect("watermark_collection", "asset_triggered")
     assert (collected.state, collected.interval) == ("success", None)
     summary = site.dags.xcom(collected, site.task(collected, "collect"), "summary")
     assert {blocker["table"] for blocker in summary["blockers"]} == {"guarded"}
-    assert site.expect("commit_table_pruning", "asset_triggered").state == "success"
+    assert pruned.state == "success"
     assert begun in site.omid.commit_table()
     for follower in ("watermark_collection", "commit_table_pruning"):
         assert site.dags.runs(follower, "scheduled") == []
@@ -258,7 +261,10 @@ def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> 
     (name,) = {
         call.argv[call.argv.index("--run-id") + 1] for call in site.airflow.driver.calls() if "guarded" in call.argv
     }
-    assert site.submitted(name) == [False, False]
+    assert site.submitted(name) == [True, True]
+    for follower in (collected, pruned):
+        jobs = [t for t in site.dags.tasks(follower) if t.task_id in ("collect", "prune")]
+        assert [f"{SUBMITTED}{follower.dag_id}" in site.dags.log(follower, job) for job in jobs] == [True]
 
 
 def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
