@@ -33,6 +33,8 @@ from tests.prove import PROVE
 Job = Callable[..., Outcome]
 
 TRANSACTIONS = int(os.environ.get("LOWTIDE_PHOENIX_TRANSACTIONS", "100"))
+#: Seconds between two transactions of a client at work: the jobs need some of the machine too.
+PACE = 0.2 if PROVE else 1.0
 #: Clients at work beside the jobs that are killed.
 KILLS = 2
 TABLES = ("PX_A", "PX_S", "PX_M", "PX_B", "PX_LOG")
@@ -190,7 +192,7 @@ class Worker(threading.Thread):
         for _ in range(10):
             if self.work.number < MOST:
                 self._one()
-            self.over.wait(0.2)  # the jobs need some of the machine too
+            self.over.wait(PACE)
         self.wrong += self.work.differences()
 
     def _one(self) -> None:
