@@ -275,7 +275,9 @@ def _random_rows(seed: int, number: int, beats: int, mark: int) -> dict[bytes, d
         whole = random_history(source, lambda beat, p=place, s=shift: 50 * (number * (beat + s) + p), beats).cells
         # Those below are drawn by chance: in two rows they could be of one transaction, which the model of a row knows nothing of.
         cells = {k: v for k, v in whole.items() if k.timestamp >= 50 * number}
+        # Between two of these timestamps every snapshot shows the same; other rows' commits lie anywhere.
         stamps = {int.from_bytes(v, "big") + 1 for k, v in cells.items() if is_shadow(k.qualifier)}
+        stamps |= {stamp for k in cells for stamp in (k.timestamp, k.timestamp + 1)}
         try:
             for snapshot in {mark, 10**9, *(s for s in stamps if s > mark)}:
                 read(cells, snapshot)
