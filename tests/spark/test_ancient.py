@@ -155,8 +155,13 @@ def test_every_snapshot_from_the_mark_on_reads_as_before(
 def _few(mutations: list[SparkRow], source: random.Random) -> Iterable[Sequence[SparkRow]]:
     """Every proper part of a few mutations, a random one of many."""
     if len(mutations) <= 3:
-        return chain.from_iterable(combinations(mutations, size) for size in range(1, len(mutations)))
+        return _proper_parts(mutations)
     return [source.sample(mutations, source.randrange(1, len(mutations)))]
+
+
+def _proper_parts(mutations: list[SparkRow]) -> Iterable[Sequence[SparkRow]]:
+    """Every part between none of them and all."""
+    return chain.from_iterable(combinations(mutations, size) for size in range(1, len(mutations)))
 
 
 def _late_commits(history: History) -> dict[int, int]:
@@ -299,11 +304,6 @@ CASES = {
 }
 
 
-def _parts(mutations: list[SparkRow]) -> Iterable[Sequence[SparkRow]]:
-    """Every part of a few mutations: none of them, all of them, and what lies between."""
-    return chain.from_iterable(combinations(mutations, size) for size in range(len(mutations) + 1))
-
-
 @pytest.fixture(scope="module")
 def cases(spark: SparkSession) -> dict[str, set[str]]:
     """By case: the names of the data cells that stay. One frame, in which no two cases share a transaction. Whatever part
@@ -322,10 +322,12 @@ def cases(spark: SparkSession) -> dict[str, set[str]]:
     _, mutations = plans(spark, {name: cells for name, (cells, _) in rows.items()}, mark, first)
     kept: dict[str, set[str]] = {}
     for name, (cells, names) in rows.items():
-        first_ones, last = [m for m in mutations[name] if not m.last], [m for m in mutations[name] if m.last]
-        for part in (*_parts(first_ones), *([*first_ones, *some] for some in _parts(last))):
+        early, last = [m for m in mutations[name] if not m.last], [m for m in mutations[name] if m.last]
+        parts = [*_proper_parts(early), early, *([*early, *some] for some in _proper_parts(last)), mutations[name]]
+        shown = seen(cells, mark, {})
+        for part in parts:
             left = after(cells, part)
-            assert seen(cells, mark, {}) == [(s, _read(left, s, {})) for s, _ in seen(cells, mark, {})], (name, part)
+            assert shown == [(s, _read(left, s, {})) for s, _ in shown], (name, part)
         left = after(cells, mutations[name])
         kept[name.decode()] = {names[k] for k in left if not is_shadow(k.qualifier)}
     return kept
