@@ -109,12 +109,12 @@ def no_snapshots(omid: OmidClient) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests: a start costs seconds."""
     settings = warm.spark_settings(tmp_path_factory.mktemp("spark"))
-    if running := warm.running_session(settings):
-        remember_classes(running)
-        yield running
-        return
-    session = warm.new_session(settings)
+    running = warm.running_session(settings)
+    session = running or warm.new_session(settings)
     remember_classes(session)
+    if running:
+        yield session
+        return
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
