@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import yaml
@@ -41,7 +41,8 @@ SENSING = """
         TransactionStateSensor(task_id="deferred", transaction="{{ params.transaction }}", deferrable=True, **often)
         TransactionsSettledSensor(task_id="settled", before="{{ params.before }}", deferrable=True, **often)
 
-    brief = often | {"timeout": 4, "retries": 1, "retry_delay": 1}
+    # Longer than a scheduler on a busy machine takes to hear of a leave, for the same reason.
+    brief = often | {"timeout": 12, "retries": 1, "retry_delay": 1}
 
     with DAG("hurried", schedule=None, params={"transaction": Param("", type="string")}):
         TransactionStateSensor(task_id="blocking", transaction="{{ params.transaction }}", **brief)
@@ -189,7 +190,8 @@ def test_what_never_comes_and_what_takes_too_long(site: Site) -> None:
         "soft": "Skipping task",
     }
     for task in site.dags.tasks(late):
-        log = site.dags.log(late, task)
-        assert task.tries == 1
-        assert "waiting for finished" in log
-        assert said[task.task_id] in log
+        # Airflow may have taken a task for failed that was back too early (see above): such a try has not come to its time's end, the last one has.
+        *early, last = (site.dags.log(late, replace(task, tries=number)) for number in range(1, task.tries + 1))
+        assert "waiting for finished" in last
+        assert said[task.task_id] in last
+        assert not any(said[task.task_id] in log for log in early)
