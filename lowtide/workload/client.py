@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -215,6 +216,15 @@ class OmidClient(Program):
         """
         before, after = self._do("compact", table=table, major=major)
         return before, after
+
+    @contextmanager
+    def no_compactions(self) -> Iterator[None]:
+        """The servers compact nothing meanwhile, by themselves or when asked; afterwards they do again."""
+        self._do("compactions", on=False)
+        try:
+            yield
+        finally:
+            self._do("compactions", on=True)
 
     def split(self, table: str, key: bytes) -> None:
         """Split the region that holds *key* at it. (One that was just split must be compacted first.)"""

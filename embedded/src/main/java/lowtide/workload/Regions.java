@@ -37,6 +37,7 @@ final class Regions {
         commands.add("write_requests", this::writeRequests);
         commands.add("flush", this::flush);
         commands.add("compact", this::compact);
+        commands.add("compactions", this::compactions);
         commands.add("split", this::split);
         commands.add("merge", this::merge);
         commands.add("move", this::move);
@@ -98,6 +99,12 @@ final class Regions {
             Thread.sleep(20);
         }
         return Json.array(before, files(request));
+    }
+
+    /** Whether servers compact at all, by themselves or when asked. What is under way when it is switched off is given up. */
+    private JsonElement compactions(JsonObject request) throws Exception {
+        admin.compactionSwitch(request.get("on").getAsBoolean(), List.of());
+        return null;
     }
 
     private int files(JsonObject request) throws IOException {
