@@ -89,6 +89,7 @@ def clean(run: Run) -> None:
     chosen = sorted(run.choose(inventory), key=lambda e: not e.unfiltered)
     works = [w for e in chosen if (w := prepare(run, e, run.limited(watermark))) is not None]
     run.summary.execute = any(w.execute for w in works)
+    _drop_left_snapshots(run, works)
     run.phase("plan")
     with ExitStack() as held:
         looked = look(run, works, inventory, held)
@@ -173,6 +174,18 @@ def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
     report.regions = len(ranges)
     report.intervals = list(Intervals.of((r.from_ts, r.to_ts) for r in ranges))
     return Work(entry, report, execute, regions, state, facts, ranges)
+
+
+def _drop_left_snapshots(run: Run, works: Sequence[Work]) -> None:
+    """Drop HBase's snapshots of runs that were killed, whether or not there is anything to read: with the table's epoch taken nobody reads them
+    any more. One that cannot be dropped makes the run red and keeps nothing from being cleaned.
+    """
+    acting = {w.entry.table: w for w in works if w.execute}
+    for left in run.store.left_snapshots(acting) if acting else ():
+        try:
+            run.store.drop_snapshot(left.name)
+        except StoreError as error:
+            acting[left.table].report.problems.append(str(error))
 
 
 # -- finding

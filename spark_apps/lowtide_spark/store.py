@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -220,6 +220,26 @@ class Store:
 
     # -- what HBase's master is asked for
 
+    def left_snapshots(self, tables: Collection[str]) -> list[Snapshot]:
+        """Those of :meth:`snapshot` that are still there, of these tables: of runs at work, or of runs that were killed."""
+        return [
+            s
+            for s in self.snapshots()
+            if s.table in tables and re.fullmatch(re.escape(_prefix(s.table)) + "[0-9a-f]{12}", s.name)
+        ]
+
+    def drop_snapshot(self, name: str) -> None:
+        """Drop a snapshot; nothing happens where it is gone.
+
+        Raises:
+            StoreError: it cannot be dropped.
+        """
+        try:
+            self._admin().dropSnapshot(self._options, name)
+        except Py4JError as error:
+            msg = f"cannot drop the HBase snapshot {name}: {cause(error)}; drop it in HBase's shell: delete_snapshot '{name}'"
+            raise StoreError(msg) from error
+
     @contextmanager
     def snapshot(self, table: str, run: str, sweep: bool) -> Iterator[Source]:
         """A snapshot of *table*, memstore included, dropped at the end whatever happens.
@@ -227,16 +247,13 @@ class Store:
         Args:
             table: name.
             run: for the message.
-            sweep: whether the caller holds the table's epoch, so that snapshots left over are of runs that were killed; their scratch
-                folders go after a day.
+            sweep: whether the caller holds the table's epoch, so that scratch folders left over are of runs that were killed; they go
+                after a day.
 
         Raises:
             StoreError: it cannot be made.
         """
-        prefix = f"lowtide-run-{re.sub(r'[^A-Za-z0-9]', '-', table)}-"
-        for left in self.snapshots() if sweep else []:
-            if left.table == table and re.fullmatch(re.escape(prefix) + "[0-9a-f]{12}", left.name):
-                self._admin().dropSnapshot(self._options, left.name)
+        prefix = _prefix(table)
         if sweep:
             self._admin().sweepScratchDirs(self._options, prefix, SCRATCH_KEPT // timedelta(milliseconds=1))
         name = prefix + uuid.uuid4().hex[:12]
@@ -275,6 +292,10 @@ class Store:
 
     def _admin(self) -> Any:
         return self.spark._jvm.lowtide.connector.Admin  # type: ignore[union-attr]
+
+
+def _prefix(table: str) -> str:
+    return f"lowtide-run-{re.sub(r'[^A-Za-z0-9]', '-', table)}-"
 
 
 def _is_family(families: Sequence[str]) -> Any:
