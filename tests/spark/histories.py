@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import count
 
 from lowtide.formats import base, encode_long, shadow_qualifier
 from tests.spark.omid_reader import (
@@ -105,13 +106,15 @@ def random_history(source: random.Random, stamp: Clock, beats: int, *, wide: boo
     starts = source.sample(range(1, beats), min(beats - 1, 4 if wide else source.choice((3, 8, 20))))
     free = [beat for beat in range(2, beats + lag + 30) if beat not in starts]
     source.shuffle(free)
+    # A client that gives its own timestamps may give any that is nobody else's: with two commits under one, what is shown is a matter of chance.
+    taken = {stamp(beat) + step for beat in starts for step in range(3)}
     for start_beat in starts:
         later = [beat for beat in free if start_beat < beat <= start_beat + lag] or [
             min(beat for beat in free if beat > start_beat)
         ]
         commit_beat = source.choice(later)
         free.remove(commit_beat)
-        _transaction(source, history, stamp(start_beat), stamp(commit_beat), families, qualifiers, odds)
+        _transaction(source, history, stamp(start_beat), stamp(commit_beat), families, qualifiers, odds, taken)
     return history
 
 
@@ -123,6 +126,7 @@ def _transaction(
     families: list[bytes],
     qualifiers: list[bytes],
     odds: dict[str, float],
+    taken: set[int],
 ) -> None:
     def chance(name: str) -> bool:
         return source.random() < odds[name]
@@ -141,6 +145,8 @@ def _transaction(
             qualifier = b""
         if chance("foreign"):
             timestamp = source.randrange(1, 1000)
+            timestamp = next(free for free in count(timestamp) if free not in taken)
+            taken.add(timestamp)
         key = Key(family, qualifier, timestamp)
         # A foreign timestamp may lie above the transaction's; no shadow cell is below its own.
         proof = max(commit, base(timestamp) + 50)
