@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -21,7 +22,8 @@ class Scene:
 
     def table(self, families: tuple[str, ...] = ("a",), **options: object) -> str:
         """A new empty table that bears Omid's flag unless told otherwise."""
-        name = f"scene{next(_numbers)}"
+        # A store that is shared still has the HBase snapshots and folders of others' tables.
+        name = f"scene{os.getpid()}n{next(_numbers)}"
         self.omid.create(name, families, **options)  # type: ignore[arg-type]
         self.tables.append(name)
         return name
