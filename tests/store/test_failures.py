@@ -143,6 +143,28 @@ def test_what_dead_runs_made_of_hbases_is_swept(
         omid.delete_snapshot(name)
 
 
+def test_what_a_dead_run_left_is_swept_where_nothing_is_to_be_read_any_more(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
+) -> None:
+    """A run that dies when all is recorded leaves its HBase snapshot, which keeps files of the table; the next one has nothing to do there and
+    drops it."""
+    config = configure(defaults={"read": "snapshot"})
+    table = scene.table()
+    scene.orphan(table)
+    omid.advance_watermark()
+
+    def watch(effect: deadman.Effect, moment: Moment) -> deadman.Die | None:
+        return deadman.Die() if effect.name == "dropSnapshot" and moment is Moment.BEFORE else None
+
+    clean = ("orphan_cleanup", "--table", table, "--execute")
+    assert deadman.run(lambda: job(*clean, config=config), watch).killed
+    assert len(wreck.snapshots(omid, table)) == 1
+    again = job(*clean, config=config)
+    assert again.code == 0, again.problems
+    assert again.totals["cells_read"] == 0
+    assert wreck.snapshots(omid, table) == []
+
+
 def test_a_sideline_whose_list_was_cut_off_hides_no_other(
     job: Job, scene: Scene, omid: OmidClient, tmp_path: Path
 ) -> None:
