@@ -1,10 +1,14 @@
 """For the tests of all folders."""
 
+import os
+
 import pytest
 
 from tests import seeds
 
 pytest_plugins = ["needs"]
+
+os.environ.pop("COLUMNS", None)  # the terminal's that the tests are started from: what a console prints is not to depend on it
 
 
 @pytest.hookimpl(tryfirst=True)

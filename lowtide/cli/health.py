@@ -118,7 +118,7 @@ def _print_marks(seen: Seen, config: Config) -> None:
     clock = seen.clock
     grid = Table(title="Tables", title_justify="left")
     for column in ("table", "mode", "regions", "never cleaned", "clean up to", "behind the low watermark"):
-        grid.add_column(column, justify="left" if column in {"table", "mode"} else "right")
+        grid.add_column(column, justify="left" if column in {"table", "mode"} else "right", overflow="fold")
     for s in standings(seen, config):
         never = Text(f"{s.never_cleaned:,}", "yellow" if s.never_cleaned else "")
         grid.add_row(s.table, s.mode.value, f"{s.regions:,}", never, told(s.lowest, clock), span(s.behind, clock))
@@ -153,7 +153,7 @@ def _print_history(seen: Seen, config: Config) -> None:
     if any(h.active or h.removed or h.reclaimable for h in found):
         grid = Table(title="History", title_justify="left")
         for column in ("table", "mode", "removed before", "kept back by", "last removed", "could go"):
-            grid.add_column(column, justify="right" if column in {"last removed", "could go"} else "left")
+            grid.add_column(column, justify="right" if column in {"last removed", "could go"} else "left", overflow="fold")
         for h in found:
             gone = [size(r.size) if r else "" for r in (h.removed, h.reclaimable)]
             grid.add_row(h.table, h.mode.value, mark_text(h, seen.clock), kept_back(h), *gone)
@@ -161,7 +161,7 @@ def _print_history(seen: Seen, config: Config) -> None:
     if seen.holds:
         grid = Table(title="Holds", title_justify="left")
         for column in ("table", "id", "from", "owner", "reason", "taken", "expires"):
-            grid.add_column(column)
+            grid.add_column(column, overflow="fold")
         for hold in seen.holds:
             grid.add_row(*hold_text(hold, seen))
         console.print(grid)

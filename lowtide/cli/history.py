@@ -107,7 +107,7 @@ def history_marks(config: ConfigFile = None) -> None:
     runs = {h.table: str(h.about.get("run", "")) for h in seen.histories}
     grid = Table(title="Ancient history marks", title_justify="left")
     for column in ("table", "mark", "time of the mark", "applied (UTC)", "by run", "kept back now by"):
-        grid.add_column(column, justify="right" if column == "mark" else "left")
+        grid.add_column(column, justify="right" if column == "mark" else "left", overflow="fold")
     for s in standings:
         mark = (str(s.applied), time_of(s.applied, seen.clock)) if s.applied else ("never", "")
         applied = f"{s.applied_at:%Y-%m-%d %H:%M:%S}" if s.applied_at else ""
@@ -177,7 +177,7 @@ def _print_advice(table: str, advice: dict[str, Any]) -> None:
     )
     grid = Table()
     for column in ("age", "reads it refuses", "bytes it keeps more"):
-        grid.add_column(column, justify="right")
+        grid.add_column(column, justify="right", overflow="fold")
     for line in advice["ages"]:
         more = "not known" if line["bytes"] is None else f"{line['bytes']:+,}"
         grid.add_row(line["age"], f"{line['refused']:.2%}", more)
@@ -211,7 +211,7 @@ def _print_holds(holds: list[Hold], now: datetime) -> None:
         return
     grid = Table(title="Holds", title_justify="left")
     for column in ("table", "id", "from", "owner", "reason", "taken (UTC)", "expires (UTC)"):
-        grid.add_column(column, justify="right" if column == "from" else "left")
+        grid.add_column(column, justify="right" if column == "from" else "left", overflow="fold")
     for held in holds:
         over = () if held.counts(now) else ((" expired", "red"),)
         expires = Text.assemble(f"{held.expires:%Y-%m-%d %H:%M:%S}", *over)

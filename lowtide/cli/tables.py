@@ -39,7 +39,7 @@ def print_tables(console: Console, state: StateStore) -> None:
     titles = {entry.table: entry.title for entry in state.inventory()}
     grid = Table(title="Region watermarks", title_justify="left")
     for column in ("table", "regions", "never cleaned", "lowest watermark", "behind the low watermark"):
-        grid.add_column(column, justify="left" if column == "table" else "right")
+        grid.add_column(column, justify="left" if column == "table" else "right", overflow="fold")
     for name, value in sorted(watermarks.items()):
         marks = [r["watermark"] for r in value["regions"]]
         lowest = min(marks, default=0)
@@ -62,7 +62,7 @@ def print_runs(console: Console, runs: Sequence[dict[str, Any]]) -> None:
     """One line a run."""
     grid = Table(title="Runs", title_justify="left")
     for column in ("started (UTC)", "job", "run", "", "seconds", "what was done, or would be", "result"):
-        grid.add_column(column, justify="right" if column == "seconds" else "left")
+        grid.add_column(column, justify="right" if column == "seconds" else "left", overflow="fold")
     for r in runs:
         problems = [*r["problems"], *(p for t in r["tables"] for p in t["problems"])]
         grid.add_row(

@@ -52,6 +52,17 @@ def say(tmp_path: Path, *arguments: str, answer: str = "") -> Result:
     return CliRunner().invoke(app, [*arguments, "--config", str(file)], input=answer, env={"COLUMNS": "400"})
 
 
+def test_a_narrow_terminal_cuts_nothing_from_a_hold(
+    state: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What does not fit goes on in the next line: table and id are what `hold release` must be given."""
+    state["holds"] = [held(table="warehouse:order_items", id="20261123T054702-abcdef")]
+    monkeypatch.setattr("lowtide.cli.history.console", Console(width=80, markup=False))
+    lines = [line.split("│") for line in say(tmp_path, "hold", "list").output.splitlines() if "│" in line]
+    table, id = ("".join(line[n].strip() for line in lines) for n in (1, 2))
+    assert (table, id) == ("warehouse:order_items", "20261123T054702-abcdef")
+
+
 @TEXTS
 def test_holds_are_told_with_owner_and_reason_as_they_are(
     state: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
