@@ -8,7 +8,9 @@ from tests import seeds
 
 pytest_plugins = ["needs"]
 
-os.environ.pop("COLUMNS", None)  # the terminal's that the tests are started from: what a console prints is not to depend on it
+os.environ.pop(
+    "COLUMNS", None
+)  # the terminal's that the tests are started from: what a console prints is not to depend on it
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -153,7 +153,9 @@ def _print_history(seen: Seen, config: Config) -> None:
     if any(h.active or h.removed or h.reclaimable for h in found):
         grid = Table(title="History", title_justify="left")
         for column in ("table", "mode", "removed before", "kept back by", "last removed", "could go"):
-            grid.add_column(column, justify="right" if column in {"last removed", "could go"} else "left", overflow="fold")
+            grid.add_column(
+                column, justify="right" if column in {"last removed", "could go"} else "left", overflow="fold"
+            )
         for h in found:
             gone = [size(r.size) if r else "" for r in (h.removed, h.reclaimable)]
             grid.add_row(h.table, h.mode.value, mark_text(h, seen.clock), kept_back(h), *gone)

@@ -604,7 +604,7 @@ def test_the_life_of_a_hold(scene: Scene, omid: OmidClient, config: Config, stat
         assert held.timestamp == omid.watermark()
         assert held.expires - held.taken == RENEWED_FOR
     assert state.holds(table) == []
-    long = take(config, table, 1000, owner="me", reason="long", lasting=timedelta(minutes=1))
+    long = take(config, table, held.timestamp, owner="me", reason="long", lasting=timedelta(minutes=1))
     longer = renew(config, long, timedelta(days=700))
     assert longer.expires == long.taken + timedelta(days=7)
     with pytest.raises(HistoryError, match="no longer there"):
@@ -613,29 +613,29 @@ def test_the_life_of_a_hold(scene: Scene, omid: OmidClient, config: Config, stat
     with pytest.raises(HistoryError, match="no hold"):
         release(config, table, long.id)
     with pytest.raises(UsageError, match="owner"):
-        take(config, table, 1000, owner="", reason="x", lasting=timedelta(minutes=1))
+        take(config, table, held.timestamp, owner="", reason="x", lasting=timedelta(minutes=1))
     with pytest.raises(UsageError, match="hold_max_age"):
-        take(config, table, 1000, owner="me", reason="x", lasting=timedelta(days=8))
+        take(config, table, held.timestamp, owner="me", reason="x", lasting=timedelta(days=8))
     with pytest.raises(TableError, match="nosuch"):
-        take(config, "nosuch", 1000, owner="me", reason="x", lasting=timedelta(minutes=1))
+        take(config, "nosuch", held.timestamp, owner="me", reason="x", lasting=timedelta(minutes=1))
     assert state.holds() == []
 
 
 def test_holds_on_the_command_line(scene: Scene, omid: OmidClient, eager: Path, state: StateStore) -> None:
     """`hold add` tells the id, `hold list` shows who and why, `hold release` lets go; a bad time is refused by name."""
     table = scene.table()
-    omid.advance_watermark()
+    low = omid.advance_watermark()
     invoke = CliRunner().invoke
     file = ["--config", str(eager)]
     added = invoke(
-        app, ["hold", "add", table, "--reason", "audit", "--owner", "ann", "--at", "1000", "--for", "2h", *file]
+        app, ["hold", "add", table, "--reason", "audit", "--owner", "ann", "--at", str(low), "--for", "2h", *file]
     )
     assert added.exit_code == 0, added.output
     [held] = state.holds(table)
-    assert (held.owner, held.reason, held.timestamp) == ("ann", "audit", 1000)
+    assert (held.owner, held.reason, held.timestamp) == ("ann", "audit", low)
     assert held.id in added.output
     listed = invoke(app, ["hold", "list", *file], env={"COLUMNS": "200"}).output
-    assert all(word in listed for word in (table, "ann", "audit", "1000"))
+    assert all(word in listed for word in (table, "ann", "audit", str(low)))
     assert invoke(app, ["hold", "release", table, held.id, *file], input="n\n").exit_code == 1
     assert state.holds(table) == [held]
     assert invoke(app, ["hold", "release", table, held.id, "--yes", *file]).exit_code == 0
