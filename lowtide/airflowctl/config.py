@@ -120,7 +120,8 @@ def _settings(config: AirflowConfig, known: Mapping[str, str], passwords: Path) 
             "simple_auth_manager_passwords_file": str(passwords),
             "fernet_key": known["fernet"],
         },
-        "database": {"sql_alchemy_conn": f"sqlite:///{config.database}"},
+        # Seconds to wait for others that write: five, which is SQLite's own, are few on a busy machine.
+        "database": {"sql_alchemy_conn": f"sqlite:///{config.database}?timeout=60"},
         "logging": {"base_log_folder": str(config.home / "logs")},
         "api": {
             "host": LOOPBACK,

@@ -8,15 +8,19 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import ProxyHandler, Request, build_opener
 
-from tenacity import retry, retry_if_exception_type, stop_after_attempt
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from lowtide.airflowctl.config import USER, AirflowError
 
 _SECONDS = 30
 # The server is on this machine: a proxy of the environment has no part in it.
 _opener = build_opener(ProxyHandler({}))
-#: What only asks is asked again where Airflow, busy with its tasks, has not answered in time.
-_patient = retry(retry=retry_if_exception_type(TimeoutError), stop=stop_after_attempt(3), reraise=True)
+#: Of Airflow's answer where its database refused, as SQLite does where many write at once: what was asked is rolled back.
+_ROLLED_BACK = "Database error"
+
+
+class _RolledBackError(AirflowError):
+    """Airflow has done nothing of what was asked, and may be asked again."""
 
 
 class Rest:
@@ -61,11 +65,16 @@ class Rest:
         given = {name: value for name, value in (query or {}).items() if value is not None}
         address = f"{self._url}/api/v2/{'/'.join(quote(part, safe='') for part in path)}"
         address += f"?{urlencode(given)}" if given else ""
-        send = _patient(self._authorised) if method == "GET" else self._authorised
+        # What only asks is asked again, too, where Airflow, busy with its tasks, has not answered in time.
+        again = (_RolledBackError, TimeoutError) if method == "GET" else (_RolledBackError,)
+        trying = Retrying(
+            retry=retry_if_exception_type(again),
+            stop=stop_after_attempt(3),
+            wait=wait_random_exponential(0.2, max=2),
+            reraise=True,
+        )
         try:
-            return send(method, address, body)
-        except HTTPError as error:
-            raise AirflowError(f"Airflow refused {method} {address}: {error.code} {_reason(error)}") from error
+            return trying(self._ask, method, address, body)
         except URLError as error:
             raise AirflowError(
                 f"Airflow does not answer at {self._url} ({error.reason}); run `lowtide airflow up`"
@@ -74,6 +83,14 @@ class Rest:
             raise AirflowError(
                 f"Airflow has not answered {method} {address} within {_SECONDS} s: it may have too much to do. Look at its page, then try again"
             ) from error
+
+    def _ask(self, method: str, address: str, body: dict[str, Any] | None) -> Any:
+        try:
+            return self._authorised(method, address, body)
+        except HTTPError as error:
+            why = _reason(error)
+            kind = _RolledBackError if error.code == 500 and _ROLLED_BACK in why else AirflowError
+            raise kind(f"Airflow refused {method} {address}: {error.code} {why}") from error
 
     def _authorised(self, method: str, address: str, body: dict[str, Any] | None) -> Any:
         for last in (False, True):

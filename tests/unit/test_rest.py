@@ -16,13 +16,14 @@ from lowtide.airflowctl.rest import Rest
 
 
 class Slow(ThreadingHTTPServer):
-    """Gives tokens at once, and answers what is asked of its API later than anybody waits, as often as it is told to."""
+    """Gives tokens at once; answers what is asked of its API later than anybody waits, or *refuses* it, as often as it is told to."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.late, self.asked = 0, list[str]()
+        self.refuses = list[bytes]()
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -33,7 +34,10 @@ class _Answer(BaseHTTPRequestHandler):
         if self.server.late:
             self.server.late -= 1
             time.sleep(1)
-        self._answer(b'{"state": "success"}')
+        if self.server.refuses:
+            self._answer(b'{"detail": {"reason": "%s"}}' % self.server.refuses.pop(), 500)
+        else:
+            self._answer(b'{"state": "success"}')
 
     def do_POST(self) -> None:
         if self.path == "/auth/token":
@@ -41,8 +45,8 @@ class _Answer(BaseHTTPRequestHandler):
         else:
             self.do_GET()
 
-    def _answer(self, content: bytes) -> None:
-        self.send_response(200)
+    def _answer(self, content: bytes, code: int = 200) -> None:
+        self.send_response(code)
         self.send_header("Content-Length", str(len(content)))
         with suppress(BrokenPipeError):  # who asked has gone
             self.end_headers()
@@ -81,3 +85,18 @@ def test_who_never_answers_is_named(slow: Slow) -> None:
     with pytest.raises(AirflowError, match="has not answered POST"):
         client(slow).post("dags", body={})
     assert slow.asked == ["GET"] * 3 + ["POST"]
+
+
+def test_what_its_database_refused_is_asked_again(slow: Slow) -> None:
+    """Whatever it was, for it was rolled back; of another error nobody knows what had been done by then."""
+    slow.refuses = [b"Database error"]
+    assert client(slow).post("dags", body={}) == {"state": "success"}
+    assert slow.asked == ["POST"] * 2
+    slow.refuses = [b"Database error"] * 9
+    with pytest.raises(AirflowError, match=r"refused POST .* 500 .*Database error"):
+        client(slow).post("dags", body={})
+    assert slow.asked == ["POST"] * 5
+    slow.refuses = [b"a mistake"]
+    with pytest.raises(AirflowError, match=r"refused POST .* 500 .*a mistake"):
+        client(slow).post("dags", body={})
+    assert slow.asked == ["POST"] * 6
