@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 from urllib.request import ProxyHandler, build_opener
@@ -113,6 +114,16 @@ class Site:
 
     def expect(self, dag_id: str, kind: str) -> Run:
         return self.dags.expect(dag_id, kind, timeout=PATIENCE)
+
+    def shown(self) -> dict[str, Any]:
+        """What the page is given, read after this call began: at first it is told to wait, and later what was read before."""
+        since, deadline = datetime.now(UTC), time.monotonic() + PATIENCE
+        while True:
+            data: dict[str, Any] = self.airflow.rest.below("lowtide/data")
+            if not data["waiting"] and datetime.fromisoformat(data["at"]) >= since:
+                return data
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
 
 
 def is_driver(process: psutil.Process) -> bool:
@@ -400,7 +411,7 @@ def test_a_plan_that_nobody_approves_is_not_done(site: Site, unanswered: Run) ->
 def test_the_page_shows_the_stores_numbers(site: Site) -> None:
     """In the tab of Airflow's navigation, with links into Airflow, and nothing comes from another host."""
     address = site.airflow.config.url
-    data = site.airflow.rest.below("lowtide/data")
+    data = site.shown()
     with browser() as running:
         page = tab(running)
         asked: list[str] = []
@@ -434,7 +445,7 @@ def test_the_page_has_the_stores_numbers(site: Site) -> None:
     with connect(site.config.hbase.thrift) as connection:
         state = StateStore(connection, site.config.state.table)
         bound, runs, published = state.bounds(1)[0], state.runs(60), state.watermarks()
-    data = site.airflow.rest.below("lowtide/data")
+    data = site.shown()
     assert data["bound"]["x"] == bound.value
     assert data["low_watermark"]["x"] == site.omid.watermark()
     assert {t["table"]: t["regions"] for t in data["tables"]} == {t: len(w["regions"]) for t, w in published.items()}

@@ -57,7 +57,11 @@ def test_nobody_sees_the_page_without_a_login(stack: Composed, rest: Rest) -> No
         with pytest.raises(HTTPError) as refused:
             urlopen(f"{stack.airflow}/{path}", timeout=30)
         assert refused.value.code in (401, 403), path
-    assert rest.below("lowtide/data")["health"]["sentence"]
+    deadline = time.monotonic() + 60
+    while (data := rest.below("lowtide/data"))["waiting"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    assert data["health"]["sentence"]
 
 
 def test_every_dag_is_loaded_and_runs(dags: Dags, rest: Rest) -> None:
