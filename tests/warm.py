@@ -26,8 +26,11 @@ from lowtide.config import Config
 from lowtide.stack import Stack, StackConfig, free_ports_config, load
 from lowtide.submit import job_conf
 from lowtide.workload import OmidClient
+from tests.prove import PROVE
 
 ROOT = Path(__file__).resolve().parents[1]
+#: Into how many parts a session of the tests shuffles.
+PARTS = "2" if PROVE else "1"
 STORE, CLIENT, DRIVER = "LOWTIDE_TEST_STORE", "LOWTIDE_TEST_CLIENT", "LOWTIDE_TEST_DRIVER"
 
 
@@ -72,7 +75,9 @@ def spark_settings(scratch: Path) -> dict[str, str]:
         "spark.driver.memory": "1g",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.shuffle.partitions": "2",
+        # A tiny table's plan in more parts would cost more tasks, and find nothing else: its regions are read apart all the same.
+        "spark.sql.shuffle.partitions": PARTS,
+        "spark.default.parallelism": PARTS,
         # Tables here are tiny: compiling each of hundreds of plans would cost most of the time.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",

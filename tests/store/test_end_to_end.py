@@ -32,7 +32,7 @@ from tests.prove import PROVE
 
 Job = Callable[..., Outcome]
 
-TRANSACTIONS = 1000 if PROVE else 500
+TRANSACTIONS = 1000 if PROVE else 300
 SNAPSHOTS = 50
 #: Transactions on top of those that the low watermark has passed, and the snapshots among them that must be there to be compared.
 LATER, LATER_SNAPSHOTS = 120, 50
