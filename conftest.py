@@ -6,7 +6,7 @@ import pytest
 
 from tests import seeds
 
-pytest_plugins = ["needs"]
+pytest_plugins = ["needs", "turns"]
 
 os.environ.pop(
     "COLUMNS", None

@@ -752,6 +752,7 @@ def test_a_dead_run_that_removed_keeps_restores_waiting(
     assert shown(omid, table) == before
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("step", ["sideline.put_aside", "history._remove"])
 def test_a_run_that_is_overtaken_between_its_steps_goes_no_further(
     gc: Callable[..., Outcome], job: Job, scene: Scene, omid: OmidClient, state: StateStore, step: str

@@ -108,6 +108,7 @@ def test_one_run_ends_what_was_stopped_anywhere(run: Job, books: Books) -> None:
     assert again.summary["figures"]["paid in"] == 1_000_000
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("when", [Moment.BEFORE, Moment.AFTER], ids=["before a write", "after it, its answer lost"])
 def test_repairs_that_are_stopped_themselves(
     run: Job, books: Books, monkeypatch: pytest.MonkeyPatch, when: Moment

@@ -173,6 +173,7 @@ def test_a_commit_entry_proves_the_commit(job: Job, scene: Scene, omid: OmidClie
     assert scene.healed(table, start) == commit
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("marked", [False, True], ids=["nothing", "a wrong mark"])
 def test_a_shadow_cell_in_another_table_proves_the_commit(
     job: Job, scene: Scene, omid: OmidClient, marked: bool
@@ -428,6 +429,7 @@ def test_a_range_is_recorded_only_after_all_its_actions(
     assert len(state.read(table).facts) == 2
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("again", ["dropped", "truncated"])
 def test_a_table_made_anew_starts_from_nothing(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, again: str
@@ -518,6 +520,7 @@ def test_marks_of_a_low_latency_oracle_stay(
 # -- rule 8
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(
     "form", ["short shadow cell", "short shadow cell alone", "shadow cell below its timestamp", "old shadow qualifier"]
 )

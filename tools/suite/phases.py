@@ -72,7 +72,8 @@ def _shared(folder: str) -> Command:
     # Each by its name: beside its folder a file would lose its place.
     names = sorted({f"{folder}/{file.name}" for file in (ROOT / folder).glob("test_*.py")} - {SMALL_DRIVER})
     files = sorted(names, key=lambda name: LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST))
-    return _pytest("-n", "{jobs}", "--dist", "loadfile", "--no-loadscope-reorder", *files)
+    turns = () if PROVE else ("--by-turns",)
+    return _pytest("-n", "{jobs}", "--dist", "loadfile", "--no-loadscope-reorder", *turns, *files)
 
 
 _ALL = (

@@ -1,0 +1,63 @@
+"""Tests that take turns: each has one in every round of runs, and none waits where everything is asked for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from turns import is_its_turn
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = """
+import pytest
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("number", range(9))
+def test_by_turns(number):
+    pass
+
+def test_always():
+    pass
+"""
+
+
+def ran(folder: Path, number: int, *options: str) -> set[str]:
+    """The tests above that ran in the run of that number."""
+    (folder / "test_some.py").write_text(TESTS)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-v", "-p", "turns", "--strict-markers", "--rootdir=.", *options],
+        cwd=folder,
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith(("LOWTIDE_", "PYTEST_"))},
+            "LOWTIDE_SEED": str(number),
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "tools"), str(ROOT)]),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return {line.split("::")[1].split()[0] for line in done.stdout.splitlines() if "PASSED" in line}
+
+
+def test_three_runs_that_follow_each_other_run_each_once(tmp_path: Path) -> None:
+    """None is left out for ever, none runs twice; what has no mark runs always."""
+    runs = [ran(tmp_path, number, "--by-turns") for number in (7, 8, 9)]
+    assert set.intersection(*runs) == {"test_always"}
+    taking = [run - {"test_always"} for run in runs]
+    assert [len(run) for run in taking] == [3, 3, 3]
+    assert set.union(*taking) == {f"test_by_turns[{number}]" for number in range(9)}
+    assert ran(tmp_path, 7) == set.union(*runs)
+
+
+@pytest.mark.parametrize("of", [2, 3, 4])
+def test_whose_turn_it_is_follows_from_name_and_number(of: int) -> None:
+    """The same in every process."""
+    test = "tests/store/test_x.py::test_a"
+    turns = [number for number in range(of) if is_its_turn(test, 1, of, number)]
+    assert len(turns) == 1
+    assert is_its_turn(test, 1, of, turns[0] + 10 * of)
