@@ -1,8 +1,8 @@
 """Tests that take turns, as a plugin of pytest: ``@pytest.mark.turns(3)``.
 
 With ``--by-turns``, as ``make test`` has it, such a test runs in one run of three; the run's number (see :mod:`tests.seeds`) says whose turn
-it is. The cases of one test are dealt out in their order, so that each run has its part of them. ``make prove`` runs all, and so does who
-does not give the option.
+it is. That number is drawn, so a test may wait for several runs. The cases of one test are dealt out in their order, so that each run has its
+part of them. ``make prove`` runs all, and so does who does not give the option. No test of kept seeds takes turns: those run always.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from turns import OPTION as BY_TURNS
+
 from tests.prove import PROVE
 
 Command = Sequence[str]
@@ -72,7 +74,7 @@ def _shared(folder: str) -> Command:
     # Each by its name: beside its folder a file would lose its place.
     names = sorted({f"{folder}/{file.name}" for file in (ROOT / folder).glob("test_*.py")} - {SMALL_DRIVER})
     files = sorted(names, key=lambda name: LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST))
-    turns = () if PROVE else ("--by-turns",)
+    turns = () if PROVE else (BY_TURNS,)
     return _pytest("-n", "{jobs}", "--dist", "loadfile", "--no-loadscope-reorder", *turns, *files)
 
 
