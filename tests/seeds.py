@@ -53,6 +53,11 @@ def of(name: str, count: int = 1, always: Iterable[int] = ()) -> list[int]:
     return list(dict.fromkeys([*fresh, *old, *(always if PROVE else ())]))
 
 
+def kept() -> frozenset[int]:
+    """The seeds of this run that are kept, of whichever test."""
+    return frozenset(one.seed for one in chosen(_read(), everything=PROVE))
+
+
 def each(name: str, count: int = 1, always: Iterable[int] = ()) -> pytest.MarkDecorator:
     """Run a test, which takes ``seed``, with each of :func:`of`."""
     return pytest.mark.parametrize("seed", of(name, count, always))

@@ -85,6 +85,7 @@ def clean_and_prune(job: Job) -> tuple[Outcome, Outcome]:
     return cleaned, pruned
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("family_deletes", [True, False])
 @seeds.each("end to end", always=range(1, 6))
 @pytest.mark.usefixtures("tables")

@@ -102,6 +102,7 @@ def clean_and_prune(job: Job) -> int:
     return int(pruned.summary["bound"])
 
 
+@pytest.mark.turns(2, group="Phoenix at length")
 @seeds.each("Phoenix", always=[1, 2])
 def test_sql_answers_as_the_model_says_after_the_jobs(
     job: Job, stack: Stack, omid: OmidClient, phoenix: PhoenixClient, configure: Callable[..., Path], seed: int
@@ -236,6 +237,7 @@ class Dying(Worker):
         self.over.wait(3)
 
 
+@pytest.mark.turns(2, group="Phoenix at length")
 @seeds.each("Phoenix beside the jobs", always=[0])
 def test_clients_at_work_see_nothing_of_the_jobs(
     job: Job, stack: Stack, omid: OmidClient, configure: Callable[..., Path], seed: int

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from turns import is_its_turn
 
+from tests import seeds
+
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = """
 import pytest
@@ -19,6 +21,19 @@ import pytest
 def test_by_turns(number):
     pass
 
+@pytest.mark.turns(2, group="two")
+def test_one():
+    pass
+
+@pytest.mark.turns(2, group="two")
+def test_other():
+    pass
+
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("seed", [KEPT, 0, 1])
+def test_of_seeds(seed):
+    pass
+
 def test_always():
     pass
 """
@@ -26,7 +41,7 @@ def test_always():
 
 def ran(folder: Path, number: int, *options: str) -> set[str]:
     """The tests above that ran in the run of that number."""
-    (folder / "test_some.py").write_text(TESTS)
+    (folder / "test_some.py").write_text(TESTS.replace("KEPT", str(min(seeds.kept()))))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-p", "turns", "--strict-markers", "--rootdir=.", *options],
         cwd=folder,
@@ -45,12 +60,16 @@ def ran(folder: Path, number: int, *options: str) -> set[str]:
 
 
 def test_three_runs_that_follow_each_other_run_each_once(tmp_path: Path) -> None:
-    """None is left out for ever, none runs twice; what has no mark runs always."""
+    """None is left out for ever, none runs twice; what has no mark, or takes a seed that is kept, runs always. A group is dealt out like the cases of a test."""
     runs = [ran(tmp_path, number, "--by-turns") for number in (7, 8, 9)]
-    assert set.intersection(*runs) == {"test_always"}
-    taking = [run - {"test_always"} for run in runs]
+    always = {"test_always", f"test_of_seeds[{min(seeds.kept())}]"}
+    assert set.intersection(*runs) == always
+    taking = [{test for test in run if test.startswith("test_by_turns")} for run in runs]
     assert [len(run) for run in taking] == [3, 3, 3]
     assert set.union(*taking) == {f"test_by_turns[{number}]" for number in range(9)}
+    for alike in ({"test_one", "test_other"}, {"test_of_seeds[0]", "test_of_seeds[1]"}):
+        assert [len(run & alike) for run in runs] == [1, 1, 1]
+        assert runs[0] & alike == runs[2] & alike != runs[1] & alike
     assert ran(tmp_path, 7) == set.union(*runs)
 
 
