@@ -11,7 +11,7 @@ import pytest
 from suite.cpu import MARK, Meter
 from suite.phases import LANES, LONGEST_FIRST, PHASES
 from suite.results import Case, closing, read_cases
-from suite.tables import print_left_out
+from suite.tables import print_failed, print_left_out
 
 ROOT = Path(__file__).resolve().parents[2]
 JUNIT = """<testsuites><testsuite>
@@ -52,6 +52,19 @@ def test_what_was_left_out_is_named_with_its_remedy(cases: list[Case], capsys: p
     )
     print_left_out(cases[:2])
     assert capsys.readouterr().out == ""
+
+
+def test_what_failed_is_named_at_the_end(cases: list[Case], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its tests by name with the first line of why; of a phase whose tests do not fail, or has none, the end of its log."""
+    log = tmp_path / "rules.log"
+    log.write_text("\n".join(f"line {number}" for number in range(100)))
+    print_failed("store", log, cases)
+    assert capsys.readouterr().out == (
+        "store failed\n  tests.store.test_a::test_wrong: no\n  tests.store.test_a::test_never_began: no store\n"
+    )
+    print_failed("rules", log, [])
+    told = capsys.readouterr().out.splitlines()
+    assert (told[0], told[-1], len(told)) == ("rules failed", "  line 99", 13)
 
 
 def test_a_junit_file_that_was_cut_short_is_no_result(tmp_path: Path) -> None:

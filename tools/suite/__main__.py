@@ -2,7 +2,7 @@
 
 Phases of one lane follow one another; lanes run side by side, since some wait while others compute. Each phase has its log and its
 JUnit file in ``.lowtide/suite``. At the end: the output of what failed, how long each file, test and phase took, what was left out
-and what would bring it in, and the total.
+and what would bring it in, what failed by name once more, and the total.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from suite.cpu import MARK, Meter
 from suite.phases import LANES, PHASES
 from suite.results import closing
 from suite.running import Runner
-from suite.tables import print_durations, print_left_out, print_phases
+from suite.tables import print_durations, print_failed, print_left_out, print_phases
 from tests import seeds, warm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,12 +56,15 @@ def main() -> int:
     print_phases([*rows, ("driver", time.monotonic() - began, used.get("driver", 0.0), 0)])
     print(f"{(time.monotonic() - began) / 60:.1f} minutes in all")
     print_left_out(cases)
-    if failed := any(one.code for one in done):
+    failed = [one for one in done if one.code]
+    for one in failed:
+        print_failed(one.phase.name, one.log, one.cases)
+    if failed:
         print(f"what the tests left is in {temp}")
     else:
         shutil.rmtree(temp, ignore_errors=True)
     print(closing(cases), flush=True)
-    return int(failed)
+    return int(bool(failed))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from needs import LEFT_OUT
 
 @dataclass(frozen=True)
 class Case:
-    """A test that ran, or was left out for *why*."""
+    """A test that ran; *why* it failed, or was left out."""
 
     phase: str
     file: str
@@ -42,12 +42,11 @@ def read_cases(phase: str, files: Iterable[Path]) -> list[Case]:
 
 
 def _case(phase: str, element: ElementTree.Element) -> Case:
-    skipped = element.find("skipped")
-    failed = element.find("failure") is not None or element.find("error") is not None
-    outcome: Literal["passed", "failed", "skipped"] = "failed" if failed else "passed"
-    if skipped is not None and not failed:
-        outcome = "skipped"
-    why = "" if skipped is None else skipped.get("message", "")
+    outcome: Literal["passed", "failed", "skipped"] = "passed"
+    why = ""
+    for found, tells in (("skipped", "skipped"), ("failure", "failed"), ("error", "failed")):
+        if (said := element.find(found)) is not None:
+            outcome, why = tells, said.get("message", "")
     seconds = float(element.get("time", "0").replace(",", ""))
     return Case(phase, element.get("classname", ""), element.get("name", ""), seconds, outcome, why)
 

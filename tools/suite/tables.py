@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 
 from needs import LEFT_OUT
 from rich.console import Console
@@ -13,6 +14,8 @@ from suite.results import Case
 
 _console = Console(width=120, highlight=False)
 _FILES, _TESTS = 25, 15
+#: Of a failed phase without failed tests, so many lines from the end of its log: break-rules names there what was not noticed.
+_LAST = 12
 
 
 def print_durations(cases: Sequence[Case]) -> None:
@@ -47,3 +50,13 @@ def print_left_out(cases: Sequence[Case]) -> None:
         print(f"left out: {len(absent)} tests")
     for case in absent:
         print(f"  {case.file}::{case.name}: {case.why.removeprefix(LEFT_OUT)}")
+
+
+def print_failed(phase: str, log: Path, cases: Sequence[Case]) -> None:
+    """What failed in a phase, in a few lines: where only the end of a long output is kept, this is what is left of it."""
+    failed = [case for case in cases if case.outcome == "failed"]
+    print(f"{phase} failed")
+    for case in failed:
+        print(f"  {case.file}::{case.name}: {case.why.strip().partition(chr(10))[0][:300]}")
+    for line in [] if failed else log.read_text(errors="replace").splitlines()[-_LAST:]:
+        print(f"  {line[:300]}")
