@@ -18,7 +18,7 @@ from typing import Any
 from breaking.catalogue import Mutation, folder
 from breaking.connector import Connector
 from breaking.noted import FILE
-from breaking.verdict import BROKEN, NOTICED, Outcome, Verdict
+from breaking.verdict import BROKEN, ELSEWHERE, NOTICED, Outcome, Verdict
 from breaking.warm import ROOT, WarmDriver, WarmStore
 
 #: How long the tests of one mutation may take; those of the unbroken code as long each.
@@ -86,7 +86,17 @@ class Bench:
         return {test: " ".join(reason.split()) for test, reason in wrong.items()}
 
     def tried(self, mutation: Mutation) -> Verdict:
-        """Break the code, run the mutation's tests, have the code whole again."""
+        """Break the code, run the mutation's tests, have the code whole again.
+
+        What fails elsewhere may be the store's or the driver's doing: it is tried once more, with new ones. What is not noticed stays so.
+        """
+        verdict = self._tried_once(mutation)
+        if verdict.word == ELSEWHERE and not self._over:
+            self._cool()
+            verdict = self._tried_once(mutation)
+        return verdict
+
+    def _tried_once(self, mutation: Mutation) -> Verdict:
         file = self._copy / mutation.file
         whole = file.read_text()
         try:
