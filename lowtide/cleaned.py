@@ -6,7 +6,8 @@ cell and every orphan found was removed. It does not say that no orphan will eve
 can still land a write that never commits.
 
 Facts speak of key ranges, not of regions: regions split, merge and move. They speak of one *incarnation* of the table: one
-that was dropped and made again starts from nothing.
+that was dropped and made again, or came back from a snapshot, starts from nothing. And they speak of families of one *shape*: versions that HBase
+hid from the run were never read.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from typing import Any
 from lowtide.intervals import Intervals
 from lowtide.keyranges import KeyRange
 
+#: Why nothing that is recorded of a table counts.
+VOID = (
+    "what was recorded no longer counts: the table was made anew, restored, or disabled and enabled since, or its families were altered, or "
+    "the records are of a version of Lowtide that did not look at this"
+)
 #: A run that is started again goes on from what it has recorded for so long, in ms; after that the id tells of another run.
 RESTART = 24 * 3600 * 1000
 
@@ -26,7 +32,8 @@ RESTART = 24 * 3600 * 1000
 class Region:
     """A region as the master lists it; *created* is its region id, the master's clock in ms at its creation.
 
-    *compacted* is the time in ms of its oldest file that a major compaction made, 0 where there is none.
+    *compacted* is the time in ms of its oldest file that a major compaction made, 0 where there is none; *stated* the time in ms, by the clock of
+    hbase:meta's server, of its table's state there, the same for all regions of a table, 0 where it is not known.
     """
 
     name: str
@@ -34,11 +41,12 @@ class Region:
     created: int
     store_bytes: int = 0
     compacted: int = 0
+    stated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A key range's cleaned intervals (of start timestamps, half-open), for these families of one incarnation."""
+    """A key range's cleaned intervals (of start timestamps, half-open), for these families of one incarnation and one shape."""
 
     keys: KeyRange
     intervals: Intervals
@@ -51,14 +59,17 @@ class Fact:
     #: What of the intervals the run itself has read, and the wall-clock ms since when it has.
     read: Intervals = field(default_factory=Intervals)
     read_since: int = 0
+    #: Of the families when they were read (:func:`lowtide.shape.of`); empty: of a record of before there were shapes.
+    shape: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """A number for one life of a table, and the newest region id seen in it."""
+    """A number for one life of a table, and what it was known by when it was last looked at: its newest region id, and the time of its state."""
 
     number: int
     newest_region: int
+    stated: int = 0
 
     @classmethod
     def unseen(cls) -> Incarnation:
@@ -68,23 +79,25 @@ class Incarnation:
     def advance(self, regions: Sequence[Region]) -> Incarnation:
         """The incarnation that *regions*, listed now, belong to.
 
-        A drop, a truncation or a re-creation replaces every region, so that all ids are newer than any seen before. As long
-        as one region is not newer, the table is the same; ids of regions born of splits and merges are then learned. A
-        table whose regions were *all* replaced since the last look counts as a new one, also if by splits alone: it is then
-        cleaned again from 0, which costs time and no data.
+        A drop, a truncation or a re-creation replaces every region, so that all ids are newer than any seen before. A snapshot that is restored, or
+        cloned under the old name, keeps the ids, but not the time of the table's state in hbase:meta: that is written anew when the table is disabled,
+        enabled or made. *Another* time, not a later one: the server's clock may have been set back. As long as one region is not newer and the state
+        is of the same time, the table is the same; ids of regions born of splits and merges are then learned. A table that was only disabled and
+        enabled, or whose regions were *all* replaced by splits alone, counts as a new one too: it is then cleaned again from 0, which costs time and
+        no data.
         """
-        created = [r.created for r in regions]
+        created, stated = [r.created for r in regions], max((r.stated for r in regions), default=0)
         if not created:
             return self
-        if min(created) <= self.newest_region:
-            return Incarnation(self.number, max(self.newest_region, *created))
-        return Incarnation(self.number + 1, max(created))
+        if min(created) <= self.newest_region and stated == self.stated:
+            return Incarnation(self.number, max(self.newest_region, *created), stated)
+        return Incarnation(self.number + 1, max(self.newest_region, *created), stated)
 
 
-def valid(facts: Iterable[Fact], families: Iterable[str], incarnation: Incarnation) -> list[Fact]:
-    """The facts that still speak of this table: of its incarnation and of all families that are transactional now."""
+def valid(facts: Iterable[Fact], families: Iterable[str], incarnation: Incarnation, shape: str = "") -> list[Fact]:
+    """The facts that still speak of this table: of its incarnation, of all families that are transactional now, and of their *shape*."""
     wanted = frozenset(families)
-    return [f for f in facts if f.incarnation == incarnation.number and wanted <= f.families]
+    return [f for f in facts if f.incarnation == incarnation.number and wanted <= f.families and f.shape == shape]
 
 
 def cleaned_intervals(keys: KeyRange, facts: Sequence[Fact]) -> Intervals:
@@ -139,6 +152,8 @@ class RegionMark:
     keys: KeyRange
     watermark: int
     store_bytes: int = 0
+    #: Whether something was recorded of its table that no longer counts.
+    void: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +184,7 @@ def prune_bound(
     blockers = [b for b in blocked if b.watermark <= bound]
     for mark in marks:
         if mark.watermark == bound < low_watermark:
-            reason = "never cleaned" if mark.watermark == 0 else "cleaned up to here only"
+            reason = "cleaned up to here only" if mark.watermark else VOID if mark.void else "never cleaned"
             remedy = f"lowtide run orphan_cleanup --table {mark.table} --execute"
             blockers.append(Blocker(mark.table, mark.region, str(mark.keys), mark.watermark, reason, remedy))
     return bound, blockers

@@ -153,8 +153,9 @@ class State(_Section):
     sideline: str = ".lowtide/sideline"
     #: What is older is removed by the next run that acts.
     sideline_keep: Duration = timedelta(days=30)
-    #: A journal entry is kept at least this long, and while a snapshot older than its pruning exists.
-    journal_keep: Duration = timedelta(days=30)
+    #: A journal entry is kept at least this long, and while a snapshot older than its pruning exists; ``forever`` removes none. What was removed cannot
+    #: be proved any more: where a table comes back from a snapshot after that, ``lowtide resolve`` must decide.
+    journal_keep: Age = "forever"
 
     def check_sideline(self, master: str) -> None:
         """Refuse a sideline that executors of Spark's *master* may each have for themselves: what goes could not be put back.

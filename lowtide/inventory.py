@@ -64,6 +64,8 @@ class Entry:
     unfiltered: bool = False
     #: Whether Omid's own compactor runs in its compactions.
     compactor: bool = False
+    #: Of the transactional families, see :func:`lowtide.shape.of`; only known of a table that was looked at now.
+    shape: str = ""
 
     @property
     def title(self) -> str:

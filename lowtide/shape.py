@@ -23,12 +23,20 @@ _OPEN: dict[str, tuple[str, tuple[str, ...], str]] = {
 }
 
 
+def of(descriptor: Descriptor, families: Iterable[str]) -> str:
+    """The settings of *families* by which HBase hides or loses cells, as text: what was read under one shape says nothing under another."""
+    told = [
+        f"{family}: " + " ".join(f"{name}={_value(descriptor, family, name)}" for name in _OPEN)
+        for family in sorted(families)
+    ]
+    return "; ".join([*told, f"DURABILITY={descriptor.attributes.get('DURABILITY', 'USE_DEFAULT')}"])
+
+
 def hiding(descriptor: Descriptor, families: Iterable[str]) -> list[str]:
     """One sentence for each of *families* that does not show all it holds: which settings, and the statement that mends them."""
     found = []
     for family in sorted(families):
-        attributes = descriptor.families.get(family, {})
-        values = {name: attributes.get(name, silent) for name, (silent, _, _) in _OPEN.items()}
+        values = {name: _value(descriptor, family, name) for name in _OPEN}
         wrong = {name: value for name, value in values.items() if value.upper() not in _OPEN[name][1]}
         if wrong:
             told = ", ".join(f"{name} => {value}" for name, value in wrong.items())
@@ -38,3 +46,8 @@ def hiding(descriptor: Descriptor, families: Iterable[str]) -> list[str]:
                 f"alter '{descriptor.table}', {{NAME => '{family}', {mended}}}"
             )
     return found
+
+
+def _value(descriptor: Descriptor, family: str, name: str) -> str:
+    """A family's setting; HBase's own default where the descriptor is silent."""
+    return descriptor.families.get(family, {}).get(name, _OPEN[name][0])

@@ -7,6 +7,7 @@ atomically: a late, killed or second run cannot move state. Rows (family ``s``, 
 ``oracle``                the highest low watermark seen
 ``clock/MILLIS``          a sample: the oracle's timestamp at that wall-clock time
 ``bound/INVERTED-MILLIS`` the prune bound computed then, newest first
+``journal``               whether the journal was ever made, and the greatest start timestamp that it let go of
 ``commits``               commit entries and invalidation marks as counted, one column a count, the newest few hundred
 ``inventory``             the transactional tables found last
 ``watermarks/NAME``       region watermarks computed last
@@ -40,6 +41,7 @@ from lowtide.formats import decode_long
 from lowtide.gateway import check_and_put
 from lowtide.intervals import Intervals
 from lowtide.inventory import Entry, Kind
+from lowtide.journal import Journal
 from lowtide.keyranges import KeyRange
 
 FAMILY = "s"
@@ -138,13 +140,19 @@ class StateStore:
         For an oracle that was made anew: after it, everything is cleaned again from 0.
         """
         for row, _ in list(self._scan(b"table/")):
-            taken = self.begin(row.removeprefix(b"table/").decode(), [])  # so that a run under way records nothing
-            unseen = Incarnation(taken.incarnation.number + 1, -1)
-            self._write_checked(taken, _INCARNATION, _dump(asdict(unseen)))
-            self._table.delete(row, columns=[_fact_column(f.keys) for f in taken.facts])
+            self.void(row.removeprefix(b"table/").decode())
         for prefix in (b"oracle", b"clock/", b"bound/", b"watermarks/"):
             for row, _ in list(self._scan(prefix)):
                 self._table.delete(row)
+
+    def void(self, table: str) -> int:
+        """Forget what was cleaned of *table*, which is read from 0 then; a run under way records nothing of it. How many ranges were recorded."""
+        taken = self.begin(table, [])
+        unseen = Incarnation(taken.incarnation.number + 1, -1)
+        self._write_checked(taken, _INCARNATION, _dump(asdict(unseen)))
+        if taken.facts:
+            self._table.delete(_row(table), columns=[_fact_column(f.keys) for f in taken.facts])
+        return len(taken.facts)
 
     def server_time(self) -> datetime:
         """The time by the clock of the region server that holds the state table, to the millisecond."""
@@ -280,6 +288,22 @@ class StateStore:
             Bound(_time(v["at"]), v["value"], tuple(v["blockers"]), _time(v.get("since", v["at"])))
             for v in self._values(b"bound/", limit)
         ]
+
+    def journal(self) -> Journal:
+        """What is remembered of the journal."""
+        return Journal(**self._json(b"journal", {})) if self.exists() else Journal()
+
+    def remember_journal(self, horizon: int = 0) -> None:
+        """Remember that the journal is there, and that nothing up to *horizon*, a start timestamp, need be in it; a horizon never goes down."""
+        known = self.journal()
+        now = Journal(there=True, horizon=max(horizon, known.horizon))
+        if now != known:
+            self._table.put(b"journal", {_VALUE: _dump(asdict(now))})
+
+    def lose_journal(self, horizon: int) -> None:
+        """Remember that there is no journal, and that it let go of everything up to *horizon*."""
+        lost = Journal(there=False, horizon=max(horizon, self.journal().horizon))
+        self._table.put(b"journal", {_VALUE: _dump(asdict(lost))})
 
     def add_commit_count(self, count: CommitCount) -> None:
         """Keep a count of the commit table; the oldest of many go."""
@@ -622,6 +646,7 @@ def _fact_value(fact: Fact) -> dict[str, Any]:
         "full_pass_at": fact.full_pass_at,
         "read": [list(p) for p in fact.read],
         "read_since": fact.read_since,
+        "shape": fact.shape,
     }
 
 
@@ -638,6 +663,7 @@ def _parse_fact(raw: bytes) -> Fact:
         # A record of before there were these says of no run what it has read, so that nothing is left out for it.
         Intervals.of((a, b) for a, b in value.get("read", [])),
         value.get("read_since", 0),
+        value.get("shape", ""),
     )
 
 

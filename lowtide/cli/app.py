@@ -16,6 +16,7 @@ from lowtide.airflowctl.cli import app as airflow_app
 from lowtide.cli.health import explain, status
 from lowtide.cli.history import history_app, hold_app
 from lowtide.cli.tables import print_runs, print_tables
+from lowtide.cli.undoing import forget, journal_app, resolve
 from lowtide.config import Config, load
 from lowtide.demo.cli import demo
 from lowtide.gateway import connect
@@ -47,6 +48,9 @@ app.command()(demo)
 app.command()(report)
 app.command()(status)
 app.command()(explain)
+app.add_typer(journal_app, name="journal")
+app.command()(forget)
+app.command()(resolve)
 
 console = screen()
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]

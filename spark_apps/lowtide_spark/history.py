@@ -387,10 +387,13 @@ def _remove(run: Run, work: Work, going: DataFrame, claim: Intent) -> None:
 
 
 def _check_same_table(run: Run, work: Work) -> None:
-    """Refuse a table that was dropped and made again since it was read: what replaced a version may not be in it."""
-    before = Incarnation(1, max(r.created for r in work.regions))
-    if before.advance(run.store.regions(work.table)).number != 1:
-        msg = f"all regions of {work.table} were replaced while the run went on; nothing is removed from it. Run again"
+    """Refuse a table that was dropped and made again, or restored, since it was read: what replaced a version may not be in it."""
+    before = Incarnation.unseen().advance(work.regions)
+    if before.advance(run.store.regions(work.table)).number != before.number:
+        msg = (
+            f"all regions of {work.table} were replaced, or it was disabled and enabled, while the run went on; "
+            "nothing is removed from it. Run again"
+        )
         raise StoreError(msg)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import functions as F
 
-from lowtide import oracles
+from lowtide import oracles, shape
 from lowtide.catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, told_by
 from lowtide.errors import UsageError
 from lowtide.gateway import connect
@@ -44,10 +45,10 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     for start in range(0, len(in_question), SAMPLE_BATCH):
         shadowed |= _shadowed_families(store, in_question[start : start + SAMPLE_BATCH])
     catalog = _catalog(store, descriptors)
-    entries = [
-        told_by(catalog, classify(d, kinds[d.table], shadowed.get(d.table, frozenset())), d)
-        for d in sorted(descriptors, key=lambda d: d.table)
-    ]
+    entries = []
+    for d in sorted(descriptors, key=lambda d: d.table):
+        entry = told_by(catalog, classify(d, kinds[d.table], shadowed.get(d.table, frozenset())), d)
+        entries.append(replace(entry, shape=shape.of(d, entry.families)))
     problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries)]
     if problems and doubts is None:
         raise UsageError("; ".join(problems))

@@ -28,6 +28,7 @@ from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError, W
 from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
 from lowtide.gateway import connect, parse_low_watermark
 from lowtide.inventory import Entry, Kind
+from lowtide.journal import Journal, check_there
 from lowtide.planning import Request
 from lowtide.state import StateStore
 from lowtide.submit import takes
@@ -104,6 +105,26 @@ class Run:
         self.summary.low_watermark = watermark
         self.read_at = datetime.now(UTC)
         return watermark
+
+    @cached_property
+    def journal(self) -> Journal:
+        """What is remembered of the journal, as it was when this run first asked."""
+        with self.state() as state:
+            return state.journal()
+
+    def has_journal(self) -> bool:
+        """Whether the journal's table is there.
+
+        Raises:
+            StoreError: it was, and is gone.
+        """
+        name = self.config.state.journal_table
+        with self.state() as state:
+            listed = state.has_table(name)
+            check_there(self.journal, name, listed=listed)
+            if listed and (self.options.execute or self.options.as_configured):
+                state.remember_journal()
+        return listed
 
     def check_clock(self) -> None:
         """Before history is removed by its age, and by holds that expire.

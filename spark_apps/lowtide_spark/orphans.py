@@ -16,8 +16,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lowtide import journal
 from lowtide.budget import check_budget
-from lowtide.cleaned import Fact, Region, cleaned_intervals, last_full_pass, read_by, valid
+from lowtide.cleaned import VOID, Fact, Region, cleaned_intervals, last_full_pass, read_by, valid
 from lowtide.config import Read
 from lowtide.errors import StoreError
 from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE, SHADOW_PREFIX, SHADOW_SUFFIX
@@ -161,7 +162,9 @@ def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
         regions = run.store.regions(entry.table)
         with run.state() as store:
             state = store.begin(entry.table, regions) if execute else store.read(entry.table)
-        facts = valid(state.facts, entry.families, state.incarnation.advance(regions))
+        facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
+        if state.facts and not facts:
+            report.notes.append(f"{VOID}; it is read from 0")
         ranges = plan_ranges(
             run.request, regions, facts, run.clock, watermark, run.config.table(entry.table).full_pass_every
         )
@@ -318,9 +321,7 @@ def _siblings(
 
 def _journal(run: Run, starts: StartSet) -> DataFrame:
     """What was pruned of the transactions in question."""
-    with run.state() as state:
-        there = state.has_table(run.config.state.journal_table)
-    if not starts or not there:
+    if not run.has_journal() or not starts:
         return run.store.spark.createDataFrame([], "start_ts bigint, commit_ts bigint, odd boolean")
     cells = run.store.cells(run.config.state.journal_table, omid.commit_ranges(*starts.span))
     return starts.restrict(omid.journal(cells))
@@ -355,7 +356,9 @@ def _plan(run: Run, work: Work, known: DataFrame) -> None:
     if work.suspects is None:
         return
     cells = work.suspects.where(F.col("kind") != "end_of_range")
-    plan = _frozen(rules.cell_actions(cells, known, rules.first_timestamp(run.world_clock)))
+    unwatched = [r.region for r in work.ranges if journal.unwatched(r.keys, work.facts, run.journal.horizon)]
+    actions = rules.cell_actions(cells, known, rules.first_timestamp(run.world_clock), run.journal.horizon, unwatched)
+    plan = _frozen(actions)
     unknown = (
         plan.where(F.col("action") == rules.STOP)
         .groupBy("region")
@@ -615,6 +618,7 @@ def _record(run: Run, work: Work) -> None:
                 full,
                 read | Intervals.of([(done.from_ts, done.to_ts)]),
                 since,
+                work.entry.shape,
             )
             state.record(work.state, fact)
             fresh.append(fact)

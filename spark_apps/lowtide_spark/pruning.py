@@ -26,6 +26,7 @@ from lowtide_spark.watermarks import region_marks
 def prune(run: Run) -> None:
     """The job ``commit_table_pruning``."""
     watermark = run.read_low_watermark()
+    run.has_journal()
     inventory = take_inventory(run.store)
     marks, blocked = region_marks(run, inventory)
     fresh, blockers = prune_bound(marks, blocked, watermark)
@@ -105,6 +106,8 @@ def _journal_and_delete(run: Run, doomed: DataFrame, report: TableReport) -> Non
     counts = report.counts
     counts.pruned = 0
     run.store.create_table(run.config.state.journal_table, omid.JOURNAL_FAMILY)
+    with run.state() as state:
+        state.remember_journal()
     # A mark outranks an entry, so a row with both is journaled as what its readers saw: not committed.
     committed = ~F.col("invalid")
     at = int(time.time() * 1000)
@@ -149,15 +152,22 @@ def _failed(written: list[Written], report: TableReport, what: str) -> bool:
 
 
 def _sweep_journal(run: Run, inventory: Sequence[Entry], report: TableReport) -> None:
-    """Drop journal entries that are old enough and that no snapshot predates, those of dropped tables included.
+    """Drop journal entries that are old enough and that no snapshot predates, those of dropped tables included; none, unless the configuration asks for it.
 
     Only snapshots of tables known to be plain, or of Lowtide's and Omid's own, do not count. A day of margin lies between the
     master's clock, which dates the snapshots, and ours, which dates the entries.
     """
+    if run.config.state.journal_keep == "forever":
+        return
     harmless = run.config.own_tables | {e.table for e in inventory if e.kind is Kind.PLAIN}
     oldest = min((s.created for s in run.store.snapshots() if s.table not in harmless), default=2**62)
     limit = min(millis(run.request.now - run.config.state.journal_keep), oldest - millis(EPOCH + timedelta(days=1)))
-    old = run.store.cells(run.config.state.journal_table).where(F.col("timestamp") < limit)
+    old = run.store.cells(run.config.state.journal_table).where(F.col("timestamp") < limit).localCheckpoint()
+    horizon = omid.journal(old).agg(F.max("start_ts")).first()[0]
+    if horizon is None:
+        return
+    with run.state() as state:
+        state.remember_journal(horizon)  # first: what is gone must not be taken for never there
     written = run.store.write(
         old.select(
             F.lit("delete_up_to").alias("op"),

@@ -6,6 +6,7 @@ They are sections 2.3, 2.5 and 2.6 of Omid's protocol as its reader and compacto
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -29,6 +30,12 @@ STOP = "stop"
 
 #: Why a cell is skipped whose timestamp the oracle cannot have given.
 FOREIGN = "written by no oracle"
+
+#: Why nothing is done about a cell that may have come back after its proof was removed.
+UNPROVED = (
+    "the journal has let go of what it held of its time, and the cell may have come back since, so that no proof is no proof of an abort; say "
+    "what became of its transaction: lowtide resolve TIMESTAMP --aborted, or --committed COMMIT_TIMESTAMP"
+)
 
 CELL_KINDS = ("put", "tombstone", "family_tombstone")
 
@@ -158,13 +165,18 @@ def first_timestamp(world_clock: bool) -> int:
     return WORLD_CLOCK_MIN if world_clock else CHECKPOINTS
 
 
-def cell_actions(suspects: DataFrame, known: DataFrame, first_ts: int) -> DataFrame:
+def cell_actions(
+    suspects: DataFrame, known: DataFrame, first_ts: int, horizon: int = 0, unwatched: Sequence[str] = ()
+) -> DataFrame:
     """What becomes of each suspect cell.
 
     Args:
         suspects: rows of the connector's view ``versions`` with start timestamps at or below the low watermark.
         known: :func:`verdicts`; suspects of transactions not in it are those with a shadow cell and no commit entry any more.
         first_ts: the least timestamp that this oracle can have given, see :func:`first_timestamp`.
+        horizon: what the journal let go of, inclusive.
+        unwatched: regions into which cells at or below it may have come since (:func:`lowtide.journal.unwatched`): there absence of a proof decides
+            nothing. A mark does: whoever put it found the transaction's cell, still unhealed, in a range that was under watch.
 
     Returns:
         the suspects with ``action``, ``tc`` (for heal), ``why`` (for skip and stop), ``marked``.
@@ -193,6 +205,10 @@ def cell_actions(suspects: DataFrame, known: DataFrame, first_ts: int) -> DataFr
             _do(STOP, why=F.lit("commit before the start")),
         )
         .when(committed, _do(HEAL, tc=F.col("v_tc")))
+        .when(
+            (F.col("verdict") == ABSENT) & (F.col("start_ts") <= horizon) & F.col("region").isin(list(unwatched)),
+            _do(STOP, why=F.lit(UNPROVED)),
+        )
         .when(F.col("verdict").isin(ABORTED, ABSENT), _do(DELETE))
         .otherwise(_do(STOP, why=F.coalesce("v_why", F.lit("nothing is known of its transaction"))))
     )

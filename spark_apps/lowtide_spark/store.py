@@ -162,7 +162,12 @@ class Store:
         found = sorted(
             (
                 Region(
-                    r.region, KeyRange(bytes(r.start), bytes(r.stop)), r.created, r.store_bytes or 0, r.compacted or 0
+                    r.region,
+                    KeyRange(bytes(r.start), bytes(r.stop)),
+                    r.created,
+                    r.store_bytes or 0,
+                    r.compacted or 0,
+                    r.stated or 0,
                 )
                 for r in rows
             ),

@@ -127,8 +127,11 @@ def _table_marks(run: Run, entry: Entry) -> list[RegionMark]:
     regions = run.store.regions(entry.table)
     with run.state() as store:
         state = store.read(entry.table)
-    facts = valid(state.facts, entry.families, state.incarnation.advance(regions))
-    return [RegionMark(entry.table, r.name, r.keys, region_watermark(r.keys, facts), r.store_bytes) for r in regions]
+    facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
+    void = bool(state.facts) and not facts
+    return [
+        RegionMark(entry.table, r.name, r.keys, region_watermark(r.keys, facts), r.store_bytes, void) for r in regions
+    ]
 
 
 def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], bound: int) -> None:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from lowtide_spark.store import Store
 
+from lowtide import shape
 from lowtide.cleaned import Fact, cleaned_intervals, valid
 from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX, after, base, shadow_qualifier
-from lowtide.gateway import connect
 from lowtide.intervals import Intervals
 from lowtide.state import StateStore
 from lowtide.workload import OmidClient
@@ -50,15 +50,18 @@ def _to_be_cleaned(omid: OmidClient, table: str, watermark: int, entries: set[in
 
 
 def _record(store: Store, state: StateStore, table: str, watermark: int) -> None:
-    with connect(store.config.hbase.thrift) as connection:
-        families = frozenset(name.decode().rstrip(":") for name in connection.table(table).families())
+    (descriptor,) = [d for d in store.descriptors() if d.table == table]
+    families = frozenset(descriptor.families)
+    look = shape.of(descriptor, families)
     regions = store.regions(table)
     taken = state.begin(table, regions)
-    facts = valid(taken.facts, families, taken.incarnation)
+    facts = valid(taken.facts, families, taken.incarnation, look)
     now = int(time.time() * 1000)
     for region in regions:
         intervals = cleaned_intervals(region.keys, facts) | Intervals.of([(0, after(watermark))])
         state.record(
             taken,
-            Fact(region.keys, intervals, families, taken.incarnation.number, "recorded by a test", now, now),
+            Fact(
+                region.keys, intervals, families, taken.incarnation.number, "recorded by a test", now, now, shape=look
+            ),
         )

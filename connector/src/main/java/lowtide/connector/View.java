@@ -56,7 +56,8 @@ enum View {
             .add("server", DataTypes.StringType)
             .add("store_bytes", DataTypes.LongType)
             .add("memstore_bytes", DataTypes.LongType)
-            .add("compacted", DataTypes.LongType)),
+            .add("compacted", DataTypes.LongType)
+            .add("stated", DataTypes.LongType)),
     SNAPSHOTS(new StructType()
             .add("snapshot", DataTypes.StringType)
             .add("table", DataTypes.StringType)

@@ -1,0 +1,81 @@
+"""``lowtide forget``, ``lowtide resolve``, ``lowtide journal``: what a person decides about records that no longer say what is so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lowtide import journal
+from lowtide.config import load
+from lowtide.errors import UsageError
+from lowtide.gateway import connect
+from lowtide.screen import screen
+from lowtide.state import StateStore
+
+journal_app = typer.Typer(no_args_is_help=True, help="What was pruned from the commit table.")
+
+console = screen()
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: ConfigFile = None, yes: Yes = False) -> None:
+    """Forget what was cleaned of a table: after a bulk load, an incremental restore, or whatever else put old cells under it."""
+    loaded = load(config)
+    with connect(loaded.hbase.thrift) as connection:
+        state = StateStore(connection, loaded.state.table)
+        if not state.read(table).epoch:
+            msg = f"nothing is recorded of {table} in {loaded.state.table}; `lowtide tables` lists what there is"
+            raise UsageError(msg)
+        if not yes:
+            typer.confirm(f"Forget what was cleaned of {table}? The next orphan_cleanup reads it from 0.", abort=True)
+        ranges = state.void(table)
+    console.print(
+        f"{ranges} key ranges of {table} forgotten. The next orphan_cleanup reads it from 0; until then the prune bound is 0."
+    )
+
+
+def resolve(
+    start: Annotated[int, typer.Argument(metavar="TRANSACTION", help="Its start timestamp.")],
+    config: ConfigFile = None,
+    aborted: Annotated[bool, typer.Option("--aborted", help="It never committed: its cells go.")] = False,
+    committed: Annotated[
+        int | None, typer.Option("--committed", metavar="TIMESTAMP", help="It committed at this timestamp.")
+    ] = None,
+    yes: Yes = False,
+) -> None:
+    """Say what became of a transaction of which no proof is left. The next orphan_cleanup does accordingly: heals its cells, or puts them aside and deletes."""
+    if aborted == (committed is not None):
+        msg = "give one of --aborted and --committed TIMESTAMP"
+        raise UsageError(msg)
+    loaded = load(config)
+    with connect(loaded.hbase.thrift) as connection:
+        journal.check_decision(connection, loaded, start, committed)
+        if not yes:
+            became = "never committed" if committed is None else f"committed at {committed}"
+            typer.confirm(f"Record in {loaded.state.journal_table} that transaction {start} {became}?", abort=True)
+        journal.decide(connection, loaded, start, committed)
+        StateStore(connection, loaded.state.table).remember_journal()
+    console.print(f"Recorded in {loaded.state.journal_table}. The next orphan_cleanup --execute acts on it.")
+
+
+@journal_app.command("lost")
+def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
+    """Go on without a journal that is lost for good: below the prune bound, absence of a proof decides nothing any more."""
+    loaded = load(config)
+    with connect(loaded.hbase.thrift) as connection:
+        state = StateStore(connection, loaded.state.table)
+        if state.has_table(loaded.state.journal_table):
+            msg = f"{loaded.state.journal_table} is there; nothing is lost"
+            raise UsageError(msg)
+        horizon = max((bound.value for bound in state.bounds()), default=0)
+        if not yes:
+            typer.confirm(
+                f"Go on without {loaded.state.journal_table}? Of tables that come back from a snapshot, transactions up to {horizon} that have "
+                "no shadow cell can then only be decided by hand.",
+                abort=True,
+            )
+        state.lose_journal(horizon)
+    console.print(f"Noted. Horizon: {horizon}.")
