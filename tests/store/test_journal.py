@@ -16,6 +16,8 @@ from scene import Scene
 
 from lowtide.config import Config
 from lowtide.formats import INVALID_VALUE, commit_key, encode_long
+from lowtide.journal import Journal
+from lowtide.state import StateStore
 from lowtide.workload import OmidClient
 
 pytestmark = pytest.mark.usefixtures("swept")
@@ -106,18 +108,25 @@ def test_the_journal_is_kept_as_long_as_an_older_snapshot_of_a_table(
 
 @pytest.mark.usefixtures("no_snapshots")
 def test_the_journal_is_kept_for_its_time(
-    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, configure: Callable[..., Path]
 ) -> None:
-    """Where no snapshot is older, ``journal_keep`` is what an entry is kept: 30 days unless configured; nothing younger goes."""
+    """Where no snapshot is older, ``journal_keep`` is what an entry is kept, and nothing younger goes; unless it is configured, nothing does at all.
+
+    What went is remembered as a horizon.
+    """
     scene.table()
+    before = state.journal().horizon
     starts = older, younger = omid.begin(), omid.begin()
     now = int(time.time() * 1000)
     for start, written in ((older, now - 30 * DAY - HOUR), (younger, now - 30 * DAY + HOUR)):
         omid.put(JOURNAL, commit_key(start), b"j", ENTRY, written, encode_long(start + 50))
-    assert prune(job, config=configure(state={"journal_keep": "31d"})).code == 0
-    assert set(shown(omid, JOURNAL, *starts)) == {(older, ENTRY), (younger, ENTRY)}
-    assert prune(job).code == 0
+    for config in (configure(), configure(state={"journal_keep": "31d"})):
+        assert prune(job, config=config).code == 0
+        assert set(shown(omid, JOURNAL, *starts)) == {(older, ENTRY), (younger, ENTRY)}
+        assert state.journal() == Journal(there=True, horizon=before)
+    assert prune(job, config=configure(state={"journal_keep": "30d"})).code == 0
     assert set(shown(omid, JOURNAL, *starts)) == {(younger, ENTRY)}
+    assert state.journal() == Journal(there=True, horizon=older)
 
 
 def test_what_is_pruned_is_in_the_journal_as_its_readers_saw_it(job: Job, scene: Scene, omid: OmidClient) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.cleaned import (
+    VOID,
     Blocker,
     Fact,
     Incarnation,
@@ -145,8 +148,8 @@ def test_facts_of_fewer_families_or_another_life_are_not_valid() -> None:
     assert valid([one, two, old], ["h"], now) == []
 
 
-def regions(*created: int) -> list[Region]:
-    return [Region(f"r{i}", span(0, KEYS), at) for i, at in enumerate(created)]
+def regions(*created: int, stated: int = 0) -> list[Region]:
+    return [Region(f"r{i}", span(0, KEYS), at, stated=stated) for i, at in enumerate(created)]
 
 
 def test_first_look_begins_a_life() -> None:
@@ -170,16 +173,46 @@ def test_drop_and_truncate_begin_a_new_life() -> None:
     assert Incarnation(1, 5).advance(regions(7, 6)) == Incarnation(2, 7)
 
 
-@given(st.lists(st.lists(st.integers(0, 20), min_size=1, max_size=4), min_size=1, max_size=8))
-def test_incarnations_never_go_back(looks: list[list[int]]) -> None:
-    """Number and newest id only grow, and looking twice at the same regions changes nothing."""
+def test_a_snapshot_that_is_restored_begins_a_new_life() -> None:
+    """It keeps the ids of regions, also of some; the time of the table's state is another then, be it earlier: that is all that tells."""
+    seen = Incarnation.unseen().advance(regions(5, 8, stated=70))
+    assert seen.advance(regions(5, 9, stated=70)).number == seen.number
+    for stated in (71, 69, 0):
+        back = seen.advance(regions(5, 8, stated=stated))
+        assert (back.number, back.stated) == (seen.number + 1, stated)
+        assert back.advance(regions(5, 8, stated=stated)) == back
+
+
+def test_records_of_before_the_state_was_looked_at_are_void() -> None:
+    """Nobody knows whether the table has come back since they were written."""
+    assert Incarnation(3, 8).advance(regions(5, 8, stated=70)).number == 4
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.integers(0, 20), min_size=1, max_size=4), st.integers(0, 2)), min_size=1, max_size=8)
+)
+def test_incarnations_never_go_back(looks: list[tuple[list[int], int]]) -> None:
+    """Number and newest id only grow, another state is another life, and looking twice at the same regions changes nothing."""
     seen = Incarnation.unseen()
-    for created in looks:
-        following = seen.advance(regions(*created))
+    for created, stated in looks:
+        following = seen.advance(regions(*created, stated=stated))
         assert following.number >= seen.number
+        assert following.number > seen.number or following.stated == seen.stated
         assert following.newest_region >= max(seen.newest_region, *created)
-        assert following.advance(regions(*created)) == following
+        assert following.advance(regions(*created, stated=stated)) == following
         seen = following
+
+
+def test_facts_of_another_shape_say_nothing() -> None:
+    """Versions that HBase hid from the run were never read, and what they were a record of before there were shapes is not known."""
+    hid, open_, before = (replace(fact(0, 8, (0, 50)), shape=shape) for shape in ("f: VERSIONS=1", "f: VERSIONS=9", ""))
+    assert valid([hid, open_, before], ["f"], Incarnation(1, 7), "f: VERSIONS=9") == [open_]
+
+
+def test_a_table_whose_records_are_void_says_so() -> None:
+    """Not that it was never cleaned: whoever cleaned it yesterday must know why its watermark is gone."""
+    _, blockers = prune_bound([RegionMark("t", "r", span(0, 8), 0, void=True)], [], 1000)
+    assert blockers[0].reason == VOID
 
 
 # -- the prune bound

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lowtide.inventory import Descriptor
-from lowtide.shape import ALL_VERSIONS, hiding
+from lowtide.shape import ALL_VERSIONS, hiding, of
 
 OPEN = {
     "VERSIONS": str(ALL_VERSIONS),
@@ -51,3 +51,17 @@ def test_only_the_families_that_are_asked_for() -> None:
     """Plain families beside transactional ones may keep what they like."""
     assert look("f", f=OPEN, g={"VERSIONS": "1"}) == []
     assert [each.split(" has ")[0] for each in look(g={}, f={})] == ["family f", "family g"]
+
+
+def test_the_shape_is_told_apart_by_each_setting_that_hides_or_loses_cells() -> None:
+    """A setting that the descriptor does not name has HBase's default; families that were not asked for do not matter."""
+    plain = {"f": {"VERSIONS": str(ALL_VERSIONS)}, "g": {}}
+
+    def told(change: dict[str, str], **attributes: str) -> str:
+        families = {**plain, "f": {**plain["f"], **change}}
+        return of(Descriptor("t", True, attributes, (), families), ["f"])
+
+    changes = ({"VERSIONS": "3"}, {"TTL": "60"}, {"KEEP_DELETED_CELLS": "TRUE"}, {"NEW_VERSION_BEHAVIOR": "true"})
+    shapes = [told({}), *(told(change) for change in changes), told({}, DURABILITY="SKIP_WAL")]
+    assert len(set(shapes)) == len(shapes)
+    assert told({"TTL": "FOREVER"}) == told({"BLOOMFILTER": "NONE"}) == told({})

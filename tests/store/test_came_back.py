@@ -1,0 +1,158 @@
+"""Tables that come back from an HBase snapshot: no committed cell is hidden for good or deleted, and nothing is stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Outcome
+from scene import Scene
+from typer.testing import CliRunner
+
+from lowtide.cleaned import VOID
+from lowtide.cli.app import app
+from lowtide.config import Config
+from lowtide.workload import OmidClient
+
+pytestmark = pytest.mark.usefixtures("swept", "no_snapshots")
+Job = Callable[..., Outcome]
+ENTRIES, JOURNAL = Config().omid.commit_table, Config().state.journal_table
+
+
+@pytest.fixture
+def snapshot(omid: OmidClient) -> Iterator[Callable[[str], str]]:
+    """Take an HBase snapshot that goes with the test."""
+    taken: list[str] = []
+
+    def take(table: str) -> str:
+        taken.append(f"of-{table}")
+        omid.snapshot(table, taken[-1])
+        return taken[-1]
+
+    yield take
+    for name in set(taken) & set(omid.snapshots()):
+        omid.delete_snapshot(name)
+
+
+def clean_and_prune(job: Job, *tables: str, config: Path | None = None) -> tuple[Outcome, Outcome]:
+    """The cleanup of *tables*, without ``--full``, and the pruning of whatever it allows."""
+    named = [part for table in tables for part in ("--table", table)]
+    cleaned = job("orphan_cleanup", *named, "--execute", config=config)
+    return cleaned, job("commit_table_pruning", "--grace", "0s", "--execute", config=config)
+
+
+@pytest.mark.parametrize("way", ["cloned", "restored"])
+def test_what_comes_back_is_cleaned_again_by_the_next_run(
+    job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str], way: str
+) -> None:
+    """Under its old name, or restored in place: the regions bear their old ids, and the records do not count any more.
+
+    Until then the prune bound is 0, and its blocker says why. The commit is proved by the journal, a transaction without proof is an orphan.
+    """
+    table = scene.table(splits=(b"m",))
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
+    orphan = scene.orphan(table, row=b"orphan")
+    kept, _ = scene.committed(table, row=b"z")
+    omid.advance_watermark()
+    name = snapshot(table)
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    assert start not in omid.commit_table()
+    if way == "cloned":
+        omid.drop(table)
+        omid.clone(name, table)
+    else:
+        omid.restore(name)
+    assert scene.healed(table, start, row=b"healed") is None
+    collected = job("watermark_collection", "--execute")
+    assert (collected.summary["bound"], {b["reason"] for b in collected.summary["blockers"]}) == (0, {VOID})
+    omid.advance_watermark()
+    cleaned, pruned = clean_and_prune(job, table)
+    assert (cleaned.code, pruned.code) == (0, 0), cleaned.problems + pruned.problems
+    assert scene.healed(table, start, row=b"healed") == commit
+    assert not scene.has(table, orphan, row=b"orphan")
+    assert scene.has(table, kept, row=b"z")
+    assert pruned.summary["bound"] == pruned.summary["low_watermark"]
+
+
+def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_decides(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    configure: Callable[..., Path],
+    snapshot: Callable[[str], str],
+) -> None:
+    """The snapshot is gone, the journal let go of the entry, the commit table is compacted: even a full pass deletes no committed cell.
+
+    What it says to do leads to green, both ways. A table that was under watch all the time loses its orphans as ever.
+    """
+    table, watched = scene.table(), scene.table()
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
+    orphan = scene.orphan(table, row=b"orphan")
+    name = snapshot(table)
+    late = omid.begin()
+    omid.advance_watermark()
+    short = configure(state={"journal_keep": "0s"})
+    for outcome in clean_and_prune(job, table, watched, config=short):
+        assert outcome.code == 0, outcome.problems
+    omid.restore(name)
+    omid.delete_snapshot(name)
+    assert job("commit_table_pruning", "--grace", "0s", "--execute", config=short).code == 0
+    for compacted in (ENTRIES, JOURNAL):
+        omid.compact(compacted, major=True)
+    scene.cell(watched, late, row=b"late")  # of a client that was paused
+    outcome = job("orphan_cleanup", "--table", table, "--table", watched, "--full", "--execute", config=short)
+    assert outcome.code == 1
+    assert f"at timestamp {start}" in outcome.problems or f"at timestamp {orphan}" in outcome.problems
+    assert "lowtide resolve" in outcome.problems
+    assert scene.has(table, start, row=b"healed")
+    assert scene.has(table, orphan, row=b"orphan")
+    assert not scene.has(watched, late, row=b"late")
+    for decision in ([str(start), "--committed", str(commit)], [str(orphan), "--aborted"]):
+        said = CliRunner().invoke(app, ["resolve", *decision, "--yes", "--config", str(short)])
+        assert said.exit_code == 0, said.output
+    outcome = job("orphan_cleanup", "--table", table, "--execute", config=short)
+    assert outcome.code == 0, outcome.problems
+    assert scene.healed(table, start, row=b"healed") == commit
+    assert not scene.has(table, orphan, row=b"orphan")
+
+
+def test_a_journal_that_is_gone_stops_cleaning_and_pruning(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
+) -> None:
+    """It is not taken for an empty one; under its right name again all goes on."""
+    table = scene.table()
+    scene.crashed_after_commit(table)
+    omid.advance_watermark()
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    scene.orphan(table, row=b"other")
+    omid.advance_watermark()
+    renamed = configure(state={"journal_table": "ANOTHER_JOURNAL"})
+    for outcome in clean_and_prune(job, table, config=renamed):
+        assert outcome.code == 1
+        assert "the journal ANOTHER_JOURNAL is gone" in outcome.problems
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+
+
+def test_what_is_forgotten_is_read_from_0(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
+) -> None:
+    """A bulk load puts old cells under a table whose records say that it is clean; by hand they are voided. An unknown table is named."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table)
+    omid.advance_watermark()
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    scene.cell(table, start, row=b"loaded")
+    said = CliRunner().invoke(app, ["forget", table, "--yes", "--config", str(configure())])
+    assert said.exit_code == 0, said.output
+    assert "1 key ranges" in said.output
+    outcome = job("orphan_cleanup", "--table", table, "--execute")
+    assert outcome.code == 0, outcome.problems
+    assert outcome.table(table)["intervals"][0][0] == 0
+    assert scene.healed(table, start, row=b"loaded") == commit
+    unknown = CliRunner().invoke(app, ["forget", "no_such_table", "--yes", "--config", str(configure())])
+    assert "nothing is recorded of no_such_table" in str(unknown.exception)

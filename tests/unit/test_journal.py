@@ -1,0 +1,116 @@
+"""What the journal proves, what it let go of, and what a person may decide in its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lowtide.cleaned import Fact
+from lowtide.config import Config
+from lowtide.errors import StoreError, UsageError
+from lowtide.formats import (
+    COMMIT_QUALIFIER,
+    INVALID_QUALIFIER,
+    INVALID_VALUE,
+    commit_key,
+    encode_long,
+)
+from lowtide.intervals import Intervals
+from lowtide.journal import Journal, check_decision, check_there, decide, unwatched
+from lowtide.keyranges import KeyRange
+
+START = 5_000
+ENTRIES, JOURNAL = Config().omid.commit_table, Config().state.journal_table
+
+
+class Tables:
+    """HBase as happybase shows it: tables of rows of columns."""
+
+    def __init__(self, *names: str) -> None:
+        self.rows: dict[str, dict[bytes, dict[bytes, bytes]]] = {name: {} for name in names}
+        self._named = ""
+
+    def tables(self) -> list[bytes]:
+        return [name.encode() for name in self.rows]
+
+    def create_table(self, name: str, families: dict[str, Any]) -> None:
+        assert set(families) == {"j"}
+        self.rows[name] = {}
+
+    def table(self, name: str) -> Tables:
+        found = Tables()
+        found.rows, found._named = self.rows, name
+        return found
+
+    def row(self, key: bytes) -> dict[bytes, bytes]:
+        return self.rows[self._named].get(key, {})
+
+    def put(self, key: bytes, columns: dict[bytes, bytes]) -> None:
+        self.rows[self._named].setdefault(key, {}).update(columns)
+
+
+def fact(*pairs: tuple[int, int]) -> Fact:
+    return Fact(KeyRange(b"", b""), Intervals.of(pairs), frozenset(), 1)
+
+
+def test_a_journal_that_is_missing_is_not_an_empty_one() -> None:
+    """Once it was there, a run that does not find it is refused, with all three ways out; a store that never had one goes on."""
+    check_there(Journal(), JOURNAL, listed=False)
+    check_there(Journal(there=True), JOURNAL, listed=True)
+    with pytest.raises(StoreError, match=f"the journal {JOURNAL} is gone.*state.journal_table.*lowtide journal lost"):
+        check_there(Journal(there=True), JOURNAL, listed=False)
+
+
+def test_what_was_under_watch_up_to_the_horizon_is_watched() -> None:
+    """A range that was cleaned without a gap from 0 to the horizon, which is inclusive; without a horizon every range is."""
+    whole = KeyRange(b"", b"")
+    assert not unwatched(whole, [], 0)
+    assert unwatched(whole, [], 1)
+    assert not unwatched(whole, [fact((0, 101))], 100)
+    assert unwatched(whole, [fact((0, 100))], 100)
+    assert unwatched(whole, [fact((0, 50), (51, 200))], 100)
+    assert unwatched(whole, [fact((50, 200))], 100)
+
+
+def test_a_decision_is_kept_where_the_cleanup_looks_for_proofs() -> None:
+    """In the journal, under the commit table's key; the journal is made where there is none."""
+    store = Tables(ENTRIES)
+    for start, commit in ((START, None), (START + 50, START + 150)):
+        check_decision(store, Config(), start, commit)
+        decide(store, Config(), start, commit)
+    assert store.rows[JOURNAL] == {
+        commit_key(START): {b"j:" + INVALID_QUALIFIER: INVALID_VALUE},
+        commit_key(START + 50): {b"j:" + COMMIT_QUALIFIER: encode_long(START + 150)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("start", "commit", "told"),
+    [
+        (START + 1, None, "no start timestamp"),
+        (0, None, "no start timestamp"),
+        (START, START + 49, "commits at 5050 or later"),
+    ],
+)
+def test_what_no_transaction_can_be_is_refused(start: int, commit: int | None, told: str) -> None:
+    """Start timestamps are multiples of 50, and a commit comes after its start's checkpoints."""
+    with pytest.raises(UsageError, match=told):
+        check_decision(Tables(ENTRIES), Config(), start, commit)
+
+
+@pytest.mark.parametrize("table", [ENTRIES, JOURNAL])
+@pytest.mark.parametrize("commit", [None, START + 100])
+def test_a_proof_is_not_overruled(table: str, commit: int | None) -> None:
+    """An entry, pruned or not, speaks against both; a mark against a commit, and agrees with an abort."""
+    family = b"j:" if table == JOURNAL else Config().omid.commit_family.encode() + b":"
+    store = Tables(ENTRIES, JOURNAL)
+    store.rows[table][commit_key(START)] = {family + COMMIT_QUALIFIER: b"whatever"}
+    with pytest.raises(StoreError, match=f"{table} holds a proof of transaction {START}, when it committed"):
+        check_decision(store, Config(), START, commit)
+    store.rows[table][commit_key(START)] = {family + INVALID_QUALIFIER: INVALID_VALUE}
+    if commit is None:
+        check_decision(store, Config(), START, commit)
+        return
+    with pytest.raises(StoreError, match="that it never committed"):
+        check_decision(store, Config(), START, commit)
