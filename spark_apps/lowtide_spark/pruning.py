@@ -26,9 +26,9 @@ from lowtide_spark.watermarks import region_marks
 def prune(run: Run) -> None:
     """The job ``commit_table_pruning``."""
     watermark = run.read_low_watermark()
-    run.has_journal()
     inventory = take_inventory(run.store)
     marks, blocked = region_marks(run, inventory)
+    run.has_journal()
     fresh, blockers = prune_bound(marks, blocked, watermark)
     with run.state() as state:
         bounds = state.bounds()

@@ -31,10 +31,12 @@ STOP = "stop"
 #: Why a cell is skipped whose timestamp the oracle cannot have given.
 FOREIGN = "written by no oracle"
 
+#: How to decide what nothing in the store does.
+RESOLVE = "say what became of its transaction: lowtide resolve TIMESTAMP --aborted, or --committed COMMIT_TIMESTAMP"
 #: Why nothing is done about a cell that may have come back after its proof was removed.
 UNPROVED = (
-    "the journal has let go of what it held of its time, and the cell may have come back since, so that no proof is no proof of an abort; say "
-    "what became of its transaction: lowtide resolve TIMESTAMP --aborted, or --committed COMMIT_TIMESTAMP"
+    "the journal has let go of what it held of its time, and the cell may have come back since, so that no proof is no proof of an abort; "
+    + RESOLVE
 )
 
 CELL_KINDS = ("put", "tombstone", "family_tombstone")
@@ -117,7 +119,7 @@ def verdicts(
         .when(~invalid & F.col("entry").isNotNull(), _of(COMMITTED, tc=F.col("entry")))
         .when(F.lit(blind), _of(UNDECIDED, why="a transactional table cannot be searched for its shadow cells"))
         .when(invalid | F.col("in_journal"), _of(ABORTED))
-        .when(F.col("hidden"), _of(UNDECIDED, why="its commit-table row lies behind a delete marker"))
+        .when(F.col("hidden"), _of(UNDECIDED, why=f"its commit-table row lies behind a delete marker; {RESOLVE}"))
         .otherwise(_of(ABSENT))
     )
     return facts.select("start_ts", verdict.alias("v"), invalid.alias("marked")).select("start_ts", "v.*", "marked")

@@ -255,6 +255,29 @@ def test_cells_under_a_world_clock(world: dict[str, Row], name: str) -> None:
     check(world[name], WORLD[name][1])
 
 
+def test_absence_decides_nothing_where_the_journal_let_go_and_a_cell_may_have_come_since(spark: SparkSession) -> None:
+    """At or below the horizon, in a range that was not under watch; a proof, also of an abort, decides there as ever, and elsewhere so does absence."""
+    starts = {"below": T, "at": T + 50, "above": T + 100, "aborted": T - 50, "committed": T - 100}
+    cells = [
+        (region, name.encode(), b"f", b"q", start + 1, start, None, "put", b"v", None)
+        for region in ("came back", "watched")
+        for name, start in starts.items()
+    ]
+    said = {"aborted": (ABORTED, None), "committed": (COMMITTED, TC)}
+    known = [(start, *said.get(name, (ABSENT, None)), None, False) for name, start in starts.items()]
+    found = rules.cell_actions(
+        spark.createDataFrame(cells, COLUMNS),
+        spark.createDataFrame(known, "start_ts bigint, verdict string, tc bigint, why string, marked boolean"),
+        rules.first_timestamp(world_clock=True),
+        T + 50,
+        ["came back"],
+    )
+    done = {(r.region, bytes(r.row).decode()): r.action for r in found.collect()}
+    always = {"above": DELETE, "aborted": DELETE, "committed": HEAL}
+    assert {name: done["came back", name] for name in starts} == {"below": STOP, "at": STOP, **always}
+    assert {name: done["watched", name] for name in starts} == {"below": DELETE, "at": DELETE, **always}
+
+
 @pytest.mark.parametrize("name", COUNTER)
 def test_cells_under_a_counter(counter: dict[str, Row], name: str) -> None:
     """Under a counting oracle small numbers are timestamps like others, but none is below its first, 50."""

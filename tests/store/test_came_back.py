@@ -100,6 +100,7 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     omid.delete_snapshot(name)
     assert job("commit_table_pruning", "--grace", "0s", "--execute", config=short).code == 0
     for compacted in (ENTRIES, JOURNAL):
+        omid.flush(compacted)
         omid.compact(compacted, major=True)
     scene.cell(watched, late, row=b"late")  # of a client that was paused
     outcome = job("orphan_cleanup", "--table", table, "--table", watched, "--full", "--execute", config=short)
