@@ -37,7 +37,9 @@ def store(asked: list[tuple[Any, ...]]) -> Store:
 
 def listing(*edges: tuple[bytes, bytes]) -> Any:
     rows = [
-        SimpleNamespace(region=f"r{n}", start=start, stop=stop, created=n, store_bytes=None, compacted=None)
+        SimpleNamespace(
+            region=f"r{n}", start=start, stop=stop, created=n, store_bytes=None, compacted=None, stated=None
+        )
         for n, (start, stop) in enumerate(edges)
     ]
     return SimpleNamespace(collect=lambda: rows)
