@@ -24,6 +24,8 @@ _TYPE, _PROVIDER, _STATE, _LINK = COLUMNS
 _OMID, _PHYSICAL = b"\x82", b"\x02"
 #: How the doubt of a table begins that is left alone because the catalog cannot be read.
 UNREADABLE = "it is Phoenix's, and the catalog cannot be read"
+#: How the doubt of a table begins whose index is not ready.
+UNFINISHED = "Phoenix's "
 #: Being built (also by MapReduce, later), being created, being rebuilt.
 _UNFINISHED = {b"b": "is being built", b"c": "is being created", b"r": "is being rebuilt"}
 
@@ -99,7 +101,7 @@ def told_by(catalog: Catalog | None, entry: Entry, descriptor: Descriptor) -> En
     if entry.kind is Kind.PLAIN and catalog.unreadable:
         return _doubted(entry, descriptor, f"{UNREADABLE} ({catalog.unreadable})")
     if entry.kind is Kind.TRANSACTIONAL and said.unfinished:
-        return replace(entry, doubt=f"Phoenix's {said.unfinished}")
+        return replace(entry, doubt=f"{UNFINISHED}{said.unfinished}")
     return entry
 
 

@@ -90,6 +90,20 @@ def on_world_clock(kind: str, watermark: int) -> bool:
     return kind == "world" or (kind == "auto" and is_world(watermark))
 
 
+def clock_contradiction(kind: str, watermark: int) -> str:
+    """Why ``omid.clock`` cannot be what the oracle has, by its low watermark; empty where nothing speaks against it.
+
+    Taken for a counter, the world's clock makes every plain cell's milliseconds an orphan's timestamp.
+    """
+    if kind == "incremental" and is_world(watermark):
+        seen, meant = "which counts a world clock's nanoseconds", "world"
+    elif kind == "world" and 0 < watermark < WORLD_CLOCK_MIN:
+        seen, meant = f"which is a counter's: a world clock's is {WORLD_CLOCK_MIN} or more", "incremental"
+    else:
+        return ""
+    return f"omid.clock is {kind} in the configuration, and the oracle's low watermark is {watermark}, {seen}. Say {meant}, or auto"
+
+
 def spoken(timestamp: int) -> str:
     """*timestamp*, with its time where it can only be a world clock's: rounded up to the millisecond, so that it can be read at."""
     time = WorldClock().first_time(timestamp) if is_world(timestamp) else None

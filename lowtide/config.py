@@ -89,6 +89,9 @@ class HBase(_Section):
     #: Further properties for the HBase client, as in hbase-site.xml (Kerberos principals, timeouts, ...). Reading snapshots
     #: needs ``hbase.rootdir``.
     properties: dict[str, str] = {}
+    #: Says that no cell of a transactional table bears a visibility label. Where HBase has ``hbase:labels``, jobs refuse to run without that word:
+    #: labels do not travel to clients, and a healed cell would have lost its own.
+    unlabelled: bool = False
 
     @field_validator("properties")
     @classmethod
@@ -122,7 +125,7 @@ class Omid(_Section):
     watermark_family: str = "LWF"
     #: ``auto``: a low watermark of 10^17 or more is a world clock's.
     clock: Literal["auto", "world", "incremental"] = "auto"
-    #: True where the oracle runs with ``lowLatency``: invalidation marks are then never pruned.
+    #: True where the oracle runs with ``lowLatency``: invalidation marks are then never pruned, and reads as of a snapshot are refused.
     low_latency: bool = False
     #: Where HBase has another oracle's commit table too, jobs refuse to run until every transactional table is named, here or in ``foreign``.
     #: Here: the tables of this oracle, names or patterns with ``*``. Else not looked at.
@@ -249,6 +252,9 @@ class TableDefaults(_Section):
     #: ``transactional`` or ``plain`` for tables whose marks do not say; null: as their marks say. ``plain`` is refused for a table that
     #: bears a mark, or was transactional when ``watermark_collection`` listed it last.
     kind: Kind | None = None
+    #: For a table with ``DURABILITY`` ``ASYNC_WAL`` or ``SKIP_WAL``, by name: that it is worked on all the same. What a crash of HBase took of a
+    #: transaction's shadow cells is then taken for never committed, as its readers do.
+    accept_durability: bool = False
     #: From region servers, or from a snapshot made for the run.
     read: Read = Read.AUTO
     #: ``auto`` reads a snapshot when a full pass must read at least this many bytes and ``hbase.rootdir`` is given.
@@ -313,10 +319,15 @@ class Config(_Section):
     @model_validator(mode="after")
     def _check_tables(self) -> Config:
         """Check every table's settings at once, so that a bad one is named before anything runs."""
-        problems: list[InitErrorDetails] = []
+        problems = self._against_the_journal("defaults", self.defaults)
+        if self.defaults.accept_durability:
+            text = "a table is accepted by its name: say it under tables"
+            problems.append(InitErrorDetails(type=_ours(text), loc=("defaults", "accept_durability"), input=True))
         for name in self.tables:
             try:
-                self.table(name)
+                settings = self.table(name)
+                if "full_pass_every" in self.tables[name]:
+                    problems += self._against_the_journal(f"tables.{name}", settings)
             except ValidationError as error:
                 for problem in error.errors():
                     kind = "extra_forbidden" if problem["type"] == "extra_forbidden" else _ours(_said(problem))
@@ -325,6 +336,18 @@ class Config(_Section):
         if problems:
             raise _problems(*problems)
         return self
+
+    def _against_the_journal(self, where: str, settings: TableDefaults) -> list[InitErrorDetails]:
+        """Refuse full passes rarer than the journal lasts: what comes back between two of them would have no proof left."""
+        keep, every = self.state.journal_keep, settings.full_pass_every
+        if not isinstance(keep, timedelta) or every <= keep:
+            return []
+        text = (
+            f"{duration_text(every)} is longer than state.journal_keep, {duration_text(keep)}: what is found only by a pass from 0 would find its entry "
+            f"swept from the journal. Keep that {duration_text(every)} or longer, or pass more often"
+        )
+        place = tuple(where.split(".", 1))
+        return [InitErrorDetails(type=_ours(text), loc=(*place, "full_pass_every"), input=every)]
 
     @property
     def own_tables(self) -> frozenset[str]:

@@ -238,6 +238,7 @@ def read_options(config: Config) -> dict[str, str]:
         "commitTable": config.omid.commit_table,
         "commitFamily": config.omid.commit_family,
         "watermarkFamily": config.omid.watermark_family,
+        **({"lowLatency": "true"} if config.omid.low_latency else {}),
     }
 
 

@@ -7,7 +7,7 @@ a family flag, a coprocessor, the configuration, and, for the rest, shadow cells
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 OMID_COMPACTOR = "org.apache.omid.transaction.OmidCompactor"
@@ -22,6 +22,8 @@ PHOENIX_INDEXER = "org.apache.phoenix.index.PhoenixTransactionalIndexer"
 PHOENIX_COPROCESSORS = (PHOENIX_FILTER, "org.apache.phoenix.coprocessor.OmidGCProcessor", PHOENIX_INDEXER)
 #: ``OmidCompactor(true)``, inside Phoenix's classes, takes every family; Omid's own asks each family for this flag.
 FAMILY_FLAG = "OMID_ENABLED"
+#: How the doubt of a table begins that bore a mark, or was named in the configuration, and does not any more.
+UNMARKED_SINCE = "the last collection recorded as transactional"
 
 
 class Kind(StrEnum):
@@ -71,6 +73,10 @@ class Entry:
     def title(self) -> str:
         """The table's name, with SQL's names where they are others."""
         return self.table if self.names in ((), (self.table,)) else f"{self.table} ({', '.join(self.names)})"
+
+    def doubted(self, why: str) -> Entry:
+        """The same table, left alone for *why* too; itself where *why* is empty."""
+        return replace(self, doubt="; ".join(filter(None, (self.doubt, why)))) if why else self
 
     @property
     def workable(self) -> bool:
@@ -165,8 +171,39 @@ def contradiction(descriptor: Descriptor, key: str, recorded: Kind | None) -> st
     return ""
 
 
+def compared(entry: Entry, descriptor: Descriptor, before: Entry | None) -> Entry:
+    """*entry*, doubted where a family was transactional when it was recorded *before*, and nothing says so any more.
+
+    A mark that is taken off leaves the cells, and the proofs that they need. What is doubted stays so, whatever is recorded of it next, until the
+    configuration says what it is or the mark is there again.
+    """
+    if before is None or entry.mark == "configuration":
+        return entry
+    was = before.families | (before.unmarked if UNMARKED_SINCE in before.doubt else frozenset())
+    lost = (was - entry.families) & frozenset(descriptor.families)
+    if not lost:
+        return entry
+    table, families = entry.table, ", ".join(sorted(lost))
+    why = (
+        f"{UNMARKED_SINCE} what bears no mark now: families {families}. If transactions write them, "
+        + "; ".join(_flag(table, family, "true") for family in sorted(lost))
+        + f"; or say tables: {{{table}: {{kind: transactional}}}}"
+    )
+    if not entry.families:
+        why += (
+            f". If none does any more, and no cell of theirs is needed, let watermark_collection --execute see the table as it is, then say "
+            f"tables: {{{table}: {{kind: plain}}}}"
+        )
+    kind = entry.kind if entry.families else Kind.UNMARKED
+    return replace(entry, kind=kind, unmarked=entry.unmarked | lost).doubted(why)
+
+
 def _unflag(table: str, family: str) -> str:
-    return f"alter '{table}', {{NAME => '{family}', METADATA => {{'{FAMILY_FLAG}' => 'false'}}}}"
+    return _flag(table, family, "false")
+
+
+def _flag(table: str, family: str, value: str) -> str:
+    return f"alter '{table}', {{NAME => '{family}', METADATA => {{'{FAMILY_FLAG}' => '{value}'}}}}"
 
 
 def _is_unfiltered(descriptor: Descriptor) -> bool:

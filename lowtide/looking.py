@@ -52,14 +52,15 @@ def observe(connection: Any, config: Config, now: datetime) -> Seen:
     except StoreError as error:
         problem = str(error)
     recorded = state.low_watermark_seen()
-    world = is_world(max(current or 0, recorded[0] if recorded else 0))
+    world = is_world(max(current or 0, recorded.low_watermark if recorded else 0))
     runs = tuple(state.runs(RUNS))
     return Seen(
         at=now,
         low_watermark=current,
         low_watermark_problem=problem,
         oracle_problem=_unanswered(config.omid.oracle),
-        recorded=recorded,
+        recorded=(recorded.low_watermark, recorded.at) if recorded else None,
+        went_back=recorded.back if recorded else None,
         listed=frozenset(name.decode() for name in listed),
         bounds=tuple(state.bounds(BOUNDS)),
         inventory=tuple(state.inventory()),

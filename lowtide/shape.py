@@ -1,7 +1,7 @@
-"""What a family's settings hide from whoever reads it. Pure.
+"""What a table's settings keep from whoever reads it: versions that HBase hides, writes that a crash takes back. Pure.
 
-History GC decides by what it reads. Where HBase itself keeps versions from readers, what is lowest to them is not the lowest there is: the
-versions below a deletion, hidden as long as it stands, would be shown again when it goes.
+Every job decides by what it reads. Where HBase itself keeps versions from readers, committed cells without shadow cell are not seen, and what
+is lowest to a reader is not the lowest there is: the versions below a deletion, hidden as long as it stands, would be shown again when it goes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ _OPEN: dict[str, tuple[str, tuple[str, ...], str]] = {
     "KEEP_DELETED_CELLS": ("FALSE", ("FALSE",), "'FALSE'"),
     "NEW_VERSION_BEHAVIOR": ("FALSE", ("FALSE",), "'false'"),
 }
+#: A table's attribute, and its values with which HBase acknowledges what it has not yet written, or never writes, to its log.
+DURABILITY = "DURABILITY"
+_LOSING = ("ASYNC_WAL", "SKIP_WAL")
 
 
 def of(descriptor: Descriptor, families: Iterable[str]) -> str:
@@ -51,3 +54,19 @@ def hiding(descriptor: Descriptor, families: Iterable[str]) -> list[str]:
 def _value(descriptor: Descriptor, family: str, name: str) -> str:
     """A family's setting; HBase's own default where the descriptor is silent."""
     return descriptor.families.get(family, {}).get(name, _OPEN[name][0])
+
+
+def losing(descriptor: Descriptor) -> str:
+    """Why the death of a region server takes proofs from the table, and what mends it; empty where it takes none.
+
+    A client that had its shadow cells acknowledged removes its commit entry. If the shadow cells go with the server, a committed cell looks as an
+    orphan does.
+    """
+    durability = descriptor.attributes.get(DURABILITY, "").upper()
+    if durability not in _LOSING:
+        return ""
+    return (
+        f"it has DURABILITY => {durability}: with a region server die shadow cells that were acknowledged, whose commit entries are gone, so that "
+        f"nothing found proves nothing; in HBase's shell: alter '{descriptor.table}', DURABILITY => 'SYNC_WAL'; or, where what a crash took may be "
+        f"taken for never committed, as its readers do, say tables: {{{descriptor.table}: {{accept_durability: true}}}}"
+    )

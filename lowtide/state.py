@@ -4,7 +4,9 @@ One row a table for everything that a run records about it, so that each write c
 atomically: a late, killed or second run cannot move state. Rows (family ``s``, JSON values, numbers in names zero-padded so that they sort):
 
 ``table/NAME``            epoch, incarnation, one ``fact/START-STOP`` (hex) per cleaned key range
-``oracle``                the highest low watermark seen
+``oracle``                the highest low watermark seen, and how far it went back, if it ever did
+``generation``            how often the records were reset, and since when the journal's rows are of the oracle that there is now
+``cluster``               the newest run's token: through the gateway and past it the same must be read
 ``clock/MILLIS``          a sample: the oracle's timestamp at that wall-clock time
 ``bound/INVERTED-MILLIS`` the prune bound computed then, newest first
 ``journal``               whether the journal was ever made, and the greatest start timestamp that it let go of
@@ -24,11 +26,11 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from lowtide.advice import bucket
 from lowtide.ancient import Hold
@@ -62,13 +64,47 @@ REMOVES_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
+class Epoch:
+    """Whose turn it is on a table, stored as ``COUNTER/NONCE/GENERATION`` and compared whole.
+
+    A counter alone would come to a late run's number again where the state table was lost, or reset after the oracle was made anew.
+    """
+
+    counter: int = 0
+    nonce: str = ""
+    generation: int = 0
+
+    @classmethod
+    def parse(cls, stored: bytes | None) -> Epoch:
+        """As stored; that of a table nobody began is 0, and before there were nonces it was the counter alone."""
+        counter, _, rest = (stored or b"0").decode().partition("/")
+        nonce, _, generation = rest.partition("/")
+        return cls(int(counter), nonce, int(generation or 0))
+
+    def next(self, nonce: str, generation: int) -> Epoch:
+        """The one that a run takes after it."""
+        return Epoch(self.counter + 1, nonce, generation)
+
+    def __str__(self) -> str:
+        return f"{self.counter}/{self.nonce}/{self.generation}" if self.nonce else str(self.counter)
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
     """What is recorded of one table."""
 
     table: str
-    epoch: int
+    epoch: Epoch
     incarnation: Incarnation
     facts: tuple[Fact, ...]
+
+
+class Recorded(NamedTuple):
+    """The highest low watermark seen, when it was seen first, and the lowest one seen *after* it; None: it never went back."""
+
+    low_watermark: int
+    at: datetime
+    back: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +147,20 @@ class Intent:
 class StateStore:
     """Reads and checked writes of the state table through one happybase connection. Not thread-safe, as happybase is not."""
 
-    def __init__(self, connection: Any, table: str, *, there: bool = False) -> None:
-        """*there*: whether the table is known to be there; else that is asked for when it is first read."""
+    def __init__(
+        self,
+        connection: Any,
+        table: str,
+        *,
+        there: bool = False,
+        nonce: Callable[[], str] = lambda: secrets.token_hex(8),
+    ) -> None:
+        """*there*: whether the table is known to be there; else that is asked for when it is first read. *nonce*: a new text at each call."""
         self._connection = connection
         self._name = table
         self._table = connection.table(table)
         self._there = there
+        self._nonce = nonce
 
     # -- life of the state table
 
@@ -137,8 +181,13 @@ class StateStore:
     def reset(self) -> None:
         """Forget all cleaned ranges, bounds, samples and the low watermark seen; epochs and past runs stay.
 
-        For an oracle that was made anew: after it, everything is cleaned again from 0.
+        For an oracle that was made anew: after it, everything is cleaned again from 0, and what the journal holds of a transaction proves nothing of
+        another that the oracle gave the same number since. ``lowtide.anew`` says when it may be done.
         """
+        if not self.exists():
+            return
+        value = {"generation": self.generation() + 1, "since": millis(self.server_time())}
+        self._table.put(b"generation", {_VALUE: _dump(value)})  # first: a run under way looks at it before it acts
         for row, _ in list(self._scan(b"table/")):
             self.void(row.removeprefix(b"table/").decode())
         for prefix in (b"oracle", b"clock/", b"bound/", b"watermarks/"):
@@ -164,23 +213,53 @@ class StateStore:
             self._table.delete(row)
         return _time(at)
 
+    def say_cluster(self) -> None:
+        """Write a new token: whoever reaches the same table otherwise reads it, or a newer run's."""
+        self._table.put(b"cluster", {_VALUE: _dump({"token": self._nonce(), "at": _now()})})
+
+    def cluster(self) -> bytes | None:
+        """The token, as it is stored; None before a run has acted."""
+        return self._table.row(b"cluster").get(_VALUE) if self.exists() else None
+
     # -- the oracle
+
+    def generation(self) -> int:
+        """How often the records were reset: a new life of the oracle, as far as is known here."""
+        return int(self._json(b"generation", {}).get("generation", 0))
+
+    def numbered_anew(self) -> int:
+        """Wall-clock ms; rows of the journal that are older may be of transactions whose numbers the oracle gave a second time. 0: there are none."""
+        return int(self._json(b"generation", {}).get("since", 0))
 
     def check_low_watermark(self, current: int) -> None:
         """Refuse a low watermark below the highest one recorded: the oracle lost its timestamps, and every recorded watermark is void.
 
+        So is one that was below it at any time since, however far it has come again.
+
         Raises:
-            WatermarkError: *current* is below the recorded one.
+            WatermarkError: *current* is below the recorded one, or one before it was.
         """
-        recorded = self.recorded_low_watermark()
-        if current < recorded:
-            msg = (
-                f"the low watermark has gone back from {recorded} to {current}: the oracle has forgotten its timestamps "
-                "(an in-memory timestamp store does at a restart) or this is another oracle; no recorded watermark can be trusted. "
-                "Configure a persistent timestamp store, make sure that every transaction of before is over, "
-                "then run: lowtide state reset"
-            )
-            raise WatermarkError(msg)
+        recorded = self.low_watermark_seen()
+        if recorded is None or (current >= recorded.low_watermark and recorded.back is None):
+            return
+        went = current if current < recorded.low_watermark else recorded.back
+        again = "" if went == current else f", and has come to {current} again"
+        msg = (
+            f"the low watermark has gone back from {recorded.low_watermark} to {went}{again}: the oracle was made anew or has forgotten its timestamps "
+            "(an in-memory timestamp store does at a restart) or this is another oracle; no recorded watermark can be trusted. "
+            "Configure a persistent timestamp store, make sure that every transaction of before is over, "
+            "then run: lowtide state reset"
+        )
+        raise WatermarkError(msg)
+
+    def remember_gone_back(self, current: int) -> None:
+        """Remember a low watermark below the recorded one; nothing happens where it is not."""
+        while (known := self._table.row(b"oracle").get(_VALUE) if self.exists() else None) is not None:
+            value = json.loads(known)
+            if current >= value["low_watermark"] or value.get("back", current + 1) <= current:
+                return
+            if self._check_and_put(b"oracle", (_VALUE, known), (_VALUE, _dump({**value, "back": current}))):
+                return
 
     def record_low_watermark(self, current: int) -> None:
         """Remember *current* as seen (it never goes down), after :meth:`check_low_watermark`."""
@@ -188,7 +267,8 @@ class StateStore:
             known = self._table.row(b"oracle").get(_VALUE)
             if known is not None and json.loads(known)["low_watermark"] >= current:
                 return
-            value = {"low_watermark": current, "at": _now()}
+            before = json.loads(known) if known is not None else {}
+            value = {**before, "low_watermark": current, "at": _now()}
             if self._check_and_put(b"oracle", (_VALUE, known), (_VALUE, _dump(value))):
                 return
 
@@ -196,10 +276,10 @@ class StateStore:
         """The highest low watermark ever seen; 0 on a new store."""
         return int(self._json(b"oracle", {}).get("low_watermark", 0))
 
-    def low_watermark_seen(self) -> tuple[int, datetime] | None:
+    def low_watermark_seen(self) -> Recorded | None:
         """The highest low watermark ever seen, and when it was seen first; None on a new store."""
         value = self._json(b"oracle", None)
-        return None if value is None else (value["low_watermark"], _time(value["at"]))
+        return None if value is None else Recorded(value["low_watermark"], _time(value["at"]), value.get("back"))
 
     def add_sample(self, at: datetime, timestamp: int) -> None:
         """Remember that at *at* the oracle had given out *timestamp*."""
@@ -222,7 +302,7 @@ class StateStore:
         facts = tuple(
             _parse_fact(value) for column, value in sorted(cells.items()) if column.startswith(_FACT) and value
         )
-        return TableState(table, int(cells.get(_EPOCH, b"0")), incarnation, facts)
+        return TableState(table, Epoch.parse(cells.get(_EPOCH)), incarnation, facts)
 
     def begin(self, table: str, regions: Sequence[Region]) -> TableState:
         """Take the table's next epoch; whoever held it before can no longer record.
@@ -230,13 +310,13 @@ class StateStore:
         The incarnation is brought up to date with *regions*, the regions as listed now.
         """
         while True:
-            state = self.read(table)
-            known = str(state.epoch).encode() if state.epoch else None
-            new = str(state.epoch + 1).encode()
-            if self._check_and_put(_row(table), (_EPOCH, known), (_EPOCH, new)):
+            epoch = self.read(table).epoch
+            known = str(epoch).encode() if epoch.counter else None
+            new = epoch.next(self._nonce(), self.generation())
+            if self._check_and_put(_row(table), (_EPOCH, known), (_EPOCH, str(new).encode())):
                 break
         # Read again: whoever held the epoch before could record until now, and cannot any more.
-        state = replace(self.read(table), epoch=int(new))
+        state = replace(self.read(table), epoch=new)
         taken = replace(state, incarnation=state.incarnation.advance(regions))
         if taken.incarnation != state.incarnation:
             self._write_checked(taken, _INCARNATION, _dump(asdict(taken.incarnation)))
@@ -258,14 +338,20 @@ class StateStore:
         """
         self._write_checked(taken, _fact_column(keys), b"")
 
+    def check_epoch(self, taken: TableState) -> None:
+        """Before marks, heals and deletes: refuse to go on under an epoch that is not the newest any more.
+
+        Raises:
+            FencedError: the epoch has moved on, or the state table was lost.
+        """
+        stored = self._table.row(_row(taken.table), [_EPOCH]).get(_EPOCH) if self.exists() else None
+        if stored != str(taken.epoch).encode():
+            raise FencedError(_taken_over(taken))
+
     def _write_checked(self, taken: TableState, column: bytes, value: bytes) -> None:
         expected = str(taken.epoch).encode()
         if not self._check_and_put(_row(taken.table), (_EPOCH, expected), (column, value)):
-            msg = (
-                f"another run has taken over table {taken.table} (epoch {taken.epoch} is no longer the newest); "
-                "what this run did is safe, but it records nothing more. Let the newer run finish"
-            )
-            raise FencedError(msg)
+            raise FencedError(_taken_over(taken))
 
     # -- marks
 
@@ -595,6 +681,13 @@ class StateStore:
 
 def _row(table: str) -> bytes:
     return b"table/" + table.encode()
+
+
+def _taken_over(taken: TableState) -> str:
+    return (
+        f"another run has taken over table {taken.table} (epoch {taken.epoch} is no longer the newest); "
+        "what this run did is safe, but it records nothing more. Let the newer run finish"
+    )
 
 
 def _history_row(table: str) -> bytes:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from lowtide import __version__, places
+from lowtide import __version__, anew, places
 from lowtide.airflowctl.cli import app as airflow_app
 from lowtide.cli.health import explain, status
 from lowtide.cli.history import history_app, hold_app
@@ -19,7 +19,8 @@ from lowtide.cli.tables import print_runs, print_tables
 from lowtide.cli.undoing import forget, journal_app, resolve
 from lowtide.config import Config, load
 from lowtide.demo.cli import demo
-from lowtide.gateway import connect
+from lowtide.errors import WatermarkError
+from lowtide.gateway import connect, low_watermark
 from lowtide.ledger.cli import app as ledger_app
 from lowtide.report.cli import report
 from lowtide.screen import screen
@@ -157,13 +158,30 @@ def state_reset(
     config: ConfigFile = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Forget all recorded ranges, bounds and time samples, after the oracle was made anew; all is then cleaned again from 0."""
+    """Forget all recorded ranges, bounds and time samples, after the oracle was made anew; all is then cleaned again from 0.
+
+    What was journaled before decides nothing any more. Refused, with what is to be done, while the oracle gives numbers that it has given before.
+    """
     loaded = load(config)
+    with _state(loaded) as state:
+        _check_reset(loaded, state)
     if not yes:
         typer.confirm(f"Forget every recorded watermark in {loaded.state.table}?", abort=True)
     with _state(loaded) as state:
         state.reset()
     console.print("Forgotten. The next orphan_cleanup reads from 0.")
+
+
+def _check_reset(config: Config, state: StateStore) -> None:
+    """Refuse to reset while the oracle gives numbers that it has given before."""
+    seen = state.low_watermark_seen()
+    if seen is None:
+        return
+    with connect(config.hbase.thrift) as connection:
+        current = low_watermark(connection, config)
+    own = (config.state.table, config.state.journal_table)
+    if why := anew.refusal(seen.low_watermark, current, config.omid.timestamp_table, own):
+        raise WatermarkError(why)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: Confi
     loaded = load(config)
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
-        if not state.read(table).epoch:
+        if not state.read(table).epoch.counter:
             msg = f"nothing is recorded of {table} in {loaded.state.table}; `lowtide tables` lists what there is"
             raise UsageError(msg)
         if not yes:

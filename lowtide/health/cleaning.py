@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
 
-from lowtide.catalog import UNREADABLE
-from lowtide.clock import EPOCH
+from lowtide.catalog import UNFINISHED, UNREADABLE
+from lowtide.clock import EPOCH, clock_contradiction
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.ledger import wrong_money
 from lowtide.health.seen import Seen
 from lowtide.health.words import ago, listed, told
-from lowtide.inventory import Entry, Kind
+from lowtide.inventory import UNMARKED_SINCE, Entry, Kind
 from lowtide.state import Bound
 
 #: The jobs that must run again and again, in their order, and what each is for.
@@ -75,13 +75,16 @@ def oracle(seen: Seen, config: Config) -> Iterator[Finding]:
         yield Finding(
             Cause.NO_WATERMARK, Severity.ALARM, what, seen.low_watermark_problem, "Start the oracle: it writes the row"
         )
-    elif seen.recorded and seen.low_watermark < seen.recorded[0]:
+    elif seen.recorded and (seen.low_watermark < seen.recorded[0] or seen.went_back is not None):
+        lowest = min(seen.low_watermark, seen.low_watermark if seen.went_back is None else seen.went_back)
         yield Finding(
             Cause.WATERMARK_BACK,
             Severity.ALARM,
-            f"The low watermark went back from {seen.recorded[0]} to {seen.low_watermark}",
-            "the oracle has forgotten its timestamps, or this is another oracle; no recorded watermark can be trusted",
-            "Give the oracle a timestamp store that lasts, make sure that every transaction of before is over, then forget the records",
+            f"The low watermark went back from {seen.recorded[0]} to {lowest}",
+            "the oracle has forgotten its timestamps, or this is another oracle; no recorded watermark can be trusted"
+            + ("" if seen.low_watermark == lowest else f", though it stands at {seen.low_watermark} now"),
+            "Give the oracle a timestamp store that lasts, make sure that every transaction of before is over, then forget the records; that is "
+            "refused, with what is to be done, as long as the oracle gives numbers a second time",
             ("lowtide state reset",),
         )
     elif (
@@ -196,14 +199,17 @@ def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, see
 
 
 def _doubted(entry: Entry, what: str, severity: Severity, since: datetime | None, clean: tuple[str, ...]) -> Finding:
-    """A table that Phoenix's catalog keeps back."""
+    """A table that is left alone: by what Phoenix's catalog says, by its settings, or by what was recorded of it."""
     table = entry.table
-    if entry.kind is Kind.TRANSACTIONAL:
+    if entry.kind is Kind.TRANSACTIONAL and entry.doubt.startswith(UNFINISHED):
         cause, setting = Cause.INDEX_UNFINISHED, None
         remedy = (
             "Wait until it is built (one made ASYNC waits for Phoenix's IndexTool). A build that died goes on for ever: begin it again in SQL (ALTER INDEX ... ON ... REBUILD) "
             "or give it up (DROP INDEX ... ON ...). Then clean its table, unless that is dropped, and collect"
         )
+    elif entry.kind is Kind.TRANSACTIONAL or UNMARKED_SINCE in entry.doubt:
+        cause, setting = Cause.LEFT_ALONE, f"tables.{table}.kind" if entry.kind is Kind.UNMARKED else None
+        remedy = "Do what that says; then clean the table, unless it is plain then, and collect"
     elif entry.doubt.startswith(UNREADABLE):
         cause, setting = Cause.CATALOG, f"tables.{table}.kind"
         remedy = (
@@ -334,7 +340,12 @@ def _dry_run(tables: Sequence[str], subject: str, so: str) -> Finding:
 
 
 def contradicted(seen: Seen, config: Config) -> Iterator[Finding]:
-    """Tables that the last collection found transactional, and that the configuration has called plain since: every job refuses to run."""
+    """What the configuration says against what is seen or recorded, so that every job refuses to run: of the oracle's clock, and of tables that it
+    has called plain since the last collection found them transactional."""
+    if wrong := clock_contradiction(config.omid.clock, seen.low_watermark or 0):
+        yield Finding(
+            Cause.CONTRADICTED, Severity.ALARM, "Jobs refuse to run", wrong, "Correct omid.clock", setting="omid.clock"
+        )
     for entry in seen.inventory:
         there = not seen.listed or entry.table in seen.listed
         if entry.kind is Kind.TRANSACTIONAL and there and config.table(entry.table).kind is Kind.PLAIN:

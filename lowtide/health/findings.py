@@ -45,6 +45,7 @@ class Cause(StrEnum):
     DISABLED = "disabled"
     INDEX_UNFINISHED = "index-unfinished"
     CATALOG = "catalog-unreadable"
+    LEFT_ALONE = "left-alone"
     BLOCKED = "blocked"
     FAILED = "failed"
     OVERDUE = "overdue"

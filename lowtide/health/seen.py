@@ -45,6 +45,8 @@ class Seen:
     oracle_problem: str = ""
     #: The highest low watermark recorded, and when it was first seen.
     recorded: tuple[int, datetime] | None = None
+    #: The lowest one seen after that.
+    went_back: int | None = None
     #: The names of all tables in HBase.
     listed: frozenset[str] = frozenset()
     #: Newest first, as many as were read.

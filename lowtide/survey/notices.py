@@ -23,8 +23,9 @@ def table_notices(entry: Entry, descriptor: Descriptor) -> list[Notice]:
                 Severity.CAUTION,
                 name,
                 f"{entry.doubt}: it is left alone, and nothing is pruned from the commit table beyond what is recorded of it",
-                f"mend that, or say in the configuration: tables: {{{name}: {{kind: transactional}}}}"
-                + (" or plain" if may_be_plain else ""),
+                f"mend that, or say in the configuration: tables: {{{name}: {{kind: transactional}}}} or plain"
+                if may_be_plain
+                else "mend that",
             )
         )
     elif entry.kind is Kind.UNMARKED and entry.enabled:

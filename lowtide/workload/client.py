@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -58,8 +58,8 @@ class OmidClient(Program):
     are bytes. Errors of the Java side arrive as WorkloadError.
     """
 
-    def __init__(self, store: Store, heap: str = "256m") -> None:
-        super().__init__(store, "lowtide.workload.Client", store.oracle, heap=heap, log="client")
+    def __init__(self, store: Store, heap: str = "256m", commit_table: str = COMMIT_TABLE) -> None:
+        super().__init__(store, "lowtide.workload.Client", store.oracle, commit_table, heap=heap, log="client")
         self._conflict_map_size = store.conflict_map_size
 
     # --- snapshots and cells ----------------------------------------------------------------------------------------
@@ -126,6 +126,13 @@ class OmidClient(Program):
         # Ids meet slots at random: four times as many as there are leave no old one, for all practical purposes.
         return int(self._do("advance_watermark", cells=4 * (self._conflict_map_size + 32)))
 
+    def decide(self, start: int) -> int:
+        """Have the oracle commit the transaction, and do nothing more; its commit timestamp.
+
+        In low-latency mode there is no commit entry then: to write it is the client's.
+        """
+        return int(self._do("decide", start=start))
+
     def fate(self, start: int, cells: Iterable[Cell]) -> int | None:
         """Whether a transaction whose client is dead committed: its commit timestamp, or None.
 
@@ -163,6 +170,10 @@ class OmidClient(Program):
     def drop(self, table: str) -> None:
         """Remove a table, if it is there."""
         self._do("drop", table=table)
+
+    def set(self, table: str, *, families: Mapping[str, str] = {}, **attributes: str) -> None:
+        """Give a table *attributes*, and all its families settings, as HBase's shell does with ``alter``."""
+        self._do("set", table=table, families=dict(families), attributes=attributes)
 
     def attach_omid_compactor(self, table: str) -> None:
         """Run Omid's compactor in the table's compactions from now on."""

@@ -23,9 +23,8 @@ from lowtide.clock import millis
 from lowtide.compaction import RegionFamily, last_compactions, still_there
 from lowtide.config import Read
 from lowtide.errors import ApprovalError, LowtideError, StoreError, UsageError
-from lowtide.inventory import Descriptor, Entry
+from lowtide.inventory import Entry
 from lowtide.planning import WorkRange
-from lowtide.shape import hiding
 from lowtide.state import History, Intent
 from lowtide.summary import TableReport
 from lowtide_spark import ancient, rules
@@ -93,8 +92,7 @@ def collect_history(run: Run) -> None:
     inventory = take_inventory(run.store)
     _check_names(run, inventory)
     bound, bound_by = _bound(run, inventory, watermark)
-    chosen, descriptors = run.choose(inventory), {d.table: d for d in run.store.descriptors()}
-    prepared = (_prepare(run, e, watermark, bound, bound_by, descriptors.get(e.table)) for e in chosen)
+    prepared = (_prepare(run, e, watermark, bound, bound_by) for e in run.choose(inventory))
     works = [w for w in prepared if w is not None]
     run.summary.execute = any(w.execute for w in works)
     if run.summary.execute:
@@ -156,9 +154,7 @@ def _bound(run: Run, inventory: Sequence[Entry], watermark: int) -> tuple[int, s
     return bound, f"{first.table} {first.keys or ''}: {first.reason}{more}".replace("  ", " ")
 
 
-def _prepare(
-    run: Run, entry: Entry, watermark: int, bound: int, bound_by: str, descriptor: Descriptor | None
-) -> Work | None:
+def _prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -> Work | None:
     execute = run.executes(entry.table)
     report = TableReport(entry.table, execute=execute)
     run.summary.tables.append(report)
@@ -191,9 +187,6 @@ def _prepare(
         mark = part.mark if part and part.mark else 0
         found.append(Limit(mark, f"the plan of run {run.approved.run}", "make a new plan", By.PLAN))
     work = Work(entry, report, execute, regions, found, mark_of(found)[0], seen, uncompacted=uncompacted)
-    if work.mark and descriptor is not None and (hidden := hiding(descriptor, entry.families)):
-        report.problems += [f"{one}; until then no history of {entry.table} is removed" for one in hidden]
-        return None
     _tell_mark(run, work, seen.applied)
     return work
 

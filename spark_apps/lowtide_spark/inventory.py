@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -13,7 +13,8 @@ from lowtide import oracles, shape
 from lowtide.catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, told_by
 from lowtide.errors import UsageError
 from lowtide.gateway import connect
-from lowtide.inventory import Descriptor, Entry, Kind, classify, contradiction, is_phoenix, marked_families
+from lowtide.inventory import Descriptor, Entry, Kind, classify, compared, contradiction, is_phoenix, marked_families
+from lowtide.shape import hiding, losing
 from lowtide.state import StateStore
 from lowtide_spark.store import Store, cause
 
@@ -21,6 +22,14 @@ from lowtide_spark.store import Store, cause
 SAMPLE_ROWS = 1000
 #: Tables sampled in one Spark job.
 SAMPLE_BATCH = 40
+META = "hbase:meta"
+#: HBase makes it where its servers keep visibility labels. They are tags of cells, which do not travel to clients.
+LABELS_TABLE = "hbase:labels"
+LABELLED = (
+    f"HBase has {LABELS_TABLE}, so cells may bear visibility labels: they do not travel to clients, a heal would copy a labelled cell without its label, "
+    "for everybody to read, and cells that this user may not see are missing in every read. Nothing is judged. If no cell of a transactional table was "
+    "ever put with a label, say hbase: {unlabelled: true}"
+)
 
 
 def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]:
@@ -38,7 +47,8 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     config = store.config
     listed = [d for d in store.descriptors() if d.table not in config.own_tables]
     descriptors = [d for d in listed if not config.omid.is_foreign(d.table)]
-    contradictions = _contradictions(store, descriptors)
+    recorded, labels = _told_by_gateway(store)
+    contradictions = _contradictions(store, descriptors, recorded)
     kinds = {d.table: None if d.table in contradictions else config.table(d.table).kind for d in descriptors}
     in_question = [d for d in descriptors if _needs_sample(d, kinds[d.table])]
     shadowed: dict[str, frozenset[str]] = {}
@@ -48,23 +58,38 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     entries = []
     for d in sorted(descriptors, key=lambda d: d.table):
         entry = told_by(catalog, classify(d, kinds[d.table], shadowed.get(d.table, frozenset())), d)
-        entries.append(replace(entry, shape=shape.of(d, entry.families)))
-    problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries)]
+        entries.append(replace(_doubted(store, entry, d, recorded), shape=shape.of(d, entry.families)))
+    problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *labels]
     if problems and doubts is None:
         raise UsageError("; ".join(problems))
     (doubts if doubts is not None else []).extend(problems)
     return entries
 
 
-def _contradictions(store: Store, descriptors: Sequence[Descriptor]) -> dict[str, str]:
+def _told_by_gateway(store: Store) -> tuple[dict[str, Entry], list[str]]:
+    """The inventory as recorded last, by table; and why no cell may be copied, where HBase labels cells."""
+    config = store.config
+    with connect(config.hbase.thrift) as connection:
+        recorded = {e.table: e for e in StateStore(connection, config.state.table).inventory()}
+        labelled = bool(connection.table(META).row(LABELS_TABLE.encode()))
+    return recorded, [LABELLED] if labelled and not config.hbase.unlabelled else []
+
+
+def _doubted(store: Store, entry: Entry, descriptor: Descriptor, recorded: Mapping[str, Entry]) -> Entry:
+    """*entry* with what its settings, and what was recorded of it, say against working on it."""
+    entry = compared(entry, descriptor, recorded.get(entry.table))
+    if entry.kind is not Kind.TRANSACTIONAL:
+        return entry
+    entry = entry.doubted("; ".join(hiding(descriptor, entry.families)))
+    return entry if store.config.table(entry.table).accept_durability else entry.doubted(losing(descriptor))
+
+
+def _contradictions(store: Store, descriptors: Sequence[Descriptor], recorded: Mapping[str, Entry]) -> dict[str, str]:
     """Tables that the configuration calls plain against what is seen or recorded of them, each with a sentence that says so."""
     config = store.config
     plain = [d for d in descriptors if config.table(d.table).kind is Kind.PLAIN]
-    if not plain:
-        return {}
-    with connect(config.hbase.thrift) as connection:
-        recorded = {e.table: e.kind for e in StateStore(connection, config.state.table).inventory()}
-    found = {d.table: contradiction(d, config.key_of(d.table, "kind"), recorded.get(d.table)) for d in plain}
+    kinds = {table: entry.kind for table, entry in recorded.items()}
+    found = {d.table: contradiction(d, config.key_of(d.table, "kind"), kinds.get(d.table)) for d in plain}
     return {table: why for table, why in found.items() if why}
 
 

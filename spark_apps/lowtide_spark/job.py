@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from lowtide import approval
 from lowtide.ancient import EXPIRY_MARGIN
 from lowtide.approval import Approved
-from lowtide.clock import Clock, SampledClock, WorldClock, on_world_clock
+from lowtide.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
 from lowtide.config import Budget, Config, Mode, load
 from lowtide.durations import parse_duration, parse_time
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError, WatermarkError
@@ -30,15 +30,18 @@ from lowtide.gateway import connect, parse_low_watermark
 from lowtide.inventory import Entry, Kind
 from lowtide.journal import Journal, check_there
 from lowtide.planning import Request
-from lowtide.state import StateStore
+from lowtide.state import FAMILY, StateStore
 from lowtide.submit import takes
-from lowtide.summary import Summary
+from lowtide.summary import Summary, TableReport
 from lowtide_spark.printing import report
 from lowtide_spark.session import session
 from lowtide_spark.store import Store
 
 #: The jobs that put aside what they remove.
 _PUTTING_ASIDE = ("orphan_cleanup", "history_gc")
+
+#: How often a row that other runs write too is compared, read both ways.
+_LOOKS = 5
 
 
 @dataclass
@@ -56,8 +59,15 @@ class Run:
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: Whether the job promises to write nothing to the store at all: no record, no summary, no snapshot that was not asked for.
     read_only: bool = False
+    #: How often the records had been reset when the low watermark was read.
+    generation: int = 0
     #: When the phase that is booked next began.
     phase_started: float = field(default_factory=time.monotonic)
+
+    @property
+    def acting(self) -> bool:
+        """Whether the run may write to the store."""
+        return bool(self.options.execute or self.options.as_configured)
 
     @contextmanager
     def state(self) -> Iterator[StateStore]:
@@ -85,6 +95,30 @@ class Run:
         given = {name: value for name, value in changes.items() if value is not None}
         return self.config.table(table).budget.model_copy(update=given)
 
+    def check_cluster(self) -> None:
+        """Refuse a gateway of another HBase than ZooKeeper leads to: facts of one store would be recorded of the other.
+
+        Raises:
+            UsageError: the token that the gateway shows in the state table is not the one that is there past it.
+        """
+        table, thrift = self.config.state.table, self.config.hbase.thrift
+        with self.state() as state:
+            if self.acting:
+                state.create()
+                state.say_cluster()
+            elif not state.exists():
+                return  # nothing is recorded that could be taken for this store's
+            for _ in range(_LOOKS):  # another run may write its own between the two
+                told = state.cluster()
+                if told == self.store.row(table, FAMILY, "cluster").get("value"):
+                    return
+        msg = (
+            f"hbase.thrift ({thrift.host}:{thrift.port}) and hbase.zookeeper_quorum ({self.config.hbase.zookeeper_quorum}:"
+            f"{self.config.hbase.zookeeper_port}{self.config.hbase.znode}) lead to different HBase clusters: what was written to {table} through the one is not "
+            "what the other reads. Correct one of them; nothing was read"
+        )
+        raise UsageError(msg)
+
     def read_low_watermark(self, doubts: list[str] | None = None) -> int:
         """Read the low watermark, refuse it where it is missing or has gone back, remember it where the run may write.
 
@@ -96,12 +130,16 @@ class Run:
         with _doubting(doubts):
             self._check_oracle()
         watermark = self._stored_low_watermark()
+        with _doubting(doubts):
+            if wrong := clock_contradiction(self.config.omid.clock, watermark):
+                raise UsageError(wrong)
         with self.state() as state:
             with _doubting(doubts):
-                state.check_low_watermark(watermark)
-            if self.options.execute or self.options.as_configured:
+                self._check_recorded(state, watermark)
+            if self.acting:
                 state.create()
                 state.record_low_watermark(watermark)
+            self.generation = state.generation()
         self.summary.low_watermark = watermark
         self.read_at = datetime.now(UTC)
         return watermark
@@ -146,18 +184,27 @@ class Run:
         """Before acting and before recording: the oracle may have been made anew, or the records reset, since the run began.
 
         Raises:
-            WatermarkError: the low watermark, or the recorded one, is below the one that this run began with.
+            WatermarkError: the low watermark is below one recorded, such as that which this run began with; or the records were reset.
         """
-        began = self.summary.low_watermark
-        current = self._stored_low_watermark()
         with self.state() as state:
-            recorded = state.recorded_low_watermark()
-        if min(current, recorded) < began:
+            generation = state.generation()
+            self._check_recorded(state, self._stored_low_watermark())
+        if generation != self.generation:
             msg = (
-                f"since this run began with low watermark {began}, the oracle was made anew (it stores {current}) or the records "
-                f"were reset (they hold {recorded}); nothing more is done or recorded. Run again"
+                f"the records were reset since this run began ({self.generation} resets then, {generation} now), as after an oracle was made anew; "
+                "nothing more is done or recorded. Run again"
             )
             raise WatermarkError(msg)
+
+    def _check_recorded(self, state: StateStore, watermark: int) -> None:
+        """Refuse a low watermark that went back, now or before; a run that acts remembers it: the oracle will pass the recorded one again."""
+        try:
+            state.check_low_watermark(watermark)
+        except WatermarkError:
+            current = self._stored_low_watermark()  # another run may have recorded a newer one than was read here
+            if self.acting:
+                state.remember_gone_back(current)
+            state.check_low_watermark(current)
 
     def _stored_low_watermark(self) -> int:
         omid = self.config.omid
@@ -225,7 +272,17 @@ class Run:
                 self.summary.problems.append(_refusal(name, entry))
             else:
                 print(f"{self.summary.job}: {name} is passed over: {_refusal(name, entry)}", flush=True)
+        self._tell_left_alone(inventory, names)
         return chosen
+
+    def _tell_left_alone(self, inventory: Sequence[Entry], names: Sequence[str]) -> None:
+        """A note on each table that is in doubt and that nobody asked for by name; one that was asked for is a problem."""
+        asked = set() if self.options.discovered else set(self.options.table)
+        # Without names all tables were meant; those of unknown standing are the collection's to tell of.
+        meant = names if self.options.table else [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL]
+        for entry in inventory:
+            if entry.doubt and entry.enabled and entry.table in meant and entry.table not in asked:
+                self.summary.tables.append(TableReport(entry.table, notes=[_refusal(entry.table, entry)]))
 
 
 class TableWork(Protocol):
@@ -251,7 +308,7 @@ def failures_kept(work: TableWork) -> Iterator[None]:
 def _doubting(doubts: list[str] | None) -> Iterator[None]:
     try:
         yield
-    except (GatewayError, WatermarkError) as error:
+    except (GatewayError, WatermarkError, UsageError) as error:
         if doubts is None:
             raise
         doubts.append(str(error))
@@ -432,6 +489,7 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
         config.state.check_sideline(spark.sparkContext.master)
     run = Run(options, config, Store(spark, config, options.rate), request, summary, approved, phase_started=began)
     run.phase("start")  # Spark's own start is most of it
+    run.check_cluster()
     return run
 
 

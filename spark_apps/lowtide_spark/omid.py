@@ -127,12 +127,16 @@ def _odd_start() -> Column:
     return F.when(start % CHECKPOINTS != 0, F.concat(F.lit("start timestamp "), start, F.lit(" is no multiple of 50")))
 
 
-def journal(cells: DataFrame) -> DataFrame:
+def journal(cells: DataFrame, since: int = 0) -> DataFrame:
     """The journal as one row a pruned transaction.
 
+    Args:
+        cells: of the journal's table.
+        since: wall-clock ms. What was written before it is of transactions whose numbers the oracle may have given again: it names either.
+
     Returns:
-        ``start_ts, commit_ts`` (null: only a mark was pruned), ``odd`` (whether a key, qualifier or value is none that pruning writes:
-        what was pruned is then not known).
+        ``start_ts, commit_ts`` (null: only a mark was pruned), ``odd`` (whether a key, qualifier or value is none that pruning writes, or
+        is older than *since*: what was pruned is then not known).
     """
     row, qualifier, value = F.col("row"), F.col("qualifier"), F.col("value")
     start = long_of(F.substring(row, 2, 8))
@@ -144,7 +148,9 @@ def journal(cells: DataFrame) -> DataFrame:
         .select(
             start.alias("start_ts"),
             commit.alias("commit_ts"),
-            (~F.coalesce(is_key & (commit.isNotNull() | is_mark), F.lit(False))).alias("odd"),
+            (~F.coalesce(is_key & (commit.isNotNull() | is_mark), F.lit(False)) | (F.col("timestamp") < since)).alias(
+                "odd"
+            ),
         )
         .groupBy("start_ts")
         .agg(F.max("commit_ts").alias("commit_ts"), F.max("odd").alias("odd"))

@@ -323,8 +323,10 @@ def _journal(run: Run, starts: StartSet) -> DataFrame:
     """What was pruned of the transactions in question."""
     if not run.has_journal() or not starts:
         return run.store.spark.createDataFrame([], "start_ts bigint, commit_ts bigint, odd boolean")
+    with run.state() as state:
+        since = state.numbered_anew()
     cells = run.store.cells(run.config.state.journal_table, omid.commit_ranges(*starts.span))
-    return starts.restrict(omid.journal(cells))
+    return starts.restrict(omid.journal(cells, since))
 
 
 def _hidden(run: Run, starts: StartSet) -> DataFrame:
@@ -410,6 +412,9 @@ def _count_plan(work: Work, plan: DataFrame) -> None:
 
 
 def _act_all(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) -> None:
+    for work in works:
+        with failures_kept(work):
+            _check_turn(run, work)
     decided = _mark(run, works, known, held)
     for work in works:
         with failures_kept(work):
@@ -417,6 +422,16 @@ def _act_all(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack)
             _act(run, work)
     wrong = _start_set(_wrong_marks(works, like=known), held)
     _marks_report(run).counts.unmarked = _unmark(run, wrong.frame) if wrong else 0
+
+
+def _check_turn(run: Run, work: Work) -> None:
+    """Before marks, heals and deletes.
+
+    Raises:
+        FencedError: another run has taken the table since, or the records were reset or lost.
+    """
+    with run.state() as state:
+        state.check_epoch(work.state)
 
 
 def _marks_report(run: Run) -> TableReport:
@@ -493,6 +508,7 @@ def _act(run: Run, work: Work) -> None:
     counts.healed = counts.deleted = 0
     heals = work.plan.where(F.col("action") == rules.HEAL)
     if not heals.isEmpty():
+        _check_turn(run, work)
         written = run.store.write(_heal_rows(heals), work.entry.table)
         counts.healed = _book(work, written)
         _skip(work, written, "gone before it was healed")
@@ -500,6 +516,7 @@ def _act(run: Run, work: Work) -> None:
     if not deletes.isEmpty():
         folder = put_aside(run, work.entry.table, deletes)
         work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
+        _check_turn(run, work)
         written = run.store.write(_delete_rows(deletes), work.entry.table)
         counts.deleted = _book(work, written)
         if _skip(work, written, "committed before it was deleted"):

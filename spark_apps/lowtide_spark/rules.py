@@ -38,6 +38,7 @@ UNPROVED = (
     "the journal has let go of what it held of its time, and the cell may have come back since, so that no proof is no proof of an abort; "
     + RESOLVE
 )
+ODD_JOURNAL = "its row in the journal is of an unknown form, or older than the oracle, which has given the number again"
 
 CELL_KINDS = ("put", "tombstone", "family_tombstone")
 
@@ -113,7 +114,7 @@ def verdicts(
         .when(F.col("entry_problem").isNotNull(), _of(UNDECIDED, why="its commit-table row is of an unknown form"))
         .when(F.col("odd_shadow"), _of(UNDECIDED, why="a shadow cell of it is of an unknown form"))
         .when(shadow.isNotNull(), _of(COMMITTED, tc=shadow))
-        .when(F.col("odd_journal"), _of(UNDECIDED, why="its row in the journal is of an unknown form"))
+        .when(F.col("odd_journal"), _of(UNDECIDED, why=ODD_JOURNAL))
         .when(F.col("pruned").isNotNull(), _of(COMMITTED, tc=F.col("pruned")))
         .when(F.col("fence"), _of(UNDECIDED, why="its commit-table row is a table fence"))
         .when(~invalid & F.col("entry").isNotNull(), _of(COMMITTED, tc=F.col("entry")))

@@ -223,6 +223,18 @@ class Store:
             raise StoreError(msg) from error
         return found
 
+    def row(self, table: str, family: str, row: str) -> dict[str, bytes]:
+        """One row of *table*, its values by qualifier; empty where the row is not there, or the table.
+
+        Raises:
+            StoreError: HBase cannot be reached.
+        """
+        (answer,) = self.work_rows(family, [["read", table, [row]]])
+        if isinstance(answer, str) and "TableNotFound" not in answer:
+            msg = f"cannot read row {row} of {table}: {answer}"
+            raise StoreError(msg)
+        return {} if isinstance(answer, str) else {name: value.encode("latin-1") for name, value in answer[0].items()}
+
     # -- what HBase's master is asked for
 
     def left_snapshots(self, tables: Collection[str]) -> list[Snapshot]:

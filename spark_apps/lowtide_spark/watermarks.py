@@ -119,7 +119,9 @@ def _say(entry: Entry) -> str:
 
 def _left_alone(entry: Entry, lowest: int) -> Blocker:
     if entry.enabled:
-        return Blocker(entry.table, None, None, lowest, entry.doubt, f"mend that, or {_say(entry)}")
+        # A doubt of a table that bears a mark tells its own remedy.
+        remedy = "mend that" if entry.kind is Kind.TRANSACTIONAL else f"mend that, or {_say(entry)}"
+        return Blocker(entry.table, None, None, lowest, entry.doubt, remedy)
     return Blocker(entry.table, None, None, lowest, "the table is disabled", f"enable {entry.table}, or drop it")
 
 

@@ -275,6 +275,14 @@ def test_journal(spark: SparkSession) -> None:
     assert not any(r.odd for r in journaled)
 
 
+def test_a_journal_row_of_before_the_oracle_was_made_anew_names_nobody(spark: SparkSession) -> None:
+    """The number may be another transaction's since: what was pruned is not known; what was journaled from then on is."""
+    cells = [cell(commit_key(50), b"C", encode_long(100)), cell(commit_key(100), b"IT", MARK)]
+    for since, odd in ((0, False), (1, False), (2, True)):
+        found = {r.start_ts: r.odd for r in omid.journal(frame(spark, cells), since).collect()}
+        assert found == {50: odd, 100: odd}
+
+
 def test_a_journal_row_that_pruning_did_not_write_is_odd(spark: SparkSession) -> None:
     """A commit of another length or beyond 63 bits, another mark, column or key: nothing is known of the transaction, not even beside a right cell."""
     cells = [

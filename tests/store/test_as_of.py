@@ -28,7 +28,7 @@ from lowtide.config import Config, load
 from lowtide.errors import HistoryError
 from lowtide.formats import encode_long
 from lowtide.gateway import connect
-from lowtide.history import release, take
+from lowtide.history import read_options, release, take
 from lowtide.stack import Stack
 from lowtide.state import StateStore
 from lowtide.workload import CRASH_POINTS, OmidClient, Shape, run
@@ -465,6 +465,44 @@ def test_a_family_that_does_not_keep_all_versions_is_refused(as_of: Read, scene:
     for options in ({}, {"read": "snapshot"}):
         with pytest.raises(Exception, match=f"its family f has VERSIONS => 3.*{mended}"):
             as_of(table, at, **options).collect()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "mended"),
+    [
+        ("KEEP_DELETED_CELLS", "TRUE", "'FALSE'"),
+        ("NEW_VERSION_BEHAVIOR", "true", "'false'"),
+    ],
+)
+def test_a_family_whose_settings_hide_cells_is_refused(
+    as_of: Read, scene: Scene, setting: str, value: str, mended: str
+) -> None:
+    """As for every job; with the statement that mends it done, it is read."""
+    table = scene.table()
+    scene.committed(table)
+    at = scene.omid.advance_watermark()
+    scene.omid.set(table, families={setting: value})
+    with pytest.raises(Exception, match=f"its family a has {setting} => .*NAME => 'a', {setting} => {mended}"):
+        as_of(table, at).collect()
+    scene.omid.set(table, families={setting: mended.strip("'")})
+    assert len(as_of(table, at).collect()) == 1
+
+
+def test_beside_an_oracle_in_low_latency_mode_nothing_is_read_as_of_a_snapshot(
+    as_of: Read, scene: Scene, config: Config
+) -> None:
+    """Its clients write their commit entries when they like, below the low watermark too: a second read could show more. The configuration hands it over."""
+    table = scene.table()
+    scene.committed(table)
+    at = scene.omid.advance_watermark()
+    slow = config.model_copy(update={"omid": config.omid.model_copy(update={"low_latency": True})})
+    told = read_options(slow)
+    with pytest.raises(
+        Exception, match=f"Table {table} cannot be read as of a snapshot: the oracle runs in low-latency mode"
+    ):
+        as_of(table, at, lowLatency=told["lowLatency"]).collect()
+    assert "lowLatency" not in read_options(config)
+    assert len(as_of(table, at).collect()) == 1
 
 
 def test_a_read_with_a_hold_is_not_overtaken(

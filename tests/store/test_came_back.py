@@ -93,7 +93,7 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     name = snapshot(table)
     late = omid.begin()
     omid.advance_watermark()
-    short = configure(state={"journal_keep": "0s"})
+    short = configure(state={"journal_keep": "0s"}, defaults={"full_pass_every": "0s", "budget": {"share": 1.0}})
     for outcome in clean_and_prune(job, table, watched, config=short):
         assert outcome.code == 0, outcome.problems
     omid.restore(name)

@@ -96,7 +96,7 @@ def test_the_journal_is_kept_as_long_as_an_older_snapshot_of_a_table(
     omid.put(JOURNAL, commit_key(mark), b"j", MARK, edge - HOUR, INVALID_VALUE)
     there = shown(omid, JOURNAL, *starts)
     assert len(there) == 5
-    short = configure(state={"journal_keep": "1h"})
+    short = configure(state={"journal_keep": "1h"}, defaults={"full_pass_every": "1h"})
     assert prune(job, "dry", config=short).code == 0
     assert shown(omid, JOURNAL, *starts) == there
     assert prune(job, config=short).code == 0

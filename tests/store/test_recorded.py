@@ -39,7 +39,7 @@ def test_the_records_of_a_test_are_those_of_the_jobs(
         for fact in kept.facts:
             assert now - 600_000 < fact.full_pass_at <= fact.recorded_at <= now
         plain = [replace(f, run="", recorded_at=0, full_pass_at=0, read=Intervals(), read_since=0) for f in kept.facts]
-        return plain, kept.incarnation.number, kept.epoch
+        return plain, kept.incarnation.number, kept.epoch.counter
 
     shapes = [(("a",), ()), (("a", "b"), (b"m",))]
     pairs = [tuple(scene.table(families, splits=splits) for _ in range(2)) for families, splits in shapes]

@@ -12,9 +12,12 @@ from lowtide_spark import orphans, pruning, watermarks
 from lowtide_spark.store import Store
 from pyspark.sql import functions as F
 from scene import Scene
+from typer.testing import CliRunner
 
-from lowtide.errors import FencedError
-from lowtide.formats import after, encode_long, shadow_qualifier
+from lowtide.cli import app
+from lowtide.errors import FencedError, WatermarkError
+from lowtide.formats import after, commit_key, encode_long, shadow_qualifier
+from lowtide.gateway import connect
 from lowtide.state import StateStore
 from lowtide.workload import OmidClient
 
@@ -92,21 +95,33 @@ def test_the_bound_is_of_a_low_watermark_that_was_read_before_the_tables(
 
 
 def test_a_low_watermark_that_went_back_stops_the_run(
-    job: Job, scene: Scene, omid: OmidClient, state: StateStore
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, configure: Callable[..., Path]
 ) -> None:
-    """After an oracle lost its timestamps no recorded watermark is trusted: the run is refused and nothing is touched."""
+    """After an oracle lost its timestamps no recorded watermark is trusted: the run is refused and nothing is touched; also when the oracle has passed
+    the recorded one again, for what it gave out until then was below it."""
     table = scene.table()
     orphan = scene.orphan(table)
     watermark = omid.advance_watermark()
     state.create()
-    state.record_low_watermark(watermark + 1_000_000)
+    state.record_low_watermark(watermark + 100)
     try:
         outcome = clean(job, table)
         assert scene.has(table, orphan)
         assert outcome.code == 1
         assert "gone back" in outcome.problems
-    finally:
+        reset = ["state", "reset", "--yes", "--config", str(configure())]
+        refused = CliRunner().invoke(app, reset)
+        assert isinstance(refused.exception, WatermarkError), "numbers of before would be given again"
+        assert "let it begin at" in str(refused.exception)
+        while omid.advance_watermark() < watermark + 100:
+            pass
+        outcome = clean(job, table)
+        assert scene.has(table, orphan), "the oracle has come that far again"
+        assert f"gone back from {watermark + 100} to {watermark}" in outcome.problems
+        assert CliRunner().invoke(app, reset).exit_code == 0
+    except BaseException:
         state.reset()
+        raise
     assert clean(job, table).code == 0
     assert not scene.has(table, orphan)
 
@@ -129,6 +144,37 @@ def test_records_that_are_reset_while_the_run_decides_stop_it(
     _nothing_was_done(outcome, scene, table, orphan, state)
 
 
+def test_records_that_are_reset_while_a_pruning_decides_stop_it(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    recorded: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where another run has recorded a low watermark since that is higher than the one that this run began with."""
+    table = scene.table()
+    start = omid.begin()
+    omid.add_commit_entry(start, omid.begin())
+    recorded(table)
+    doomed = pruning._doomed
+
+    def slow(*arguments: Any) -> Any:
+        state.reset()
+        state.record_low_watermark(omid.advance_watermark())
+        return doomed(*arguments)
+
+    monkeypatch.setattr(pruning, "_doomed", slow)
+    outcome = job("commit_table_pruning", "--grace", "0s", "--execute")
+    assert start in omid.commit_table()
+    assert outcome.code == 1
+    assert "made anew" in outcome.problems
+    monkeypatch.undo()
+    recorded(table)
+    assert job("commit_table_pruning", "--grace", "0s", "--execute").code == 0
+    assert start not in omid.commit_table(), "nothing else kept it"
+
+
 def test_an_oracle_that_is_made_anew_while_the_run_decides_stops_it(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +195,7 @@ def test_an_oracle_that_is_made_anew_while_the_run_decides_stops_it(
         outcome = clean(job, table)
     finally:
         omid.delete_version("OMID_COMMIT_TABLE", *place)
+        state.reset()
     assert omid.watermark() >= watermark
     _nothing_was_done(outcome, scene, table, orphan, state)
 
@@ -615,6 +662,70 @@ def test_a_run_that_was_overtaken_records_nothing(
     assert state.read(table).facts == ()
     assert outcome.code == 1
     assert "taken over" in outcome.problems
+
+
+def test_a_run_that_was_overtaken_before_it_acts_changes_nothing(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, connector: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run takes the table while this one decides: neither mark nor heal nor delete is its to do any more."""
+    table = scene.table()
+    orphan = scene.orphan(table)
+    scene.crashed_after_commit(table, row=b"healed")
+    omid.advance_watermark()
+    before = omid.raw(table)
+    plan = orphans._plan_all
+
+    def overtaken(*arguments: Any) -> None:
+        plan(*arguments)
+        state.begin(table, connector.regions(table))
+
+    monkeypatch.setattr(orphans, "_plan_all", overtaken)
+    outcome = clean(job, table)
+    assert omid.raw(table) == before
+    assert orphan not in omid.commit_table()
+    assert outcome.code == 1
+    assert "taken over" in outcome.problems
+
+
+def test_an_epoch_of_a_lost_state_table_is_not_the_next_ones(scene: Scene, connector: Store) -> None:
+    """The same number again, by another run: a late one that still holds the first is refused."""
+    table, lost = scene.table(), "LOST_STATE"
+    regions = connector.regions(table)
+    with connect(connector.config.hbase.thrift) as connection:
+        store = StateStore(connection, lost)
+        store.create()
+        scene.tables.append(lost)
+        late = store.begin(table, regions)
+        scene.omid.drop(lost)
+        again = StateStore(connection, lost)
+        again.create()
+        assert again.begin(table, regions).epoch.counter == late.epoch.counter
+        with pytest.raises(FencedError, match=table):
+            store.check_epoch(late)
+        with pytest.raises(FencedError, match=table):
+            store.forget(late, regions[0].keys)
+
+
+def test_the_journal_of_before_the_oracle_was_made_anew_decides_nothing(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, connector: Store
+) -> None:
+    """A transaction of before had the number that a crashed one has now: its row in the journal neither heals nor condemns what that one left."""
+    table = scene.table()
+    start = scene.orphan(table)
+    connector.create_table("LOWTIDE_JOURNAL", "j")
+    state.create()
+    at = int(state.server_time().timestamp() * 1000)
+    omid.put("LOWTIDE_JOURNAL", commit_key(start), b"j", b"C", at - 1, encode_long(start + 50))
+    state.reset()
+    omid.advance_watermark()
+    before = omid.raw(table)
+    outcome = clean(job, table)
+    assert omid.raw(table) == before
+    assert outcome.code == 1
+    assert "older than the oracle" in outcome.problems
+    omid.put("LOWTIDE_JOURNAL", commit_key(start), b"j", b"C", at + 1000, encode_long(start + 50))
+    assert clean(job, table).code == 0
+    assert scene.healed(table, start) == start + 50, "a row of since then does"
 
 
 def test_an_old_epoch_is_refused(scene: Scene, omid: OmidClient, state: StateStore, connector: Store) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.clock import EPOCH, SampledClock, WorldClock, is_world, millis
+from lowtide.clock import EPOCH, SampledClock, WorldClock, clock_contradiction, is_world, millis
 from lowtide.errors import StoreError
 from lowtide.formats import CHECKPOINTS
 
@@ -99,3 +99,22 @@ def test_millis_round_down() -> None:
 def test_world_timestamps_are_recognised(timestamp: int, world: bool) -> None:
     """Only a world clock gets to 10^17; a counter does not, and neither do plain milliseconds."""
     assert is_world(timestamp) is world
+
+
+@pytest.mark.parametrize(
+    ("kind", "watermark", "words"),
+    [
+        ("incremental", 10**17, ["incremental", "100000000000000000", "Say world"]),
+        ("world", 10**17 - 1, ["world", "99999999999999999", "Say incremental"]),
+        ("world", 0, []),
+        ("incremental", 10**17 - 1, []),
+        ("world", 10**17, []),
+        ("auto", 50, []),
+        ("auto", 10**18, []),
+    ],
+)
+def test_a_clock_that_the_low_watermark_contradicts_is_named(kind: str, watermark: int, words: list[str]) -> None:
+    """Both sides, and the word that is right; an oracle that never gave a timestamp contradicts nothing."""
+    told = clock_contradiction(kind, watermark)
+    assert bool(told) is bool(words)
+    assert all(word in told for word in words)

@@ -216,3 +216,32 @@ def test_a_sideline_that_executors_do_not_share_is_refused(sideline: str, master
         return
     with pytest.raises(UsageError, match=rf"state\.sideline is {sideline}.*{re.escape(master)}.*hdfs://"):
         state.check_sideline(master)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("state: {journal_keep: 6d}", "defaults.full_pass_every"),
+        ("state: {journal_keep: 8d}\ntables: {t: {full_pass_every: 9d}}", "tables.t.full_pass_every"),
+    ],
+)
+def test_full_passes_rarer_than_the_journal_lasts_are_refused(text: str, place: str) -> None:
+    """Both settings are named, with the table that has one of its own."""
+    with pytest.raises(UsageError) as error:
+        load(given(text))
+    assert str(error.value).startswith(f"given.yaml has 1 problem(s):\n  {place}: ")
+    assert "longer than state.journal_keep" in str(error.value)
+
+
+def test_full_passes_as_often_as_the_journal_lasts() -> None:
+    """The very time will do, and a table may pass more often than others."""
+    config = load(given("state: {journal_keep: 7d}\ntables: {t: {full_pass_every: 1d}}"))
+    assert config.table("t").full_pass_every == timedelta(days=1)
+
+
+def test_a_durability_is_accepted_by_name_only() -> None:
+    """For one table, not for whatever comes."""
+    config = load(given("tables: {t: {accept_durability: true}}"))
+    assert (config.table("t").accept_durability, config.table("u").accept_durability) == (True, False)
+    with pytest.raises(UsageError, match=r"defaults\.accept_durability: .*say it under tables"):
+        load(given("defaults: {accept_durability: true}"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lowtide.catalog import UNREADABLE
 from lowtide.cleaned import RegionMark, by_reason, prune_bound, still_blocking
 from lowtide.clock import WorldClock, millis
-from lowtide.config import Config
+from lowtide.config import Config, Omid
 from lowtide.durations import parse_time
 from lowtide.health import (
     RECURRING,
@@ -31,7 +31,7 @@ from lowtide.health import (
     standings,
     told,
 )
-from lowtide.inventory import Entry, Kind
+from lowtide.inventory import UNMARKED_SINCE, Entry, Kind
 from lowtide.keyranges import KeyRange
 from lowtide.state import Bound
 from lowtide.summary import Counts, Summary, TableReport
@@ -124,6 +124,7 @@ def test_a_store_that_cannot_be_looked_at() -> None:
         ({"oracle_problem": "does not answer at h:1"}, Cause.ORACLE, Level.ALARM, ["h:1", "omid.oracle"]),
         ({"low_watermark": None, "low_watermark_problem": "no row"}, Cause.NO_WATERMARK, Level.ALARM, ["no row"]),
         ({"low_watermark": 999}, Cause.WATERMARK_BACK, Level.ALARM, ["1000", "999", "lowtide state reset"]),
+        ({"went_back": 200}, Cause.WATERMARK_BACK, Level.ALARM, ["1000", "to 200", "at 1049 now", "lowtide state reset"]),
         ({"bounds": ()}, Cause.NEVER_COLLECTED, Level.ATTENTION, ["watermark_collection --execute"]),
         ({"low_watermark": 1000, "recorded": (1000, NOW - 2 * DAY)}, Cause.WATERMARK_STILL, Level.ATTENTION, ["1,000", "conflictMapSize", "2 days"]),
     ],
@@ -228,13 +229,32 @@ BLIND = (
 )
 
 
-@pytest.mark.parametrize(
-    ("entry", "cause", "words", "commands", "setting"), [INDEX, NO_MARK, BLIND], ids=["index", "no mark", "blind"]
+HIDING = (
+    Entry("T", Kind.TRANSACTIONAL, True, frozenset({"f"}), doubt="family f has TTL => 60, ...: alter 'T', {...}"),
+    Cause.LEFT_ALONE,
+    ["family f has TTL => 60", "alter 'T'", "Do what that says"],
+    ("lowtide run orphan_cleanup --table T --execute", "lowtide run watermark_collection --execute"),
+    None,
 )
-def test_what_phoenixs_catalog_keeps_back(
+LOST_ITS_MARK = (
+    Entry("T", Kind.UNMARKED, True, unmarked=frozenset({"f"}), doubt=f"{UNMARKED_SINCE} what bears no mark now: ..."),
+    Cause.LEFT_ALONE,
+    ["recorded as transactional", "Do what that says"],
+    ("lowtide run orphan_cleanup --table T --execute", "lowtide run watermark_collection --execute"),
+    "tables.T.kind",
+)
+
+
+@pytest.mark.parametrize(
+    ("entry", "cause", "words", "commands", "setting"),
+    [INDEX, NO_MARK, BLIND, HIDING, LOST_ITS_MARK],
+    ids=["index", "no mark", "blind", "hiding", "mark lost"],
+)
+def test_what_is_left_alone_and_keeps_the_bound_back(
     entry: Entry, cause: Cause, words: list[str], commands: tuple[str, ...], setting: str | None
 ) -> None:
-    """An index that is being built, a table whose mark is not known, a catalog that cannot be read: each has its own remedy.
+    """An index that is being built, a table whose mark is not known, a catalog that cannot be read, settings that hide cells, a mark that is gone: each
+    has its own remedy.
 
     Under SQL's names; and it comes before the table's regions, which are never clean while it is left alone.
     """
@@ -248,6 +268,15 @@ def test_what_phoenixs_catalog_keeps_back(
     assert (finding.severity, finding.since, finding.setting) == (Severity.ALARM, NOW - 3 * DAY, setting)
     assert [word for word in words if word not in f"{finding.why} {finding.remedy}"] == []
     assert finding.commands == commands
+
+
+def test_a_clock_of_the_configuration_that_the_oracle_contradicts() -> None:
+    """Jobs refuse to run, which no record tells: both sides are named."""
+    settings = ACTING.model_copy(update={"omid": Omid(clock="world")})
+    finding = only(assess(healthy(), settings), Cause.CONTRADICTED)
+    assert (finding.severity, finding.setting) == (Severity.ALARM, "omid.clock")
+    assert "omid.clock is world" in finding.why
+    assert "1049" in finding.why
 
 
 def test_a_reason_that_is_not_known_here_is_passed_on() -> None:

@@ -8,10 +8,12 @@ from lowtide.inventory import (
     FAMILY_FLAG,
     OMID_COPROCESSORS,
     PHOENIX_COPROCESSORS,
+    UNMARKED_SINCE,
     Descriptor,
     Entry,
     Kind,
     classify,
+    compared,
     contradiction,
 )
 
@@ -123,3 +125,52 @@ def test_plain_is_contradicted_by_what_was_recorded() -> None:
     assert "recorded as transactional" in contradiction(table(), "tables.t.kind", Kind.TRANSACTIONAL)
     assert contradiction(table(), "tables.t.kind", Kind.UNMARKED) == ""
     assert contradiction(table(), "tables.t.kind", Kind.PLAIN) == ""
+
+
+def test_a_table_whose_mark_is_gone_is_doubted_until_something_is_said() -> None:
+    """Both ways out are told; what is recorded of it next changes nothing; a word of the configuration and the mark itself end it."""
+    before = look(table(f=FLAG, g=FLAG))
+    bare = table(f={}, g={})
+    found = compared(look(bare), bare, before)
+    assert (found.kind, found.unmarked, found.workable) == (Kind.UNMARKED, {"f", "g"}, False)
+    for word in (
+        "recorded as transactional",
+        "{NAME => 'g', METADATA => {'OMID_ENABLED' => 'true'}}",
+        "kind: transactional",
+        "kind: plain",
+    ):
+        assert word in found.doubt
+    assert compared(look(bare), bare, found) == found, "another collection has seen it so"
+    for settled in (Kind.PLAIN, Kind.TRANSACTIONAL):
+        said = look(bare, configured=settled)
+        assert compared(said, bare, found) is said
+    marked = table(f=FLAG, g=FLAG)
+    assert compared(look(marked), marked, found).doubt == ""
+    assert contradiction(bare, "tables.t.kind", found.kind) == "", "it may be called plain then"
+
+
+def test_a_family_whose_mark_is_gone_beside_another_is_doubted() -> None:
+    """The table stays transactional, and is left alone; plain is no way out where another family bears the mark."""
+    half = table(f=FLAG, g={})
+    found = compared(look(half), half, look(table(f=FLAG, g=FLAG)))
+    assert (found.kind, found.families, found.unmarked) == (Kind.TRANSACTIONAL, {"f"}, {"g"})
+    assert UNMARKED_SINCE in found.doubt
+    assert "families g" in found.doubt
+    assert "kind: plain" not in found.doubt
+    assert not found.workable
+
+
+def test_what_was_never_recorded_as_transactional_is_not_doubted() -> None:
+    """A new table, one that was plain, a family that was dropped, and one of which shadow cells alone told."""
+    bare, half = table(f={}), table(f=FLAG)
+    assert compared(look(bare), bare, None).doubt == ""
+    assert compared(look(bare), bare, look(bare)).doubt == ""
+    assert compared(look(half), half, look(table(f=FLAG, g=FLAG))).doubt == ""
+    assert compared(look(bare), bare, look(bare, "f")).doubt == ""
+
+
+def test_doubts_add_up() -> None:
+    """A table is left alone for all of its reasons; none is no reason."""
+    entry = look(table(f=FLAG))
+    assert entry.doubted("") is entry
+    assert entry.doubted("one").doubted("two").doubt == "one; two"

@@ -71,6 +71,7 @@ def test_sparks_start_is_booked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     file = tmp_path / "lowtide.yaml"
     file.write_text("")
     monkeypatch.setattr(program, "connect", lambda _: nullcontext())
+    monkeypatch.setattr(program.Run, "check_cluster", lambda _: None)
     monkeypatch.setattr(program, "session", lambda _: time.sleep(0.2))
     monkeypatch.setattr(program, "Store", lambda *_: None)
     phases: dict[str, float] = {}

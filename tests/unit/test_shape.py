@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lowtide.inventory import Descriptor
-from lowtide.shape import ALL_VERSIONS, hiding, of
+from lowtide.shape import ALL_VERSIONS, hiding, losing, of
 
 OPEN = {
     "VERSIONS": str(ALL_VERSIONS),
@@ -65,3 +65,21 @@ def test_the_shape_is_told_apart_by_each_setting_that_hides_or_loses_cells() -> 
     shapes = [told({}), *(told(change) for change in changes), told({}, DURABILITY="SKIP_WAL")]
     assert len(set(shapes)) == len(shapes)
     assert told({"TTL": "FOREVER"}) == told({"BLOOMFILTER": "NONE"}) == told({})
+
+
+@pytest.mark.parametrize("durability", ["ASYNC_WAL", "SKIP_WAL", "skip_wal"])
+def test_a_durability_that_loses_what_was_acknowledged_is_named_with_both_ways_out(durability: str) -> None:
+    """The statement that mends it, and the word that accepts it."""
+    told = losing(Descriptor("ns:t", True, {"DURABILITY": durability}, (), {"f": OPEN}))
+    for word in (
+        f"DURABILITY => {durability.upper()}",
+        "alter 'ns:t', DURABILITY => 'SYNC_WAL'",
+        "tables: {ns:t: {accept_durability: true}}",
+    ):
+        assert word in told
+
+
+@pytest.mark.parametrize("attributes", [{}, *({"DURABILITY": d} for d in ("USE_DEFAULT", "SYNC_WAL", "FSYNC_WAL"))])
+def test_a_durability_that_keeps_what_was_acknowledged(attributes: dict[str, str]) -> None:
+    """HBase's default writes its log before it answers."""
+    assert losing(Descriptor("t", True, attributes, (), {"f": OPEN})) == ""

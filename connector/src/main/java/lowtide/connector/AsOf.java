@@ -8,6 +8,7 @@ import java.util.TreeMap;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.HConstants;
+import org.apache.hadoop.hbase.KeepDeletedCells;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.TableNotFoundException;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
@@ -57,6 +58,12 @@ final class AsOf implements Serializable {
 
     /** Prepares the read; an error says why the table cannot be read as of then. */
     static AsOf of(Options options) throws IOException {
+        if (options.lowLatency) {
+            throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: the oracle runs"
+                    + " in low-latency mode (lowLatency = true, omid.low_latency in Lowtide's configuration), where clients write"
+                    + " their commit entries themselves, as late as they like, also below the low watermark: a second read could"
+                    + " show more. Read the table through Omid's client, or run the oracle without lowLatency.");
+        }
         Connection connection = Connections.get(options.hbase);
         long watermark = lowWatermark(connection, options);
         long snapshot = Moment.of(connection, options, watermark);
@@ -144,14 +151,12 @@ final class AsOf implements Serializable {
                     + " the view cells shows any table.");
         }
         for (ColumnFamilyDescriptor family : Omid.families(table)) {
-            boolean all = family.getMaxVersions() == Integer.MAX_VALUE;
-            if (!all || family.getTimeToLive() != HConstants.FOREVER) {
-                String mended = all ? "TTL => 'FOREVER'" : "VERSIONS => " + Integer.MAX_VALUE;
+            String[] hides = hides(family);
+            if (hides != null) {
                 throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: its family "
-                        + family.getNameAsString() + " has " + (all ? "TTL => " + family.getTimeToLive()
-                                : "VERSIONS => " + family.getMaxVersions())
+                        + family.getNameAsString() + " has " + hides[0] + " => " + hides[1]
                         + ", so HBase keeps versions from readers that the snapshot shows. In HBase's shell: alter '"
-                        + options.table + "', {NAME => '" + family.getNameAsString() + "', " + mended
+                        + options.table + "', {NAME => '" + family.getNameAsString() + "', " + hides[0] + " => " + hides[2]
                         + "}; snapshots of before that may lack what HBase has dropped by then.");
             }
         }
@@ -161,6 +166,20 @@ final class AsOf implements Serializable {
                     + " watermark_collection see that it is gone (lowtide run watermark_collection --execute), and read"
                     + " snapshots from then on; where the oracle counts, read the table through Omid's client.");
         }
+    }
+
+    /** A setting by which the family does not show all it holds, as {@code lowtide.shape} has it, its value, and the one that mends it; or null. */
+    private static String[] hides(ColumnFamilyDescriptor family) {
+        if (family.getMaxVersions() != Integer.MAX_VALUE) {
+            return new String[] {"VERSIONS", "" + family.getMaxVersions(), "" + Integer.MAX_VALUE};
+        }
+        if (family.getTimeToLive() != HConstants.FOREVER) {
+            return new String[] {"TTL", "" + family.getTimeToLive(), "'FOREVER'"};
+        }
+        if (family.getKeepDeletedCells() != KeepDeletedCells.FALSE) {
+            return new String[] {"KEEP_DELETED_CELLS", "" + family.getKeepDeletedCells(), "'FALSE'"};
+        }
+        return family.isNewVersionBehavior() ? new String[] {"NEW_VERSION_BEHAVIOR", "true", "'false'"} : null;
     }
 
     /**

@@ -23,7 +23,7 @@ final class Options implements Serializable {
     private static final long serialVersionUID = 1;
     private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
             "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "traces", "writeId", "pairingLimit", "asOf", "hold",
-            "holdOwner", "stateTable", "commitTable", "commitFamily", "watermarkFamily", "bytesPerSecond"));
+            "holdOwner", "stateTable", "commitTable", "commitFamily", "watermarkFamily", "lowLatency", "bytesPerSecond"));
     private static final long DEFAULT_SPLIT_BYTES = 512L << 20;
 
     /** A key range of the option {@code ranges}: [start, stop), empty for no bound; timestamps [from, to). */
@@ -58,6 +58,8 @@ final class Options implements Serializable {
     final String commitTable;
     final String commitFamily;
     final String watermarkFamily;
+    /** Whether the oracle leaves commit entries to its clients. */
+    final boolean lowLatency;
     /** Internal, for tests: cells of a row and family kept before it is taken for wide. */
     final int pairingLimit;
     /** What one task reads of a live table at most; 0: no limit. */
@@ -91,6 +93,7 @@ final class Options implements Serializable {
         commitTable = own.getOrDefault("commitTable", "OMID_COMMIT_TABLE");
         commitFamily = own.getOrDefault("commitFamily", "F");
         watermarkFamily = own.getOrDefault("watermarkFamily", "LWF");
+        lowLatency = truth("lowLatency", own.get("lowLatency"));
         readsSnapshot = oneOf(Way.class, "read", own.getOrDefault("read", "rpc")) == Way.SNAPSHOT;
         table = canonical(own.get("table"));
         snapshot = own.get("snapshot");

@@ -14,11 +14,11 @@ public final class Client {
 
     private Client() {}
 
-    /** @param args the oracle's address, {@code host:port} */
+    /** @param args the oracle's address, {@code host:port}, and the name of its commit table if that is not Omid's own */
     public static void main(String[] args) throws Exception {
         PrintStream answers = new PrintStream(System.out, false, StandardCharsets.UTF_8);
         System.setOut(System.err); // libraries that print must not disturb the answers
-        Store store = new Store(args[0]);
+        Store store = args.length > 1 ? new Store(args[0], args[1]) : new Store(args[0]);
         Commands commands = new Commands();
         new Reader(store).register(commands);
         new CommitEntries(store).register(commands);

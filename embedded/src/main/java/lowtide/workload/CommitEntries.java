@@ -42,6 +42,7 @@ final class CommitEntries {
         commands.add("commit_table", request -> entries());
         commands.add("watermark", request -> new JsonPrimitive(store.watermark()));
         commands.add("advance_watermark", this::advance);
+        commands.add("decide", this::decide);
         commands.add("fate", this::fate);
         commands.add("add_commit_entry", this::addEntry);
         commands.add("delete_commit_entry", this::deleteEntry);
@@ -53,7 +54,7 @@ final class CommitEntries {
     /** [T, Tc or null, is there an invalidation mark] of every row but the watermark's. */
     private JsonElement entries() throws Exception {
         JsonArray entries = new JsonArray();
-        try (Table table = store.table(HBaseCommitTableConfig.DEFAULT_COMMIT_TABLE_NAME);
+        try (Table table = store.table(store.commits.getTableName());
                 ResultScanner rows = table.getScanner(new Scan().addFamily(FAMILY).setCaching(1000))) {
             for (Result row : rows) {
                 if (row.getRow().length == KEY_LENGTH) {
@@ -98,6 +99,13 @@ final class CommitEntries {
         return new JsonPrimitive(watermark);
     }
 
+    /** Has the oracle commit a transaction of one invented cell, and does nothing of what a client does then. */
+    private JsonElement decide(JsonObject request) throws Exception {
+        long start = request.get("start").getAsLong();
+        Set<DummyCellIdImpl> cells = new HashSet<>(Set.of(new DummyCellIdImpl(start)));
+        return new JsonPrimitive(store.oracle().commit(start, cells, new HashSet<>()).get());
+    }
+
     /**
      * The commit timestamp of a transaction whose client is dead and which the watermark has passed, or null.
      *
@@ -127,7 +135,7 @@ final class CommitEntries {
     }
 
     private JsonElement addEntry(JsonObject request) throws Exception {
-        CommitTable.Writer writer = new HBaseCommitTable(store.connection, new HBaseCommitTableConfig()).getWriter();
+        CommitTable.Writer writer = new HBaseCommitTable(store.connection, store.commits).getWriter();
         writer.addCommittedTransaction(
                 request.get("start").getAsLong(), request.get("commit").getAsLong());
         writer.flush();

@@ -23,15 +23,23 @@ final class Store {
     final Admin admin;
     final CommitTable.Client commitTable;
 
+    final HBaseCommitTableConfig commits;
+
     private final String oracleAddress;
     private TSOProtocol oracle;
     private CrashPoints crashPoints;
 
     Store(String oracleAddress) throws IOException {
+        this(oracleAddress, HBaseCommitTableConfig.DEFAULT_COMMIT_TABLE_NAME);
+    }
+
+    Store(String oracleAddress, String commitTable) throws IOException {
         this.oracleAddress = oracleAddress;
+        this.commits = new HBaseCommitTableConfig();
+        this.commits.setTableName(commitTable);
         this.connection = ConnectionFactory.createConnection(hbase());
         this.admin = connection.getAdmin();
-        this.commitTable = new HBaseCommitTable(connection, new HBaseCommitTableConfig()).getClient();
+        this.commitTable = new HBaseCommitTable(connection, commits).getClient();
     }
 
     Table table(String name) throws IOException {
@@ -59,6 +67,7 @@ final class Store {
     private HBaseOmidClientConfiguration omid() {
         HBaseOmidClientConfiguration configuration = new HBaseOmidClientConfiguration();
         configuration.setConnectionString(oracleAddress);
+        configuration.setCommitTableName(commits.getTableName());
         configuration.setReconnectionDelayInSecs(1);
         configuration.setHBaseConfiguration(hbase());
         return configuration;

@@ -29,6 +29,7 @@ final class Tables {
         commands.add("create", this::create);
         commands.add("truncate", this::truncate);
         commands.add("drop", this::drop);
+        commands.add("set", this::set);
         commands.add("attach_omid_compactor", request -> alter(request, true));
         commands.add("detach_omid_compactor", request -> alter(request, false));
         commands.add("snapshot", this::snapshot);
@@ -79,6 +80,22 @@ final class Tables {
             }
             admin.deleteTable(name);
         }
+        return null;
+    }
+
+    /** Sets attributes of the table, and settings of all its families, as HBase's shell does. */
+    private JsonElement set(JsonObject request) throws Exception {
+        TableDescriptor before = admin.getDescriptor(name(request));
+        TableDescriptorBuilder after = TableDescriptorBuilder.newBuilder(before);
+        request.getAsJsonObject("attributes").entrySet().forEach(
+                each -> after.setValue(each.getKey(), each.getValue().getAsString()));
+        for (ColumnFamilyDescriptor family : before.getColumnFamilies()) {
+            ColumnFamilyDescriptorBuilder builder = ColumnFamilyDescriptorBuilder.newBuilder(family);
+            request.getAsJsonObject("families").entrySet().forEach(
+                    each -> builder.setValue(each.getKey(), each.getValue().getAsString()));
+            after.modifyColumnFamily(builder.build());
+        }
+        admin.modifyTable(after.build());
         return null;
     }
 

@@ -1,0 +1,56 @@
+"""Two stores, of which a configuration mixes the ways: ZooKeeper leads to the one, the gateway to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import JOBS, Outcome
+from scene import Scene
+
+from lowtide.config import Thrift
+from lowtide.gateway import connect
+from lowtide.stack import Stack
+from lowtide.state import StateStore
+from lowtide.workload import OmidClient
+from tests import warm
+
+Job = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Another store, with a gateway and an oracle of its own."""
+    store = Stack(warm.store_config(tmp_path_factory.mktemp("other")))
+    try:
+        store.up()
+        yield store
+    finally:
+        store.down()
+
+
+def test_the_gateway_of_another_store_is_refused_by_every_job(
+    job: Job, configure: Callable[..., Path], scene: Scene, omid: OmidClient, other: Stack, state: StateStore
+) -> None:
+    """Either way round: nothing is read, nothing of a table is recorded anywhere, and both addresses are named; each store with its own gateway goes on."""
+    table = scene.table()
+    orphan = scene.orphan(table)
+    scene.crashed_after_commit(table, row=b"healed")
+    omid.advance_watermark()
+    before = omid.raw(table), omid.commit_table()
+    ports = {"zookeeper_port": other.config.zookeeper_port, "thrift": {"port": other.config.thrift_port}}
+    for part in ports.items():
+        crossed = configure(hbase=dict([part]))
+        for name in JOBS:
+            # A run that only looks has nothing to go wrong by before one has acted through either.
+            outcome = job(name, *([] if name in ("survey", "balances") else ["--execute"]), config=crossed)
+            assert (omid.raw(table), omid.commit_table()) == before
+            assert outcome.code == 2, outcome.problems
+            assert "different HBase clusters" in outcome.problems
+            assert str(part[1] if isinstance(part[1], int) else part[1]["port"]) in outcome.problems
+    with connect(Thrift(port=other.config.thrift_port)) as connection:
+        assert StateStore(connection, "LOWTIDE_STATE").read(table).facts == ()
+    assert state.read(table).facts == ()
+    assert job("orphan_cleanup", "--table", table, "--execute").code == 0
+    assert not scene.has(table, orphan)

@@ -1,0 +1,204 @@
+"""Two oracles on one HBase, each with its own commit table and timestamps: both are Omid's own servers, and each has clients of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from conftest import Outcome
+from lowtide_spark.store import Store
+from scene import Scene
+
+from lowtide import anew
+from lowtide.formats import encode_long
+from lowtide.stack import Stack, free_ports_config, probes
+from lowtide.stack.processes import Process, spawn
+from lowtide.workload import OmidClient, Shape
+from lowtide.workload.runner import make_tables
+from lowtide.workload.script import CRASH_POINTS, generate
+from tests import seeds
+
+pytestmark = pytest.mark.usefixtures("swept")
+Job = Callable[..., Outcome]
+
+COMMITS, TIMESTAMPS = "OTHER_COMMITS", "OTHER_TIMESTAMPS"
+_MODULE = r"(commitTableStoreModule|timestampStoreModule): (!!\S+) \[ \]"
+
+
+@dataclass
+class Oracle:
+    """A second oracle on the store of *stack*; what a client must know of it."""
+
+    stack: Stack
+    folder: Path
+    port: int
+    process: Process | None = field(default=None)
+
+    @property
+    def oracle(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def conflict_map_size(self) -> int:
+        return self.stack.conflict_map_size
+
+    @property
+    def logs(self) -> Path:
+        return self.stack.logs
+
+    def java_command(
+        self, main_class: str, *args: str, heap: str = "256m", log: str = "client", options: Sequence[str] = ()
+    ) -> list[str]:
+        return self.stack.java_command(main_class, *args, heap=heap, log=f"second-{log}", options=options)
+
+    def start(self, *more: str) -> None:
+        """Start it with the first one's settings, but for its port, its tables and *more*, and wait until it answers."""
+        settings = (self.stack.config.home / "conf" / "omid-server-configuration.yml").read_text()
+        tables = {"commitTableStoreModule": COMMITS, "timestampStoreModule": TIMESTAMPS}
+        settings = re.sub(_MODULE, lambda m: f"{m[1]}: {m[2]} {{tableName: {tables[m[1]]}}}", settings)
+        settings = re.sub(r"^port: \d+", f"port: {self.port}", settings)
+        (self.folder / "omid-server-configuration.yml").write_text("\n".join([settings, *more]))
+        command = self.java_command("lowtide.store.Oracle", log="tso", options=self.stack.config.java_options)
+        place = command.index("-cp") + 1
+        command[place] = os.pathsep.join([str(self.folder), command[place]])
+        self.process = spawn(command, self.folder / "out", self.folder)
+        deadline = time.monotonic() + 60
+        while not probes.oracle_answers(self.port):
+            assert self.process.alive, (self.folder / "out").read_text()
+            assert time.monotonic() < deadline, (self.folder / "out").read_text()
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """End it; its tables stay."""
+        if self.process is not None:
+            self.process.end(10)
+
+
+@pytest.fixture(scope="module")
+def second(stack: Stack, omid: OmidClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
+    """The second oracle, running; its tables go with the module's."""
+    folder = tmp_path_factory.mktemp("second")
+    oracle = Oracle(stack, folder, free_ports_config(folder).tso_port)
+    omid.create(COMMITS, ("F", "LWF"), omid_enabled=False, versions=1)
+    omid.create(TIMESTAMPS, ("MAX_TIMESTAMP_CF",), omid_enabled=False, versions=1)
+    try:
+        oracle.start()
+        yield oracle
+    finally:
+        oracle.stop()
+        omid.drop(COMMITS)
+        omid.drop(TIMESTAMPS)
+
+
+@seeds.each("two oracles")
+def test_each_oracle_keeps_its_cells(
+    job: Job, configure: Callable[..., Path], omid: OmidClient, second: Oracle, tmp_path: Path, seed: int
+) -> None:
+    """Clients of both leave crashed and aborted transactions behind, under numbers that both have given. No job of either goes on before each table is named; then
+    each cleans and prunes its own, touches nothing of the other's, and every snapshot of both reads as before."""
+    # Point 10 tears a transaction for its readers, and a cleanup makes it whole by its shadow cells in another table.
+    points = [point for point in CRASH_POINTS if point != 10]
+    mine, theirs = (
+        Shape(tables=(f"{name}1", f"{name}2"), rows=20, crashes=0.5, crash_points=points) for name in ("mine", "theirs")
+    )
+    ours = [name for name in omid.tables() if name not in (COMMITS, TIMESTAMPS)]
+
+    def config(name: str, **sections: dict[str, object]) -> Path:
+        return configure(**sections).rename(tmp_path / name)
+
+    with OmidClient(second, commit_table=COMMITS) as other:
+        snapshots = {}
+        for client, shape in ((omid, mine), (other, theirs)):
+            make_tables(client, shape)
+            half = generate(shape, f"{seed}.1", 40)
+            client.run(half, tmp_path / f"{shape.tables[0]}.jsonl")
+            between = client.begin()
+            client.run(generate(shape, f"{seed}.2", 40), tmp_path / f"{shape.tables[0]}.jsonl")
+            watermark = client.advance_watermark()
+            snapshots[client] = {(t, s): client.read(t, s) for t in shape.tables for s in (between, watermark)}
+            assert any(snapshots[client].values())
+
+        unnamed = {
+            omid: config("mine.yaml"),
+            other: config(
+                "theirs.yaml",
+                omid={"commit_table": COMMITS, "timestamp_table": TIMESTAMPS, "oracle": [second.oracle]},
+                state={"table": "OTHER_STATE", "journal_table": "OTHER_JOURNAL"},
+            ),
+        }
+        before = {table: omid.raw(table) for table in (*mine.tables, *theirs.tables)}
+        for file, commits in ((unnamed[omid], COMMITS), (unnamed[other], "OMID_COMMIT_TABLE")):
+            outcome = job("orphan_cleanup", "--execute", config=file)
+            assert {table: omid.raw(table) for table in before} == before, "judged by the other's commit table"
+            assert (outcome.code, commits in outcome.problems) == (2, True)
+
+        said = {
+            omid: {"tables": [*ours, "mine*"], "foreign": [COMMITS, "theirs*"]},
+            other: {"tables": ["theirs*"], "foreign": [*ours, "mine*"]},
+        }
+        for client, foreign, commits in ((omid, theirs, COMMITS), (other, mine, "OMID_COMMIT_TABLE")):
+            named = configure(omid=said[client]) if client is omid else _theirs(configure, second, said[client])
+            kept = {table: omid.raw(table) for table in (*foreign.tables, commits)}
+            for command in (("orphan_cleanup",), ("watermark_collection",), ("commit_table_pruning", "--grace", "0s")):
+                outcome = job(*command, "--execute", config=named)
+                assert outcome.code == 0, outcome.problems
+            assert outcome.totals["pruned"] > 0
+            assert {table: omid.raw(table) for table in kept} == kept
+        for client, expected in snapshots.items():
+            assert {place: client.read(*place) for place in expected} == expected
+
+
+def _theirs(configure: Callable[..., Path], second: Oracle, said: dict[str, list[str]]) -> Path:
+    return configure(
+        omid={"commit_table": COMMITS, "timestamp_table": TIMESTAMPS, "oracle": [second.oracle], **said},
+        state={"table": "OTHER_STATE", "journal_table": "OTHER_JOURNAL"},
+    )
+
+
+def test_an_oracle_begins_where_the_statement_of_a_refused_reset_says(omid: OmidClient, second: Oracle) -> None:
+    """The row that is put while it is stopped is the low watermark that it stores and the number below all that it gives from then on."""
+    second.stop()
+    number = anew.beginning(10**12)
+    omid.put(
+        TIMESTAMPS,
+        b"MAX_TIMESTAMP_R",
+        b"MAX_TIMESTAMP_CF",
+        b"MAX_TIMESTAMP_Q",
+        time.time_ns() // 10**6,
+        encode_long(number),
+    )
+    second.start()
+    with OmidClient(second, commit_table=COMMITS) as other:
+        assert other.begin() > number
+        assert other.watermark() == number
+
+
+def test_in_low_latency_mode_a_second_read_of_a_snapshot_would_show_more(
+    connector: Store, scene: Scene, second: Oracle
+) -> None:
+    """The oracle has answered and its low watermark has passed the commit, and the client has not yet written its entry: a read that is not told
+    of the mode misses what the next one shows. One that is told is refused."""
+    second.stop()
+    second.start("lowLatency: true")
+    table = scene.table()
+    where = {**connector.config.hbase.client_properties(), "table": table, "commitTable": COMMITS}
+
+    def read(**options: str) -> int:
+        return connector.spark.read.format("lowtide").options(**where, asOf=str(snapshot), **options).load().count()
+
+    with OmidClient(second, commit_table=COMMITS) as other:
+        start = other.begin()
+        scene.cell(table, start)
+        commit = other.decide(start)
+        snapshot = other.advance_watermark()
+        assert (commit <= snapshot, start in other.commit_table()) == (True, False)
+        assert read() == 0
+        other.add_commit_entry(start, commit)
+        assert read() == 1
+    with pytest.raises(Exception, match="low-latency mode"):
+        read(lowLatency="true")

@@ -1,0 +1,56 @@
+"""When the records may be reset after the oracle was made anew."""
+
+from __future__ import annotations
+
+from lowtide.anew import BEYOND, beginning, refusal
+from lowtide.clock import is_world
+from lowtide.formats import CHECKPOINTS, encode_long
+from lowtide.state import Epoch
+
+OWN = ("LOWTIDE_STATE", "LOWTIDE_JOURNAL")
+
+
+def test_an_oracle_that_is_past_every_number_of_before_stands_in_no_reset() -> None:
+    """Its low watermark is the highest recorded, or higher."""
+    assert refusal(1000, 1000, "T", OWN) == refusal(1000, 1050, "T", OWN) == refusal(0, 0, "T", OWN) == ""
+
+
+def test_a_counter_is_told_where_to_begin() -> None:
+    """The statement for HBase's shell, with the number's bytes, and what to do where nothing of before is left."""
+    told = refusal(1000, 950, "OMID_TIMESTAMP_TABLE", OWN)
+    number = beginning(1000)
+    shell = "".join(f"\\x{byte:02X}" for byte in encode_long(number))
+    for word in (
+        "low watermark 950, below 1000",
+        f"begin at {number}",
+        f"put 'OMID_TIMESTAMP_TABLE', 'MAX_TIMESTAMP_R', 'MAX_TIMESTAMP_CF:MAX_TIMESTAMP_Q', \"{shell}\"",
+        "drop LOWTIDE_STATE and LOWTIDE_JOURNAL",
+    ):
+        assert word in told
+
+
+def test_a_counter_begins_far_beyond_what_was_seen_and_stays_a_counter() -> None:
+    """Beyond the highest low watermark lies what was given out above it; a world clock's timestamps are never reached."""
+    for recorded in (0, 50, 10**12, 10**16, 10**17 - 5 * 10**14, 10**17 - 1000):
+        number = beginning(recorded)
+        assert recorded < number
+        assert not is_world(number)
+        assert number % CHECKPOINTS == 0
+    assert beginning(10**12) - 10**12 == BEYOND
+
+
+def test_a_world_clock_is_waited_for() -> None:
+    """Its timestamps come by themselves."""
+    told = refusal(1_700_000_000 * 10**9, 1_600_000_000 * 10**9, "T", OWN)
+    assert "clock of the oracle's machine" in told
+    assert "MAX_TIMESTAMP" not in told
+
+
+def test_an_epoch_is_compared_whole() -> None:
+    """Counter, nonce and generation are stored and read as one text; a counter alone is one of before there were others."""
+    first = Epoch.parse(None).next("a1b2", 3)
+    assert (str(first), Epoch.parse(str(first).encode())) == ("1/a1b2/3", first)
+    old = Epoch.parse(b"41")
+    assert (str(old), str(old.next("ff", 0))) == ("41", "42/ff/0")
+    assert first != Epoch.parse(None).next("c3d4", 3)
+    assert first != Epoch.parse(None).next("a1b2", 4)
