@@ -18,12 +18,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lowtide.ancient import Hold, check_hold
-from lowtide.clock import Clock, WorldClock, is_world, oracle_clock, spoken
+from lowtide.clock import EPOCH, Clock, WorldClock, is_world, oracle_clock, spoken
 from lowtide.config import State
 from lowtide.errors import GatewayError, HistoryError, LowtideError, StoreError, TableError, UsageError
 from lowtide.gateway import connect, low_watermark
 from lowtide.inventory import Kind
-from lowtide.state import StateStore
+from lowtide.state import ANNOUNCED_FOR, StateStore
 
 if TYPE_CHECKING:
     from lowtide.config import Config
@@ -208,12 +208,17 @@ def _now() -> datetime:
 
 def _check_mark(state: StateStore, held: Hold) -> None:
     history = state.history(held.table)
+    # A run that was killed between announcing its mark and applying it would refuse all holds until another run acts.
+    if history.applied <= held.timestamp < history.intended and state.overtake(history, _now(), f"hold {held.id}"):
+        history = state.history(held.table)
     if held.timestamp < history.applied:
         raise HistoryError(too_early(held.table, held.timestamp, history.applied))
     if held.timestamp < history.intended:
+        ends = EPOCH + timedelta(milliseconds=history.intent.get("at", 0)) + ANNOUNCED_FOR
         msg = (
             f"a run of history_gc is about to remove the history of {held.table} before {spoken(history.intended)}, "
-            f"so a hold at {spoken(held.timestamp)} comes too late; hold {history.intended} or later, or try again after it"
+            f"so a hold at {spoken(held.timestamp)} comes too late; hold {history.intended} or later, or try again after it "
+            f"(if it was killed: from {ends:%Y-%m-%d %H:%M} UTC on)"
         )
         raise HistoryError(msg)
 

@@ -61,6 +61,9 @@ _COUNTS = 200
 _MAX_MILLIS = 10**15
 #: A run that said so long ago that it removes history, and nothing since, is dead.
 REMOVES_FOR = timedelta(days=1)
+#: A mark that was announced so long ago and is not applied yet is a dead run's, or one's that plans anew for long. A hold may take its
+#: claim: the run can then no longer apply the mark, whether it lives or not.
+ANNOUNCED_FOR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,20 @@ class History:
     intent: Mapping[str, Any] = field(default_factory=dict)
     #: The newest claim to the mark, as it is stored.
     claim: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A cell of the records and the value that it has as long as a run may write; whoever takes over changes it.
+
+    Executors read it again before each batch of mutations: they may write on when the run that sent them has long ended.
+    """
+
+    table: str
+    row: bytes
+    family: str
+    qualifier: str
+    value: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +338,17 @@ class StateStore:
         if taken.incarnation != state.incarnation:
             self._write_checked(taken, _INCARNATION, _dump(asdict(taken.incarnation)))
         return taken
+
+    def epoch_claim(self, taken: TableState) -> Claim:
+        """What stands as long as nobody has taken the table over from *taken*."""
+        return self._claim(_row(taken.table), _EPOCH, str(taken.epoch).encode())
+
+    def mark_claim(self, intent: Intent) -> Claim:
+        """What stands as long as nobody has claimed the table's mark after *intent*."""
+        return self._claim(_history_row(intent.table), _INTENDED, intent.token)
+
+    def _claim(self, row: bytes, column: bytes, value: bytes) -> Claim:
+        return Claim(self._name, row, FAMILY, column.removeprefix(_COLUMN).decode(), value)
 
     def record(self, taken: TableState, fact: Fact) -> None:
         """Record a cleaned key range under the epoch of *taken*, in place of the fact of exactly that range.
@@ -514,6 +542,16 @@ class StateStore:
             FencedError: another run has claimed the mark since; it says so itself.
         """
         self._claim_again(intent, intent.mark, run)
+
+    def overtake(self, seen: History, now: datetime, by: str) -> bool:
+        """Take the claim of a run that announced a mark long ago and has not applied it, so that it never will; whether that was done.
+
+        The mark may have been applied since *seen*: look again.
+        """
+        if seen.claim is None or seen.intended <= seen.applied or now < _time(seen.intent.get("at", 0)) + ANNOUNCED_FOR:
+            return False
+        token = _claim(seen.claim, seen.applied, by)
+        return self._change(_history_row(seen.table), _INTENDED, seen.claim, token)
 
     def check_claim(self, intent: Intent) -> None:
         """Refuse to go on where another has claimed the mark since.
@@ -714,7 +752,7 @@ def _claim(known: bytes | None, mark: int, run: str, *, removing: bool = False) 
 
 def _overtaken(table: str) -> str:
     return (
-        f"another run of history_gc has taken over table {table}, or a restore has; this one does nothing more to it. "
+        f"another run of history_gc has taken over table {table}, or a restore or a hold has; this one does nothing more to it. "
         "Let the newer run finish, then run again"
     )
 

@@ -7,8 +7,10 @@ and hides every cell of the row and family up to that one's *commit* timestamp. 
 - a version goes if it was hidden before the mark, by a higher version of its column or by a family tombstone: ``replaced_ts`` of
   the connector's view ``versions`` is the commit timestamp that hid it;
 - a tombstone that is the newest version before the mark goes if every cell below it in its column goes;
-- the highest family tombstone before the mark goes if every cell of its row and family up to its *commit* timestamp goes, and no
-  family tombstone's shadow cell stays alone in its row and family. Those below it hide nothing any more and go as replaced ones.
+- the highest family tombstone before the mark goes if no cell of its row and family is *there* up to its *commit* timestamp, and no
+  family tombstone's shadow cell is alone in its row and family: it goes in the run after that which removed what it hid. A client that
+  scans holds rows as they were; of a family tombstone that it may not see yet it asks for an older one when it comes to the row. Were that
+  gone together with what it hid, the client would show that. Those below it hide nothing any more and go as replaced ones.
 
 What stays, whatever the timestamps say: a cell without shadow cell (undecided: never healed, or never committed) and every other
 cell of its transaction, whose shadow cell may be its only proof; a cell whose timestamp this oracle cannot have given; and, in
@@ -34,7 +36,7 @@ STOP = "stop"
 UNDECIDED = "undecided"
 DOUBTFUL = "of a transaction with an undecided cell"
 BARE = "without qualifier, beside family tombstones"
-COVERS = "a tombstone over something that stays"
+COVERS = "a tombstone over something that is there"
 
 #: Bytes of a KeyValue beside row, family, qualifier and value.
 _KEY_VALUE_BYTES = 20
@@ -81,9 +83,8 @@ def plan(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
         marked.withColumn("_under", under)
         .withColumn("_several", several)
         .withColumn("up_to", F.when(F.col("_under") & F.col("_several"), F.col("_top")))
-        # A run that is killed between the family tombstone and a shadow cell alone would leave what makes a client search for ever.
-        .withColumn("_alone", (F.col("kind") == "shadow") & F.col("up_to").isNull())
-        .withColumn("last", F.coalesce(remove & final & ~F.col("_alone"), F.lit(False)))
+        # In a step of its own: what failed or was refused before in its region keeps it.
+        .withColumn("last", F.coalesce(remove & final, F.lit(False)))
         .withColumn("action", F.when(F.col("_stop").isNotNull(), STOP).when(remove, REMOVE).otherwise(KEEP))
         .withColumn("why", F.coalesce("_stop", F.when(~remove, F.col("_why"))))
         .withColumn("bytes", F.when(remove, _bytes()))
@@ -139,16 +140,14 @@ def _chosen(judged: DataFrame) -> DataFrame:
         newest & (F.col("kind") == "tombstone") & F.coalesce(F.min("_replaced").over(below), F.lit(True))
     )
     # Family tombstones in no doubt hide no cell from one another: those above are not yet before the mark, those below are replaced.
-    stays = ~F.col("_freed") & ~(is_family & F.col("_sure"))
-    lowest = F.min(F.when(F.col("_stays"), F.col("timestamp"))).over(family)
+    lowest = F.min(F.when(~(is_family & F.col("_sure")), F.col("timestamp"))).over(family)
     covers_nothing = F.col("_lowest").isNull() | (F.col("_lowest") > F.col("commit_ts"))
     # A client that looks for an older family tombstone and finds such a shadow cell alone asks for the same cells for ever.
-    alone = F.max((F.col("kind") == "shadow") & (F.length("qualifier") == 0) & F.col("_stays")).over(family)
+    alone = F.max((F.col("kind") == "shadow") & (F.length("qualifier") == 0)).over(family)
     final = newest & is_family
     return (
         judged.withColumn("_replaced", replaced)
         .withColumn("_freed", freed)
-        .withColumn("_stays", stays)
         .withColumn("_lowest", lowest)
         .withColumn("_final", final)
         .withColumn("goes", F.col("_freed") | (final & covers_nothing & ~alone))
@@ -156,7 +155,7 @@ def _chosen(judged: DataFrame) -> DataFrame:
             "_why",
             F.coalesce("_why", F.when(newest & (is_family | (F.col("kind") == "tombstone")), F.lit(COVERS))),
         )
-        .drop("_replaced", "_freed", "_stays", "_lowest")
+        .drop("_replaced", "_freed", "_lowest")
     )
 
 

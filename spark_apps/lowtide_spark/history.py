@@ -8,7 +8,7 @@ looks at the applied mark when it begins and when it ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,7 +33,7 @@ from lowtide_spark.inventory import take_inventory
 from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.sideline import put_aside
 from lowtide_spark.sideline import sweep as sweep_sideline
-from lowtide_spark.store import FOREVER, LIVE, Source, Written
+from lowtide_spark.store import FOREVER, LIVE, Source, Written, by_region
 from lowtide_spark.watermarks import region_marks
 
 #: Regions that the summary tells of, those that lose most.
@@ -347,6 +347,7 @@ def _act(run: Run, work: Work) -> None:
     intent = _apply_mark(run, work)
     going = _going(work)
     if not going.isEmpty():
+        run.store.make_durable(work.table)  # what replaced a version must outlive the version
         with _removal(run, intent) as claim:
             _remove(run, work, going, claim)
     work.going = Counter({store: size for store, size in work.going.items() if store[0] not in work.stopped})
@@ -363,20 +364,37 @@ def _removal(run: Run, intent: Intent) -> Iterator[Intent]:
     finally:
         # Where this is lost, restores wait for a day.
         with suppress(Exception), run.state() as state:
-            state.end_removal(claim, run.request.run)
+            if intent.table in run.store.unfinished:
+                # Executors that the driver lost may write on: a new claim ends that at their next batch, and restores wait all the same.
+                state.begin_removal(claim, run.request.run)
+            else:
+                state.end_removal(claim, run.request.run)
 
 
 def _remove(run: Run, work: Work, going: DataFrame, claim: Intent) -> None:
     folder = put_aside(run, work.table, going)
     work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
     mutations = ancient.mutations(going)
+    answered = Counter[str]()
     for last in (False, True):
         now = mutations.where((F.col("last") == last) & ~_in_regions(work.stopped)).drop("last")
         if not now.isEmpty():
             with run.state() as state:
                 state.check_claim(claim)
-            _book(work, run.store.write(now, work.table))
+                holding = state.mark_claim(claim)
+            written = run.store.write(now, work.table, holding=holding)
+            _book(work, written)
+            answered.update(by_region(written))
+    _reckon(work, answered)
     _total(work)
+
+
+def _reckon(work: Work, answered: Mapping[str, int]) -> None:
+    """Every mutation that was planned must have been answered for."""
+    for region in work.by_region:
+        name, planned = region["region"], region["markers"]
+        if name not in work.stopped and answered.get(name, 0) != planned:
+            work.stop([name], f"{planned} mutations were planned and {answered.get(name, 0)} answered for; run again")
 
 
 def _check_same_table(run: Run, work: Work) -> None:

@@ -8,6 +8,7 @@ actions are acknowledged.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE, 
 from lowtide.intervals import Intervals
 from lowtide.inventory import Entry
 from lowtide.planning import WorkRange, plan_ranges, without_read
-from lowtide.state import TableState
+from lowtide.state import Claim, TableState
 from lowtide.summary import TableReport
 from lowtide_spark import omid, rules
 from lowtide_spark.inventory import take_inventory, transactional
@@ -33,7 +34,7 @@ from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.sideline import put_aside
 from lowtide_spark.sideline import sweep as sweep_sideline
 from lowtide_spark.startset import StartSet
-from lowtide_spark.store import LIVE, Source, Written
+from lowtide_spark.store import LIVE, Source, Written, by_region
 
 #: Rows of the commit table that prove a commit by themselves.
 PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is not null"
@@ -57,6 +58,10 @@ class Work:
     plan: DataFrame | None = None
     #: The plan with the cells of ranges that are stopped.
     decided: DataFrame | None = None
+    #: Cells that the plan has for each action and region, of all regions.
+    planned: Counter[tuple[str, str]] = field(default_factory=Counter)
+    #: Cells whose heal was sent.
+    healed: DataFrame | None = None
     #: Ranges that are not to be recorded, with the reason.
     stopped: dict[str, str] = field(default_factory=dict)
 
@@ -101,6 +106,9 @@ def clean(run: Run) -> None:
             _act_all(run, acting, looked.known, held)
             run.phase("act")
             _stop_if_entries_came(run, acting, looked.committed)
+            for work in acting:
+                with failures_kept(work):
+                    _look_again(run, work)
             run.check_low_watermark_again()
             for work in acting:
                 with failures_kept(work):
@@ -391,8 +399,10 @@ def _count_plan(work: Work, plan: DataFrame) -> None:
     counts = work.report.counts
     counts.healed = counts.deleted = 0
     counts.skipped.clear()
-    for row in plan.groupBy("action", "why", _in_regions(work.stopped).alias("stopped")).count().collect():
-        if row.stopped:
+    work.planned.clear()
+    for row in plan.groupBy("action", "why", "region").count().collect():
+        work.planned[row.action, row.region] += row["count"]
+        if row.region in work.stopped:
             counts.skipped["in a range that is stopped"] += row["count"]
         elif row.action == rules.SKIP:
             counts.skipped[row.why] += row["count"]
@@ -421,7 +431,13 @@ def _act_all(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack)
             _plan(run, work, decided)
             _act(run, work)
     wrong = _start_set(_wrong_marks(works, like=known), held)
-    _marks_report(run).counts.unmarked = _unmark(run, wrong.frame) if wrong else 0
+    _marks_report(run).counts.unmarked = _unmark(run, works, wrong.frame) if wrong else 0
+
+
+def _epochs(run: Run, works: Sequence[Work]) -> list[Claim]:
+    """What stands as long as this run is the newest of these tables."""
+    with run.state() as state:
+        return [state.epoch_claim(w.state) for w in works]
 
 
 def _check_turn(run: Run, work: Work) -> None:
@@ -476,11 +492,14 @@ def _mark(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) ->
     )
     again = again.limit(0).withColumn("fence", F.lit(False))
     if absent:
-        written = run.store.write(_mark_rows(absent.frame, family.encode()), table)
+        written = run.store.write(_mark_rows(absent.frame, family.encode()), table, holding=_epochs(run, works))
         report.counts.marked = sum(w.done for w in written)
         for failure in (w for w in written if w.failed):
             report.counts.failed += failure.failed
             report.problems.append(f"{failure.failed} invalidation marks could not be put: {failure.failure}")
+        planned, answered = absent.frame.count(), by_region(written).total()
+        if answered != planned:  # one that was not put is not read back, and decides nothing
+            report.problems.append(f"{planned} invalidation marks were planned and {answered} answered for; run again")
         cells = run.store.cells(table, omid.commit_ranges(*absent.span))
         again = _frozen(absent.restrict(omid.entries(cells, family)))
     return _frozen(rules.after_marking(known, again))
@@ -506,26 +525,53 @@ def _act(run: Run, work: Work) -> None:
         return
     counts = work.report.counts
     counts.healed = counts.deleted = 0
+    epoch = _epochs(run, [work])
+    run.store.make_durable(
+        work.entry.table
+    )  # what proved a commit here must outlive what is done for it, and what is recorded
     heals = work.plan.where(F.col("action") == rules.HEAL)
     if not heals.isEmpty():
         _check_turn(run, work)
-        written = run.store.write(_heal_rows(heals), work.entry.table)
-        counts.healed = _book(work, written)
+        work.healed = heals
+        written = run.store.write(_heal_rows(heals), work.entry.table, holding=epoch)
+        counts.healed = _book(work, written, rules.HEAL)
         _skip(work, written, "gone before it was healed")
     deletes = work.plan.where((F.col("action") == rules.DELETE) & ~_in_regions(work.stopped))
     if not deletes.isEmpty():
         folder = put_aside(run, work.entry.table, deletes)
         work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
         _check_turn(run, work)
-        written = run.store.write(_delete_rows(deletes), work.entry.table)
-        counts.deleted = _book(work, written)
+        written = run.store.write(_delete_rows(deletes), work.entry.table, holding=epoch)
+        counts.deleted = _book(work, written, rules.DELETE)
         if _skip(work, written, "committed before it was deleted"):
             _after_refusal(run, work, deletes, [w.region for w in written if w.refused])
+
+
+def _look_again(run: Run, work: Work) -> None:
+    """Read every healed cell once more, by its key: a range is recorded only where each has its shadow cell, or is gone itself.
+
+    An acknowledgement is the word of a server that may have died since; the record outlives it, and the commit entry goes by the record.
+    """
+    if work.healed is None or work.suspects is None:
+        return
+    healed = work.healed.where(~_in_regions(work.stopped))
+    for seen in run.store.write(_seen_rows(healed), work.entry.table):
+        if seen.refused:
+            work.stop(
+                [seen.region], f"{seen.refused} healed cells have no shadow cell when they are read again; run again"
+            )
+        if seen.failed:
+            work.stop([seen.region], f"{seen.failed} healed cells could not be read again: {seen.failure}")
 
 
 def _heal_rows(cells: DataFrame) -> DataFrame:
     key = ("region", "row", "family", "qualifier", "timestamp", "value")
     return cells.select(F.lit("heal_if_present").alias("op"), *key, F.col("tc").alias("commit_ts"))
+
+
+def _seen_rows(cells: DataFrame) -> DataFrame:
+    key = ("region", "row", "family", "qualifier", "timestamp")
+    return cells.select(F.lit("see_healed").alias("op"), *key, F.col("tc").alias("commit_ts"))
 
 
 def _delete_rows(cells: DataFrame) -> DataFrame:
@@ -539,14 +585,20 @@ def shadow_of(qualifier: Column) -> Column:
     return F.concat(F.lit(SHADOW_PREFIX), qualifier, F.lit(SHADOW_SUFFIX))
 
 
-def _book(work: Work, written: Sequence[Written]) -> int:
-    """Count acknowledged mutations; ranges with a failed one are not recorded."""
+def _book(work: Work, written: Sequence[Written], action: str) -> int:
+    """Count acknowledged mutations; ranges with a failed one, or with one that nobody answered for, are not recorded."""
     counts = work.report.counts
     for w in written:
         counts.bytes_written += w.bytes
         counts.failed += w.failed
         if w.failed:
             work.stop([w.region], f"{w.failed} mutations failed: {w.failure}")
+    answered = by_region(written)
+    for (planned, region), number in work.planned.items():
+        if planned == action and answered[region] != number:
+            work.stop(
+                [region], f"{number} cells were planned to {action} and {answered[region]} answered for; run again"
+            )
     return sum(w.done for w in written)
 
 
@@ -568,10 +620,10 @@ def _after_refusal(run: Run, work: Work, deletes: DataFrame, regions: Sequence[s
         ranges = [r for r in work.ranges if r.region in set(regions)]
         shadowed = run.store.versions(work.entry.table, ranges, work.families).where(F.col("commit_ts").isNotNull())
         committed = starts.restrict(shadowed.where(F.col("commit_ts") > F.col("timestamp")))
-        _unmark(run, committed.select("start_ts").distinct())
+        _unmark(run, [work], committed.select("start_ts").distinct())
 
 
-def _unmark(run: Run, starts: DataFrame) -> int:
+def _unmark(run: Run, works: Sequence[Work], starts: DataFrame) -> int:
     """Remove invalidation marks; how many were removed."""
     mutations = starts.select(
         F.lit("delete_version").alias("op"),
@@ -581,7 +633,7 @@ def _unmark(run: Run, starts: DataFrame) -> int:
         F.lit(INVALID_QUALIFIER).alias("qualifier"),
         F.col("start_ts").alias("timestamp"),
     )
-    written = run.store.write(mutations, run.config.omid.commit_table)
+    written = run.store.write(mutations, run.config.omid.commit_table, holding=_epochs(run, works))
     for failure in (w for w in written if w.failed):
         _marks_report(run).problems.append(f"{failure.failed} wrong marks could not be removed: {failure.failure}")
     return sum(w.done for w in written)

@@ -19,7 +19,7 @@ from lowtide.summary import TableReport
 from lowtide_spark import omid
 from lowtide_spark.inventory import take_inventory
 from lowtide_spark.job import Run
-from lowtide_spark.store import Written
+from lowtide_spark.store import Written, by_region
 from lowtide_spark.watermarks import region_marks
 
 
@@ -104,7 +104,7 @@ def _doomed(rows: DataFrame, run: Run, report: TableReport) -> DataFrame:
 def _journal_and_delete(run: Run, doomed: DataFrame, report: TableReport) -> None:
     """The journal first: a snapshot restored later has no other proof. Nothing is deleted that is not in it."""
     counts = report.counts
-    counts.pruned = 0
+    planned, counts.pruned = counts.pruned, 0
     run.store.create_table(run.config.state.journal_table, omid.JOURNAL_FAMILY)
     with run.state() as state:
         state.remember_journal()
@@ -125,6 +125,8 @@ def _journal_and_delete(run: Run, doomed: DataFrame, report: TableReport) -> Non
     )
     if _failed(written, report, "journal entries could not be written; nothing was pruned"):
         return
+    if _unanswered(written, planned, report, "journal entries"):
+        return
     family = run.config.omid.commit_family.encode()
     columns = F.explode(F.array(F.lit(COMMIT_QUALIFIER), F.lit(INVALID_QUALIFIER)))
     written = run.store.write(
@@ -139,6 +141,7 @@ def _journal_and_delete(run: Run, doomed: DataFrame, report: TableReport) -> Non
         run.config.omid.commit_table,
     )
     _failed(written, report, "commit-table rows could not be deleted")
+    _unanswered(written, 2 * planned, report, "deletions of commit-table cells")
     counts.bytes_written += sum(w.bytes for w in written)
     counts.pruned = sum(w.done for w in written) // 2
 
@@ -149,6 +152,14 @@ def _failed(written: list[Written], report: TableReport, what: str) -> bool:
         report.counts.failed += failed
         report.problems.append(f"{failed} {what}: {next(w.failure for w in written if w.failed)}")
     return bool(failed)
+
+
+def _unanswered(written: list[Written], planned: int, report: TableReport, what: str) -> bool:
+    """Tell where not every mutation that was planned was answered for."""
+    answered = by_region(written).total()
+    if answered != planned:
+        report.problems.append(f"{planned} {what} were planned and {answered} answered for; run again")
+    return answered != planned
 
 
 def _sweep_journal(run: Run, inventory: Sequence[Entry], report: TableReport) -> None:

@@ -201,8 +201,12 @@ def _put_back(run: Run, report: TableReport, families: list[str], back: DataFram
                 f"major-compact {report.table} and run the restore again"
             )
             return False
-    _put(run, report, back.where(hidden), claim)
-    return True
+    refused = _put(run, report, back.where(hidden), claim)
+    if refused:
+        report.problems.append(
+            f"{refused} cells are not put back: what hides them from readers went while the restore was at work; run the restore again"
+        )
+    return not refused
 
 
 def _hiding(cells: DataFrame) -> DataFrame:
@@ -210,11 +214,17 @@ def _hiding(cells: DataFrame) -> DataFrame:
     return cells.where(F.col("commit_ts").isNotNull() & F.col("kind").isin("tombstone", "family_tombstone"))
 
 
-def _put(run: Run, report: TableReport, cells: DataFrame, claim: Intent) -> None:
+def _put(run: Run, report: TableReport, cells: DataFrame, claim: Intent) -> int:
+    """Put these; how many were refused, because what hides them is not there."""
+    refused = 0
     if not cells.isEmpty():
         with run.state() as state:
             state.check_claim(claim)  # the hold ends at some time, and history GC may have taken over
-        _book(report, run.store.write(_puts(cells), report.table))
+            holding = state.mark_claim(claim)
+        written = run.store.write(_puts(cells), report.table, holding=holding)
+        _book(report, written)
+        refused = sum(w.refused for w in written)
+    return refused
 
 
 def _steps() -> tuple[Column, ...]:
@@ -272,7 +282,8 @@ def _missing(cells: DataFrame, live: DataFrame) -> DataFrame:
 
 
 def _judged(missing: DataFrame, live: DataFrame, mark: int) -> DataFrame:
-    """*missing* with ``why`` it must not come back (null: it may), and ``highest``: the family tombstone that counts in its family.
+    """*missing* with ``why`` it must not come back (null: it may), ``highest``: the family tombstone that counts in its family, and ``under``:
+    for a put, the version that hides it, which is to be there when it is put.
 
     A version may come back if, before the mark, a higher version or a family tombstone hides it: one that is there, or a tombstone
     that comes back with it. Those hide what was put back whatever else is; a put that comes back is itself hidden by one of them.
@@ -291,6 +302,12 @@ def _judged(missing: DataFrame, live: DataFrame, mark: int) -> DataFrame:
     exposed = F.min(F.when(~F.col("back") & ~is_family & before, F.col("timestamp"))).over(family)
     judged = (
         both.withColumn("_higher", F.max(hides).over(column.rowsBetween(Window.unboundedPreceding, -1)))
+        .withColumn(
+            "_hider",
+            F.max(F.when(hides, F.struct("timestamp", "qualifier"))).over(
+                column.rowsBetween(Window.unboundedPreceding, -1)
+            ),
+        )
         .withColumn("_top", top)
         .withColumn("_exposed", exposed)
         .withColumn("_bare", F.max(is_bare).over(family))
@@ -303,21 +320,28 @@ def _judged(missing: DataFrame, live: DataFrame, mark: int) -> DataFrame:
         buries, "their family tombstone would hide what lies there now; restore the runs after this one first"
     ).when(visible, "they would be visible again; restore the runs after this one first")
     highest = is_family & F.coalesce(F.col("_top.timestamp") == F.col("timestamp"), F.lit(False))
-    names = [*missing.columns, "why", "highest"]
+    hider = F.coalesce(
+        F.col("_hider"), F.when(by_family, F.struct(F.col("_top.timestamp"), F.lit(b"").alias("qualifier")))
+    )
+    names = [*missing.columns, "why", "highest", "under"]
     orphans = missing.where(F.col("commit_ts").isNull())
     return (
         judged.withColumn("why", why)
         .withColumn("highest", highest)
+        .withColumn("under", F.when(F.col("kind") == "put", hider))
         .select(*names)
         .unionByName(
-            orphans.withColumn("why", F.lit(None).cast("string")).withColumn("highest", F.lit(False)).select(*names)
+            orphans.withColumn("why", F.lit(None).cast("string")).withColumn("highest", F.lit(False)),
+            allowMissingColumns=True,
         )
     )
 
 
 def _puts(cells: DataFrame) -> DataFrame:
     committed, lone = F.col("commit_ts").isNotNull(), F.col("lone")
-    op: Column = F.when(committed & ~lone, "put_committed").otherwise("put")
+    under = F.col("under")
+    guarded = committed & ~lone & under.isNotNull()
+    op: Column = F.when(guarded, "put_committed_if_present").when(committed & ~lone, "put_committed").otherwise("put")
     return cells.select(
         op.alias("op"),
         "region",
@@ -327,4 +351,7 @@ def _puts(cells: DataFrame) -> DataFrame:
         "timestamp",
         F.when(lone, bytes_of(F.col("commit_ts"))).otherwise(F.col("value")).alias("value"),
         "commit_ts",
+        F.when(guarded, F.col("family")).alias("guard_family"),
+        F.when(guarded, under.qualifier).alias("guard_qualifier"),
+        F.when(guarded, under.timestamp).alias("guard_timestamp"),
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,10 +23,13 @@ from lowtide.errors import StoreError, TableError
 from lowtide.inventory import Descriptor
 from lowtide.keyranges import KeyRange
 from lowtide.planning import WorkRange
+from lowtide.state import Claim
 
 FORMAT = "lowtide"
 #: Above every timestamp: no upper bound on the time range.
 FOREVER = 2**63 - 1
+#: Durabilities of tables whose servers may lose what they acknowledged.
+UNSYNCED = ("ASYNC_WAL", "SKIP_WAL")
 #: No run reads a snapshot for so long: a scratch folder of before is a dead one's.
 SCRATCH_KEPT = timedelta(days=1)
 
@@ -41,6 +45,14 @@ class Written:
     failed: int
     bytes: int
     failure: str | None
+
+
+def by_region(written: Iterable[Written]) -> Counter[str]:
+    """How many mutations of each region were answered for: done, refused or failed."""
+    answered = Counter[str]()
+    for w in written:
+        answered[w.region] += w.done + w.refused + w.failed
+    return answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,8 @@ class Store:
         self._options = config.hbase.client_properties()
         tasks = spark.sparkContext.defaultParallelism
         self._pace = {"bytesPerSecond": str(max(1, bytes_per_second // tasks))} if bytes_per_second else {}
+        #: Tables with a write that broke off: executors that the driver lost may go on with it.
+        self.unfinished: set[str] = set()
 
     # -- reading
 
@@ -194,15 +208,23 @@ class Store:
 
     # -- writing
 
-    def write(self, mutations: DataFrame, table: str) -> list[Written]:
+    def write(self, mutations: DataFrame, table: str, *, holding: Claim | Sequence[Claim] = ()) -> list[Written]:
         """Apply mutation rows (see the connector's page) and count what became of them.
 
         Returns when all are acknowledged, refused or failed. A failed mutation does not raise: it is counted, with its text.
+
+        Args:
+            mutations: rows.
+            table: name.
+            holding: what must stand in the records for the write to go on, read by each task before each of its batches: a task that
+                goes on after the run has ended stops when another run takes over.
         """
         name = uuid.uuid4().hex
-        mutations.write.format(FORMAT).options(**self._options).option("table", table).option("writeId", name).mode(
-            "append"
-        ).save()
+        claims = [holding] if isinstance(holding, Claim) else holding
+        options = {**self._options, "table": table, "writeId": name, "holding": _claims_json(claims)}
+        self.unfinished.add(table)
+        mutations.write.format(FORMAT).options(**options).mode("append").save()
+        self.unfinished.discard(table)
         return [Written(**r) for r in json.loads(self._admin().takeReport(name))]
 
     # -- single rows
@@ -288,6 +310,25 @@ class Store:
                 raise StoreError(msg) from error
             yield Source(name, scratch)
 
+    def make_durable(self, table: str) -> None:
+        """Write to files what HBase may keep of *table* in memory alone, as clients of a table without a synced log leave it.
+
+        What is deleted or recorded on the strength of such a cell would outlive it when its server dies. Does nothing where the table's
+        log is synced.
+
+        Raises:
+            StoreError: that cannot be done.
+        """
+        try:
+            if self._admin().durability(self._options, table) in UNSYNCED:
+                self._admin().flush(self._options, table)
+        except Py4JError as error:
+            msg = (
+                f"cannot flush {table}, whose clients' writes a server may lose (DURABILITY): {cause(error)}; nothing is done to it. "
+                f"In HBase's shell: flush '{table}', then run again"
+            )
+            raise StoreError(msg) from error
+
     def create_table(self, table: str, family: str) -> None:
         """Make a table of one family with one version; nothing happens where it is."""
         self._admin().createTable(self._options, table, family, 1)
@@ -317,6 +358,21 @@ def _prefix(table: str) -> str:
 
 def _is_family(families: Sequence[str]) -> Any:
     return F.col("family").isin([bytearray(f.encode()) for f in families])
+
+
+def _claims_json(claims: Sequence[Claim]) -> str:
+    return json.dumps(
+        [
+            {
+                "table": c.table,
+                "row": c.row.hex(),
+                "family": c.family,
+                "qualifier": c.qualifier,
+                "value": c.value.hex(),
+            }
+            for c in claims
+        ]
+    )
 
 
 def _ranges_json(ranges: Sequence[WorkRange]) -> str:

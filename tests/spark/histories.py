@@ -236,6 +236,7 @@ def _free_tombstones(row: Row, proof: dict[Key, int], gone: set[Key], mark: int,
         below = [k for k in row if k.family == key.family and k.qualifier in names and k.timestamp < key.timestamp]
         if not stay(below):
             gone.add(key)
+    # Of a family: over nothing that is there, whether it goes or not.
     for key in [k for k in candidates if is_family_tombstone(k, row[k])]:
         covered = [
             k
@@ -249,5 +250,5 @@ def _free_tombstones(row: Row, proof: dict[Key, int], gone: set[Key], mark: int,
         alone = [
             k for k in row if k.family == key.family and k.qualifier == shadow_qualifier(b"") and not _has_data(row, k)
         ]
-        if not stay([*covered, *alone]):
+        if not covered and not alone:
             gone.add(key)

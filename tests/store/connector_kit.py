@@ -17,7 +17,7 @@ from lowtide.stack import Stack
 
 COLUMNS = (
     "op string, region string, row binary, family binary, qualifier binary, timestamp bigint, value binary, "
-    "commit_ts bigint, guard_family binary, guard_qualifier binary"
+    "commit_ts bigint, guard_family binary, guard_qualifier binary, guard_timestamp bigint"
 )
 
 
@@ -80,13 +80,12 @@ class Kit:
         reader = self.spark.read.format("lowtide").options(**self.options).options(**options)
         return (reader if table is None else reader.option("table", table)).load()
 
-    def write(self, table: str, rows: Iterable[dict[str, Any]] | DataFrame) -> list[dict[str, Any]]:
+    def write(self, table: str, rows: Iterable[dict[str, Any]] | DataFrame, **options: str) -> list[dict[str, Any]]:
         """Write mutations and return the report."""
         frame = rows if isinstance(rows, DataFrame) else self.frame(rows)
         name = uuid.uuid4().hex
-        frame.write.format("lowtide").options(**self.options).option("table", table).option("writeId", name).mode(
-            "append"
-        ).save()
+        settings = {**self.options, "table": table, "writeId": name, **options}
+        frame.write.format("lowtide").options(**settings).mode("append").save()
         return json.loads(self.admin.takeReport(name))
 
     def frame(self, rows: Iterable[dict[str, Any]]) -> DataFrame:

@@ -54,7 +54,7 @@ JAVA_EFFECTS = {
     ),
     "Rows": frozenset({"work"}),
 }
-JAVA_READS = {"Admin": frozenset({"takeReport"}), "Rows": frozenset()}
+JAVA_READS = {"Admin": frozenset({"takeReport", "durability"}), "Rows": frozenset()}
 #: Of a file system of Hadoop's and its streams.
 FILE_EFFECTS = _words(
     "append appendFile completeLocalOutput concat copyFromLocalFile create createFile createMultipartUploader createNewFile createNonRecursive "
@@ -415,14 +415,14 @@ def _spark() -> None:
 
     write = Store.write
 
-    def written(self: Store, mutations: DataFrame, table: str) -> Any:
+    def written(self: Store, mutations: DataFrame, table: str, **named: Any) -> Any:
         def part(die: Die) -> tuple[int, int]:
             some, counted = _some(mutations, die)
             if counted[0]:
-                write(self, some, table)
+                write(self, some, table, **named)
             return counted
 
-        return _through("connector", "write", table, lambda: write(self, mutations, table), part)
+        return _through("connector", "write", table, lambda: write(self, mutations, table, **named), part)
 
     Store.write = written  # type: ignore[method-assign]
     for name in WRITER_EFFECTS:

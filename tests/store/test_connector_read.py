@@ -433,3 +433,20 @@ def test_errors_name_the_thing_and_the_remedy(kit: Kit, mixed: str) -> None:
         reader = kit.spark.read.format("lowtide").options(**without_root).options(table=mixed, **options)
         with pytest.raises(IllegalArgumentException, match=r"Option hbase\.rootdir is missing"):
             reader.load().count()
+
+
+def test_a_sample_is_of_rows_however_wide(kit: Kit) -> None:
+    """So many rows of each region, all their cells; of rows that are very wide no more than a hundred cells a row on the average."""
+    table = kit.table()
+    widths = {b"a": 150, b"b": 10, b"c": 10, b"d": 500}
+    kit.put(table, [Cell(row, b"q%03d" % n, 100) for row, width in widths.items() for n in range(width)])
+
+    def sampled(rows: int) -> dict[bytes, int]:
+        found = kit.read(table, view="versions", rowsPerRange=str(rows)).groupBy("row").count()
+        return {bytes(r.row): r["count"] for r in found.collect()}
+
+    assert sampled(2) == {b"a": 150, b"b": 10}
+    assert sampled(1) == {b"a": 100}
+    assert sampled(4) == {b"a": 150, b"b": 10, b"c": 10, b"d": 230}
+    assert sampled(5) == {b"a": 150, b"b": 10, b"c": 10, b"d": 330}
+    assert sampled(0) == widths

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -108,6 +109,55 @@ def test_heal_finds_its_cell_in_a_wide_row_of_several_families(kit: Kit, omid: O
     kit.put(table, [Cell(R, b"q007", 100, family=b"e"), Cell(R, b"q007", 150, family=b"f")])
     heal = [mutation("heal_if_present", t, qualifier=b"q007", value=b"v", commit_ts=200) for t in (100, 150)]
     assert counts(kit.write(table, heal)) == {"heal_if_present": (1, 1, 0)}
+
+
+def test_a_put_under_what_hides_it_needs_that_very_version(kit: Kit, table: str) -> None:
+    """Data and shadow cell come only where the named version is, in the same step; one of another timestamp does not count."""
+    kit.put(table, [Cell(b"a", b"", 200, 250, b""), Cell(b"b", b"", 150, 170, b""), Cell(b"c", b"q", 200, 250)])
+    under = {"value": b"v", "commit_ts": 150, "guard_family": b"f", "guard_timestamp": 200}
+    puts = [
+        mutation("put_committed_if_present", 100, row=row, guard_qualifier=b"", **under) for row in (b"a", b"b", b"d")
+    ]
+    puts.append(mutation("put_committed_if_present", 100, row=b"c", guard_qualifier=b"q", **under))
+    assert counts(kit.write(table, puts)) == {"put_committed_if_present": (2, 2, 0)}
+    shadow = (150).to_bytes(8, "big")
+    there = {key: value for key, value in kit.plain(table).items() if key[2] == 100}
+    assert there == {
+        place: value
+        for row in (b"a", b"c")
+        for place, value in (((row, b"q", 100), b"v"), ((row, shadow_qualifier(b"q"), 100), shadow))
+    }
+
+
+def test_healed_cells_are_seen_as_they_are(kit: Kit, table: str) -> None:
+    """Refused is a cell without its shadow cell, and one with another commit timestamp in it; one that is gone needs none."""
+    kit.put(table, [Cell(b"healed", b"q", 100, 150), Cell(b"bare", b"q", 100), Cell(b"other", b"q", 100, 170)])
+    kit.put(table, [Cell(b"bare", b"q", 200, 150)])
+    look = [mutation("see_healed", 100, row=row, commit_ts=150) for row in (b"healed", b"bare", b"other", b"gone")]
+    before = kit.plain(table)
+    assert counts(kit.write(table, look)) == {"see_healed": (2, 2, 0)}
+    assert kit.plain(table) == before
+
+
+def test_nothing_is_written_for_a_run_that_no_longer_holds_its_claim(kit: Kit, table: str) -> None:
+    """Every batch is sent only while the cells of the records have the values that the run wrote there."""
+    records = kit.table("s")
+    kit.put(records, [Cell(b"table/orders", b"epoch", 100, value=b"7", family=b"s")])
+
+    def holding(value: str) -> str:
+        claim = {"table": records, "row": b"table/orders".hex(), "family": "s", "qualifier": "epoch"}
+        return json.dumps([{**claim, "value": value.encode().hex()}])
+
+    assert counts(kit.write(table, [mutation("put", value=b"v")], holding=holding("7"))) == {"put": (1, 0, 0)}
+    puts = [mutation("put", 200, value=b"late"), mutation("put_if_absent", 200, row=b"s", value=b"late")]
+    (guarded, plain) = sorted(kit.write(table, puts, holding=holding("6")), key=lambda r: r["op"], reverse=True)
+    for report in (guarded, plain):
+        assert (report["done"], report["failed"]) == (0, 1)
+        assert (
+            f"another run, or a restore, has taken over (row table/orders of {records} has changed)"
+            in report["failure"]
+        )
+    assert set(kit.plain(table)) == {(R, b"q", 100)}
 
 
 def test_mutations_are_safe_to_repeat(kit: Kit, table: str) -> None:

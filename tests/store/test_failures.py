@@ -31,11 +31,11 @@ def refusing(patched: pytest.MonkeyPatch, op: str) -> None:
     """HBase refuses these writes to the commit table: they name a family that it has not."""
     write = Store.write
 
-    def elsewhere(self: Store, mutations: Any, table: str) -> Any:
+    def elsewhere(self: Store, mutations: Any, table: str, **named: Any) -> Any:
         if table == COMMIT_TABLE:
             nowhere = F.when(F.col("op") == op, F.lit(b"nowhere")).otherwise(F.col("family"))
             mutations = mutations.withColumn("family", nowhere)
-        return write(self, mutations, table)
+        return write(self, mutations, table, **named)
 
     patched.setattr(Store, "write", elsewhere)
 

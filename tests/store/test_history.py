@@ -183,8 +183,10 @@ def test_every_snapshot_from_the_mark_on_reads_as_before(
         assert refused.code == 1
         assert "restore the runs after this one first" in refused.problems
         for one in (second, first):
-            restored = job("sideline_restore", "--restore", one["outcome"].summary["run"], "--execute")
-            assert restored.code == 0, restored.problems
+            for removed in (one["next"], one["outcome"]):
+                if removed.totals["deleted"]:
+                    restored = job("sideline_restore", "--restore", removed.summary["run"], "--execute")
+                    assert restored.code == 0, restored.problems
             assert {t: shown(omid, t) for t in tables} == one["before"]
         _check(omid, result, tables, result.model.read_timestamps(20, seed))
         again = job("sideline_restore", "--restore", first["outcome"].summary["run"], "--execute")
@@ -217,11 +219,20 @@ def _collect(
     # Under a hold half of the history lies after the mark; without one the mark is behind all of it.
     assert len(later) >= (50 if mark else 0)
     _check(omid, result, tables, [*marks.values(), *later[:: max(1, len(later) // 25)], omid.begin()])
+    # The next run takes the family tombstones that hide nothing any more, a third one nothing.
+    rest = {t: shown(omid, t) for t in tables}
+    following = gc(*tables)
+    assert following.code == 0, following.problems
+    for table in tables:
+        gone = set(rest[table]) - set(shown(omid, table))
+        assert gone == expected(rest[table], marks[table])
+        assert {rest[table][key] for key in gone if not is_shadow(key[2])} <= {b""}
+    _check(omid, result, tables, [*marks.values(), omid.begin()])
     raw = {t: omid.raw(t) for t in tables}
     again = gc(*tables)
     assert (again.code, again.totals["deleted"], again.totals["bytes_written"]) == (0, 0, 0)
     assert {t: omid.raw(t) for t in tables} == raw
-    return {"outcome": outcome, "before": before}
+    return {"outcome": outcome, "before": before, "next": following}
 
 
 def _check(omid: OmidClient, result: Result, tables: list[str], timestamps: list[int]) -> None:
@@ -491,10 +502,10 @@ def test_a_region_that_splits_while_history_goes(
     before, snapshot = shown(omid, table), omid.begin()
     seen, write, split = omid.read(table, snapshot), Store.write, []
 
-    def splitting(self: Store, *arguments: Any) -> Any:
+    def splitting(self: Store, *arguments: Any, **named: Any) -> Any:
         if not split:
             split.append(omid.split(table, b"r"))
-        return write(self, *arguments)
+        return write(self, *arguments, **named)
 
     monkeypatch.setattr(Store, "write", splitting)
     outcome = gc(table, extra=("--compact",))
@@ -670,12 +681,15 @@ def test_a_dead_reader_holds_nothing_after_its_expiry(
 
 
 def replaced(scene: Scene) -> str:
-    """A table of two regions, in each: versions, a family tombstone (which goes in a write of its own), and what came after it."""
+    """A table of two regions, in each: versions, a family tombstone over them, one over nothing (which goes in a write of its own), and what came
+    after them.
+    """
     table = scene.table(splits=(b"m",))
     for row in (b"a", b"z"):
         _versions(scene, table, row=row)
-        scene.committed(table, row=row, qualifier=b"", value=b"")
-        scene.committed(table, row=row, qualifier=b"again")
+        for each in (row, row + b"bare"):
+            scene.committed(table, row=each, qualifier=b"", value=b"")
+            scene.committed(table, row=each, qualifier=b"again")
     return table
 
 
@@ -703,6 +717,7 @@ def test_killed_at_any_effect_and_run_again(
     whole = deadman.run(lambda: gc(reference))
     assert whole.result is not None
     assert whole.result.code == 0, whole.result.problems
+    assert gc(reference).code == 0
     left = places(omid, reference)
     number = {step: [e.number for e in whole.named(step)] for step in set(whole.steps())}
     (applied,), (begun,), (ended,) = (number[f"state.{s}"] for s in ("apply_mark", "begin_removal", "end_removal"))
@@ -730,6 +745,7 @@ def test_killed_at_any_effect_and_run_again(
                 take(config, table, at_most(watermark) - 50, owner="test", reason="late", lasting=timedelta(hours=1))
         finished = gc(table, extra=again)
         assert finished.code == 0, (told, finished.problems)
+        assert gc(table).code == 0
         assert places(omid, table) == left, told
         assert omid.read(table, snapshot) == visible, told
         assert state.history(table).intent.get("removing", {}) == {}, told
@@ -752,7 +768,8 @@ def test_a_dead_run_that_removed_keeps_restores_waiting(
     assert refused.code == 1
     assert f"run dead removes history of {table}" in refused.problems
     assert gc(table, extra=("--run-id", "dead")).code == 0
-    for name in (other.summary["run"], "dead"):
+    # Each of the two runs may have removed the family tombstone over what the other removed: what is refused is asked again.
+    for name in (other.summary["run"], "dead", other.summary["run"]):
         back = job("sideline_restore", "--restore", name, "--execute", config=eager)
         assert back.code in (0, 1), back.problems
     assert shown(omid, table) == before
@@ -856,8 +873,8 @@ def test_failed_deletes_leave_family_tombstones_alone(
     recorded(table)
     write = Store.write
 
-    def half(self: Store, mutations: Any, name: str) -> Any:
-        written = write(self, mutations.where("row != X'61'"), name)
+    def half(self: Store, mutations: Any, name: str, **named: Any) -> Any:
+        written = write(self, mutations.where("row != X'61'"), name, **named)
         failed = mutations.where("row = X'61'").select("region", "op").collect()
         lost = [type(written[0])(r.region, r.op, 0, 0, 1, 0, "refused by the test") for r in failed]
         return [*written, *lost]
@@ -867,10 +884,11 @@ def test_failed_deletes_leave_family_tombstones_alone(
     monkeypatch.undo()
     assert outcome.code == 1
     assert "refused by the test" in outcome.problems
-    assert {k[0] for k in shown(omid, table)} == {b"a"}
-    assert outcome.totals["deleted"] == 2
+    assert {(k[0], k[2]) for k in shown(omid, table) if not is_shadow(k[2])} == {(b"a", b"q"), (b"a", b""), (b"z", b"")}
+    assert outcome.totals["deleted"] == 1
     assert omid.read(table, omid.begin()) == {}
-    assert gc(table).code == 0
+    for _ in range(2):
+        assert gc(table).code == 0
     assert shown(omid, table) == {}
 
 
@@ -917,11 +935,11 @@ def test_nothing_is_put_back_while_history_goes(
     release(config, table, held.id)
     write, refused = Store.write, []
 
-    def beside(self: Store, *arguments: Any) -> Any:
+    def beside(self: Store, *arguments: Any, **named: Any) -> Any:
         if not refused:
             refused.append(None)  # the restore does not write, so this is not asked again
             refused[0] = job("sideline_restore", "--restore", first.summary["run"], "--execute", config=eager)
-        return write(self, *arguments)
+        return write(self, *arguments, **named)
 
     monkeypatch.setattr(Store, "write", beside)
     second = gc(table)
@@ -932,6 +950,50 @@ def test_nothing_is_put_back_while_history_goes(
     after = job("sideline_restore", "--restore", first.summary["run"], "--execute")
     assert "restore the runs after this one first" in after.problems
     assert omid.read(table, omid.begin()) == {}
+
+
+def test_a_restore_shows_nothing_whose_tombstone_goes_while_it_is_at_work(
+    job: Job,
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    recorded: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A write of a run that was taken for dead removes tombstones after they were seen: what they hid is not put, and the restore is red;
+    run again it puts back what it has the tombstone of.
+    """
+    table = scene.table(("a", "b"))
+    for row in (b"column", b"family", b"whole"):
+        scene.committed(table, row=row)
+        scene.committed(table, row=row, value=b"", qualifier=b"" if row == b"family" else b"q")
+    recorded(table)
+    before, snapshot = shown(omid, table), omid.begin()
+    removed = gc(table)
+    assert (removed.code, {k[0] for k in shown(omid, table)}) == (0, {b"family"})
+    write = Store.write
+
+    def beside(self: Store, mutations: Any, name: str, **named: Any) -> Any:
+        """Before the puts that are hidden come back, some of what hides them goes, as history GC removes it."""
+        if name == table and mutations.where("op like 'put_committed%' and length(value) > 0").count():
+            gone = [k for k in shown(omid, table) if k[0] != b"whole"]
+            for key in gone:
+                omid.delete_version(table, *key)
+        return write(self, mutations, name, **named)
+
+    monkeypatch.setattr(Store, "write", beside)
+    restored = job("sideline_restore", "--restore", removed.summary["run"], "--execute")
+    monkeypatch.undo()
+    assert omid.read(table, snapshot) == {}, "a deleted value is shown again"
+    assert restored.code == 1
+    assert (
+        "2 cells are not put back: what hides them from readers went while the restore was at work" in restored.problems
+    )
+    assert {k[0] for k in shown(omid, table)} == {b"whole"}
+    again = job("sideline_restore", "--restore", removed.summary["run"], "--execute")
+    assert {k for k in before if k[0] != b"family"} == set(shown(omid, table))
+    assert "1 cells are not put back: they would be visible again" in again.problems
+    assert omid.read(table, snapshot) == {}
 
 
 def test_what_cannot_be_restored_is_said(

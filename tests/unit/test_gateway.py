@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+from happybase.batch import Batch
 
 from lowtide.errors import WatermarkError
-from lowtide.gateway import parse_low_watermark
+from lowtide.gateway import check_and_put, parse_low_watermark
 
 
 def test_low_watermark_is_eight_bytes() -> None:
@@ -25,3 +29,16 @@ def test_malformed_low_watermark_stops(value: bytes) -> None:
     """Another length stops the run, with the table's name and the bytes' number."""
     with pytest.raises(WatermarkError, match=f"OMID is malformed.*found {len(value)}"):
         parse_low_watermark(value, "OMID")
+
+
+def test_the_gateway_is_asked_to_sync_what_it_writes() -> None:
+    """With ``writeToWAL`` the gateway asks HBase for ``SYNC_WAL``, which outranks the durability of the table."""
+    sent: list[Any] = []
+    client = SimpleNamespace(checkAndPut=lambda *asked: sent.append(asked[4]))
+    check_and_put(SimpleNamespace(client=client), "t", b"r", (b"s:a", None), (b"s:a", b"v"))
+    batch = Batch(SimpleNamespace(name=b"t", connection=SimpleNamespace(client=client)))
+    batch.put(b"r", {b"s:a": b"v"})
+    batch.delete(b"r", [b"s:b"])
+    sent += batch._mutations[b"r"]
+    assert len(sent) == 3
+    assert all(mutation.writeToWAL for mutation in sent)

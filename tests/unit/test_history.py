@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -186,6 +186,98 @@ def test_a_mark_that_is_raised_never_goes_back(store: StateStore) -> None:
     assert store.history("orders").applied == 2049
 
 
+def _announced(store: StateStore, monkeypatch: pytest.MonkeyPatch, ago: timedelta) -> state.Intent:
+    """A mark that a run announced so long ago and has not applied."""
+    then = int((datetime.now(UTC) - ago).timestamp() * 1000)
+    with monkeypatch.context() as patched:
+        patched.setattr(state, "_now", lambda: then)
+        return store.intend("orders", 2049, "dead")
+
+
+def test_a_hold_takes_the_claim_of_a_run_that_died_before_it_applied_its_mark(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of such a run is under way. Should it live all the same, it cannot apply its mark any more."""
+    dead = _announced(store, monkeypatch, state.ANNOUNCED_FOR + timedelta(seconds=1))
+    with hold(Config(), "orders", 1000, reason="kept"):
+        assert store.history("orders").intended == 0
+        with pytest.raises(FencedError, match="or a hold has"):
+            store.apply_mark(dead, {})
+    assert store.history("orders").applied == 0
+
+
+def test_a_young_announcement_refuses_the_hold_and_says_until_when(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its run is about to apply it."""
+    live = _announced(store, monkeypatch, state.ANNOUNCED_FOR - timedelta(minutes=1))
+    with (
+        pytest.raises(HistoryError, match=r"comes too late.*if it was killed: from"),
+        hold(Config(), "orders", 1000, reason="x"),
+    ):
+        pass
+    assert store.apply_mark(live, {}) == 2049
+
+
+def test_a_mark_that_is_applied_meanwhile_refuses_the_hold_that_took_the_claim(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run applies its mark after the hold has looked: the mark stands, the hold is refused, and the run removes nothing."""
+    slow = _announced(store, monkeypatch, state.ANNOUNCED_FOR + timedelta(seconds=1))
+    overtake = StateStore.overtake
+
+    def applied_first(self: StateStore, *arguments: Any) -> bool:
+        store.apply_mark(slow, {})
+        return overtake(self, *arguments)
+
+    monkeypatch.setattr(StateStore, "overtake", applied_first)
+    with pytest.raises(HistoryError, match="mark 2049"), hold(Config(), "orders", 1000, reason="x"):
+        pass
+    with pytest.raises(FencedError):
+        store.begin_removal(slow, "dead")
+    assert store.history("orders").applied == 2049
+
+
+def test_what_a_hold_overtakes_goes_on_telling_who_removes(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another run's removal may be under way, whatever mark a dead one has announced."""
+    first = store.intend("orders", 999, "first")
+    store.apply_mark(first, {})
+    store.begin_removal(first, "first")
+    _announced(store, monkeypatch, state.ANNOUNCED_FOR + timedelta(seconds=1))
+    with hold(Config(), "orders", 1000, reason="kept"):
+        assert list(store.history("orders").intent["removing"]) == ["first"]
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_removal_ends_only_when_every_write_has_returned(store: StateStore, broken: bool) -> None:
+    """Executors that the driver lost may go on with a write that broke off: restores wait, and a new claim stops those executors."""
+    intent = store.intend("orders", 1049, "gc")
+    store.apply_mark(intent, {})
+    spark: Any = SimpleNamespace(unfinished=set())
+    request = SimpleNamespace(run="gc")
+    run: Any = SimpleNamespace(state=lambda: nullcontext(store), store=spark, request=request)
+    with suppress(RuntimeError), gc._removal(run, intent) as claim:
+        if broken:
+            spark.unfinished.add("orders")
+            raise RuntimeError("the stage was cancelled")
+    known = store.history("orders")
+    assert ("removing" in known.intent) == broken
+    assert known.claim != claim.token
+
+
+def test_a_claim_names_the_cell_that_whoever_takes_over_changes(store: StateStore) -> None:
+    """Executors read it by itself: row, family, qualifier and the value of now."""
+    intent = store.intend("orders", 1049, "gc")
+    assert store.mark_claim(intent) == state.Claim("LOWTIDE_STATE", b"history/orders", "s", "intended", intent.token)
+    taken = store.begin("orders", [])
+    claim = store.epoch_claim(taken)
+    assert (claim.row, claim.qualifier) == (b"table/orders", "epoch")
+    assert store.read("orders").epoch == taken.epoch
+    assert store._table.row(claim.row)[b"s:epoch"] == claim.value
+    store.begin("orders", [])
+    assert store._table.row(claim.row)[b"s:epoch"] != claim.value
+
+
 def test_a_run_that_is_overtaken_may_still_be_removing(store: StateStore) -> None:
     """Its last write may be under way, whoever has claimed the mark since: that is told until it ends, or for a day."""
     first = store.intend("orders", 1049, "first")
@@ -266,6 +358,20 @@ def test_a_region_where_data_came_beside_a_lone_shadow_cell_gets_no_more() -> No
     assert "data came beside 1 lone shadow cells" in work.report.problems[0]
 
 
+def test_a_mutation_that_nobody_answered_for_makes_its_region_count_as_not_done() -> None:
+    """What was planned of a region and what the writer told of it must be the same number."""
+    work = _work()
+    work.by_region = [
+        {"region": "east", "markers": 3},
+        {"region": "west", "markers": 3},
+        {"region": "stopped", "markers": 9},
+    ]
+    work.stopped["stopped"] = "before"
+    gc._reckon(work, {"east": 3, "west": 2})
+    assert list(work.stopped) == ["stopped", "west"]
+    assert work.report.problems == ["region west: 3 mutations were planned and 2 answered for; run again"]
+
+
 # -- restore
 
 
@@ -289,10 +395,10 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], 
     def run(failing: str = "", behind: str = "") -> tuple[list[str], TableReport, bool]:
         sent: list[str] = []
 
-        def write(cells: Cells, _: str) -> list[Any]:
+        def write(cells: Cells, _: str, *, holding: Any) -> list[Any]:
             sent.extend(cells)
             failed = sum(cell == failing for cell in cells)
-            return [SimpleNamespace(bytes=0, failed=failed, failure="busy", done=len(cells) - failed)]
+            return [SimpleNamespace(bytes=0, failed=failed, refused=0, failure="busy", done=len(cells) - failed)]
 
         steps = tuple(lambda cell, n=n: cell == n for n in ("highest", "family", "tombstone", "put"))
         monkeypatch.setattr(restore, "_steps", lambda: steps)
@@ -301,7 +407,7 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], 
         monkeypatch.setattr(restore, "_live", lambda *_: Cells(cell for cell in sent if cell != behind))
         monkeypatch.setattr(restore, "_missing", lambda cells, live: cells.where(lambda cell: cell not in live))
         report = TableReport("orders")
-        state = SimpleNamespace(check_claim=lambda _: None)
+        state = SimpleNamespace(check_claim=lambda _: None, mark_claim=lambda _: ())
         fake: Any = SimpleNamespace(store=SimpleNamespace(write=write), state=lambda: nullcontext(state))
         cells: Any = Cells(["put", "tombstone", "family", "highest"])
         claim: Any = None

@@ -78,6 +78,11 @@ public final class Admin {
         }
     }
 
+    /** How durably clients write to a table, unless they say so themselves: the name of HBase's {@code Durability}. */
+    public static String durability(Map<String, String> options, String table) throws IOException {
+        return Planner.enabledTable(Connections.get(options), Options.tableName(table)).getDurability().name();
+    }
+
     /** Makes a table with one family; no-op if the table is there, whatever its families. */
     public static void createTable(Map<String, String> options, String table, String family, int versions)
             throws IOException {

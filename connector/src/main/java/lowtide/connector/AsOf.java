@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.Collection;
-import java.util.TreeMap;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.HConstants;
@@ -210,9 +209,13 @@ final class AsOf implements Serializable {
         }
     }
 
-    /** Commit entries of transactions that the snapshot may see; a mark beside an entry outranks it. */
+    /**
+     * Commit entries of transactions that the snapshot may see; a mark beside an entry outranks it. All that are left: those at or
+     * below the published prune bound are mostly gone, and where they are not, a table that came back from a backup
+     * may have nothing but them for a proof.
+     */
     private static Commits commits(Connection connection, Options options, long snapshot) throws IOException {
-        TreeMap<Long, Long> entries = new TreeMap<>();
+        Commits.Gathered entries = new Commits.Gathered(options.commitLimit);
         byte[] family = Bytes.toBytes(options.commitFamily);
         try (Table table = connection.getTable(TableName.valueOf(options.commitTable))) {
             for (int bucket = 0; bucket < 16; bucket++) {
@@ -227,14 +230,17 @@ final class AsOf implements Serializable {
                         }
                         long start = Bytes.toLong(row.getRow(), 1);
                         long commit = start + varint(CellUtil.cloneValue(entry), options);
-                        if (commit > start && commit < snapshot) {
-                            entries.put(Omid.start(start), commit);
+                        if (commit > start && commit < snapshot && !entries.add(start, commit)) {
+                            throw new IllegalStateException("The commit table " + options.commitTable + " has more than "
+                                    + options.commitLimit + " entries that the snapshot " + Moment.told(snapshot)
+                                    + " may need, and each task is given all of them, 16 bytes an entry. Let orphan_cleanup and"
+                                    + " commit_table_pruning shorten it, or set the option commitLimit higher.");
                         }
                     }
                 }
             }
         }
-        return new Commits(entries);
+        return entries.commits();
     }
 
     private static byte[] key(int bucket, long start) {

@@ -23,23 +23,31 @@ final class Batches {
     static final int REQUESTS = 8;
     private static final int LEAST_OF_A_REQUEST = 20;
 
+    /** Asked right before a request is sent: null, or why it must not be sent. */
+    @FunctionalInterface
+    interface Permit {
+        String refusal();
+    }
+
+    static final Permit ALWAYS = () -> null;
+
     /** Requests under way. */
     private final List<Future<String>> answers = new ArrayList<>();
 
     /**
-     * Sends all actions and does not wait.
+     * Sends all actions that are permitted and does not wait.
      *
      * @param results one a action; filled in by the time {@link #await} returns, as {@link Table#batch} does it: what
      *        the action gave, a {@link Throwable}, or null
      */
     Batches(ExecutorService threads, Connection connection, TableName name, List<? extends Row> actions,
-            Object[] results) {
+            Object[] results, Permit permit) {
         int slow = (int) actions.stream().filter(a -> a instanceof CheckAndMutate || a instanceof Get).count();
         int parts = Math.max(1, Math.min(REQUESTS, slow / LEAST_OF_A_REQUEST));
         for (int part = 0; part < parts; part++) {
             int from = part * results.length / parts;
             int to = (part + 1) * results.length / parts;
-            answers.add(threads.submit(() -> request(connection, name, actions.subList(from, to), results, from)));
+            answers.add(threads.submit(() -> request(connection, name, actions.subList(from, to), results, from, permit)));
         }
     }
 
@@ -61,9 +69,13 @@ final class Batches {
     }
 
     private static String request(Connection connection, TableName name, List<? extends Row> actions, Object[] results,
-            int from) {
+            int from, Permit permit) {
         Object[] part = new Object[actions.size()];
         try (Table table = connection.getTable(name)) {
+            String refusal = permit.refusal();
+            if (refusal != null) {
+                return refusal;
+            }
             table.batch(actions, part);
             return null;
         } catch (InterruptedException e) {

@@ -1,10 +1,14 @@
 package lowtide.connector;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.MissingNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
+import java.time.Instant;
+import java.util.Arrays;
 import java.util.UUID;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -14,10 +18,11 @@ import org.apache.hadoop.hbase.CompareOperator;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.TableNotFoundException;
 import org.apache.hadoop.hbase.client.CheckAndMutate;
-import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Delete;
+import org.apache.hadoop.hbase.client.Durability;
 import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.Put;
+import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
@@ -32,6 +37,10 @@ class Hold implements Runnable {
     private static final long LONGEST_MILLIS = TimeUnit.DAYS.toMillis(7);
     private static final byte[] FAMILY = Bytes.toBytes("s");
     private static final byte[] VALUE = Bytes.toBytes("value");
+    private static final byte[] MARK = Bytes.toBytes("mark");
+    private static final byte[] INTENDED = Bytes.toBytes("intended");
+    /** As {@code lowtide.state.ANNOUNCED_FOR}. */
+    private static final long ANNOUNCED_MILLIS = TimeUnit.HOURS.toMillis(1);
     private static final ScheduledExecutorService RENEWALS = Executors.newSingleThreadScheduledExecutor(work -> {
         Thread thread = new Thread(work, "lowtide-holds");
         thread.setDaemon(true);
@@ -65,20 +74,14 @@ class Hold implements Runnable {
         Hold hold = new Hold(options, asOf.snapshot);
         hold.recorded = hold.record(hold.taken + LASTING_MILLIS);
         try (Table table = hold.table()) {
-            table.put(new Put(hold.row()).addColumn(FAMILY, VALUE, hold.recorded));
+            table.put(new Put(hold.row()).addColumn(FAMILY, VALUE, hold.recorded).setDurability(Durability.SYNC_WAL));
         } catch (TableNotFoundException e) {
             throw new IllegalArgumentException("Option hold = true: there is no table " + options.stateTable + " to take the"
                     + " hold in. Where Lowtide never ran nothing removes history, and no hold is needed; else name its table"
                     + " in the option stateTable.", e);
         }
         try {
-            Connection connection = Connections.get(options.hbase);
-            long intended = Records.intended(connection, options);
-            if (asOf.snapshot < intended) {
-                throw new IllegalArgumentException("A run of history_gc is about to remove the history of "
-                        + options.table + " before " + intended + ", so a hold at " + asOf.snapshot
-                        + " comes too late. Read at " + intended + " or later, or try again after it.");
-            }
+            hold.refuseIntended();
             asOf.checkMark(options, "");
         } catch (IOException | RuntimeException e) {
             hold.release();
@@ -87,6 +90,53 @@ class Hold implements Runnable {
         hold.renewal = RENEWALS.scheduleAtFixedRate(hold::renew, LASTING_MILLIS / 3, LASTING_MILLIS / 3,
                 TimeUnit.MILLISECONDS);
         Endings.with(reader, hold);
+    }
+
+    /**
+     * Fails where a run of history GC is about to apply a mark above the snapshot. Of a run that announced it long ago and has not
+     * applied it the claim is taken, as {@code StateStore.overtake} has it: that run can then no longer apply it. It may
+     * have done so just before, so the applied mark is to be looked at after this.
+     */
+    void refuseIntended() throws IOException {
+        try (Table table = table()) {
+            byte[] row = Bytes.toBytes("history/" + options.table);
+            Result known = table.get(new Get(row).addColumn(FAMILY, MARK).addColumn(FAMILY, INTENDED));
+            byte[] claim = known.getValue(FAMILY, INTENDED);
+            JsonNode announced = json(claim);
+            long intended = announced.path("mark").asLong();
+            long applied = json(known.getValue(FAMILY, MARK)).path("mark").asLong();
+            long ends = announced.path("at").asLong() + ANNOUNCED_MILLIS;
+            boolean dead = applied < intended && snapshot >= applied && System.currentTimeMillis() >= ends;
+            if (snapshot >= intended || dead && overtakes(table, row, claim, announced, applied)) {
+                return;
+            }
+            throw new IllegalArgumentException("A run of history_gc is about to remove the history of "
+                    + options.table + " before " + intended + ", so a hold at " + snapshot
+                    + " comes too late. Read at " + intended + " or later, or try again after it (if it was killed: from "
+                    + Instant.ofEpochMilli(ends) + " on).");
+        }
+    }
+
+    private boolean overtakes(Table table, byte[] row, byte[] claim, JsonNode announced, long applied)
+            throws IOException {
+        ObjectNode mine = new ObjectMapper().createObjectNode();
+        mine.put("at", System.currentTimeMillis());
+        mine.put("claim", UUID.randomUUID().toString());
+        mine.put("mark", applied);
+        if (announced.has("removing")) {
+            mine.set("removing", announced.get("removing")); // to be overtaken does not end a write under way
+        }
+        mine.put("run", "hold " + id);
+        byte[] taken = Bytes.toBytes(mine.toString());
+        Put put = new Put(row).addColumn(FAMILY, INTENDED, taken).setDurability(Durability.SYNC_WAL);
+        return table.checkAndMutate(CheckAndMutate.newBuilder(row)
+                .ifMatches(FAMILY, INTENDED, CompareOperator.EQUAL, claim).build(put)).isSuccess()
+                // HBase's client repeats a check whose answer it lost, and is refused by what it wrote itself.
+                || Arrays.equals(taken, table.get(new Get(row).addColumn(FAMILY, INTENDED)).getValue(FAMILY, INTENDED));
+    }
+
+    private static JsonNode json(byte[] value) throws IOException {
+        return value == null || value.length == 0 ? MissingNode.getInstance() : new ObjectMapper().readTree(value);
     }
 
     /** Lets go. */
@@ -105,7 +155,7 @@ class Hold implements Runnable {
         long expires = Math.min(System.currentTimeMillis() + LASTING_MILLIS, taken + LONGEST_MILLIS);
         byte[] longer = record(expires);
         try (Table table = table()) {
-            Put put = new Put(row()).addColumn(FAMILY, VALUE, longer);
+            Put put = new Put(row()).addColumn(FAMILY, VALUE, longer).setDurability(Durability.SYNC_WAL);
             if (table.checkAndMutate(CheckAndMutate.newBuilder(row())
                     .ifMatches(FAMILY, VALUE, CompareOperator.EQUAL, recorded).build(put)).isSuccess()) {
                 recorded = longer;

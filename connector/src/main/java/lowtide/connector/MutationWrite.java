@@ -4,6 +4,8 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.Map;
 import java.util.TreeMap;
+import org.apache.hadoop.hbase.client.Durability;
+import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
@@ -40,14 +42,17 @@ final class MutationWrite implements RequiresDistributionAndOrdering, BatchWrite
             .add("value", DataTypes.BinaryType)
             .add("commit_ts", DataTypes.LongType)
             .add("guard_family", DataTypes.BinaryType)
-            .add("guard_qualifier", DataTypes.BinaryType);
+            .add("guard_qualifier", DataTypes.BinaryType)
+            .add("guard_timestamp", DataTypes.LongType);
 
     private final Options options;
     private final int[] positions;
+    private final Durability durability;
 
-    private MutationWrite(Options options, int[] positions) {
+    private MutationWrite(Options options, int[] positions, Durability durability) {
         this.options = options;
         this.positions = positions;
+        this.durability = durability;
     }
 
     /** Checks options, columns and table before anything runs. */
@@ -56,11 +61,11 @@ final class MutationWrite implements RequiresDistributionAndOrdering, BatchWrite
         public Write build() {
             int[] positions = positions(schema);
             try {
-                Planner.enabledTable(Connections.get(options.hbase), options.tableName());
+                TableDescriptor table = Planner.enabledTable(Connections.get(options.hbase), options.tableName());
+                return new MutationWrite(options, positions, Mutation.durability(table.getDurability()));
             } catch (IOException e) {
                 throw new UncheckedIOException("Cannot write to table " + options.table + ": " + e.getMessage(), e);
             }
-            return new MutationWrite(options, positions);
         }
     }
 
@@ -119,15 +124,15 @@ final class MutationWrite implements RequiresDistributionAndOrdering, BatchWrite
 
     @Override
     public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-        return new Factory(options, positions);
+        return new Factory(options, positions, durability);
     }
 
     /** Goes to the executors. */
-    private record Factory(Options options, int[] positions) implements DataWriterFactory {
+    private record Factory(Options options, int[] positions, Durability durability) implements DataWriterFactory {
         @Override
         public DataWriter<InternalRow> createWriter(int partition, long task) {
             try {
-                return new MutationWriter(options, positions);
+                return new MutationWriter(options, positions, durability);
             } catch (IOException e) {
                 throw new UncheckedIOException("Cannot write to table " + options.table + ": " + e.getMessage(), e);
             }

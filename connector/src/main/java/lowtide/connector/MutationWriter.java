@@ -1,6 +1,7 @@
 package lowtide.connector;
 
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -10,7 +11,9 @@ import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.CheckAndMutateResult;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Delete;
+import org.apache.hadoop.hbase.client.Durability;
 import org.apache.hadoop.hbase.client.Put;
+import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Row;
 import org.apache.hadoop.hbase.client.RowMutations;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -49,7 +52,12 @@ final class MutationWriter implements DataWriter<InternalRow> {
     private int silentBatches;
     private String lastFailure;
 
-    MutationWriter(Options options, int[] positions) throws IOException {
+    private final Durability durability;
+    private final Claims claims;
+
+    MutationWriter(Options options, int[] positions, Durability durability) throws IOException {
+        this.durability = durability;
+        this.claims = new Claims(options.holding);
         this.connection = Connections.get(options.hbase);
         this.name = options.tableName();
         this.positions = positions;
@@ -59,16 +67,17 @@ final class MutationWriter implements DataWriter<InternalRow> {
     public void write(InternalRow record) throws IOException {
         Mutation mutation = read(record);
         try {
-            if (mutation.checked().guarded()) {
+            Mutation.Op op = mutation.checked();
+            if (op.guarded() || op == Mutation.Op.SEE_HEALED) {
                 closeGroup();
-                actions.add(mutation.guarded());
+                actions.add(op.guarded() ? mutation.guarded(durability) : mutation.look());
                 origins.add(List.of(mutation));
             } else {
                 if (!Arrays.equals(groupRow, mutation.row())) {
                     closeGroup();
                     groupRow = mutation.row();
-                    groupPut = new Put(groupRow);
-                    groupDelete = new Delete(groupRow);
+                    groupPut = new Put(groupRow).setDurability(durability);
+                    groupDelete = new Delete(groupRow).setDurability(durability);
                     group = new ArrayList<>();
                 }
                 mutation.addTo(groupPut, groupDelete);
@@ -87,7 +96,8 @@ final class MutationWriter implements DataWriter<InternalRow> {
 
     private Mutation read(InternalRow record) {
         return new Mutation(text(record, 0), text(record, 1), bytes(record, 2), bytes(record, 3), bytes(record, 4),
-                number(record, 5), bytes(record, 6), number(record, 7), bytes(record, 8), bytes(record, 9));
+                number(record, 5), bytes(record, 6), number(record, 7), bytes(record, 8), bytes(record, 9),
+                number(record, 10));
     }
 
     private boolean absent(InternalRow record, int column) {
@@ -131,7 +141,7 @@ final class MutationWriter implements DataWriter<InternalRow> {
         if (silentBatches >= PATIENCE) {
             failure = "not tried after " + PATIENCE + " batches without an answer: " + lastFailure;
         } else {
-            failure = new Batches(requests, connection, name, actions, results).await();
+            failure = sent(results);
         }
         boolean answered = false;
         for (int i = 0; i < results.length; i++) {
@@ -145,6 +155,19 @@ final class MutationWriter implements DataWriter<InternalRow> {
         pendingBytes = 0;
     }
 
+    /** Sends the actions, if this writer may still; what went wrong, or null. */
+    private String sent(Object[] results) throws IOException {
+        Batches.Permit permit;
+        try {
+            permit = claims.look(connection);
+        } catch (InterruptedIOException e) {
+            throw e;
+        } catch (IOException e) {
+            return "not tried: the claim cannot be read: " + Batches.firstLine(e);
+        }
+        return new Batches(requests, connection, name, actions, results, permit).await();
+    }
+
     /** Counts an action's mutations; true if HBase answered. */
     private boolean account(List<Mutation> mutations, Object result, String failure) {
         if (result == null || result instanceof Throwable) {
@@ -152,7 +175,9 @@ final class MutationWriter implements DataWriter<InternalRow> {
             mutations.forEach(mutation -> report.failed(mutation, text));
             return false;
         }
-        if (result instanceof CheckAndMutateResult checked && !checked.isSuccess()) {
+        boolean refused = result instanceof CheckAndMutateResult checked ? !checked.isSuccess()
+                : mutations.get(0).checked() == Mutation.Op.SEE_HEALED && !mutations.get(0).isHealed((Result) result);
+        if (refused) {
             mutations.forEach(report::refused);
         } else {
             mutations.forEach(report::done);

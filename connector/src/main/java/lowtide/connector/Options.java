@@ -23,8 +23,9 @@ final class Options implements Serializable {
     private static final long serialVersionUID = 1;
     private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
             "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "traces", "writeId", "pairingLimit", "asOf", "hold",
-            "holdOwner", "stateTable", "commitTable", "commitFamily", "watermarkFamily", "lowLatency", "bytesPerSecond"));
+            "holdOwner", "holding", "stateTable", "commitTable", "commitFamily", "watermarkFamily", "lowLatency", "commitLimit", "bytesPerSecond"));
     private static final long DEFAULT_SPLIT_BYTES = 512L << 20;
+    private static final long DEFAULT_COMMITS = 5_000_000;
 
     /** A key range of the option {@code ranges}: [start, stop), empty for no bound; timestamps [from, to). */
     record Range(String id, byte[] start, byte[] stop, long from, long to) implements Serializable {
@@ -60,6 +61,10 @@ final class Options implements Serializable {
     final String watermarkFamily;
     /** Whether the oracle leaves commit entries to its clients. */
     final boolean lowLatency;
+    /** Entries of the commit table that a read as of a snapshot keeps in memory at most. */
+    final int commitLimit;
+    /** What must hold in Lowtide's records for a write to go on. */
+    final ArrayList<Claims.Claim> holding;
     /** Internal, for tests: cells of a row and family kept before it is taken for wide. */
     final int pairingLimit;
     /** What one task reads of a live table at most; 0: no limit. */
@@ -105,8 +110,11 @@ final class Options implements Serializable {
         raw = truth("raw", own.get("raw"));
         traces = truth("traces", own.get("traces"));
         writeId = own.get("writeId");
+        holding = own.containsKey("holding") ? Claims.parse(own.get("holding")) : new ArrayList<>();
         pairingLimit = (int) Math.min(Integer.MAX_VALUE,
                 number("pairingLimit", own.get("pairingLimit"), VersionReader.DEFAULT_LIMIT, 1));
+        commitLimit = (int) Math.min(Integer.MAX_VALUE - 8,
+                number("commitLimit", own.get("commitLimit"), DEFAULT_COMMITS, 1));
         bytesPerSecond = number("bytesPerSecond", own.get("bytesPerSecond"), 0, 0);
         if (raw && view != View.CELLS) {
             throw new IllegalArgumentException("Option raw = true does not go with view = " + view.label

@@ -2,6 +2,7 @@ package lowtide.connector;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hbase.CompareOperator;
@@ -29,6 +30,9 @@ final class PieceReader implements PartitionReader<InternalRow> {
         BYTES_READ
     }
 
+    /** Cells of a row of a sample, on the average; a few rows without end must not make it one of the table. */
+    private static final long SAMPLED_CELLS_OF_A_ROW = 100;
+
     private final Options options;
     private final Column[] columns;
     private final InternalRow shown;
@@ -39,6 +43,9 @@ final class PieceReader implements PartitionReader<InternalRow> {
     private final RowReader reader;
     private final Tally tally;
     private long rows;
+    /** The last row of the table that was looked at, and which it is; of a sample only. */
+    private byte[] sampled;
+    private long sampledRows;
     /** Rows that tell what was read, shown so far. */
     private int ends;
     private boolean ended;
@@ -145,7 +152,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
 
     @Override
     public boolean next() throws IOException {
-        while (!ended && (options.rowsPerRange == 0 || rows < options.rowsPerRange) && reader.next()) {
+        while (!ended && reader.next() && withinSample()) {
             if (asOf != null && reader.kind() != Kind.PUT) {
                 notShown(reader.kind());
                 continue;
@@ -164,6 +171,18 @@ final class PieceReader implements PartitionReader<InternalRow> {
         }
         fillEnd(ends++);
         return true;
+    }
+
+    /** Whether the cell that was read belongs to as many rows as are asked for: a sample looks at rows, however wide. */
+    private boolean withinSample() {
+        if (options.rowsPerRange == 0) {
+            return true;
+        }
+        if (!Arrays.equals(sampled, reader.row())) {
+            sampled = reader.row().clone();
+            sampledRows++;
+        }
+        return sampledRows <= options.rowsPerRange && rows < options.rowsPerRange * SAMPLED_CELLS_OF_A_ROW;
     }
 
     /** What was read of a live table holds if nothing took from it meanwhile; an HBase snapshot was looked at when it stood. */

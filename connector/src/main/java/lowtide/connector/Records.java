@@ -33,11 +33,6 @@ final class Records {
         return number(applied, "mark");
     }
 
-    /** The mark that a run of history GC is about to apply; 0 where there is none. */
-    static long intended(Connection connection, Options options) throws IOException {
-        return number(read(connection, options, "history/" + options.table, "intended"), "mark");
-    }
-
     /** The table as the last inventory lists it; a missing node where it does not. */
     static JsonNode listed(Connection connection, Options options) throws IOException {
         JsonNode inventory = read(connection, options, "inventory", "value");

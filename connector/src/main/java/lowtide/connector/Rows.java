@@ -20,6 +20,7 @@ import org.apache.hadoop.hbase.client.CheckAndMutate;
 import org.apache.hadoop.hbase.client.CheckAndMutateResult;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Delete;
+import org.apache.hadoop.hbase.client.Durability;
 import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.Result;
@@ -77,7 +78,7 @@ public final class Rows {
         }
         shares.forEach((table, share) -> {
             share.results = new Object[share.actions.size()];
-            share.sent = new Batches(THREADS, connection, table, share.actions, share.results);
+            share.sent = new Batches(THREADS, connection, table, share.actions, share.results, Batches.ALWAYS);
         });
         List<List<Object>> found = new ArrayList<>();
         for (int i = 0; i < asked.size(); i++) {
@@ -111,7 +112,7 @@ public final class Rows {
         byte[] row = bytes(operation.get(2).textValue());
         switch (kind) {
             case "put":
-                Put put = new Put(row);
+                Put put = synced(row);
                 operation.get(3).properties().forEach(
                         cell -> put.addColumn(family, bytes(cell.getKey()), bytes(cell.getValue().textValue())));
                 actions.add(put);
@@ -128,15 +129,20 @@ public final class Rows {
                 } else {
                     check.ifEquals(family, column, bytes(expected));
                 }
-                actions.add(check.build(new Put(row).addColumn(family, column, bytes(operation.get(5).textValue()))));
+                actions.add(check.build(synced(row).addColumn(family, column, bytes(operation.get(5).textValue()))));
                 break;
             case "remove":
-                actions.add(new Delete(row));
+                actions.add(new Delete(row).setDurability(Durability.SYNC_WAL));
                 break;
             default:
                 throw new IllegalArgumentException("unknown operation " + kind + "; known are read, put, check, remove");
         }
         return actions;
+    }
+
+    /** As the Thrift gateway puts what the ledger's clients write, whatever durability the table has. */
+    private static Put synced(byte[] row) {
+        return new Put(row).setDurability(Durability.SYNC_WAL);
     }
 
     private static void answer(ArrayNode answers, String kind, List<Object> results, String failure) {

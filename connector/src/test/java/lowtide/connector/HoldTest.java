@@ -2,17 +2,22 @@ package lowtide.connector;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.lang.reflect.Proxy;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.KeyValue;
 import org.apache.hadoop.hbase.client.CheckAndMutate;
 import org.apache.hadoop.hbase.client.CheckAndMutateResult;
+import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Table;
@@ -26,6 +31,8 @@ class HoldTest {
 
     private static final byte[] FAMILY = Bytes.toBytes("s");
     private static final byte[] VALUE = Bytes.toBytes("value");
+    private static final byte[] INTENDED = Bytes.toBytes("intended");
+    private String mark;
     private byte[] cell = Bytes.toBytes("taken");
     private Answer answer = Answer.GIVEN;
 
@@ -35,7 +42,7 @@ class HoldTest {
             return (Table) Proxy.newProxyInstance(HoldTest.class.getClassLoader(), new Class<?>[] {Table.class},
                     (proxy, method, arguments) -> switch (method.getName()) {
                         case "checkAndMutate" -> new CheckAndMutateResult(checked((CheckAndMutate) arguments[0]), null);
-                        case "get" -> stands();
+                        case "get" -> ((Get) arguments[0]).getFamilyMap().get(FAMILY).contains(INTENDED) ? history() : stands();
                         default -> null;
                     });
         }
@@ -45,7 +52,8 @@ class HoldTest {
         if (!Arrays.equals(cell, check.getValue())) {
             return false;
         }
-        cell = CellUtil.cloneValue(((Put) check.getAction()).get(FAMILY, VALUE).get(0));
+        Put put = (Put) check.getAction();
+        cell = CellUtil.cloneValue(put.get(FAMILY, put.has(FAMILY, INTENDED) ? INTENDED : VALUE).get(0));
         switch (answer) {
             case LOST:
                 throw new IOException("no answer");
@@ -59,6 +67,58 @@ class HoldTest {
     private Result stands() {
         return cell == null ? Result.EMPTY_RESULT
                 : Result.create(List.<Cell>of(new KeyValue(Bytes.toBytes("hold"), FAMILY, VALUE, 1, cell)));
+    }
+
+    /** The row of the mark: what is intended is the one cell. */
+    private Result history() {
+        byte[] row = Bytes.toBytes("history");
+        List<Cell> cells = new ArrayList<>(List.of(new KeyValue(row, FAMILY, INTENDED, 1, cell)));
+        if (mark != null) {
+            cells.add(new KeyValue(row, FAMILY, Bytes.toBytes("mark"), 1, Bytes.toBytes(mark)));
+        }
+        return Result.create(cells);
+    }
+
+    private void announced(long mark, long minutesAgo) {
+        long at = System.currentTimeMillis() - TimeUnit.MINUTES.toMillis(minutesAgo);
+        cell = Bytes.toBytes("{\"at\":" + at + ",\"mark\":" + mark + ",\"removing\":{\"gc0\":5},\"run\":\"gc\"}");
+    }
+
+    /** A mark that a run has announced refuses a hold below it, until the run must be taken for dead: then the hold takes its claim. */
+    @Test
+    void overtakesADeadAnnouncement() throws IOException {
+        announced(2049, 59);
+        byte[] before = cell;
+        String text = assertThrows(IllegalArgumentException.class, hold::refuseIntended).getMessage();
+        assertTrue(text.contains("is about to remove the history of orders before 2049"), text);
+        assertArrayEquals(before, cell);
+        announced(2049, 61);
+        for (Answer each : List.of(Answer.GIVEN, Answer.REPEATED)) {
+            announced(2049, 61);
+            answer = each;
+            hold.refuseIntended();
+            String claim = Bytes.toString(cell);
+            assertTrue(claim.contains("\"mark\":0,\"removing\":{\"gc0\":5},\"run\":\"hold read-"), claim);
+        }
+    }
+
+    /** A mark that is applied refuses, however old its announcement: its run may be removing. */
+    @Test
+    void takesNoClaimOfAMarkThatIsApplied() {
+        mark = "{\"mark\":2049}";
+        announced(2049, 61);
+        byte[] before = cell;
+        assertThrows(IllegalArgumentException.class, hold::refuseIntended);
+        assertArrayEquals(before, cell);
+    }
+
+    /** A hold at or above what is announced disturbs nobody. */
+    @Test
+    void leavesAnAnnouncementBelowItAlone() throws IOException {
+        announced(1000, 61);
+        byte[] before = cell;
+        hold.refuseIntended();
+        assertArrayEquals(before, cell);
     }
 
     private byte[] renewed(Answer next) throws InterruptedException {

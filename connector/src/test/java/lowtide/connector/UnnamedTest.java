@@ -6,7 +6,6 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
-import java.util.TreeMap;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.junit.jupiter.api.Test;
@@ -27,7 +26,7 @@ class UnnamedTest {
 
     private void shows(String... wanted) throws IOException {
         Scan scan = new Scan().readAllVersions().setTimeRange(0, SNAPSHOT + 1);
-        AsOf asOf = new AsOf(SNAPSHOT, new Commits(new TreeMap<>()), 0);
+        AsOf asOf = new AsOf(SNAPSHOT, Commits.NONE, 0);
         List<String> shown = new ArrayList<>();
         try (VersionReader reader = new VersionReader(store, scan, new Tally(new byte[][] {Bytes.toBytes("f")}),
                 new RowFilter.Seen(SNAPSHOT), false, true, false, asOf, VersionReader.DEFAULT_LIMIT)) {

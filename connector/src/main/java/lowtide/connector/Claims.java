@@ -1,0 +1,111 @@
+package lowtide.connector;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.Get;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/**
+ * What a writer goes by: cells of Lowtide's records that must hold what the run wrote there. An executor that the driver
+ * has lost goes on writing when the run has long ended and another one has claimed the table; so a writer reads
+ * its claims again before each batch, and sends a batch only as long as what it read is fresh. What was sent by then ends within
+ * the operation's time-out of HBase's client.
+ */
+final class Claims {
+    /** So long after a claim was read a batch may be sent. A process that was suspended in between reads again, or gives up. */
+    static final long FRESH_MILLIS = 10_000;
+
+    /** A cell and the value it must have. */
+    record Claim(String table, byte[] row, byte[] family, byte[] qualifier, byte[] value) implements Serializable {
+        @Override
+        public String toString() {
+            return "row " + Bytes.toStringBinary(row) + " of " + table;
+        }
+    }
+
+    /** The look that a batch is sent on the strength of; by two clocks, for the monotonic one stands still in a machine that sleeps. */
+    private record Look(long nanos, long millis) {
+        static Look now() {
+            return new Look(System.nanoTime(), System.currentTimeMillis());
+        }
+
+        long age() {
+            return Math.max(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - nanos),
+                    System.currentTimeMillis() - millis);
+        }
+    }
+
+    private final List<Claim> claims;
+    private final long freshMillis;
+    /** Why nothing more is written; for good. */
+    private String lost;
+
+    Claims(List<Claim> claims) {
+        this(claims, FRESH_MILLIS);
+    }
+
+    Claims(List<Claim> claims, long freshMillis) {
+        this.claims = claims;
+        this.freshMillis = freshMillis;
+    }
+
+    /** The claims of the option {@code holding}: bytes in hex, names as text. */
+    static ArrayList<Claim> parse(String json) {
+        ArrayList<Claim> parsed = new ArrayList<>();
+        try {
+            for (JsonNode node : new ObjectMapper().readTree(json)) {
+                parsed.add(new Claim(text(node, "table"), Bytes.fromHex(text(node, "row")),
+                        Bytes.toBytes(text(node, "family")), Bytes.toBytes(text(node, "qualifier")),
+                        Bytes.fromHex(text(node, "value"))));
+            }
+        } catch (IOException | IllegalArgumentException e) {
+            throw new IllegalArgumentException("Option holding = " + json + " cannot be used: " + e.getMessage()
+                    + ". Give [{\"table\": text, \"row\": hex, \"family\": text, \"qualifier\": text, \"value\": hex}, ...].", e);
+        }
+        return parsed;
+    }
+
+    private static String text(JsonNode node, String name) {
+        if (!node.path(name).isTextual()) {
+            throw new IllegalArgumentException("a claim has no text \"" + name + "\"");
+        }
+        return node.path(name).asText();
+    }
+
+    /** Reads the claims; gives what tells, at any later time, why a batch must not be sent (any more), or null. */
+    Batches.Permit look(Connection connection) throws IOException {
+        if (claims.isEmpty()) {
+            return Batches.ALWAYS;
+        }
+        Look look = Look.now();
+        for (Claim claim : claims) {
+            if (lost == null && !Arrays.equals(claim.value(), stands(connection, claim))) {
+                lost = "not tried: another run, or a restore, has taken over (" + claim + " has changed)";
+            }
+        }
+        if (lost != null) {
+            return () -> lost;
+        }
+        return () -> {
+            long age = look.age();
+            return age <= freshMillis ? null
+                    : "not tried: " + age + " ms have passed since the claim was read (" + claims.get(0) + ")";
+        };
+    }
+
+    private static byte[] stands(Connection connection, Claim claim) throws IOException {
+        try (Table table = connection.getTable(TableName.valueOf(claim.table()))) {
+            return table.get(new Get(claim.row()).addColumn(claim.family(), claim.qualifier()))
+                    .getValue(claim.family(), claim.qualifier());
+        }
+    }
+}

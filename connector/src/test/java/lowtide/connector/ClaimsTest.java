@@ -1,0 +1,71 @@
+package lowtide.connector;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.lang.reflect.Proxy;
+import java.util.List;
+import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.KeyValue;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.util.Bytes;
+import org.junit.jupiter.api.Test;
+
+/** Claims on a state table of one cell. */
+class ClaimsTest {
+    private static final String OPTION =
+            "[{\"table\": \"LOWTIDE_STATE\", \"row\": \"6f\", \"family\": \"s\", \"qualifier\": \"epoch\", \"value\": \"37\"}]";
+    private String stands = "7";
+
+    private final Connection connection = (Connection) proxy(Connection.class, proxy(Table.class, null));
+
+    /** A table that gives the cell, or a connection that gives that table. */
+    private Object proxy(Class<?> type, Object table) {
+        return Proxy.newProxyInstance(ClaimsTest.class.getClassLoader(), new Class<?>[] {type},
+                (proxy, method, arguments) -> switch (method.getName()) {
+                    case "getTable" -> table;
+                    case "get" -> stands == null ? Result.EMPTY_RESULT : Result.create(List.<Cell>of(new KeyValue(
+                            Bytes.toBytes("o"), Bytes.toBytes("s"), Bytes.toBytes("epoch"), 1, Bytes.toBytes(stands))));
+                    default -> null;
+                });
+    }
+
+    /** A batch is sent while the claim stands; once it has changed, nothing more, also if it should change back. */
+    @Test
+    void aWriterStopsForGoodWhenItsClaimHasChanged() throws IOException {
+        Claims claims = new Claims(Claims.parse(OPTION));
+        assertNull(claims.look(connection).refusal());
+        stands = "8";
+        String text = "not tried: another run, or a restore, has taken over (row o of LOWTIDE_STATE has changed)";
+        assertEquals(text, claims.look(connection).refusal());
+        stands = "7";
+        assertEquals(text, claims.look(connection).refusal());
+    }
+
+    /** A claim that is gone stands no more. */
+    @Test
+    void aClaimThatIsGoneStandsNoMore() throws IOException {
+        stands = null;
+        assertTrue(new Claims(Claims.parse(OPTION)).look(connection).refusal().contains("has taken over"));
+    }
+
+    /** What was read too long ago permits nothing: the process may have slept since. */
+    @Test
+    void anOldLookPermitsNothing() throws IOException {
+        Batches.Permit permit = new Claims(Claims.parse(OPTION), -1).look(connection);
+        assertTrue(permit.refusal().contains("have passed since the claim was read (row o of LOWTIDE_STATE)"));
+        assertNull(new Claims(List.of(), -1).look(connection).refusal(), "without claims nothing is looked at");
+    }
+
+    /** A claim that lacks something is refused when the write is set up. */
+    @Test
+    void aMalformedClaimIsRefused() {
+        String text = assertThrows(IllegalArgumentException.class, () -> Claims.parse("[{\"table\": \"t\"}]")).getMessage();
+        assertTrue(text.contains("a claim has no text \"row\""), text);
+    }
+}
