@@ -143,7 +143,9 @@ def _transfer_all(config: Config, asked: Sequence[Request], calls: list[Any] | N
                 calls.append(operation)
             return tables(operation)
 
-        return _timed(lambda: [steps.run(steps.transfer(r, user_id("issuer")), store) for r in asked])
+        return _timed(
+            lambda: [steps.run(steps.transfer(r, user_id("issuer"), lambda r=r: r.timestamp), store) for r in asked]
+        )
 
 
 def _call_all(config: Config, calls: Sequence[Any]) -> float:

@@ -128,7 +128,7 @@ class TransactionsSettled(_Reached):
     def look(self, config: Config, connection: Any, now: int) -> Verdict:
         """The settled mark, and the first open entry after it: what the next repair would make of it."""
         tables = Tables(connection, config.ledger.prefix)
-        mark, _ = steps.run(settled.read_settled(), tables)
+        mark = _mark(tables, now)
         horizon = now - millis_of(config.ledger.grace)
         found = steps.run(settled.open_entries(mark.mark, max(horizon, mark.mark), limit=1), tables)
         return self.judge(settled.next_mark(mark.mark, horizon, found[0].timestamp if found else None))
@@ -153,7 +153,7 @@ class TransactionsStuck(Condition):
     def look(self, config: Config, connection: Any, now: int) -> Verdict:
         """Open entries from the settled mark on, no more than decide it."""
         tables = Tables(connection, config.ledger.prefix)
-        mark, _ = steps.run(settled.read_settled(), tables)
+        mark = _mark(tables, now)
         end = max(mark.mark, now - millis_of(parse_duration(self.older_than)))
         return self.judge(len(steps.run(settled.open_entries(mark.mark, end, limit=self.more_than + 1), tables)))
 
@@ -327,6 +327,12 @@ def pauses(patience: timedelta, most: float = 30.0) -> Iterator[float]:
 def millis_of(duration: timedelta) -> int:
     """Whole milliseconds."""
     return duration // timedelta(milliseconds=1)
+
+
+def _mark(tables: Tables, now: int) -> settled.Settled:
+    """The settled mark, as far as it can be trusted."""
+    mark, _ = steps.run(settled.read_settled(), tables)
+    return settled.trusted(mark, now)
 
 
 def _clock(config: Config, connection: Any, watermark: int) -> Clock:

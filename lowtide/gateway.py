@@ -17,6 +17,9 @@ from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW, decode_l
 if TYPE_CHECKING:
     from lowtide.config import Config, Thrift
 
+#: How Lowtide's own tables keep a family. Said in full: of what Thrift is not told it makes three versions, no bloom filter and no block cache.
+FAMILY_SETTINGS = {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_enabled": True}
+
 
 @contextmanager
 def connect(thrift: Thrift, attempts: int = 4) -> Iterator[Any]:
@@ -103,6 +106,19 @@ def check_and_put(
         connection.client.checkAndPut(
             ensure_bytes(table), row, check[0], check[1], Mutation(isDelete=False, column=put[0], value=put[1]), {}
         )
+    )
+
+
+def without_bloom_or_cache(connection: Any, table: str) -> list[str]:
+    """The families of *table* that have no bloom filter or are kept out of the block cache: each read of a row looks into every file then.
+
+    Thrift tells of it, and cannot alter it.
+    """
+    families = connection.table(table).families()
+    return sorted(
+        name.decode()
+        for name, settings in families.items()
+        if settings["bloom_filter_type"] in ("NONE", b"NONE") or not settings["block_cache_enabled"]
     )
 
 

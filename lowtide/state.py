@@ -40,7 +40,7 @@ from lowtide.commitcount import CommitCount
 from lowtide.compaction import Uncompacted
 from lowtide.errors import FencedError, StoreError, WatermarkError
 from lowtide.formats import decode_long
-from lowtide.gateway import check_and_put
+from lowtide.gateway import FAMILY_SETTINGS, check_and_put
 from lowtide.intervals import Intervals
 from lowtide.inventory import Entry, Kind
 from lowtide.journal import Journal
@@ -193,7 +193,7 @@ class StateStore:
     def create(self) -> None:
         """Make the state table; nothing happens where it is."""
         if not self.exists():
-            self._connection.create_table(self._name, {FAMILY: {"max_versions": 1}})
+            self._connection.create_table(self._name, {FAMILY: FAMILY_SETTINGS})
 
     def reset(self) -> None:
         """Forget all cleaned ranges, bounds, samples and the low watermark seen; epochs and past runs stay.

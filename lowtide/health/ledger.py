@@ -210,10 +210,23 @@ def moved_back(seen: Seen, config: Config) -> Iterator[Finding]:
     mark = seen.ledger.settled if seen.ledger else None
     at = _time(mark.moved_back_at) if mark else None
     if mark and at and seen.at - at < config.health.stuck_after:
+        what = f"The settled mark was moved back from {when(_time(mark.moved_back_from))}"
+        if mark.moved_back_from > mark.moved_back_at:
+            yield Finding(
+                Cause.SETTLED_BACK,
+                Severity.NOTE,
+                what,
+                "that was a time to come: a repair had run on a machine whose clock was fast",
+                "Set the clocks of the machines that run jobs right; look at what waited for the mark",
+                (_RUNS,),
+                since=at,
+                tables=_tables(config),
+            )
+            return
         yield Finding(
             Cause.SETTLED_BACK,
             Severity.NOTE,
-            f"The settled mark was moved back from {when(_time(mark.moved_back_from))}",
+            what,
             "a repair found transactions before it that were not over: a client's clock is slow, or it paused for longer than the grace "
             f"between its first two writes ({config.ledger.grace})",
             "Set the clients' clocks right; if they do pause so long, raise ledger.grace",

@@ -57,7 +57,7 @@ class Ledger:
             msg = f"sender and recipient are the same, {sender}; name two users"
             raise UsageError(msg)
         what = f"transfer of {request.amount} from {sender} to {recipient} (request {request.nonce})"
-        return self._node.run(lambda: steps.transfer(request, self.issuer), what)
+        return self._node.run(lambda: steps.transfer(request, self.issuer, self._now), what)
 
     def balance(self, nickname: str) -> int:
         """The sum of the user's finished records whose transactions are finished, at one moment; below zero only for the issuer."""

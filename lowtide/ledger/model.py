@@ -14,7 +14,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -29,7 +29,7 @@ MAX_AMOUNT = 2**63 - 1
 _NUMBER_DIGITS = 12
 MAX_NUMBER = 10**_NUMBER_DIGITS - 1
 _MILLI_DIGITS = 15
-MAX_MILLIS = 10**_MILLI_DIGITS - 1
+MAX_MILLIS: int = 10**_MILLI_DIGITS - 1
 _MAX_NICKNAME = 200
 #: Requests and decisions that are not read twice: a repair meets each some twenty times, and works on this many transactions side by side.
 _KNOWN = 4096
@@ -179,14 +179,18 @@ class Entry:
 
 def entry_bound(millis: int) -> str:
     """The row before all entries of *millis* and later."""
-    return f"{min(max(millis, 0), MAX_MILLIS):0{_MILLI_DIGITS}d}"
+    return f"{_in_range(millis):0{_MILLI_DIGITS}d}"
+
+
+def _in_range(millis: int) -> int:
+    return min(max(millis, 0), MAX_MILLIS)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a transfer asks for. The cell ``request`` holds all of it, so that whoever finds it can write the other columns.
 
-    *timestamp*: wall-clock ms of the client, at which it began. *nonce*: 16 hex digits that tell two claims apart.
+    *timestamp*: wall-clock ms of the client, at which it put the index entry and was about to claim. *nonce*: 16 hex digits that tell two claims apart.
     """
 
     sender: str
@@ -194,6 +198,10 @@ class Request:
     amount: int
     timestamp: int
     nonce: str
+
+    def stamped(self, now: int) -> Request:
+        """The same, asked for at *now* (ms). A time that a request cannot bear becomes the nearest that it can: nobody could end it otherwise."""
+        return replace(self, timestamp=_in_range(now))
 
     def encode(self) -> str:
         """The cell's value."""

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from lowtide.ledger.model import SETTLED_ROW, ContradictionError, Entry, Table, entry_bound
 from lowtide.ledger.steps import CheckAndPut, Program, Read, Scan
 
 _COLUMN = "mark"
+#: The end of the calendar, ms.
+_LAST = 253_402_300_799_999
+#: The clocks of HBase's servers may be apart by this much (ms; HBase refuses servers that are off by half a minute).
+SKEW = 2 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The mark and what is known with it. All times are wall-clock ms.
+    """The mark and what is known with it. Times are ms: those of transactions by their clients' clocks, those of runs by HBase's servers'.
 
     Args:
         mark: every transaction with a timestamp below it is finished or dropped.
         run: that wrote this.
-        at: when that run began.
+        at: when that run began; 0: no run is known.
         checked_at: what was written before is covered by a money check.
         full_at: when the last full check began; 0: never.
         moved_back_from: where the mark stood before it was moved back last; 0: never.
@@ -53,10 +57,27 @@ class Settled:
             return cls()
         try:
             found = cls(**json.loads(text))
+            for name, value in asdict(found).items():
+                if type(value) is not type(getattr(cls(), name)) or (
+                    isinstance(value, int) and not 0 <= value <= _LAST
+                ):
+                    msg = f"{name} is {value!r}"
+                    raise ValueError(msg)
         except (ValueError, TypeError) as error:
             msg = f"the settled mark in {Table.OPEN} is malformed ({error}); remove row {SETTLED_ROW!r}, and the next repair makes it anew"
             raise ContradictionError(msg) from None
         return found
+
+
+def trusted(mark: Settled, now: int) -> Settled:
+    """*mark*, or where it tells of times after *now* (ms of HBase's servers) one that is told nothing: then the full check is due.
+
+    A run that took the time from a machine whose clock was fast has moved it over transactions that had not begun, and left unchecked what
+    was written until the time came.
+    """
+    if max(mark.mark, mark.at, mark.checked_at, mark.full_at) <= now + SKEW:
+        return mark
+    return replace(mark, mark=0, at=0, checked_at=0, full_at=0)
 
 
 def money_figure(when: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ them, stopped and resumed at will, come to one outcome:
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, TypeVar
@@ -43,6 +43,8 @@ from lowtide.ledger.model import (
 _MOST_STEPS = 100
 #: How often a changing balance is read before that is an error.
 _MOST_READS = 20
+#: Records of a user that are read at once: some users have millions.
+RECORDS_A_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,19 +334,21 @@ def _credits(user: str) -> Program[int]:
 
 
 def _finished(user: str) -> Program[tuple[int, int]]:
-    """Finished credits and debits of *user*; records first, their transactions after them."""
-    rows = yield Scan(Table.RECORDS, f"{user}/", f"{user}0")
-    wanted = [
-        (row.removeprefix(f"{user}/"), cells) for row, cells in rows if cells.get("state") == RecordState.FINISHED
-    ]
+    """Finished credits and debits of *user*, page by page; of each page records first, their transactions after them."""
     credit = debit = 0
-    for start in range(0, len(wanted), 500):
-        batch = wanted[start : start + 500]
-        transactions = yield Read(Table.TRANSACTIONS, tuple(id for id, _ in batch))
-        for (id, cells), row in zip(batch, transactions, strict=True):
+    start, stop = f"{user}/", f"{user}0"
+    while True:
+        rows = yield Scan(Table.RECORDS, start, stop, limit=RECORDS_A_PAGE)
+        page = [
+            (row.removeprefix(f"{user}/"), cells) for row, cells in rows if cells.get("state") == RecordState.FINISHED
+        ]
+        transactions = (yield Read(Table.TRANSACTIONS, tuple(id for id, _ in page))) if page else []
+        for (id, cells), row in zip(page, transactions, strict=True):
             amount = _finished_amount(user, id, cells, row)
             credit, debit = credit + max(0, amount), debit + min(0, amount)
-    return credit, debit
+        if len(rows) < RECORDS_A_PAGE:
+            return credit, debit
+        start = rows[-1][0] + "\0"  # the next row there can be
 
 
 def _finished_amount(user: str, id: str, cells: Cells, row: Cells) -> int:
@@ -375,10 +379,16 @@ def side(transaction: Transaction, user: str) -> Record:
 # -- what people and programs ask for
 
 
-def transfer(request: Request, issuer: str) -> Program[Outcome]:
+def transfer(request: Request, issuer: str, now: Callable[[], int]) -> Program[Outcome]:
     """Check, claim the sender's next number, and bring the transaction to its end.
 
     What can be seen to be impossible before the claim is refused and leaves no trace. What turns out so after it is dropped.
+
+    Args:
+        request: what is asked for; stamped anew whenever its index entry is put, so that no wait before that (for a connection, for millions
+            of records to be read, for numbers that others claim) lies between its time and its claim: the settled mark goes by that time.
+        issuer: who may go below zero.
+        now: the clock that stamps, ms.
 
     Raises:
         UsageError: a user is unknown, or the balance too small; nothing was written.
@@ -395,6 +405,7 @@ def transfer(request: Request, issuer: str) -> Program[Outcome]:
     while True:
         number += 1
         id = transaction_id(request.sender, number)
+        request = request.stamped(now())
         entry = Entry(request.timestamp, id, request.nonce)
         yield Put(Table.OPEN, entry.row, entry.cells)
         row: Cells = {"request": request.encode()}

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lowtide.errors import GatewayError, LedgerError, LowtideError, TableError, UsageError
-from lowtide.gateway import check_and_put, pool
+from lowtide.gateway import FAMILY_SETTINGS, check_and_put, pool
 from lowtide.ledger import steps
 from lowtide.ledger.model import FAMILY, ISSUER_ROW, Table
 from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan, Write
@@ -85,7 +85,7 @@ class Tables:
         there = self._connection.tables()
         missing = [name for name in map(self.name, Table) if name.encode() not in there]
         for name in missing:
-            self._connection.create_table(name, {FAMILY: {"max_versions": 1}})
+            self._connection.create_table(name, {FAMILY: FAMILY_SETTINGS})
         return missing
 
     def check(self, issuer: str) -> None:

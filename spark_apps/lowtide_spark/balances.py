@@ -15,6 +15,8 @@ from lowtide_spark.job import Run
 
 #: Users whose balance is printed, the richest first.
 _SHOWN = 20
+#: What contradicts itself is named one by one up to this many.
+_NAMED = 20
 
 
 def balances(run: Run) -> None:
@@ -22,7 +24,7 @@ def balances(run: Run) -> None:
 
     Raises:
         UsageError: a table was named.
-        StoreError: a balance other than the issuer's is below zero.
+        StoreError: a balance other than the issuer's is below zero, or a finished transaction has not moved its amount exactly once.
     """
     if run.options.table:
         msg = (
@@ -36,13 +38,15 @@ def balances(run: Run) -> None:
         run.summary.tables = [report]
         # Kept before the records are read: a finished transaction's records were finished before it, both or none are counted.
         moved = frames.transactions(("sender", "recipient", "amount", "state", "decision")).localCheckpoint(eager=True)
-        found = by_user(moved, frames.records(("amount", "state"))).localCheckpoint(eager=True)
+        records = frames.records(("amount", "state"))
+        found = by_user(moved, records).localCheckpoint(eager=True)
         issuer = user_id(run.config.ledger.issuer)
-        _check(found, issuer, connections)
         named = found.join(frames.users().withColumnRenamed("key", "user"), "user", "outer").select(
             "user", "nickname", F.coalesce("balance", F.lit(0).cast(ledger.MONEY)).alias("balance")
         )
         _figures(run, named, moved, issuer)
+        _check_conserved(run, found, moved, records)
+        _check(found, issuer, connections)
         _show(run, named, issuer)
         if run.options.output:
             named.orderBy("user").coalesce(1).write.mode("errorifexists").option("header", "true").csv(
@@ -55,29 +59,64 @@ def balances(run: Run) -> None:
 def by_user(transactions: DataFrame, records: DataFrame) -> DataFrame:
     """``user, balance`` by the model's definition: the sum over records that are finished and whose transaction is.
 
-    *transactions* and *records* as :class:`~lowtide_spark.ledger.LedgerFrames` gives them. Users without such records are left out.
+    And ``due, odd``: how many of those records are what their transactions ask for, and how many are not: of another amount, or of a user
+    who has no part in it. *transactions* and *records* as :class:`~lowtide_spark.ledger.LedgerFrames` gives them. Users without such records
+    are left out.
     """
-    over = ledger.finished(transactions).select(F.col("key").alias("transaction"))
-    sums = ledger.finished(records).join(over, "transaction").groupBy("user")
-    return sums.agg(F.sum(ledger.money("amount")).alias("balance"))
+    over = _moved(transactions).withColumnRenamed("key", "transaction")
+    counted = ledger.finished(records).withColumn("moved", ledger.money("amount")).join(over, "transaction")
+    is_debit, is_credit = ledger.sides()
+    due = is_debit | is_credit
+    return counted.groupBy("user").agg(
+        F.sum("moved").alias("balance"), F.count(F.when(due, 1)).alias("due"), F.count(F.when(~due, 1)).alias("odd")
+    )
+
+
+def _moved(transactions: DataFrame) -> DataFrame:
+    """Finished transactions: ``key, sender, recipient, money``."""
+    return ledger.finished(transactions).select("key", "sender", "recipient", ledger.worth().alias("money"))
 
 
 def _figures(run: Run, named: DataFrame, moved: DataFrame, issuer: str) -> None:
     others = F.when(F.col("user") != F.lit(issuer), F.col("balance"))
-    paid_in = F.when(F.col("user") == F.lit(issuer), -F.col("balance"))
-    sums = named.agg(F.count("*"), F.sum(others), F.sum(paid_in)).first()
+    sums = named.agg(F.count("*"), F.sum(others)).first()
+    # By the transactions, where the total is by the records: money is neither made nor lost between the two.
+    issued = _moved(moved).agg(F.sum(ledger.paid_in(issuer))).first()
     runs = F.coalesce(F.get_json_object("decision", "$.reason") == "", F.lit(True))
     flying = moved.where(~ledger.is_over() & runs)
     flight = flying.agg(F.count("*"), F.sum(ledger.money("amount"))).first()
     assert sums is not None
+    assert issued is not None
     assert flight is not None
     run.summary.figures |= {
         "users": int(sums[0]),
         "total": int(sums[1] or 0),
-        "paid in": int(sums[2] or 0),
+        "paid in": int(issued[0] or 0),
         "transactions in flight": int(flight[0]),
         "amount in flight": int(flight[1] or 0),
     }
+
+
+def _check_conserved(run: Run, found: DataFrame, moved: DataFrame, records: DataFrame) -> None:
+    """Every finished transaction has one debit, one credit and nothing else: then what all users have is what was paid in."""
+    figures = run.summary.figures
+    counted = found.agg(F.sum("due"), F.sum("odd")).first()
+    over = ledger.finished(moved)
+    assert counted is not None
+    due, odd = (int(number or 0) for number in counted)
+    if not odd and due == 2 * over.count() and figures["total"] == figures["paid in"]:
+        return
+    wrong = ledger.settled_sides(over, records).where(~ledger.balanced()).orderBy("key")
+    named = [
+        f"transaction {r.key} has {r.debits} finished debit(s) and {r.credits} finished credit(s) of its amount, and {r.foreign} finished "
+        "record(s) of users that have no part in it"
+        for r in wrong.limit(_NAMED).collect()
+    ]
+    msg = (
+        f"the money does not add up: all users have {figures['total']}, and {figures['paid in']} was paid in; {wrong.count()} finished "
+        f"transactions have not moved their amount exactly once: {'; '.join(named)}. Run transaction_repair --full, which names the rows"
+    )
+    raise StoreError(msg)
 
 
 def _check(found: DataFrame, issuer: str, connections: Node) -> None:
@@ -86,7 +125,7 @@ def _check(found: DataFrame, issuer: str, connections: Node) -> None:
     again = {user: connections.run(lambda user=user: steps.balance(user), f"balance of user {user}") for user in below}
     broke = [f"{user} has {balance}" for user, balance in again.items() if balance < 0]
     if broke:
-        msg = f"balances below zero: {', '.join(broke[:20])}; run transaction_repair --full, which names the rows that contradict each other"
+        msg = f"balances below zero: {', '.join(broke[:_NAMED])}; run transaction_repair --full, which names the rows that contradict each other"
         raise StoreError(msg)
 
 

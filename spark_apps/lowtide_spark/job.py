@@ -7,7 +7,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ from lowtide.config import Budget, Config, Mode, load
 from lowtide.durations import parse_duration, parse_time
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError, WatermarkError
 from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
-from lowtide.gateway import connect, parse_low_watermark
+from lowtide.gateway import connect, parse_low_watermark, without_bloom_or_cache
 from lowtide.inventory import Entry, Kind
 from lowtide.journal import Journal, check_there
 from lowtide.planning import Request
@@ -179,6 +179,29 @@ class Run:
                 "is removed. Set the clocks, then run again"
             )
             raise StoreError(msg)
+
+    def mend_tables(self, names: Iterable[str]) -> list[str]:
+        """Give tables of our own that the gateway made by its defaults what these leave out; notes on what was done. Those that are right cost a look."""
+        with connect(self.config.hbase.thrift) as connection:
+            there = connection.tables()
+            slow = {name: without_bloom_or_cache(connection, name) for name in names if name.encode() in there}
+        notes = []
+        for name, families in slow.items():
+            if not families:
+                continue
+            try:
+                self.store.give_bloom_and_cache(name, families)
+            except StoreError as error:
+                ddl = ", ".join(f"{{NAME => '{f}', BLOOMFILTER => 'ROW', BLOCKCACHE => 'true'}}" for f in families)
+                notes.append(
+                    f"{name} has no bloom filter or no block cache, so that reads of it are slow, and {error}; in HBase's shell: "
+                    f"alter '{name}', {ddl}"
+                )
+            else:
+                notes.append(
+                    f"{name} was made without bloom filter or block cache; it has both now, its files as they are written"
+                )
+        return notes
 
     def check_low_watermark_again(self) -> None:
         """Before acting and before recording: the oracle may have been made anew, or the records reset, since the run began.

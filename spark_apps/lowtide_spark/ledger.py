@@ -45,9 +45,9 @@ class LedgerFrames:
         """``key`` and the *columns* of transactions, as text, null where absent; only cells that the servers wrote at or after *since* (ms)."""
         return self._rows(Table.TRANSACTIONS, columns, since)
 
-    def records(self, columns: Sequence[str] = RECORD_COLUMNS, since: int = 0) -> DataFrame:
-        """``key``, ``user`` and ``transaction`` (of the key), and the *columns* of records."""
-        rows = self._rows(Table.RECORDS, columns, since)
+    def records(self, columns: Sequence[str] = RECORD_COLUMNS, since: int = 0, until: int | None = None) -> DataFrame:
+        """``key``, ``user`` and ``transaction`` (of the key), and the *columns* of records; only cells written before *until*, where it is given."""
+        rows = self._rows(Table.RECORDS, columns, since, until)
         return rows.withColumn("user", F.substring("key", 1, _USER_LENGTH)).withColumn(
             "transaction", F.expr(f"substring(key, {_USER_LENGTH + 2})")
         )
@@ -56,19 +56,25 @@ class LedgerFrames:
         """``key`` and ``nickname``."""
         return self._rows(Table.USERS, ("nickname",), 0)
 
-    def open_rows(self, start: int, stop: int) -> DataFrame:
-        """``key`` of the index's rows for timestamps in [start, stop), ms of the clients' clocks; ``written``, ms of the servers'."""
-        low, high = (bytearray(entry_bound(millis).encode()) for millis in (start, stop))
+    def open_rows(self, start: int, stop: int | None = None) -> DataFrame:
+        """``key`` of the index's rows for timestamps in [start, stop), ms of the clients' clocks; ``written``, ms of the servers'.
+
+        Without *stop* to the end of the index, the last time that an entry can bear included.
+        """
+        bounds = (entry_bound(start), ":" if stop is None else entry_bound(stop))  # the colon comes after the digits
+        low, high = (bytearray(bound.encode()) for bound in bounds)
         cells = self._store.cells(self.name(Table.OPEN)).where((F.col("row") >= low) & (F.col("row") < high))
         return cells.select(_text("row").alias("key"), F.col("timestamp").alias("written"))
 
-    def _rows(self, table: Table, columns: Sequence[str], since: int) -> DataFrame:
+    def _rows(self, table: Table, columns: Sequence[str], since: int, until: int | None = None) -> DataFrame:
         cells = self._store.cells(self.name(table)).where(
             (F.col("family") == bytearray(FAMILY.encode()))
             & F.col("qualifier").isin([bytearray(name.encode()) for name in columns])
         )
         if since > 0:
             cells = cells.where(F.col("timestamp") >= since)
+        if until is not None:
+            cells = cells.where(F.col("timestamp") < until)
         # Grouped by region too, which the rows come in: no shuffle.
         wide = cells.groupBy("region", "row").agg(
             *(
@@ -142,19 +148,33 @@ def finished(frame: DataFrame) -> DataFrame:
     return frame.where(F.col("state") == RecordState.FINISHED.value)
 
 
+def worth() -> Column:
+    """What a transaction moves: its amount has no sign, so that one with a sign is worth null, and no record is a side of it."""
+    return F.when(~F.col("amount").startswith("-"), money("amount"))
+
+
+def sides() -> tuple[Column, Column]:
+    """Whether a record (``user``, ``moved``) is the debit, or the credit, that its transaction (``sender``, ``recipient``, ``money``) asks for."""
+    debit = (F.col("user") == F.col("sender")) & (F.col("moved") == -F.col("money"))
+    credit = (F.col("user") == F.col("recipient")) & (F.col("moved") == F.col("money"))
+    return F.coalesce(debit, F.lit(False)), F.coalesce(credit, F.lit(False))
+
+
+def paid_in(issuer: str) -> Column:
+    """What a finished transaction (``sender``, ``recipient``, ``money``) adds to what all users but the *issuer* have; null for nothing."""
+    said = F.lit(issuer)
+    return F.when(F.col("sender") == said, F.col("money")).when(F.col("recipient") == said, -F.col("money"))
+
+
 def settled_sides(transactions: DataFrame, records: DataFrame) -> DataFrame:
     """One row a finished transaction with what its finished records say.
 
     ``key, sender, recipient, money`` and ``debits, credits, foreign``: how many finished records are the debit and the credit that it
     asks for, and how many are of users that have no part in it.
     """
-    # A transaction's own amount has no sign: one with a sign is worth null, so that neither side is the one that it asks for.
-    worth = F.when(~F.col("amount").startswith("-"), money("amount"))
-    t = transactions.select("key", "sender", "recipient", worth.alias("money"))
+    t = transactions.select("key", "sender", "recipient", worth().alias("money"))
     r = finished(records).select(F.col("transaction").alias("key"), "user", money("amount").alias("moved"))
-    debit = (F.col("user") == F.col("sender")) & (F.col("moved") == -F.col("money"))
-    credit = (F.col("user") == F.col("recipient")) & (F.col("moved") == F.col("money"))
-    is_debit, is_credit = (F.coalesce(c, F.lit(False)) for c in (debit, credit))
+    is_debit, is_credit = sides()
     foreign = (F.col("user") != F.col("sender")) & (F.col("user") != F.col("recipient"))
     # Aggregated after the join only: what a transaction is worth stands on its own side.
     return (

@@ -19,13 +19,14 @@ from lowtide.ledger.model import (
     Cells,
     ContradictionError,
     Entry,
+    RecordState,
     State,
     Table,
     parse_transaction,
     parse_transaction_id,
     user_id,
 )
-from lowtide.ledger.settled import Settled
+from lowtide.ledger.settled import SKEW, Settled, trusted
 from lowtide.ledger.steps import Program, Put, Read
 from lowtide.ledger.store import Node, node
 from lowtide.summary import TableReport
@@ -38,9 +39,6 @@ _MOST_NAMED = 50
 _MOST_LOOKED_AT = 100_000
 #: How often a mark that others move is tried.
 _MOST_TRIES = 10
-#: The servers' clocks and ours may be apart by this much (ms; HBase refuses servers that are off by half a minute) when "written since" is asked.
-_SKEW = 2 * 60 * 1000
-_FOREVER = 10**15 - 1
 
 
 def repair(run: Run) -> None:
@@ -55,18 +53,22 @@ def repair(run: Run) -> None:
         raise UsageError(msg)
     with node(run.config) as connections:
         work = _Repair.begin(run, connections)
-        work.check_money("before", work.settled.checked_at if not work.full else 0)
+        work.check_money("before", work.settled.checked_at if not work.full else 0, work.now)
         if work.full:
             work.check_everything()
         work.repair()
         if run.summary.execute:
-            work.check_money("after", run.summary.started)
+            work.check_money("after", work.now, work.time())
             work.settle()
+            work.report.notes += run.mend_tables([*map(work.frames.name, Table), run.config.state.table])
 
 
 @dataclass
 class _Repair:
-    """One run. *settled* is the mark that it found, *horizon* the beginning of the grace (ms)."""
+    """One run. *now* is its time, ms by the clock of HBase's servers: the grace, the mark and the checks go by it, and by no driver's clock.
+
+    *settled* is the mark that it found, *horizon* the beginning of the grace (ms).
+    """
 
     run: Run
     node: Node
@@ -74,6 +76,7 @@ class _Repair:
     rows: ledger.LedgerRows
     report: TableReport
     issuer: str
+    now: int
     settled: Settled
     horizon: int
     full: bool
@@ -87,11 +90,12 @@ class _Repair:
         frames = ledger.LedgerFrames(run.store)
         name = frames.name(Table.TRANSACTIONS)
         run.summary.execute = run.executes(name)
-        if run.summary.execute:
-            with run.state() as state:
-                state.create()  # for the summary, in a store that has a ledger and nothing else of ours
-        found, _ = connections.run(settled.read_settled, "the settled mark")
-        now = millis(run.request.now)
+        with run.state() as state:
+            if run.summary.execute:
+                state.create()  # for the time and the summary, in a store that has a ledger and nothing else of ours
+            now = millis(state.server_time() if state.exists() else run.request.now)
+        stored, _ = connections.run(settled.read_settled, "the settled mark")
+        found = trusted(stored, now)
         full = bool(run.options.full) or (
             run.request.start is None and now - found.full_at >= _millis(run.config.ledger.full_check_every)
         )
@@ -101,7 +105,25 @@ class _Repair:
         issuer = user_id(run.config.ledger.issuer)
         horizon = now - _millis(run.options.grace)
         rows = ledger.LedgerRows(run.store)
-        return cls(run, connections, frames, rows, report, issuer, found, horizon, full, 0 if full else start)
+        work = cls(run, connections, frames, rows, report, issuer, now, found, horizon, full, 0 if full else start)
+        if found != stored:
+            work.distrust(stored)
+        return work
+
+    def distrust(self, stored: Settled) -> None:
+        """Tell that a mark of a time to come was found, and take it back before anything is done: what goes by it waits then."""
+        told = max(stored.mark, stored.at, stored.checked_at, stored.full_at)  # whichever of them it was
+        self.report.notes.append(
+            f"the settled mark tells of {_when(told)}, and HBase's servers have {_when(self.now)}: a run on a machine whose clock is fast "
+            "has moved it; it begins anew, and the full check is due"
+        )
+        if self.run.summary.execute:
+            self._move(lambda mark: trusted(self._back(mark, 0), self.now) if mark == stored else mark)
+
+    def time(self) -> int:
+        """The time now, ms by the clock of HBase's servers."""
+        with self.run.state() as state:
+            return millis(state.server_time())
 
     # -- repairing
 
@@ -133,8 +155,8 @@ class _Repair:
         """Entries that HBase wrote before the grace and whose time is later: of clients whose clocks are fast. Not of a run that has an interval."""
         if not self._whole:
             return
-        rows = self.frames.open_rows(self.horizon, _FOREVER).where(F.col("written") < self.horizon)
-        ahead = F.substring("key", 1, 15).try_cast("bigint") > F.col("written") + _SKEW
+        rows = self.frames.open_rows(self.horizon).where(F.col("written") < self.horizon)
+        ahead = F.substring("key", 1, 15).try_cast("bigint") > F.col("written") + SKEW
         found = list(self._entries(rows.where(ahead)))
         if found:
             latest = max(found)
@@ -166,16 +188,16 @@ class _Repair:
 
     # -- money
 
-    def check_money(self, when: str, since: int) -> None:
+    def check_money(self, when: str, since: int, until: int) -> None:
         """Every finished transaction has moved its amount, once: then what all users have is what was paid in.
 
-        Those that changed since *since* (ms of the servers' clocks; 0: all). What does not add up in one reading is looked at by
-        itself, since tables are read one after the other while clients go on.
+        Those that changed since *since* (ms of the servers' clocks; 0: all), and those whose records did, up to *until*, before anything is
+        read. What does not add up in one reading is looked at by itself, since tables are read one after the other while clients go on.
 
         Raises:
             StoreError: it does not add up.
         """
-        since = max(0, since - _SKEW)
+        since = max(0, since - SKEW)
         moving = ledger.finished(self.frames.transactions(("sender", "recipient", "amount", "state"), since))
         # Kept, so that the records are read later than every transaction that they are compared with.
         moving = moving.localCheckpoint(eager=True)
@@ -183,8 +205,7 @@ class _Repair:
         sides = ledger.settled_sides(moving, self.frames.records(("amount", "state"), since)).localCheckpoint(
             eager=False
         )
-        good, issuer = ledger.balanced(), F.lit(self.issuer)
-        paid_in = F.when(F.col("sender") == issuer, F.col("money")).when(F.col("recipient") == issuer, -F.col("money"))
+        good, paid_in = ledger.balanced(), ledger.paid_in(self.issuer)
         counted = sides.agg(F.count("*"), F.sum(F.when(good, paid_in)), F.count(F.when(~good, 1))).first()
         total, paid, doubtful = int(counted[0]), int(counted[1] or 0), int(counted[2])  # type: ignore[index]
         figures = self.run.summary.figures
@@ -193,6 +214,8 @@ class _Repair:
         if not since:
             figures["paid in"] = paid
         wrong = self._second_look(sides.where(~good)) if doubtful else []
+        if since:
+            wrong += self._later_records(moving, since, until)
         figures[names[1]] = len(wrong)
         self.run.phase(f"money {when}")
         if wrong:
@@ -201,7 +224,7 @@ class _Repair:
             done = "nothing was repaired" if when == "before" else "the settled mark stays where it is"
             msg = (
                 f"the money does not add up {when} the repair: of {total} finished transactions, {doubtful} had not moved "
-                f"their amount exactly once at first sight, and {len(wrong)} at second; {done}"
+                f"their amount exactly once at first sight; {len(wrong)} contradictions at second; {done}"
             )
             raise StoreError(msg)
 
@@ -212,13 +235,25 @@ class _Repair:
             for r in doubtful.where("foreign > 0").limit(_MOST_NAMED).collect()
         ]
 
+    def _later_records(self, moving: DataFrame, since: int, until: int) -> list[str]:
+        """What is wrong with records that were written since, of transactions that were finished before.
+
+        Such a record is nobody's to write any more: a third user's would count in his balance.
+        """
+        written = self.frames.records(("amount", "state"), since, until)
+        # Of an amount that alone was changed, the state was written earlier.
+        counting = written.where(F.col("state").isNull() | (F.col("state") == RecordState.FINISHED.value))
+        known = moving.select(F.col("key").alias("transaction"))
+        later = counting.join(known, "transaction", "left_anti")
+        return self._audit(later.select(F.col("transaction").alias("key"), "user"), _audit_finished)
+
     # -- the full check
 
     def check_everything(self) -> None:
         """Reads the tables whole: rows that contradict each other, and open transactions that the index does not know."""
         transactions = self.frames.transactions().localCheckpoint(eager=True)
         records = self.frames.records()
-        known = self.frames.open_rows(0, _FOREVER).withColumnRenamed("key", "entry")
+        known = self.frames.open_rows(0).withColumnRenamed("key", "entry")
         odd = transactions.where(~ledger.orderly()).select("key", F.lit(None).alias("user"))
         stray = ledger.strays(transactions, records).select(
             F.col("transaction").alias("key"), F.substring("key", 1, 40).alias("user")
@@ -280,17 +315,16 @@ class _Repair:
         The entries come first, and the mark is written also where it stays: a run that read mark and index before the entries were there
         finds it changed, and so does not move it over them.
         """
-        run, at = self.run.summary.run, self.run.summary.started
 
         def back(mark: Settled) -> Settled:
             mark = self._back(mark, oldest.timestamp)
-            return replace(mark, run=run, at=at)
+            return replace(mark, run=self.run.summary.run, at=self.now)
 
         self._move(back)
 
     def settle(self) -> None:
         """Move the mark to the oldest transaction that is still open, at most to the beginning of the grace."""
-        now = self.run.summary.started
+        now = self.now
 
         def further(mark: Settled) -> Settled:
             start = min(self.start, mark.mark)
@@ -308,9 +342,8 @@ class _Repair:
         """The mark moved back, if *to* lies below it; else as it is."""
         if to >= mark.mark:
             return mark
-        now = self.run.summary.started
-        before = mark.moved_back_from if mark.moved_back_at == now else mark.mark  # where it stood before this run
-        return replace(mark, mark=to, moved_back_from=before, moved_back_at=now)
+        before = mark.moved_back_from if mark.moved_back_at == self.now else mark.mark  # where it stood before this run
+        return replace(mark, mark=to, moved_back_from=before, moved_back_at=self.now)
 
     def _move(self, change: Callable[[Settled], Settled]) -> Settled:
         """Write the changed mark, again from the beginning if another run has moved it meanwhile."""
@@ -328,8 +361,8 @@ class _Repair:
 
     # -- many transactions, one by one
 
-    def _audit(self, keys: DataFrame) -> list[str]:
-        """What is wrong with transactions that columns alone do not clear; ``key`` and ``user`` (null: any)."""
+    def _audit(self, keys: DataFrame, check: Callable[[str, str | None], Program[object]] | None = None) -> list[str]:
+        """What *check* says is wrong with transactions that columns alone do not clear; ``key`` and ``user`` (null: any)."""
         wrong: list[str] = []
         looked_at = 0
 
@@ -340,7 +373,7 @@ class _Repair:
                 yield row
 
         def program(row: Any) -> Program[Any]:
-            return _audit(row.key, row.user)
+            return (check or _audit)(row.key, row.user)
 
         before = len(self.report.problems), self.report.counts.failed
         self._each(rows(), program, lambda _: None, "check of", wrong.append)
@@ -402,6 +435,12 @@ def _audit(id: str, user: str | None) -> Program[object]:
     return (yield from steps.audit(id, user))
 
 
+def _audit_finished(id: str, user: str | None) -> Program[object]:
+    """Of a transaction that is finished; what is not moves no money yet."""
+    (row,) = yield Read(Table.TRANSACTIONS, (id,))
+    return (yield from _audit(id, user)) if row.get("state") == State.FINISHED else None
+
+
 def _entry_of_open(id: str) -> Program[Entry | None]:
     """The index entry that a transaction should have; None: it is over by now."""
     (row,) = yield Read(Table.TRANSACTIONS, (id,))
@@ -428,4 +467,7 @@ def _millis(duration: timedelta) -> int:
 
 
 def _when(at: int) -> str:
-    return (EPOCH + timedelta(milliseconds=at)).isoformat(timespec="seconds")
+    try:
+        return (EPOCH + timedelta(milliseconds=at)).isoformat(timespec="seconds")
+    except OverflowError:  # a client's clock may say anything
+        return f"{at} ms"

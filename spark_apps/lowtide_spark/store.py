@@ -333,6 +333,18 @@ class Store:
         """Make a table of one family with one version; nothing happens where it is."""
         self._admin().createTable(self._options, table, family, 1)
 
+    def give_bloom_and_cache(self, table: str, families: Sequence[str]) -> None:
+        """Give *families* of a table a bloom filter over rows and the block cache; the table stays enabled, its regions are opened again.
+
+        Raises:
+            StoreError: HBase does not do it.
+        """
+        try:
+            self._admin().giveBloomAndCache(self._options, table, list(families))
+        except Py4JError as error:
+            msg = f"cannot alter {table}: {cause(error)}"
+            raise StoreError(msg) from error
+
     def major_compact(self, table: str, family: str, timeout_seconds: int) -> None:
         """Major-compact one family of *table* and wait for the end."""
         self._admin().majorCompact(self._options, table, family, timeout_seconds * 1000)

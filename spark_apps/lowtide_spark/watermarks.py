@@ -35,6 +35,9 @@ def collect(run: Run) -> None:
     run.phase("collect")
     if run.summary.execute:
         _publish(run, inventory, marks, bound)
+        state = run.config.state.table
+        if notes := run.mend_tables([state]):
+            run.summary.tables.append(TableReport(state, execute=True, notes=notes))
         run.phase("record")
 
 

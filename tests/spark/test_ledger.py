@@ -6,13 +6,14 @@ import json
 import random
 from typing import Any
 
-from lowtide_spark import ledger
+from lowtide_spark import ledger, repair
+from lowtide_spark.balances import by_user
 from pyspark.sql import SparkSession
 
 from lowtide.ledger import steps
-from lowtide.ledger.model import ContradictionError, Table, parse_transaction, user_id
+from lowtide.ledger.model import MAX_MILLIS, ContradictionError, Table, parse_transaction, user_id
 from tests import seeds
-from tests.unit.ledger_memory import ISSUER, Memory, opened, request
+from tests.unit.ledger_memory import Memory, opened, request, transfer
 from tests.unit.test_ledger_steps import until
 
 COLUMNS = ledger.TRANSACTION_COLUMNS
@@ -27,10 +28,10 @@ def left(seed: int) -> Memory:
         sender, recipient = chance.sample(names, 2)
         asked = request(sender, recipient, chance.randint(1, 30), chance.choice((0, 1_000, 10**14)), nonce)
         try:
-            until(memory, steps.transfer(asked, ISSUER), chance.choice((2, 3, 4, 5, 8, 11, 99)), applied=True)
+            until(memory, transfer(asked), chance.choice((2, 3, 4, 5, 8, 11, 99)), applied=True)
         except steps.UsageError:
             continue
-    until(memory, steps.transfer(request("issuer", "ann", 1, nonce=99), ISSUER), 2 + seed % 2, applied=True)
+    until(memory, transfer(request("issuer", "ann", 1, nonce=99)), 2 + seed % 2, applied=True)
     return memory
 
 
@@ -132,7 +133,44 @@ def test_money_that_moves_backwards_is_not_balanced(spark: SparkSession) -> None
     }
 
 
+def test_records_are_due_or_odd(spark: SparkSession) -> None:
+    """Of each user: the sum by the model's query, and how many of its records are not what their transactions ask for."""
+    ann, bob, eve = (user_id(name) for name in ("ann", "bob", "eve"))
+    transactions = spark.createDataFrame(
+        [
+            ("right", ann, bob, "5", "finished"),
+            ("wrong amount", ann, bob, "7", "finished"),
+            ("backwards", ann, bob, "-3", "finished"),
+            ("open", ann, bob, "100", "committed"),
+        ],
+        "key string, sender string, recipient string, amount string, state string",
+    )
+    records = spark.createDataFrame(
+        [
+            ("right", ann, "-5", "finished"),
+            ("right", bob, "5", "finished"),
+            ("right", eve, "5", "finished"),
+            ("wrong amount", ann, "-7", "finished"),
+            ("wrong amount", bob, "70", "finished"),
+            ("wrong amount", eve, "7", "pending"),
+            ("backwards", ann, "3", "finished"),
+            ("backwards", bob, "no number", "finished"),
+            ("open", ann, "-100", "finished"),
+        ],
+        "transaction string, user string, amount string, state string",
+    )
+    rows = by_user(transactions, records).collect()
+    found = {row.user: (int(row.balance), row.due, row.odd) for row in rows}
+    assert found == {ann: (-9, 2, 1), bob: (75, 1, 2), eve: (5, 0, 1)}
+
+
 def test_bytes_that_are_no_text_do_not_end_a_run(spark: SparkSession) -> None:
     """They become text that no rule takes."""
     (row,) = spark.sql("select X'35ff' as cell").select(ledger._text("cell").alias("text")).collect()
     assert row.text == "5\ufffd"
+
+
+def test_a_time_that_no_calendar_reaches_does_not_end_a_run() -> None:
+    """A client's clock may say anything that fits the index; what is told of it is a text all the same."""
+    assert repair._when(MAX_MILLIS) == f"{MAX_MILLIS} ms"
+    assert repair._when(0) == "1970-01-01T00:00:00+00:00"

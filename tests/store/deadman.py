@@ -50,7 +50,8 @@ GATEWAY_READS = _words(
 #: The same of the connector's classes that Python calls. What a call of ``Rows.work`` does its operations say.
 JAVA_EFFECTS = {
     "Admin": _words(
-        "createSnapshot dropSnapshot flush createTable majorCompact compactRegions scratchDir dropScratchDir sweepScratchDirs"
+        "createSnapshot dropSnapshot flush createTable giveBloomAndCache majorCompact compactRegions scratchDir dropScratchDir "
+        "sweepScratchDirs"
     ),
     "Rows": frozenset({"work"}),
 }

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import deadman
 import pytest
 from conftest import Outcome
 from ledger_kit import Bomb, Books, made
+from lowtide_spark import job as lowtide_job
 from lowtide_spark import repair
 from lowtide_spark.ledger import LedgerRows
 from lowtide_spark.store import Store
@@ -27,8 +29,8 @@ from lowtide_spark.store import Store
 from lowtide.config import load
 from lowtide.errors import LedgerError, UsageError
 from lowtide.gateway import connect
-from lowtide.ledger import State, user_id
-from lowtide.ledger.model import Table, parse_transaction, transaction_id
+from lowtide.ledger import State, init, user_id
+from lowtide.ledger.model import FAMILY, Table, parse_transaction, transaction_id
 from lowtide.ledger.settled import Settled
 from lowtide.ledger.steps import CheckAndPut, Put, Read, Remove, Scan, Write
 from lowtide.ledger.store import Moment, Tables, node
@@ -331,19 +333,20 @@ def test_a_full_check_finds_what_lies_below_the_mark(run: Job, books: Books) -> 
 
 
 def test_a_transaction_from_a_fast_clock_does_not_wait_for_its_time(run: Job, books: Books) -> None:
-    """What bears a time of the next century is as old as HBase's clock says: repaired by the next run, with a word on the clock."""
+    """What bears a time of the next century, or of none, is as old as HBase's clock says: repaired by the next run, with a word on the clock."""
     with books.open() as book:
         book.transfer("issuer", "ann", 100)
-    with books.open(Bomb(4, "answer lost")) as fast:
-        fast._now = lambda: 4_102_444_800_000
-        with pytest.raises(Exception, match="left as it is"):
-            fast.transfer("ann", "bob", 2)
+    for now in (4_102_444_800_000, 10**18):
+        with books.open(Bomb(4, "answer lost")) as fast:
+            fast._now = lambda now=now: now
+            with pytest.raises(Exception, match="left as it is"):
+                fast.transfer("ann", "bob", 2)
     assert run("transaction_repair", "--grace", "1h", "--execute").totals["candidates"] == 0
     outcome = run("transaction_repair", *NOW)
-    assert (outcome.code, outcome.totals["finished"]) == (0, 1), outcome.problems
+    assert (outcome.code, outcome.totals["finished"]) == (0, 2), outcome.problems
     (note,) = outcome.table(f"{books.config.ledger.prefix}transactions")["notes"]
     assert note.startswith(
-        "1 entries of the index bear a later time than they were written at, the latest 2100-01-01T00:00:00+00:00"
+        "2 entries of the index bear a later time than they were written at, the latest 999999999999999 ms"
     )
     assert books.entries() == []
     assert mark(books).mark < 4_102_444_800_000
@@ -393,6 +396,163 @@ def test_money_that_does_not_add_up_after_the_repair(run: Job, books: Books, mon
     assert f"transaction {entry.id} has 1 finished record(s) of users that have no part in it" in outcome.problems
     assert "does not add up after the repair" in outcome.problems
     assert "the settled mark stays where it is" in outcome.problems
+
+
+def test_a_driver_whose_clock_is_off_ages_nothing(run: Job, books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a minute, an hour or a day, fast or slow: no transfer in the making is touched, no mark is of a time to come, no money is left out.
+
+    It is right, or, by more than the margin, refuses to act.
+    """
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+        assert books.stopped(lambda b: b.transfer("ann", "bob", 1), 1, "after")  # about to claim
+        assert books.stopped(lambda b: b.transfer("ann", "bob", 1), 4, "after")
+    young = books.entries()
+    assert len(young) == 2
+    grace = books.config.ledger.grace // timedelta(milliseconds=1)
+    for off in (timedelta(seconds=s) for s in (30, 3600, 86_400, -86_400, -3600, -30)):
+
+        class Off(datetime):
+            @classmethod
+            def now(cls, tz: Any = None, off: timedelta = off) -> datetime:
+                return datetime.now(tz) + off
+
+        before, found = time.time_ns() // 1_000_000, mark(books)
+        with monkeypatch.context() as patched:
+            patched.setattr(lowtide_job, "datetime", Off)
+            outcome = run("transaction_repair", "--execute")
+        now = time.time_ns() // 1_000_000
+        assert books.entries() == young, off
+        after = mark(books)
+        assert max(after.mark, after.at, after.checked_at, after.full_at) <= now, off
+        if outcome.code:
+            assert abs(off) > timedelta(minutes=1)
+            assert "the clock of this machine is" in outcome.problems
+            assert after == found
+        else:
+            assert before - grace <= after.mark <= now - grace, off
+            assert before <= after.checked_at, off
+
+
+def test_a_mark_of_a_time_to_come_is_taken_back(run: Job, books: Books) -> None:
+    """As a driver with a fast clock left it: what it passed is found by the next run, which checks everything, and says so."""
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+        assert books.stopped(lambda b: b.transfer("ann", "bob", 1), 4, "after")
+    soon = time.time_ns() // 1_000_000 + 3_600_000
+    with raw(books, Table.OPEN) as table:
+        table.put(b"settled", {b"l:mark": Settled(soon, "fast", soon, soon, soon).encode().encode()})
+    outcome = run("transaction_repair", *NOW)
+    assert (outcome.code, outcome.totals["finished"]) == (0, 1), outcome.problems
+    assert outcome.summary["figures"]["transactions"] == 2, "the full check is due"
+    told, back, *_ = outcome.table(f"{books.config.ledger.prefix}transactions")["notes"]
+    assert "a run on a machine whose clock is fast" in told
+    assert "the settled mark is moved back from" in back
+    after = mark(books)
+    assert max(after.mark, after.at, after.checked_at, after.full_at) <= time.time_ns() // 1_000_000
+    assert after.moved_back_from == soon
+    assert books.entries() == []
+    again = run("transaction_repair", *NOW)
+    assert again.code == 0
+    assert "transactions" not in again.summary["figures"]
+
+
+def test_a_record_that_comes_late_to_an_old_transaction_is_named(
+    run: Job, books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a third user, or of another amount: by the next run and by ``balances``, not only by the day's full check."""
+    with books.open() as book:
+        book.add_user("eve")
+        paid = book.transfer("issuer", "ann", 100)
+    assert run("transaction_repair", *NOW).code == 0
+    assert run("balances").code == 0
+    monkeypatch.setattr(repair, "SKEW", 0)  # so that the transfer is old to the next run
+    eve, ann = (f"{user_id(name)}/{paid.id}" for name in ("eve", "ann"))
+    finished = {"id": eve, "user_id": user_id("eve"), "transaction_id": paid.id, "amount": "5", "state": "finished"}
+    for row, cells, said in (
+        (eve, finished, f"record {eve} is of neither the transaction's sender nor its recipient"),
+        (ann, {"amount": "1000"}, f"record {ann}: amount is '1000', its transaction says '100'"),
+    ):
+        with raw(books, Table.RECORDS) as table:
+            kept = table.row(row.encode())
+            table.put(row.encode(), {b"l:" + name.encode(): value.encode() for name, value in cells.items()})
+        outcome = run("transaction_repair", *NOW)
+        assert "transactions" not in outcome.summary["figures"], "no full check"
+        assert outcome.code == 1
+        assert "does not add up before the repair" in outcome.problems
+        assert said in outcome.problems
+        summed = run("balances")
+        assert summed.code == 1
+        assert (
+            f"transaction {paid.id} has 1 finished debit(s) and {int(row == eve)} finished credit(s)" in summed.problems
+        )
+        with raw(books, Table.RECORDS) as table:
+            table.delete(row.encode())
+            if kept:
+                table.put(row.encode(), kept)
+        assert run("transaction_repair", *NOW).code == 0
+        assert run("balances").code == 0
+
+
+def test_money_that_goes_to_another_is_no_balance(run: Job, books: Books) -> None:
+    """A credit in a third user's name in place of the recipient's, and a transaction that lost both records: the sums are right, the money is not."""
+    with books.open() as book:
+        book.add_user("eve")
+        book.transfer("issuer", "ann", 100)
+        moved = book.transfer("ann", "bob", 7)
+    eve, bob, ann = (f"{user_id(name)}/{moved.id}" for name in ("eve", "bob", "ann"))
+    with raw(books, Table.RECORDS) as table:
+        cells = table.row(bob.encode())
+        table.delete(bob.encode())
+        table.put(eve.encode(), cells)
+    outcome = run("balances")
+    assert outcome.code == 1
+    assert "all users have 100, and 100 was paid in; 1 finished transactions" in outcome.problems
+    assert f"{moved.id} has 1 finished debit(s) and 0 finished credit(s) of its amount, and 1" in outcome.problems
+    with raw(books, Table.RECORDS) as table:
+        table.delete(eve.encode())
+        table.delete(ann.encode())
+    outcome = run("balances")
+    assert outcome.code == 1
+    assert f"{moved.id} has 0 finished debit(s) and 0 finished credit(s) of its amount, and 0" in outcome.problems
+
+
+def families(books: Books, *names: str) -> dict[str, tuple[bytes, bool, int]]:
+    """Bloom filter, block cache and versions of the one family of each table."""
+    with connect(books.config.hbase.thrift) as connection:
+        told = {name: next(iter(connection.table(name).families().values())) for name in names}
+    return {name: (f["bloom_filter_type"], f["block_cache_enabled"], f["max_versions"]) for name, f in told.items()}
+
+
+def test_tables_are_read_by_bloom_filter_and_cache(job: Job, configure: Callable[..., Path]) -> None:
+    """Those that are made; and those that the gateway made by its own defaults, by the next run that acts: it says so, once. A dry run alters nothing."""
+    books = Books(configure(ledger={"prefix": "slow_"}, state={"table": "slow_state"}))
+    names = [f"slow_{table}" for table in Table]
+    with connect(books.config.hbase.thrift) as connection:
+        for name, family in [*((name, FAMILY) for name in names), ("slow_state", "s")]:
+            connection.create_table(name, {family: {"max_versions": 1}})
+    init(books.config)
+    with books.open() as book:
+        book.add_user("ann")
+        book.transfer("issuer", "ann", 100)
+    slow = {name: (b"NONE", False, 1) for name in (*names, "slow_state")}
+    right = {name: (b"ROW", True, 1) for name in slow}
+    assert job("transaction_repair", config=books.file).code == 0
+    assert families(books, *slow) == slow
+    collected = job("watermark_collection", "--execute", config=books.file)
+    assert families(books, *slow) == {**slow, "slow_state": (b"ROW", True, 1)}
+    assert [t["notes"] for t in collected.summary["tables"] if t["table"] == "slow_state"] == [
+        ["slow_state was made without bloom filter or block cache; it has both now, its files as they are written"]
+    ]
+    done = job("transaction_repair", *NOW, config=books.file)
+    assert (done.code, families(books, *slow)) == (0, right), done.problems
+    assert [note.partition(" was made without")[0] for note in done.table("slow_transactions")["notes"]] == names
+    again = job("transaction_repair", *NOW, config=books.file)
+    assert (again.code, again.table("slow_transactions")["notes"]) == (0, [])
+    assert books.balances()[user_id("ann")] == 100
+    new = made(configure)
+    mine = [f"{new.config.ledger.prefix}{table}" for table in Table]
+    assert families(new, *mine) == {name: (b"ROW", True, 1) for name in mine}
 
 
 def test_an_interval_repairs_its_own_transactions(run: Job, books: Books) -> None:

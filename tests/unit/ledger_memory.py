@@ -9,7 +9,7 @@ from typing import Any
 
 from lowtide.ledger import steps
 from lowtide.ledger.model import Entry, RecordState, Request, State, Table, parse_transaction, user_id
-from lowtide.ledger.steps import CheckAndPut, Operation, Outcome, Put, Read, Remove, Scan
+from lowtide.ledger.steps import CheckAndPut, Operation, Outcome, Program, Put, Read, Remove, Scan
 
 ISSUER = user_id("issuer")
 
@@ -99,10 +99,15 @@ def opened(*nicknames: str, money: int = 0) -> Memory:
     for nickname in ("issuer", *nicknames):
         steps.run(steps.add_user(nickname), memory)
     for number, nickname in enumerate(nicknames if money else ()):
-        steps.run(steps.transfer(request("issuer", nickname, money, nonce=900_000 + number), ISSUER), memory)
+        steps.run(transfer(request("issuer", nickname, money, nonce=900_000 + number)), memory)
     return memory
 
 
 def request(sender: str, recipient: str, amount: int, timestamp: int = 1_000, nonce: int = 1) -> Request:
     """A request between two nicknames."""
     return Request(user_id(sender), user_id(recipient), amount, timestamp, f"{nonce:016x}")
+
+
+def transfer(asked: Request) -> Program[Outcome]:
+    """A client's transfer; its clock shows the request's time all along."""
+    return steps.transfer(asked, ISSUER, lambda: asked.timestamp)

@@ -22,9 +22,11 @@ from lowtide.conditions import (
     from_json,
     pauses,
 )
+from lowtide.config import Config
 from lowtide.errors import UsageError
-from lowtide.ledger.model import State, transaction_id
-from lowtide.ledger.settled import Settled, next_mark
+from lowtide.ledger.model import SETTLED_ROW, ContradictionError, Entry, State, Table, transaction_id, user_id
+from lowtide.ledger.settled import SKEW, Settled, next_mark, trusted
+from tests.unit.ledger_memory import opened
 
 TIME = "2026-01-31T00:00:00+00:00"
 AT = millis(EPOCH.fromisoformat(TIME))
@@ -137,6 +139,59 @@ def test_the_mark_is_read_as_it_was_written() -> None:
     assert Settled.decode(None).mark == 0
     with pytest.raises(Exception, match=r"malformed.*remove row 'settled'"):
         Settled.decode("[")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[",
+        "{}x",
+        '{"mark":"5"}',
+        '{"mark":null}',
+        '{"mark":true}',
+        '{"run":5}',
+        '{"marks":5}',
+        '{"mark":-1}',
+        '{"at":253402300800000}',
+    ],
+)
+def test_a_mark_that_is_none_is_named(text: str) -> None:
+    """What nobody can compare with a time does not get so far."""
+    with pytest.raises(ContradictionError, match=r"malformed.*remove row 'settled'"):
+        Settled.decode(text)
+
+
+_TIMES = st.integers(0, 2 * AT)
+
+
+@given(_TIMES, _TIMES, _TIMES, _TIMES)
+def test_a_mark_of_a_time_to_come_is_not_trusted(mark: int, at: int, checked_at: int, full_at: int) -> None:
+    """Whichever part tells of it: nothing is settled then, no money is checked, and the full check is due. Servers may be apart by the margin."""
+    stored = Settled(mark, "run", at, checked_at, full_at, 3, 4)
+    found = trusted(stored, AT)
+    if max(mark, at, checked_at, full_at) > AT + SKEW:
+        assert found == Settled(0, "run", 0, 0, 0, 3, 4)
+    else:
+        assert found is stored
+    assert max(found.mark, found.at, found.checked_at, found.full_at) <= AT + SKEW
+    assert trusted(found, AT) is found
+
+
+def test_a_sensor_believes_no_mark_of_a_time_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes by the index alone then: as far as the oldest entry, or the grace."""
+    memory, config = opened("ann"), Config()
+    now = AT
+    memory.rows[Table.OPEN][SETTLED_ROW] = {"mark": Settled(now + 3_600_000, "fast", now + 3_600_000).encode()}
+    monkeypatch.setattr("lowtide.conditions.Tables", lambda *_: memory)
+    grace = config.ledger.grace // timedelta(milliseconds=1)
+    waiting = TransactionsSettled(past=(EPOCH + timedelta(milliseconds=now - grace - 5)).isoformat())
+    young = TransactionsSettled(past=TIME)
+    assert not young.look(config, None, now).met
+    assert waiting.look(config, None, now).met
+    old = Entry(now - 2 * grace, transaction_id(user_id("ann"), 1), "0" * 16)
+    memory.rows[Table.OPEN][old.row] = dict(old.cells)
+    assert not waiting.look(config, None, now).met
+    assert TransactionsStuck(older_than="15m").look(config, None, now).met
 
 
 @given(st.integers(0, 5000))

@@ -130,6 +130,14 @@ def test_a_mark_that_was_moved_back_is_told_for_a_while() -> None:
     assert causes(ledger=ledger(**back)) == set()
 
 
+def test_a_mark_of_a_time_to_come_is_told_of_the_machine_that_moved_it() -> None:
+    """No client is to blame, and no grace would have prevented it."""
+    back = {"moved_back_from": millis(NOW + HOUR), "moved_back_at": millis(NOW - HOUR)}
+    finding = only(assess(healthy(ledger=ledger(**back)), ACTING), Cause.SETTLED_BACK)
+    assert (finding.severity, finding.setting) == (Severity.NOTE, None)
+    assert "a machine whose clock was fast" in finding.why
+
+
 def test_an_index_that_cannot_be_read() -> None:
     """Then nothing else is said of the ledger."""
     found = assess(healthy(ledger=LedgerSeen(problem="row x is no entry.")), ACTING).findings

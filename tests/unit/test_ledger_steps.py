@@ -15,7 +15,7 @@ from lowtide.errors import LedgerError, UsageError
 from lowtide.ledger import steps
 from lowtide.ledger.model import ContradictionError, RecordState, State, Table, transaction_id, user_id
 from lowtide.ledger.steps import CheckAndPut, Outcome, Program, Put, Read, Scan
-from tests.unit.ledger_memory import ISSUER, Memory, Stopped, opened, request
+from tests.unit.ledger_memory import ISSUER, Memory, Stopped, opened, request, transfer
 
 FIRST = transaction_id(user_id("ann"), 1)
 
@@ -54,7 +54,7 @@ def writes_of(program: Program[Any], memory: Memory) -> list[Any]:
 def test_a_transfer_takes_the_models_steps_in_order() -> None:
     """Index entry, claim, columns, then state by state; every state cell by check-and-put after its row's other columns."""
     memory = opened("ann", "bob", money=10)
-    found = writes_of(steps.transfer(request("ann", "bob", 3), ISSUER), memory)
+    found = writes_of(transfer(request("ann", "bob", 3)), memory)
     moves = [
         (w.table.value, w.column, w.expected, w.value)
         for w in found
@@ -89,15 +89,15 @@ def test_stopped_at_any_write_a_repair_ends_it_once(amount: int) -> None:
     def scene() -> Memory:
         """Ann has ten; a transfer of hers was claimed and left, so that the balance cannot be seen before the claim."""
         memory = opened("ann", "bob", money=10)
-        until(memory, steps.transfer(request("ann", "bob", 2, nonce=7), ISSUER), 2, applied=True)
+        until(memory, transfer(request("ann", "bob", 2, nonce=7)), 2, applied=True)
         return memory
 
-    whole = len(writes_of(steps.transfer(request("ann", "bob", amount), ISSUER), scene()))
+    whole = len(writes_of(transfer(request("ann", "bob", amount)), scene()))
     assert whole > 8
     for stop in range(1, whole + 1):
         for applied in (False, True):
             memory = scene()
-            assert until(memory, steps.transfer(request("ann", "bob", amount), ISSUER), stop, applied)
+            assert until(memory, transfer(request("ann", "bob", amount)), stop, applied)
             claimed = f"{1:016x}" in memory.nonces()
             for again in count(1):
                 stopped = False
@@ -131,7 +131,7 @@ def test_a_late_client_changes_nothing() -> None:
     overtaken = 0
     for stop in count(1):
         memory = opened("ann", "bob", money=10)
-        program = steps.transfer(request("ann", "bob", 3), ISSUER)
+        program = transfer(request("ann", "bob", 3))
         answer: Any = None
         try:
             for _ in range(stop):
@@ -161,14 +161,14 @@ def test_what_can_be_seen_to_be_impossible_leaves_no_trace() -> None:
         (request("ann", "bob", 11), "balance is 10, the amount 11; nothing was transferred"),
     ):
         with pytest.raises(UsageError, match=said):
-            steps.run(steps.transfer(asked, ISSUER), memory)
+            steps.run(transfer(asked), memory)
     assert memory.rows == before
 
 
 def test_parallel_transfers_cannot_overdraw() -> None:
     """Two that each could be paid alone: the second to be numbered is dropped, with the reason, and moves nothing."""
     memory = opened("ann", "bob", money=10)
-    first, second = (steps.transfer(request("ann", "bob", 8, nonce=n), ISSUER) for n in (1, 2))
+    first, second = (transfer(request("ann", "bob", 8, nonce=n)) for n in (1, 2))
     until(memory, first, 2, applied=True)
     assert steps.run(second, memory) == Outcome(
         transaction_id(user_id("ann"), 2), State.DROPPED, "the balance is 2, the amount 8"
@@ -181,12 +181,12 @@ def test_parallel_transfers_cannot_overdraw() -> None:
 def test_credit_counts_when_its_transaction_is_finished() -> None:
     """Neither a pending record nor a finished one of an unfinished transaction can be spent."""
     memory = opened("ann", "bob")
-    pay = steps.transfer(request("issuer", "ann", 5), ISSUER)
-    last = len(writes_of(steps.transfer(request("issuer", "ann", 5), ISSUER), opened("ann", "bob")))
+    pay = transfer(request("issuer", "ann", 5))
+    last = len(writes_of(transfer(request("issuer", "ann", 5)), opened("ann", "bob")))
     until(memory, pay, last - 1, applied=False)  # all but the state finished
     assert memory.rows[Table.RECORDS][f"{user_id('ann')}/{transaction_id(ISSUER, 1)}"]["state"] == RecordState.FINISHED
     with pytest.raises(UsageError, match="balance is 0"):
-        steps.run(steps.transfer(request("ann", "bob", 5), ISSUER), memory)
+        steps.run(transfer(request("ann", "bob", 5)), memory)
     assert steps.run(steps.balance(user_id("ann")), memory) == 0
     memory.repair_all()
     assert steps.run(steps.balance(user_id("ann")), memory) == 5
@@ -195,7 +195,7 @@ def test_credit_counts_when_its_transaction_is_finished() -> None:
 def test_an_unknown_user_is_dropped_by_a_repair() -> None:
     """A claimed transaction whose recipient does not exist can never run."""
     memory = opened("ann", "bob", money=10)
-    until(memory, steps.transfer(request("ann", "bob", 1), ISSUER), 2, applied=True)
+    until(memory, transfer(request("ann", "bob", 1)), 2, applied=True)
     del memory.rows[Table.USERS][user_id("bob")]
     assert memory.repair_all() == [Outcome(FIRST, State.DROPPED, f"unknown user {user_id('bob')}")]
 
@@ -203,8 +203,8 @@ def test_an_unknown_user_is_dropped_by_a_repair() -> None:
 def test_an_entry_without_a_claim_is_removed() -> None:
     """Its client ended before it had a number, or lost the number to another."""
     memory = opened("ann", "bob", money=10)
-    until(memory, steps.transfer(request("ann", "bob", 1), ISSUER), 1, applied=True)
-    steps.run(steps.transfer(request("ann", "bob", 1, nonce=2), ISSUER), memory)
+    until(memory, transfer(request("ann", "bob", 1)), 1, applied=True)
+    steps.run(transfer(request("ann", "bob", 1, nonce=2)), memory)
     assert memory.repair_all() == [None]
     memory.check_over()
 
@@ -250,7 +250,7 @@ def test_contradictions_are_named_and_left_alone(
 ) -> None:
     """A repair says what is wrong and changes nothing, index entry included; another sender's transfers are not affected."""
     memory = opened("ann", "bob", money=10)
-    assert until(memory, steps.transfer(request("ann", "bob", 3), ISSUER), stop, applied=True)
+    assert until(memory, transfer(request("ann", "bob", 3)), stop, applied=True)
     table, row = place
     if cells is None:
         del memory.rows[table][row]
@@ -269,7 +269,7 @@ def test_contradictions_are_named_and_left_alone(
 def test_a_record_is_compared_with_its_transaction_of_the_same_moment() -> None:
     """Another commits the transaction just after its records were read as missing: that is no contradiction."""
     memory = opened("ann", "bob", money=10)
-    until(memory, steps.transfer(request("ann", "bob", 3), ISSUER), 6, applied=True)
+    until(memory, transfer(request("ann", "bob", 3)), 6, applied=True)
     (entry,) = memory.entries()
     reads = count(1)
 
@@ -296,12 +296,12 @@ def paused_at(memory: Memory, program: Program[Any], column: str, row: str = "")
 def test_who_decides_second_takes_the_first_decision() -> None:
     """One repair finds no money and pauses; money comes, another decides and finishes; the first learns so."""
     memory = opened("ann", "bob", money=10)
-    until(memory, steps.transfer(request("ann", "bob", 10), ISSUER), 2, applied=True)
-    until(memory, steps.transfer(request("ann", "bob", 4, nonce=2), ISSUER), 2, applied=True)
+    until(memory, transfer(request("ann", "bob", 10)), 2, applied=True)
+    until(memory, transfer(request("ann", "bob", 4, nonce=2)), 2, applied=True)
     entry = next(e for e in memory.entries() if e.id == transaction_id(user_id("ann"), 2))
     slow = steps.repair(entry, ISSUER)
     write = paused_at(memory, slow, "decision", entry.id)
-    steps.run(steps.transfer(request("issuer", "ann", 4, nonce=3), ISSUER), memory)
+    steps.run(transfer(request("issuer", "ann", 4, nonce=3)), memory)
     memory.repair_all()
     assert "the balance is 0" in write.value
     assert resumed(slow, memory(write), memory) == Outcome(entry.id, State.FINISHED)
@@ -311,9 +311,9 @@ def test_who_decides_second_takes_the_first_decision() -> None:
 def test_two_clients_never_share_a_number() -> None:
     """Both are about to claim the same; the second takes the next, and both transfers take place."""
     memory = opened("ann", "bob", money=10)
-    slow = steps.transfer(request("ann", "bob", 3), ISSUER)
+    slow = transfer(request("ann", "bob", 3))
     write = paused_at(memory, slow, "request")
-    steps.run(steps.transfer(request("ann", "bob", 4, nonce=2), ISSUER), memory)
+    steps.run(transfer(request("ann", "bob", 4, nonce=2)), memory)
     outcome = resumed(slow, memory(write), memory)
     assert outcome == Outcome(transaction_id(user_id("ann"), 2), State.FINISHED)
     assert memory.balances()[user_id("bob")] == 17
@@ -324,7 +324,7 @@ def test_two_clients_never_share_a_number() -> None:
 def test_a_claim_that_held_and_was_told_refused_is_made_once(amount: int) -> None:
     """The gateway asks HBase again where an answer was lost: whatever check is told "refused" of what it wrote itself, there is one transfer."""
     memory = opened("ann", "bob", money=10)
-    until(memory, steps.transfer(request("ann", "bob", 1, nonce=7), ISSUER), 2, applied=True)
+    until(memory, transfer(request("ann", "bob", 1, nonce=7)), 2, applied=True)
 
     asked = count()
 
@@ -333,7 +333,7 @@ def test_a_claim_that_held_and_was_told_refused_is_made_once(amount: int) -> Non
         answer = memory(operation)
         return False if isinstance(operation, CheckAndPut) else answer
 
-    outcome = steps.run(steps.transfer(request("ann", "bob", amount), ISSUER), repeating)
+    outcome = steps.run(transfer(request("ann", "bob", amount)), repeating)
     state = State.FINISHED if amount == 3 else State.DROPPED
     assert (outcome.id, outcome.state) == (transaction_id(user_id("ann"), 2), state)
     assert list(memory.rows[Table.TRANSACTIONS])[2:] == [FIRST, outcome.id]
@@ -344,7 +344,7 @@ def test_a_claim_that_held_and_was_told_refused_is_made_once(amount: int) -> Non
 def test_a_transfer_behind_a_contradiction_says_that_it_was_claimed() -> None:
     """Who is told of the contradiction alone would transfer again, and all of it would run when somebody mends it."""
     memory = opened("ann", "bob", money=10)
-    until(memory, steps.transfer(request("ann", "bob", 3), ISSUER), 2, applied=True)
+    until(memory, transfer(request("ann", "bob", 3)), 2, applied=True)
     memory.rows[Table.TRANSACTIONS][FIRST]["state"] = "nonsense"
     memory.rows[Table.TRANSACTIONS][FIRST].pop("decision", None)
     last = transaction_id(user_id("ann"), 2)
@@ -353,7 +353,7 @@ def test_a_transfer_behind_a_contradiction_says_that_it_was_claimed() -> None:
     with pytest.raises(
         ContradictionError, match=f"nonsense.*this transfer is transaction {third}.*do not transfer again"
     ):
-        steps.run(steps.transfer(request("ann", "bob", 2, nonce=6), ISSUER), memory)
+        steps.run(transfer(request("ann", "bob", 2, nonce=6)), memory)
     assert f"{6:016x}" in memory.nonces()
 
 
@@ -361,7 +361,7 @@ def test_a_hole_in_the_numbers_is_named() -> None:
     """Number 2 is not decided where number 1 is gone."""
     memory = opened("ann", "bob", money=10)
     for nonce in (1, 2):
-        until(memory, steps.transfer(request("ann", "bob", 3, nonce=nonce), ISSUER), 2, applied=True)
+        until(memory, transfer(request("ann", "bob", 3, nonce=nonce)), 2, applied=True)
     del memory.rows[Table.TRANSACTIONS][FIRST]
     with pytest.raises(ContradictionError, match=f"{FIRST} is missing, though .*-000000000002 exists"):
         steps.run(steps.repair(memory.entries()[1], ISSUER), memory)
@@ -376,11 +376,13 @@ def test_a_store_whose_check_never_holds_is_noticed() -> None:
         return False if refused else memory(operation)
 
     with pytest.raises(LedgerError, match=r"does not get on.*lowtide ledger show"):
-        steps.run(steps.transfer(request("ann", "bob", 3), ISSUER), stubborn)
+        steps.run(transfer(request("ann", "bob", 3)), stubborn)
 
 
-def test_a_balance_is_that_of_one_moment() -> None:
-    """Money that comes and goes between two readings is not counted half; one that never rests is an error."""
+@pytest.mark.parametrize("page", [1, 2, 1000])
+def test_a_balance_is_that_of_one_moment(monkeypatch: pytest.MonkeyPatch, page: int) -> None:
+    """Money that comes and goes between two readings, or two pages, is not counted half; one that never rests is an error."""
+    monkeypatch.setattr(steps, "RECORDS_A_PAGE", page)
     memory = opened("ann", "bob", money=10)
     numbers = count(10)
 
@@ -388,18 +390,76 @@ def test_a_balance_is_that_of_one_moment() -> None:
         answer = memory(operation)
         if isinstance(operation, Scan) and next(numbers) < 13:
             for sender, recipient in (("bob", "ann"), ("ann", "bob")):
-                steps.run(steps.transfer(request(sender, recipient, 10, nonce=next(numbers)), ISSUER), memory)
+                steps.run(transfer(request(sender, recipient, 10, nonce=next(numbers))), memory)
         return answer
 
     assert steps.run(steps.balance(user_id("ann")), lively) == 10
 
     def restless(operation: Any) -> Any:
-        if isinstance(operation, Scan):
-            steps.run(steps.transfer(request("issuer", "ann", 1, nonce=next(numbers)), ISSUER), memory)
+        if isinstance(operation, Scan) and operation.start.endswith("/"):  # once a reading
+            steps.run(transfer(request("issuer", "ann", 1, nonce=next(numbers))), memory)
         return memory(operation)
 
     with pytest.raises(LedgerError, match="changed at each of 20 readings"):
         steps.run(steps.balance(user_id("ann")), restless)
+
+
+def test_a_transfer_is_stamped_when_its_index_entry_is_put() -> None:
+    """However long it read before, and however often others took its number: the settled mark trusts that the claim follows the time at once."""
+    memory = opened("ann", "bob", money=10)
+    stamps: list[tuple[int, int]] = []
+    ahead = transfer(request("ann", "bob", 1, nonce=2))
+    clock = 0
+
+    def store(operation: Any) -> Any:
+        nonlocal clock
+        clock += 3_600_000 if isinstance(operation, Read | Scan) else 0
+        if isinstance(operation, Put) and operation.table is Table.OPEN:
+            stamps.append((int(operation.row[:15]), clock))
+            if len(stamps) == 1:
+                steps.run(ahead, memory)  # another takes the number in between
+        return memory(operation)
+
+    outcome = steps.run(steps.transfer(request("ann", "bob", 3), ISSUER, lambda: clock), store)
+    assert outcome == Outcome(transaction_id(user_id("ann"), 2), State.FINISHED)
+    assert len(stamps) == 2
+    assert [stamped for stamped, _ in stamps] == [put for _, put in stamps]
+    assert stamps[0] < stamps[1]
+    row = memory.rows[Table.TRANSACTIONS][outcome.id]
+    assert int(row["timestamp"]) == stamps[1][0]
+    memory.check_over()
+
+
+@pytest.mark.parametrize("now", [-1, 0, 10**15 - 1, 10**15, 10**18])
+def test_a_clock_that_no_request_can_bear_blocks_nobody(now: int) -> None:
+    """The time becomes the nearest that the request's cell takes: what is claimed can be read, and ended by whoever comes."""
+    memory = opened("ann", "bob", money=10)
+    until(memory, steps.transfer(request("ann", "bob", 3), ISSUER, lambda: now), 2, applied=True)
+    memory.repair_all()
+    memory.check_over()
+    assert memory.balances()[user_id("bob")] == 13
+
+
+@pytest.mark.parametrize("transfers", [0, 1, 2, 3, 5, 6, 7])
+def test_a_user_of_many_records_is_read_in_pages(monkeypatch: pytest.MonkeyPatch, transfers: int) -> None:
+    """No answer holds more than a page, whatever there is; nothing is counted twice or left out at a page's edge."""
+    monkeypatch.setattr(steps, "RECORDS_A_PAGE", 3)
+    memory = opened("ann", "bob")
+    for number in range(transfers):
+        steps.run(transfer(request("issuer", "ann", 10 + number, nonce=number)), memory)
+    pending = transfer(request("issuer", "ann", 99, nonce=99))
+    until(memory, pending, 10, applied=True)
+    largest = 0
+
+    def store(operation: Any) -> Any:
+        nonlocal largest
+        answer = memory(operation)
+        if isinstance(operation, Read | Scan):
+            largest = max(largest, len(answer))
+        return answer
+
+    assert steps.run(steps.balance(user_id("ann")), store) == sum(range(10, 10 + transfers))
+    assert largest <= 3
 
 
 @dataclass
@@ -430,7 +490,7 @@ class Bank(RuleBasedStateMachine):
         """A client comes with a transfer."""
         if sender != recipient:
             asked = request(sender, recipient, amount, nonce=next(self.nonces))
-            self.actors.append(Actor(steps.transfer(asked, ISSUER), asked.nonce))
+            self.actors.append(Actor(transfer(asked), asked.nonce))
 
     @precondition(lambda self: self.memory.rows[Table.OPEN])
     @rule(which=st.integers(0, 9))

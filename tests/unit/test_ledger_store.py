@@ -15,7 +15,7 @@ from lowtide.ledger import steps
 from lowtide.ledger.model import Entry, Table, transaction_id, user_id
 from lowtide.ledger.steps import CheckAndPut, Outcome, Program, Read, Remove, Scan, State, Write
 from lowtide.ledger.store import Hook, Moment, Node
-from tests.unit.ledger_memory import ISSUER, Memory, opened, request
+from tests.unit.ledger_memory import ISSUER, Memory, opened, request, transfer
 from tests.unit.test_ledger_steps import until
 
 
@@ -60,7 +60,7 @@ def left_open(transfers: int) -> Memory:
     """Ann has ten; as many transfers of one each are stopped before they are decided."""
     memory = opened("ann", "bob", money=10)
     for number in range(transfers):
-        until(memory, steps.transfer(request("ann", "bob", 1, nonce=number + 1), ISSUER), 2 + number % 3, applied=True)
+        until(memory, transfer(request("ann", "bob", 1, nonce=number + 1)), 2 + number % 3, applied=True)
     return memory
 
 
@@ -100,7 +100,7 @@ def test_one_that_fails_does_not_stop_the_others() -> None:
     """What has no answer is left as it is, and said; of a contradiction likewise; whoever needs neither goes on."""
     memory = opened("ann", "bob", "cid", "dan", money=10)
     for number, name in enumerate(("ann", "bob", "cid", "dan")):
-        until(memory, steps.transfer(request(name, "issuer", 1, nonce=number + 1), ISSUER), 6, applied=True)
+        until(memory, transfer(request(name, "issuer", 1, nonce=number + 1)), 6, applied=True)
     ann, bob, cid, dan = (transaction_id(user_id(name), 1) for name in ("ann", "bob", "cid", "dan"))
     memory.rows[Table.TRANSACTIONS][cid]["state"] = "paid"
     before = {table: dict(rows) for table, rows in memory.rows.items()}

@@ -19,12 +19,14 @@ import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.Size;
 import org.apache.hadoop.hbase.TableExistsException;
 import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.CompactionState;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.regionserver.BloomType;
 import org.apache.hadoop.hbase.snapshot.SnapshotExistsException;
 import org.apache.hadoop.hbase.util.Bytes;
 
@@ -96,6 +98,32 @@ public final class Admin {
             }
         } catch (TableExistsException e) {
             // Somebody else made it in between: there it is.
+        }
+    }
+
+    /**
+     * Gives families a bloom filter over rows, where they have none, and the block cache. The table stays enabled: its
+     * regions are opened again, one after the other. Files that are there get their filter when they are compacted.
+     */
+    public static void giveBloomAndCache(Map<String, String> options, String table, List<String> families)
+            throws IOException {
+        TableName name = Options.tableName(table);
+        try (org.apache.hadoop.hbase.client.Admin admin = Connections.get(options).getAdmin()) {
+            TableDescriptor before = admin.getDescriptor(name);
+            TableDescriptorBuilder after = TableDescriptorBuilder.newBuilder(before);
+            for (String each : families) {
+                ColumnFamilyDescriptor family = before.getColumnFamily(Bytes.toBytes(each));
+                if (family == null) {
+                    throw new IllegalArgumentException("Table " + table + " has no family " + each + ".");
+                }
+                BloomType bloom = family.getBloomFilterType();
+                after.modifyColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(family)
+                        .setBloomFilterType(bloom == BloomType.NONE ? BloomType.ROW : bloom)
+                        .setBlockCacheEnabled(true).build());
+            }
+            if (!after.build().equals(before)) {
+                admin.modifyTable(after.build());
+            }
         }
     }
 
