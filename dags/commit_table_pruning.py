@@ -1,7 +1,7 @@
 """# Commit table pruning
 
 Removes the commit table's entries that nothing needs any more: those of transactions at or below the prune bound, once the bound
-has passed them by the grace (24 hours unless configured). Every entry is written to the journal first.
+has passed them by the grace (7 days unless configured). Every entry is written to the journal first.
 
 It always works on all entries that may go now: which day started it makes no difference, and a backfill is the same thing
 several times.

@@ -17,9 +17,10 @@ from lowtide.clock import EPOCH, Clock, millis
 from lowtide.durations import duration_text
 from lowtide.errors import UsageError
 from lowtide.formats import base
+from lowtide.skew import MARGIN
 
 #: Clocks of machines differ: a hold counts for so long after its expiry, by the clock of the one who looks.
-EXPIRY_MARGIN = timedelta(minutes=1)
+EXPIRY_MARGIN = MARGIN
 
 
 @dataclass(frozen=True, slots=True)

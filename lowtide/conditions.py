@@ -6,20 +6,20 @@ what is there) and judges; the judging is pure. Blocking sensors, triggers and e
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from lowtide.clock import EPOCH, Clock, millis, oracle_clock
+from lowtide.clock import EPOCH, WorldClock, is_world, millis
 from lowtide.config import Config
 from lowtide.durations import parse_duration, parse_time
-from lowtide.errors import GatewayError, UsageError
-from lowtide.gateway import connect, low_watermark
+from lowtide.errors import GatewayError, StoreError, UsageError
+from lowtide.gateway import allotted, connect, low_watermark
 from lowtide.ledger import settled, steps
 from lowtide.ledger.model import State, Table, parse_transaction, parse_transaction_id
 from lowtide.ledger.store import Tables
+from lowtide.skew import machine_apart, oracle_ahead, oracle_apart, refusal
 from lowtide.state import StateStore
 
 #: Rows of the commit table begin with a bucket of 0 to 15.
@@ -50,11 +50,12 @@ class Condition:
     #: Name in JSON.
     kind: ClassVar[str]
 
-    def look(self, config: Config, connection: Any, now: int) -> Verdict:
-        """Read and judge. *now*: wall-clock ms.
+    def look(self, config: Config, connection: Any) -> Verdict:
+        """Read and judge.
 
         Raises:
-            StoreError: what is to be looked at is not there, or cannot be read.
+            UsageError: there is nothing in this store that could be waited for so.
+            StoreError: what is to be looked at is not there, or cannot be read, or the clocks that tell the time differ.
         """
         raise NotImplementedError
 
@@ -125,9 +126,10 @@ class TransactionsSettled(_Reached):
     kind: ClassVar[str] = "transactions settled"
     what: ClassVar[str] = "all transactions are over that began before"
 
-    def look(self, config: Config, connection: Any, now: int) -> Verdict:
+    def look(self, config: Config, connection: Any) -> Verdict:
         """The settled mark, and the first open entry after it: what the next repair would make of it."""
         tables = Tables(connection, config.ledger.prefix)
+        now = _now(config, connection)
         mark = _mark(tables, now)
         horizon = now - millis_of(config.ledger.grace)
         found = steps.run(settled.open_entries(mark.mark, max(horizon, mark.mark), limit=1), tables)
@@ -150,9 +152,10 @@ class TransactionsStuck(Condition):
             raise UsageError(msg) from None
         _check_count(self.kind, "more_than", self.more_than)
 
-    def look(self, config: Config, connection: Any, now: int) -> Verdict:
+    def look(self, config: Config, connection: Any) -> Verdict:
         """Open entries from the settled mark on, no more than decide it."""
         tables = Tables(connection, config.ledger.prefix)
+        now = _now(config, connection)
         mark = _mark(tables, now)
         end = max(mark.mark, now - millis_of(parse_duration(self.older_than)))
         return self.judge(len(steps.run(settled.open_entries(mark.mark, end, limit=self.more_than + 1), tables)))
@@ -182,7 +185,7 @@ class TransactionIs(Condition):
             msg = f"{self.kind}: a state is one of {', '.join(State)}, found {self.state!r}"
             raise UsageError(msg)
 
-    def look(self, config: Config, connection: Any, now: int) -> Verdict:  # noqa: ARG002
+    def look(self, config: Config, connection: Any) -> Verdict:
         """One row."""
         tables = Tables(connection, config.ledger.prefix)
         (row,) = tables(steps.Read(Table.TRANSACTIONS, (self.transaction,)))
@@ -203,23 +206,20 @@ class TransactionIs(Condition):
 
 @dataclass(frozen=True)
 class LowWatermarkPast(_Reached):
-    """The oracle's low watermark has got to *past*: nothing that began before it can commit any more.
-
-    Of an oracle that counts, as far as the recorded samples tell (:class:`lowtide.clock.SampledClock`).
-    """
+    """The oracle's low watermark has got to *past*: nothing that began before it can commit any more. Refused where the oracle counts."""
 
     kind: ClassVar[str] = "low watermark past"
     what: ClassVar[str] = "the low watermark is at"
 
-    def look(self, config: Config, connection: Any, now: int) -> Verdict:  # noqa: ARG002
-        """One row; and the samples of the oracle's clock where it counts."""
+    def look(self, config: Config, connection: Any) -> Verdict:
+        """Two rows."""
         watermark = low_watermark(connection, config)
-        return self.judge(_reached(_clock(config, connection, watermark), watermark))
+        return self.judge(_time_of(watermark, watermark, config, connection, self.kind))
 
 
 @dataclass(frozen=True)
 class RegionWatermarkPast(_Reached):
-    """Every region of *table* is clean up to *past*, as the last ``watermark_collection`` published it."""
+    """Every region of *table* is clean up to *past*, as the last ``watermark_collection`` published it. Refused where the oracle counts."""
 
     table: str = ""
     kind: ClassVar[str] = "region watermark past"
@@ -231,14 +231,13 @@ class RegionWatermarkPast(_Reached):
             msg = f"{self.kind}: the name of a table is missing"
             raise UsageError(msg)
 
-    def look(self, config: Config, connection: Any, now: int) -> Verdict:  # noqa: ARG002
-        """One row; and the samples of the oracle's clock where it counts."""
+    def look(self, config: Config, connection: Any) -> Verdict:
+        """Two rows, and those that are published."""
         state = StateStore(connection, config.state.table)
         published = state.watermarks().get(self.table) if state.exists() else None
-        if published is None or not published["regions"]:
-            return self.judge(None)
-        lowest = min(int(region["watermark"]) for region in published["regions"])
-        return self.judge(_reached(_clock(config, connection, int(published["low_watermark"])), lowest))
+        regions = published["regions"] if published else ()
+        lowest = min((int(region["watermark"]) for region in regions), default=0)
+        return self.judge(_time_of(lowest, low_watermark(connection, config), config, connection, self.kind))
 
 
 @dataclass(frozen=True)
@@ -251,7 +250,7 @@ class CommitTableLarger(Condition):
     def __post_init__(self) -> None:
         _check_count(self.kind, "than", self.than)
 
-    def look(self, config: Config, connection: Any, now: int) -> Verdict:  # noqa: ARG002
+    def look(self, config: Config, connection: Any) -> Verdict:
         """At most one row more than the limit; their first cells only."""
         start, stop = _COMMIT_ROWS
         rows = connection.table(config.omid.commit_table).scan(
@@ -308,7 +307,7 @@ def look(condition: Condition, config: Config) -> Verdict:
 
     try:
         with connect(config.hbase.thrift, attempts=1) as connection:
-            return condition.look(config, connection, time.time_ns() // 1_000_000)
+            return condition.look(config, connection)
     except (TException, OSError) as error:
         thrift = config.hbase.thrift
         said = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
@@ -335,14 +334,44 @@ def _mark(tables: Tables, now: int) -> settled.Settled:
     return settled.trusted(mark, now)
 
 
-def _clock(config: Config, connection: Any, watermark: int) -> Clock:
-    return oracle_clock(config.omid.clock, watermark, StateStore(connection, config.state.table).samples)
+def _now(config: Config, connection: Any) -> int:
+    """HBase's time, ms: what is older than something by it has been there for so long, whatever this machine's clock says.
+
+    Raises:
+        StoreError: this machine's clock says something else, so that one of the two is wrong.
+    """
+    state = StateStore(connection, config.state.table)
+    state.create()
+    here, server = datetime.now(UTC), state.server_time()
+    if apart := machine_apart(here, server):
+        raise StoreError(refusal(apart))
+    return millis(server)
 
 
-def _reached(clock: Clock, watermark: int) -> int | None:
-    """Up to which time everything is at or below *watermark*; None: the clock cannot tell yet."""
-    at = clock.time(watermark)
-    return None if at is None else millis(at)
+def _time_of(timestamp: int, watermark: int, config: Config, connection: Any, kind: str) -> int | None:
+    """The time, ms, such that all that began before it is at or below *timestamp*; None: nothing yet.
+
+    A counter's timestamps have no such time: what is recorded of one, a time and a low watermark, says that the oracle was there or beyond, so
+    whoever waited for it would be told too early. The highest timestamp that it has allotted to itself is never too low, but may be days away.
+
+    Raises:
+        UsageError: the oracle counts.
+        StoreError: its clock is not that of HBase.
+    """
+    known = allotted(connection, config)
+    highest = max(watermark, known.timestamp if known else 0)
+    if config.omid.clock == "incremental" or (highest and not is_world(highest)):
+        msg = (
+            f"{kind}: the timestamps of this oracle are a counter (it is at {highest}), from which no time can be told. Schedule on the asset "
+            "lowtide://store/marked, which watermark_collection updates, or give the oracle the world's clock (timestampType: WORLD_TIME)"
+        )
+        raise UsageError(msg)
+    ahead = oracle_ahead(known)
+    if known and (apart := oracle_apart(ahead, 0, known.written)):
+        raise StoreError(refusal(apart))
+    at = WorldClock().time(timestamp) if timestamp else None
+    # Where the oracle's clock is a little ahead it gave the timestamp earlier than it says.
+    return None if at is None else millis(at) - max(0, millis_of(ahead or timedelta()))
 
 
 def _iso(at: int) -> str:

@@ -310,11 +310,24 @@ class Config(_Section):
     spark: Spark = Spark()
     ledger: Ledger = Ledger()
     health: Health = Health()
-    #: How long the prune bound must have passed a commit entry before the entry goes.
-    grace: Duration = timedelta(hours=24)
+    #: How long the prune bound must have passed a commit entry before the entry goes. A client that is suspended in its commit for longer takes
+    #: itself for aborted, and rolls back what others have read: docs/safety.md.
+    grace: Duration = timedelta(days=7)
+    #: Beside ``grace: 0s``, which is refused without it: entries go at once, and no client is ever suspended in a commit.
+    allow_no_grace: bool = False
     defaults: TableDefaults = TableDefaults()
     #: Settings by table, merged over ``defaults``.
     tables: dict[str, dict[str, Any]] = {}
+
+    @model_validator(mode="after")
+    def _check_grace(self) -> Config:
+        if not self.grace and not self.allow_no_grace:
+            text = (
+                "0s lets commit entries go at once, and a client that is suspended in its commit then rolls back what others have read; give it "
+                "longer than a client may be suspended, such as 7d, or say allow_no_grace: true beside it"
+            )
+            raise _problems(InitErrorDetails(type=_ours(text), loc=("grace",), input="0s"))
+        return self
 
     @model_validator(mode="after")
     def _check_tables(self) -> Config:

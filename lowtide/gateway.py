@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from lowtide.clock import EPOCH
 from lowtide.errors import GatewayError, TableError, WatermarkError
-from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW, decode_long
+from lowtide.formats import ALLOTTED_QUALIFIER, ALLOTTED_ROW, LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW, decode_long
+from lowtide.skew import Allotted
 
 if TYPE_CHECKING:
     from lowtide.config import Config, Thrift
@@ -120,6 +123,32 @@ def without_bloom_or_cache(connection: Any, table: str) -> list[str]:
         for name, settings in families.items()
         if settings["bloom_filter_type"] in ("NONE", b"NONE") or not settings["block_cache_enabled"]
     )
+
+
+def allotted(connection: Any, config: Config, listed: Collection[bytes] | None = None) -> Allotted | None:
+    """The highest timestamp that the oracle has allotted to itself, as it stored it in HBase; None where it stores it elsewhere, or this user may not know.
+
+    Args:
+        connection: of :func:`connect`.
+        config: names the oracle's timestamp table.
+        listed: the tables of HBase, where they are known already.
+    """
+    name = config.omid.timestamp_table
+    if name.encode() not in (connection.tables() if listed is None else listed):
+        return None
+    from Hbase_thrift import IOError as HBaseError
+
+    try:
+        cells = connection.table(name).row(ALLOTTED_ROW, include_timestamp=True)
+    except HBaseError as error:
+        if "AccessDenied" not in str(error):
+            raise
+        return None
+    found = [(value, at) for column, (value, at) in cells.items() if column.partition(b":")[2] == ALLOTTED_QUALIFIER]
+    if not found or len(found[0][0]) != 8:
+        return None
+    (value, at), *_ = found
+    return Allotted(decode_long(value), EPOCH + timedelta(milliseconds=at))
 
 
 def low_watermark(connection: Any, config: Config, listed: Collection[bytes] | None = None) -> int:

@@ -73,6 +73,8 @@ def take(
             )
             raise HistoryError(msg)
         state.create()
+        taken = state.server_time()  # by which it is looked at: a reader's machine may be days off
+        new = replace(new, taken=taken, expires=taken + lasting)
         state.add_hold(new)
         try:
             _check_mark(state, new)
@@ -88,17 +90,17 @@ def renew(config: Config, held: Hold, lasting: timedelta) -> Hold:
     Raises:
         HistoryError: it was released, has expired and its history is gone, or its hard maximum is reached.
     """
-    now = _now()
-    ends = min(now + lasting, held.taken + config.table(held.table).hold_max_age)
-    if ends <= now:
-        msg = (
-            f"hold {held.id} on {held.table} has reached its longest life (hold_max_age, taken {held.taken:%Y-%m-%d %H:%M} UTC); "
-            "it cannot be renewed: finish, or take a new snapshot"
-        )
-        raise HistoryError(msg)
-    longer = replace(held, expires=ends)
     with connect(config.hbase.thrift) as connection:
         state = StateStore(connection, config.state.table)
+        now = state.server_time()
+        ends = min(now + lasting, held.taken + config.table(held.table).hold_max_age)
+        if ends <= now:
+            msg = (
+                f"hold {held.id} on {held.table} has reached its longest life (hold_max_age, taken {held.taken:%Y-%m-%d %H:%M} UTC); "
+                "it cannot be renewed: finish, or take a new snapshot"
+            )
+            raise HistoryError(msg)
+        longer = replace(held, expires=ends)
         if not state.change_hold(held, longer):
             msg = f"hold {held.id} on {held.table} is no longer there: it was released, or expired and was cleared away"
             raise HistoryError(msg)

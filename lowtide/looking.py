@@ -13,7 +13,7 @@ from typing import Any
 from lowtide.clock import EPOCH, is_world, millis
 from lowtide.config import Config
 from lowtide.errors import GatewayError, LedgerError, StoreError
-from lowtide.gateway import connect, low_watermark
+from lowtide.gateway import allotted, connect, low_watermark
 from lowtide.health import LedgerSeen, Seen
 from lowtide.ledger import settled, steps
 from lowtide.ledger.model import Table
@@ -59,6 +59,7 @@ def observe(connection: Any, config: Config, now: datetime) -> Seen:
         low_watermark=current,
         low_watermark_problem=problem,
         oracle_problem=_unanswered(config.omid.oracle),
+        allotted=allotted(connection, config, listed),
         recorded=(recorded.low_watermark, recorded.at) if recorded else None,
         went_back=recorded.back if recorded else None,
         listed=frozenset(name.decode() for name in listed),

@@ -11,6 +11,7 @@ from lowtide.clock import EPOCH, Clock, millis
 from lowtide.errors import UsageError
 from lowtide.formats import after
 from lowtide.keyranges import KeyRange
+from lowtide.skew import MARGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,8 @@ def _start(
         return 0
     if asked_from is not None:
         return asked_from
-    since_full = millis(request.now) - last_full_pass(region.keys, facts)
-    if since_full >= full_pass_every / timedelta(milliseconds=1):
+    since_full = timedelta(milliseconds=millis(request.now) - last_full_pass(region.keys, facts))
+    # One that is yet to come was recorded while the clocks were wrong: nobody knows when it was.
+    if since_full >= full_pass_every or since_full < -MARGIN:
         return 0
     return cleaned_intervals(region.keys, facts).prefix_end(0)

@@ -6,10 +6,12 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lowtide import approval, places
+from lowtide.durations import parse_duration
 from lowtide.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ TAKEN_BY = {
     "--to": (*_INTERVAL, "history_gc"),
     "--full": _INTERVAL,
     "--grace": ("commit_table_pruning", "transaction_repair"),
+    "--yes": ("commit_table_pruning",),
     "--budget-rows": _REMOVING,
     "--budget-share": _REMOVING,
     "--approved": approval.JOBS,
@@ -49,6 +52,23 @@ TAKEN_BY = {
 def takes(job: str, option: str) -> bool:
     """Whether *job* has a use for *option*."""
     return job in TAKEN_BY.get(option, JOBS)
+
+
+def without_grace(job: str, arguments: Sequence[str]) -> bool:
+    """Whether a run that acts is told by its *arguments* to prune without grace, and not that this is meant (``--yes``)."""
+    if job != "commit_table_pruning" or "--execute" not in arguments or "--yes" in arguments:
+        return False
+    given = [
+        value
+        for name, following in pairwise([*arguments, ""])
+        for value in (
+            [following] if name == "--grace" else [name.removeprefix("--grace=")] if name.startswith("--grace=") else []
+        )
+    ]
+    try:
+        return bool(given) and not parse_duration(given[-1])
+    except ValueError:  # the job says what is wrong with it
+        return False
 
 
 def application(job: str) -> Path:

@@ -80,6 +80,8 @@ class Summary:
     tables: list[TableReport] = field(default_factory=list)
     blockers: list[dict[str, Any]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    #: What is to be known of the run as a whole, and does not make it red.
+    notes: list[str] = field(default_factory=list)
     #: Seconds by phase: what a run costs before the first cell, and what the cells cost.
     phases: dict[str, float] = field(default_factory=dict)
     #: Numbers of the job's own, by name (docs/jobs.md).

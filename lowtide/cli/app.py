@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -26,7 +27,7 @@ from lowtide.report.cli import report
 from lowtide.screen import screen
 from lowtide.stack.cli import app as stack_app
 from lowtide.state import StateStore
-from lowtide.submit import command, environment
+from lowtide.submit import command, environment, without_grace
 
 
 class Place(StrEnum):
@@ -80,6 +81,12 @@ def run(
 
     A job's own options: lowtide run history_gc -- --help
     """
+    if without_grace(job, context.args) and _on_a_terminal():
+        typer.confirm(
+            "Prune without grace? A client that is suspended between its commit and the answer then takes itself for aborted, and rolls back what "
+            "others have read.",
+            abort=True,
+        )
     _submit(job, context.args)
 
 
@@ -116,6 +123,10 @@ def survey(
     arguments = [part for name, value in given.items() if value is not None for part in (name, str(value))]
     arguments += [part for name in table or [] for part in ("--table", name)]
     _submit("survey", [*arguments, *(["--snapshot"] if snapshot else [])])
+
+
+def _on_a_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def _submit(job: str, arguments: list[str]) -> None:

@@ -127,6 +127,7 @@ class DemoSettings:
             "spark": {"conf": {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}},
             "defaults": {"mode": "execute"},
             "grace": "0s",
+            "allow_no_grace": True,
             "ledger": {"grace": "1s"},
         }
         self.config_file.write_text(yaml.safe_dump(content, sort_keys=False), "utf-8")

@@ -50,6 +50,7 @@ __all__ = [
 #: In the order in which findings of one severity and age are told.
 CHECKS: tuple[Callable[[Seen, Config], Iterable[Finding]], ...] = (
     cleaning.oracle,
+    cleaning.clocks,
     ledger.money,
     ledger.broken,
     cleaning.contradicted,
@@ -63,6 +64,7 @@ CHECKS: tuple[Callable[[Seen, Config], Iterable[Finding]], ...] = (
     history.blocked,
     history.overdue,
     cleaning.dry_runs,
+    cleaning.no_grace,
     history.by_hand,
     ledger.dry_run,
     ledger.moved_back,

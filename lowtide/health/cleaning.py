@@ -16,6 +16,7 @@ from lowtide.health.ledger import wrong_money
 from lowtide.health.seen import Seen
 from lowtide.health.words import ago, listed, told
 from lowtide.inventory import UNMARKED_SINCE, Entry, Kind
+from lowtide.skew import machine_apart, oracle_ahead, oracle_apart
 from lowtide.state import Bound
 
 #: The jobs that must run again and again, in their order, and what each is for.
@@ -101,6 +102,31 @@ def oracle(seen: Seen, config: Config) -> Iterator[Finding]:
             "In a store that is written to, set a smaller conflictMapSize in the oracle's omid-server-configuration.yml and start it again; "
             "any transactions that follow raise the mark",
             since=seen.recorded[1],
+        )
+
+
+def clocks(seen: Seen, _: Config) -> Iterator[Finding]:
+    """Clocks that differ, as far as reading tells: of a machine that is ahead it does not, since the oracle may have rested."""
+    kept = seen.allotted
+    if kept is None:
+        return
+    behind = machine_apart(seen.at, kept.written) if kept.written > seen.at else None
+    for apart in (behind, oracle_apart(oracle_ahead(kept), seen.low_watermark or 0, kept.written)):
+        if apart:
+            what = "Runs that act refuse to start, and sensors that wait for a time fail"
+            yield Finding(Cause.CLOCKS, Severity.ALARM, what, apart, "Set the clocks")
+
+
+def no_grace(_: Seen, config: Config) -> Iterator[Finding]:
+    """Pruning that waits for nobody."""
+    if not config.grace:
+        yield Finding(
+            Cause.NO_GRACE,
+            Severity.NOTE,
+            "Commit entries are pruned without grace",
+            "a client that is suspended between its commit and the answer takes itself for aborted, and rolls back what others have read",
+            "Set grace to longer than any client may be suspended, such as 7d, unless that is meant",
+            setting="grace",
         )
 
 

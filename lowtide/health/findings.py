@@ -34,6 +34,7 @@ class Cause(StrEnum):
     """The kinds of findings; docs/operating.md has a paragraph on each."""
 
     GATEWAY = "gateway-down"
+    CLOCKS = "clocks-apart"
     ORACLE = "oracle-down"
     NO_WATERMARK = "no-low-watermark"
     WATERMARK_BACK = "low-watermark-back"
@@ -50,6 +51,7 @@ class Cause(StrEnum):
     FAILED = "failed"
     OVERDUE = "overdue"
     DRY_RUN = "dry-run"
+    NO_GRACE = "no-grace"
     ABSENT = "absent"
     CONTRADICTED = "contradicted"
     HISTORY_HELD = "history-held"

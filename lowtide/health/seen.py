@@ -12,6 +12,7 @@ from lowtide.clock import Clock, SampledClock, WorldClock, is_world
 from lowtide.commitcount import CommitCount
 from lowtide.inventory import Entry
 from lowtide.ledger.settled import Settled
+from lowtide.skew import Allotted
 from lowtide.state import Bound, History
 
 
@@ -43,6 +44,8 @@ class Seen:
     low_watermark_problem: str = ""
     #: Why the oracle counts as down.
     oracle_problem: str = ""
+    #: What the oracle has allotted to itself, and when by HBase's clock; None where HBase does not tell.
+    allotted: Allotted | None = None
     #: The highest low watermark recorded, and when it was first seen.
     recorded: tuple[int, datetime] | None = None
     #: The lowest one seen after that.

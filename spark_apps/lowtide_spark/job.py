@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -19,17 +19,17 @@ from pydantic import ByteSize, TypeAdapter, ValidationError
 from pyspark.sql import functions as F
 
 from lowtide import approval
-from lowtide.ancient import EXPIRY_MARGIN
 from lowtide.approval import Approved
 from lowtide.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
 from lowtide.config import Budget, Config, Mode, load
 from lowtide.durations import parse_duration, parse_time
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError, WatermarkError
 from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
-from lowtide.gateway import connect, parse_low_watermark, without_bloom_or_cache
+from lowtide.gateway import allotted, connect, parse_low_watermark, without_bloom_or_cache
 from lowtide.inventory import Entry, Kind
 from lowtide.journal import Journal, check_there
 from lowtide.planning import Request
+from lowtide.skew import machine_apart, oracle_ahead, oracle_apart, refusal
 from lowtide.state import FAMILY, StateStore
 from lowtide.submit import takes
 from lowtide.summary import Summary, TableReport
@@ -39,6 +39,8 @@ from lowtide_spark.store import Store
 
 #: The jobs that put aside what they remove.
 _PUTTING_ASIDE = ("orphan_cleanup", "history_gc")
+#: The jobs that change nothing in the store, whatever they are told.
+_READING = ("balances", "survey")
 
 #: How often a row that other runs write too is compared, read both ways.
 _LOOKS = 5
@@ -55,12 +57,14 @@ class Run:
     summary: Summary
     #: The plan that the run is held to, see :mod:`lowtide.approval`.
     approved: Approved | None = None
-    #: When the low watermark was read: the oracle had given it out by then.
+    #: When the low watermark was read, by HBase's clock where the run may write: the oracle had given it out by then.
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: Whether the job promises to write nothing to the store at all: no record, no summary, no snapshot that was not asked for.
     read_only: bool = False
     #: How often the records had been reset when the low watermark was read.
     generation: int = 0
+    #: How far the oracle's clock is ahead of HBase's, as far as that can be told; negative: behind.
+    oracle_ahead: timedelta = timedelta()
     #: When the phase that is booked next began.
     phase_started: float = field(default_factory=time.monotonic)
 
@@ -133,15 +137,21 @@ class Run:
         with _doubting(doubts):
             if wrong := clock_contradiction(self.config.omid.clock, watermark):
                 raise UsageError(wrong)
-        with self.state() as state:
+        self.read_at = datetime.now(UTC)
+        with connect(self.config.hbase.thrift) as connection:
+            state = StateStore(connection, self.config.state.table)
             with _doubting(doubts):
                 self._check_recorded(state, watermark)
+            ahead = oracle_ahead(allotted(connection, self.config), self.request.now)
+            self.oracle_ahead = ahead or timedelta()
+            # Before it is remembered: one that is far ahead would have every right one after it refused.
+            self._refuse(oracle_apart(ahead, watermark, self.request.now), doubts)
             if self.acting:
                 state.create()
                 state.record_low_watermark(watermark)
+                self.read_at = state.server_time()
             self.generation = state.generation()
         self.summary.low_watermark = watermark
-        self.read_at = datetime.now(UTC)
         return watermark
 
     @cached_property
@@ -160,25 +170,39 @@ class Run:
         with self.state() as state:
             listed = state.has_table(name)
             check_there(self.journal, name, listed=listed)
-            if listed and (self.options.execute or self.options.as_configured):
+            if listed and self.acting:
                 state.remember_journal()
         return listed
 
     def check_clock(self) -> None:
-        """Before history is removed by its age, and by holds that expire.
+        """Before anything else: this machine's clock and HBase's agree. From here on the run goes by HBase's.
+
+        A run that only plans says what is wrong and goes on, if there is a state table to ask by.
 
         Raises:
-            StoreError: this machine's clock is not that of HBase.
+            StoreError: the clocks differ.
         """
+        if self.read_only or self.summary.job in _READING:
+            return
         with self.state() as state:
-            apart = datetime.now(UTC) - state.server_time()
-        if abs(apart) > EXPIRY_MARGIN:
-            told = f"{abs(apart).total_seconds():,.0f} s {'ahead of' if apart > timedelta() else 'behind'}"
-            msg = (
-                f"the clock of this machine is {told} that of HBase's region server; ages of history and the life of holds go by it, so nothing "
-                "is removed. Set the clocks, then run again"
-            )
-            raise StoreError(msg)
+            if self.acting:
+                state.create()
+            elif not state.exists():
+                return
+            here, server = datetime.now(UTC), state.server_time()
+        self.request = replace(self.request, now=server)
+        self._refuse(machine_apart(here, server))
+
+    def _refuse(self, apart: str | None, doubts: list[str] | None = None) -> None:
+        """Stop where clocks are *apart*; a job that collects its *doubts* goes on with that, and a run that only plans notes it."""
+        if apart is None:
+            return
+        if doubts is not None:
+            doubts.append(apart)
+        elif self.acting:
+            raise StoreError(refusal(apart))
+        else:
+            self.summary.notes.append(f"{apart}; a run that acts is refused")
 
     def mend_tables(self, names: Iterable[str]) -> list[str]:
         """Give tables of our own that the gateway made by its defaults what these leave out; notes on what was done. Those that are right cost a look."""
@@ -398,6 +422,7 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
     offer("--to", f"{until}: ISO 8601 with zone", dest="end", metavar="TIME")
     offer("--full", "look at everything, also at what is recorded as done", action="store_true")
     offer("--grace", "instead of the configured grace, as in 15m or 24h; 0s: none", metavar="DURATION")
+    offer("--yes", "do not ask on a terminal whether 0s is meant", action="store_true")
     offer(
         "--budget-rows",
         "the most cells that may go from one table, as configured if left out",
@@ -473,6 +498,7 @@ def run_job(
     try:
         run = _prepare(job, options, summary, now, started)
         run.read_only = read_only
+        run.check_clock()
         body(run)
         code = 1 if summary.failed else 0
     except LowtideError as error:

@@ -7,7 +7,6 @@ actions are acknowledged.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from pyspark.sql import functions as F
 from lowtide import journal
 from lowtide.budget import check_budget
 from lowtide.cleaned import VOID, Fact, Region, cleaned_intervals, last_full_pass, read_by, valid
+from lowtide.clock import millis
 from lowtide.config import Read
 from lowtide.errors import StoreError
 from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE, SHADOW_PREFIX, SHADOW_SUFFIX
@@ -666,9 +666,9 @@ def _record(run: Run, work: Work) -> None:
     """Record the ranges that are done, under the table's epoch, and drop facts that say nothing more."""
     if work.suspects is None:
         return
-    now = int(time.time() * 1000)
     fresh: list[Fact] = []
     with run.state() as state:
+        now = millis(state.server_time())
         for done in work.ranges:
             if done.region in work.stopped:
                 continue

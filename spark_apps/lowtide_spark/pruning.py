@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -40,6 +39,11 @@ def prune(run: Run) -> None:
     run.summary.tables = [t for t in run.summary.tables if t.problems] + [report]
     if bound < fresh:
         report.notes.append(f"the bound is {fresh}, but only {bound} has been passed for longer than the grace")
+    if not run.options.grace:
+        report.notes.append(
+            "without grace: a client that is suspended between its commit and the answer finds no entry any more, takes itself for aborted and "
+            "rolls back what others have read"
+        )
     run.phase("plan")
 
     _count(run, "before")
@@ -110,7 +114,8 @@ def _journal_and_delete(run: Run, doomed: DataFrame, report: TableReport) -> Non
         state.remember_journal()
     # A mark outranks an entry, so a row with both is journaled as what its readers saw: not committed.
     committed = ~F.col("invalid")
-    at = int(time.time() * 1000)
+    with run.state() as state:
+        at = millis(state.server_time())
     written = run.store.write(
         doomed.select(
             F.lit("put").alias("op"),

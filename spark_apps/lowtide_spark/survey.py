@@ -16,7 +16,7 @@ from rich.console import Console
 
 from lowtide.budget import check_budget
 from lowtide.errors import BudgetError, StoreError, UsageError
-from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX
+from lowtide.formats import ALLOTTED_ROW, SHADOW_PREFIX, SHADOW_SUFFIX
 from lowtide.inventory import Descriptor, Entry, Kind
 from lowtide.planning import WorkRange
 from lowtide.survey.estimate import Estimate, draw, total
@@ -42,7 +42,6 @@ OLDER, UNKNOWN_AGE = "older", "of unknown age"
 WINDOW = timedelta(days=7)
 #: Below this there is too little to tell growth from.
 LEAST_WINDOW = timedelta(hours=1)
-_TIMESTAMP_ROW = b"MAX_TIMESTAMP_R"
 
 
 def survey(run: Run) -> None:
@@ -279,5 +278,5 @@ def _persisted(run: Run, descriptors: Mapping[str, Descriptor]) -> int | None:
     table = run.config.omid.timestamp_table
     if table not in descriptors:
         return None
-    cells = run.store.cells(table).where(F.col("row") == bytearray(_TIMESTAMP_ROW)).collect()
+    cells = run.store.cells(table).where(F.col("row") == bytearray(ALLOTTED_ROW)).collect()
     return max((int.from_bytes(bytes(c.value), "big") for c in cells if len(c.value) == 8), default=None)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from lowtide.ancient import at_most
 from lowtide.cleaned import Blocker, RegionMark, by_reason, prune_bound, region_watermark, valid
 from lowtide.errors import StoreError
 from lowtide.inventory import Entry, Kind
+from lowtide.skew import MARGIN
 from lowtide.state import Bound
 from lowtide.summary import TableReport
 from lowtide_spark.inventory import take_inventory, transactional
@@ -57,10 +58,9 @@ def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
             return [replace(e, compactor=e.compactor or e.table in known) for e in inventory]
         collapsed = [e.table for e in inventory if e.compactor or e.table in known]
     if collapsed:
-        run.check_clock()
-        # The time after the tables were listed: until then it may have been at work.
-        mark = at_most(max(run.clock.timestamp(datetime.now(UTC)), run.summary.low_watermark))
         with run.state() as state:
+            # The time after the tables were listed: until then it may have been at work, and the oracle's clock may be ahead.
+            mark = at_most(max(run.clock.timestamp(state.server_time() + MARGIN), run.summary.low_watermark))
             for table in collapsed:
                 state.raise_mark(table, mark, run.request.run)
     return list(inventory)
@@ -145,7 +145,7 @@ def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], 
     with run.state() as state:
         # Read then, so given out before: what starts later has a greater timestamp.
         state.add_sample(run.read_at, run.summary.low_watermark)
-        state.add_bound(Bound(datetime.now(UTC), bound, tuple(run.summary.blockers)))
+        state.add_bound(Bound(state.server_time(), bound, tuple(run.summary.blockers)))
         state.put_inventory(inventory)
         for table in tables:
             state.put_watermarks(
@@ -166,4 +166,4 @@ def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], 
                 },
             )
         state.drop_watermarks(tables)
-        state.sweep(run.request.now - KEEP_RECORDS)
+        state.sweep(run.request.now - max(KEEP_RECORDS, 2 * run.config.grace))

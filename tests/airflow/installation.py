@@ -49,6 +49,7 @@ def installation(
         "state": {"sideline": str(folder / "sideline")},
         "spark": {"conf": SHORT},
         "grace": "0s",
+        "allow_no_grace": True,
         "defaults": {"mode": "execute", "budget": {"share": 1.0}},
         "tables": tables,
     }

@@ -141,6 +141,16 @@ def test_what_can_never_come_fails_at_once(looks: Callable[..., list[Any]]) -> N
         sensors.LowWatermarkSensor(task_id="wait", past="2026-01-31").poke({})
 
 
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_what_this_store_cannot_tell_is_not_waited_for(looks: Callable[..., list[Any]], deferrable: bool) -> None:
+    """The times of an oracle that counts: refused at the first look, for good, and by a trigger that is there already."""
+    done = looks(UsageError("a counter"))
+    with pytest.raises(AirflowFailException, match="a counter"):
+        sensor(deferrable=deferrable).execute({})
+    assert len(done) == 1
+    assert asyncio.run(first(ConditionTrigger(_CONDITION), 2)) == [{"error": "a counter"}]
+
+
 def test_deferred_it_waits_in_the_triggerer(looks: Callable[..., list[Any]]) -> None:
     """With the sensor's interval and timeout; also where the gateway is away just then."""
     for first in (NOT_YET, AWAY):

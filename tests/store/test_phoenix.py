@@ -8,6 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,15 @@ from lowtide_airflow.tables import sizes
 from lowtide_spark.inventory import take_inventory
 from lowtide_spark.store import Store
 
+from lowtide.conditions import LowWatermarkPast
+from lowtide.conditions import look as look_once
+from lowtide.config import load
 from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
-from lowtide.gateway import connect
+from lowtide.gateway import allotted, connect
 from lowtide.health import Cause, assess
 from lowtide.inventory import Kind
 from lowtide.looking import look
+from lowtide.skew import oracle_ahead
 from lowtide.stack import Stack, free_ports_config
 from lowtide.workload import OmidClient
 from lowtide.workload.phoenix import DDL, LATE_DDL, PhoenixWorkload
@@ -100,6 +105,24 @@ def clean_and_prune(job: Job) -> int:
     pruned = job("commit_table_pruning", "--grace", "0s", "--execute")
     assert pruned.code == 0, pruned.problems
     return int(pruned.summary["bound"])
+
+
+def test_the_oracles_clock_is_read_from_what_it_stores(
+    job: Job, omid: OmidClient, configure: Callable[..., Path]
+) -> None:
+    """Here all run on one machine, so it is HBase's; nothing is refused, and a time is waited for until the low watermark is there."""
+    omid.advance_watermark()
+    config = load(configure())
+    with connect(config.hbase.thrift) as connection:
+        known = allotted(connection, config)
+    ahead = oracle_ahead(known)
+    assert ahead is not None
+    assert timedelta(seconds=-30) < ahead < timedelta(seconds=1), "behind by what the write took"
+    outcome = job("watermark_collection", "--execute")
+    assert (outcome.code, outcome.summary["notes"]) == (0, [])
+    now = datetime.now(UTC)
+    assert look_once(LowWatermarkPast(past=(now - timedelta(days=1)).isoformat()), config).met
+    assert not look_once(LowWatermarkPast(past=(now + timedelta(hours=1)).isoformat()), config).met
 
 
 @pytest.mark.turns(2, group="Phoenix at length")

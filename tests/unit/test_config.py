@@ -27,15 +27,22 @@ def given(text: str, name: str = "given.yaml") -> Path:
 
 
 def test_defaults_are_dry_and_patient() -> None:
-    """Without a file nothing is executed, the grace is a day and full passes come weekly."""
+    """Without a file nothing is executed, the grace is a week and full passes come weekly."""
     config = load()
     anchored = Config(state={"sideline": str(Path(".lowtide/sideline").resolve())})
     assert config == anchored
     assert config.table("any").mode is Mode.DRY_RUN
     assert config.table("any").kind is None
-    assert config.grace == timedelta(hours=24)
+    assert config.grace == timedelta(days=7)
     assert config.table("any").full_pass_every == timedelta(days=7)
     assert load(given("")) == anchored
+
+
+def test_no_grace_is_said_twice() -> None:
+    """With allow_no_grace beside it, which alone changes nothing; the ledger's grace is another."""
+    assert load(given("grace: 0s\nallow_no_grace: true")).grace == timedelta()
+    assert load(given("allow_no_grace: true")).grace == timedelta(days=7)
+    assert load(given("ledger: {grace: 0s}")).ledger.grace == timedelta()
 
 
 def test_order_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +182,11 @@ def test_history_ages_that_cannot_be_meant(text: str, place: str, what: str) -> 
             "tables: {orders: {history_max_age: 10m, mode: execute}}",
             "tables.orders.history_max_age: 10m is shorter than min_history_age, 1h: give it 1h or more, or set "
             "min_history_age as low, if no transaction lives as long",
+        ),
+        (
+            "grace: 0s",
+            "grace: 0s lets commit entries go at once, and a client that is suspended in its commit then rolls back what others have read; give it "
+            "longer than a client may be suspended, such as 7d, or say allow_no_grace: true beside it",
         ),
         ("grace: soon", "grace: a duration such as 30s, 15m, 24h, 7d or 1d12h is expected, found 'soon'"),
         (

@@ -33,6 +33,7 @@ from lowtide.health import (
 )
 from lowtide.inventory import UNMARKED_SINCE, Entry, Kind
 from lowtide.keyranges import KeyRange
+from lowtide.skew import ALLOTTED_AHEAD, Allotted
 from lowtide.state import Bound
 from lowtide.summary import Counts, Summary, TableReport
 
@@ -458,3 +459,37 @@ def test_every_kind_of_finding_has_its_paragraph() -> None:
     """docs/operating.md explains each, under its name."""
     named = set(re.findall(r"^### `([a-z-]+)`", (DOCS / "operating.md").read_text(), re.MULTILINE))
     assert named == {cause.value for cause in Cause}
+
+
+# -- clocks and grace
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("off", [HOUR, -HOUR, DAY, -DAY])
+def test_an_oracle_whose_clock_is_off_is_an_alarm(off: timedelta) -> None:
+    """As it stored it last: an oracle that rests is none."""
+    told = "3,600" if abs(off) == HOUR else "86,400"
+    stored = Allotted(WorldClock().timestamp(NOW - DAY + off + ALLOTTED_AHEAD), NOW - DAY)
+    health = assess(healthy(allotted=stored), ACTING)
+    found = only(health, Cause.CLOCKS)
+    assert f"the oracle's clock is {told} s {'ahead of' if off > timedelta() else 'behind'}" in found.why
+    assert health.level is Level.ALARM
+    assert f"### `{Cause.CLOCKS.value}`" in (DOCS / "operating.md").read_text()
+
+
+def test_a_machine_that_is_behind_what_hbase_has_dated_is_an_alarm() -> None:
+    """By more than the margin. Of one that is ahead nothing tells: the oracle may rest."""
+    for apart, found in ((HOUR, 1), (50 * SECOND, 0), (-DAY, 0)):
+        written = NOW + apart
+        stored = Allotted(WorldClock().timestamp(written + ALLOTTED_AHEAD), written)
+        health = assess(healthy(allotted=stored), ACTING)
+        assert len([f for f in health.findings if f.cause is Cause.CLOCKS]) == found
+        assert not found or "the clock of this machine is 3,600 s behind" in health.findings[0].why
+
+
+def test_pruning_without_grace_is_a_note() -> None:
+    """It is allowed, and said as long as it is configured."""
+    health = assess(healthy(), ACTING.model_copy(update={"grace": timedelta()}))
+    found = only(health, Cause.NO_GRACE)
+    assert (found.severity, found.setting, health.level) == (Severity.NOTE, "grace", Level.FINE)

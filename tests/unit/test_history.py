@@ -69,6 +69,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> StateStore:
     monkeypatch.setattr(state, "check_and_put", check_and_put)
     monkeypatch.setattr(history, "connect", lambda _: nullcontext(connection))
     monkeypatch.setattr(history, "low_watermark", lambda *_: 5000)
+    monkeypatch.setattr(StateStore, "server_time", lambda _: history._now())
     return StateStore(connection, "LOWTIDE_STATE")
 
 
@@ -87,6 +88,18 @@ def test_a_block_whose_history_went_meanwhile_fails_at_its_end(store: StateStore
     with pytest.raises(HistoryError, match="lies 49 before its ancient history mark 1049"), slept:
         _apply(store, 1049)
     assert store.holds() == []
+
+
+@pytest.mark.parametrize("off", [timedelta(hours=1), timedelta(hours=-1), timedelta(days=1), timedelta(days=-1)])
+def test_a_hold_lasts_by_hbases_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch, off: timedelta) -> None:
+    """By which history GC looks at it: one of a reader whose machine is a day behind would have expired before it began."""
+    true = history._now()
+    monkeypatch.setattr(StateStore, "server_time", lambda _: true)
+    monkeypatch.setattr(history, "_now", lambda: true + off)
+    lasting = timedelta(minutes=10)
+    held = history.take(Config(), "orders", 1000, owner="test", reason="a wrong clock", lasting=lasting)
+    assert (held.taken, held.expires) == (true, true + lasting)
+    assert history.renew(Config(), held, 2 * lasting).expires == true + 2 * lasting
 
 
 def test_no_hold_is_promised_where_omids_compactor_removes_history(store: StateStore) -> None:
@@ -436,6 +449,28 @@ def test_nothing_is_shown_whose_tombstone_is_not_seen(put_back: Callable[..., An
     sent, report, whole = put_back(behind=tombstone)
     assert ("put" in sent, whole) == (False, False)
     assert "1 tombstones are put but still hidden" in report.problems[-1]
+
+
+@pytest.mark.parametrize(("ahead", "back"), [(-50, 50), (50, 0)])
+def test_ages_allow_for_an_oracle_that_is_a_little_behind(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch, ahead: int, back: int
+) -> None:
+    """What is young by its clock is older by HBase's, which the run goes by. One that is ahead keeps more as it is."""
+    gone_by = []
+    monkeypatch.setattr(gc, "limits", lambda **by: gone_by.append(by["now"]) or [Limit(0, "all", "", By.AGE)])
+    run: Any = SimpleNamespace(
+        executes=lambda _: False,
+        summary=SimpleNamespace(tables=[], blockers=[]),
+        store=SimpleNamespace(regions=lambda _: []),
+        state=lambda: nullcontext(store),
+        config=Config(),
+        clock=None,
+        request=SimpleNamespace(now=NOW, end=None),
+        oracle_ahead=timedelta(seconds=ahead),
+        approved=None,
+    )
+    gc._prepare(run, Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f")), 5000, 5000, "", None)
+    assert gone_by == [NOW - timedelta(seconds=back)]
 
 
 def test_history_gc_keeps_off_while_cells_come_back(store: StateStore) -> None:

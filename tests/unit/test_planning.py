@@ -85,6 +85,13 @@ def test_scheduled_run_goes_on_at_each_regions_watermark() -> None:
     assert spans(plan(facts, end=day(30))) == [("a", at(10), at(30)), ("z", at(20), at(30))]
 
 
+def test_a_full_pass_that_is_yet_to_come_counts_for_none() -> None:
+    """It was recorded while the clocks were wrong; within the margin it is of now."""
+    known = (0, W + CHECKPOINTS)
+    assert spans(plan(everywhere(known, full=NOW + timedelta(hours=1)))) == spans(plan([]))
+    assert plan(everywhere(known, full=NOW + timedelta(seconds=50))) == []
+
+
 def test_nothing_left_is_no_work() -> None:
     """A region cleaned up to the end of the interval is left out."""
     assert plan(everywhere((0, W + CHECKPOINTS))) == []

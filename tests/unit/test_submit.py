@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from lowtide import places, submit
 from lowtide.config import Config, Spark
@@ -94,3 +96,32 @@ def test_spark_is_found_where_no_environment_is_active(tmp_path: Path, monkeypat
     program = submit.command(CONFIG, "orphan_cleanup", [])[0]
     done = subprocess.run([program, "--version"], env=submit.environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        ("--execute --grace 0s", True),
+        ("--grace=0s --execute", True),
+        ("--grace 1h --execute --grace 0h", True),
+        ("--execute --grace 0s --yes", False),
+        ("--execute --grace 0s --grace 1h", False),
+        ("--grace 0s", False),
+        ("--execute", False),
+        ("--execute --grace soon", False),
+        ("--execute --grace", False),
+    ],
+)
+def test_pruning_without_grace_is_asked_about(arguments: str, asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal, where it acts and nobody says that it is meant; elsewhere it is done as told. No other job is asked about."""
+    argv = arguments.split()
+    assert submit.without_grace("commit_table_pruning", argv) is asked
+    assert not submit.without_grace("transaction_repair", argv)
+    cli, given = import_module("lowtide.cli.app"), []  # the package has the application under this name
+    monkeypatch.setattr(cli, "_submit", lambda _, argv: given.extend(argv))
+    for terminal, answer in ((True, "n\n"), (True, "y\n"), (False, "n\n")):
+        given.clear()
+        monkeypatch.setattr(cli, "_on_a_terminal", lambda terminal=terminal: terminal)
+        result = CliRunner().invoke(cli.app, ["run", "commit_table_pruning", *argv], input=answer)
+        assert ("Prune without grace?" in result.output) is (asked and terminal)
+        assert given == ([] if asked and terminal and answer == "n\n" else argv)
