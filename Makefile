@@ -122,6 +122,7 @@ bench: setup
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.history
 	@$(BIN)/python -m bench.ledger
+	@$(BIN)/python -m bench.price
 
 soak: setup
 	@LOWTIDE_LEDGER_SECONDS=3600 $(BIN)/python -m pytest tests/store/test_ledger_concurrency.py -s -p no:cacheprovider

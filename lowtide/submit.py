@@ -26,14 +26,17 @@ JOBS = (
     "transaction_repair",
     "balances",
     "survey",
+    "verify",
 )
+#: Those that look and write nothing, each with arguments of its own.
+LOOKING = ("survey", "verify")
 
 _INTERVAL = ("orphan_cleanup", "transaction_repair")
 _REMOVING = ("orphan_cleanup", "history_gc")
 #: The options that only some jobs have a use for, and which: those are offered and given to no other.
 TAKEN_BY = {
     # The ledger's jobs say themselves why they take none.
-    "--table": (*_REMOVING, "sideline_restore", "transaction_repair", "balances", "survey"),
+    "--table": (*_REMOVING, "sideline_restore", "transaction_repair", "balances", *LOOKING),
     "--discovered": _REMOVING,
     "--from": _INTERVAL,
     "--to": (*_INTERVAL, "history_gc"),
@@ -45,6 +48,8 @@ TAKEN_BY = {
     "--approved": approval.JOBS,
     "--compact": ("history_gc",),
     "--output": ("balances",),
+    "--sample": LOOKING,
+    "--rate": LOOKING,
     "--restore": ("sideline_restore",),
 }
 

@@ -125,6 +125,31 @@ def survey(
     _submit("survey", [*arguments, *(["--snapshot"] if snapshot else [])])
 
 
+@app.command()
+def verify(
+    config: ConfigFile = None,
+    table: Annotated[list[str] | None, typer.Option(help="Only this table; may be given several times.")] = None,
+    sample: Annotated[
+        float | None, typer.Option(help="Read only this share of each table's regions, such as 0.1.")
+    ] = None,
+    rate: Annotated[str | None, typer.Option(help="Read at most so many bytes a second, such as 20MB.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write what was found there, as JSON.")] = None,
+    before: Annotated[Path | None, typer.Option(help="Write there what random read points show.")] = None,
+    after: Annotated[Path | None, typer.Option(help="Compare with what --before wrote there.")] = None,
+) -> None:
+    """Verify, by code of its own, that the store keeps its invariants. Reads only; exit 1: one is broken, 2: could not look."""
+    given = {
+        "--config": config,
+        "--sample": sample,
+        "--rate": rate,
+        "--json": json,
+        "--before": before,
+        "--after": after,
+    }
+    arguments = [part for name, value in given.items() if value is not None for part in (name, str(value))]
+    _submit("verify", [*arguments, *(part for name in table or [] for part in ("--table", name))])
+
+
 def _on_a_terminal() -> bool:
     return sys.stdin.isatty()
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from lowtide.errors import UsageError
-from lowtide.submit import takes
+from lowtide.submit import LOOKING, takes
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LENGTH = 150
@@ -55,8 +55,10 @@ def needs_approval(run: Run) -> bool:
     return run.approval and bool(how(run))
 
 
-def how(run: Run) -> list[str]:
-    """``--execute``, nothing (a dry run), or ``--as-configured`` where nobody said."""
+def how(run: Run, job: str = "") -> list[str]:
+    """``--execute``, nothing (a dry run, or a *job* that only looks), or ``--as-configured`` where nobody said."""
+    if job in LOOKING:
+        return []
     if "execute" not in run.params:
         return ["--as-configured"]
     return ["--execute"] if run.params["execute"] else []
@@ -85,7 +87,10 @@ def interval(run: Run, job: str) -> list[str]:
 def options(run: Run, job: str) -> list[str]:
     """What else the form can say, as far as *job* takes it."""
     switches = [f"--{name}" for name in ("full", "compact") if run.params.get(name)]
-    given = {f"--{name.replace('_', '-')}": run.params.get(name) for name in ("budget_rows", "grace", "budget_share")}
+    given = {
+        f"--{name.replace('_', '-')}": run.params.get(name)
+        for name in ("budget_rows", "grace", "budget_share", "sample", "rate")
+    }
     return [
         *(switch for switch in switches if takes(job, switch)),
         *(
@@ -99,6 +104,7 @@ def options(run: Run, job: str) -> list[str]:
 
 def tables(run: Run, job: str, names: Sequence[str]) -> list[str]:
     """``--table`` for each of *names*; ``--discovered`` unless a person chose them; what *job* has a use for."""
+    names = names or run.params.get("tables") or []
     if not names or not takes(job, "--table"):
         return []
     chosen = run.params.get("tables") or not takes(job, "--discovered")

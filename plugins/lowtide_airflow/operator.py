@@ -134,7 +134,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         cleared = max(0, ti.max_tries - self.retries)
         return [
             *arguments.tables(run, self.job, self.tables),
-            *([] if self.plans else arguments.how(run)),
+            *([] if self.plans else arguments.how(run, self.job)),
             *arguments.interval(run, self.job),
             *arguments.options(run, self.job),
             *("--run-id", arguments.run_name(run, ti.task_id, ti.map_index, cleared)),

@@ -48,6 +48,11 @@ def hourly() -> CronDataIntervalTimetable:
     return CronDataIntervalTimetable("@hourly", timezone="UTC")
 
 
+def weekly() -> CronDataIntervalTimetable:
+    """Every Sunday at midnight UTC, for the week before, as :func:`daily`."""
+    return CronDataIntervalTimetable("@weekly", timezone="UTC")
+
+
 def dag_arguments(doc: str, *tags: str) -> dict[str, Any]:
     """What every DAG of Lowtide says alike."""
     return {

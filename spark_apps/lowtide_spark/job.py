@@ -31,7 +31,7 @@ from lowtide.journal import Journal, check_there
 from lowtide.planning import Request
 from lowtide.skew import machine_apart, oracle_ahead, oracle_apart, refusal
 from lowtide.state import FAMILY, StateStore
-from lowtide.submit import takes
+from lowtide.submit import LOOKING, takes
 from lowtide.summary import Summary, TableReport
 from lowtide_spark.printing import report
 from lowtide_spark.session import session
@@ -391,7 +391,7 @@ def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace
     )
     parser.add_argument("--summary", type=Path, metavar="FILE", help="write the summary there, as JSON")
     parser.set_defaults(table=[])
-    (_looking if job == "survey" else _working)(parser, job)
+    (_looking if job in LOOKING else _working)(parser, job)
     return parser.parse_args(argv)
 
 
@@ -436,15 +436,19 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
     offer("--restore", "the run whose removed cells are put back", metavar="RUN")
 
 
-def _looking(parser: argparse.ArgumentParser, _: str) -> None:
-    """What a survey can be told: no way to make it act."""
+def _looking(parser: argparse.ArgumentParser, job: str) -> None:
+    """What a survey and the verifier can be told: no way to make them act."""
     parser.add_argument("--sample", type=_share, metavar="SHARE", help="read only this share of each table's regions")
     parser.add_argument("--rate", type=_rate, default=0, metavar="BYTES", help="read at most so much a second: 20MB")
-    parser.add_argument(
-        "--snapshot", action="store_true", help="read HBase snapshots, made and dropped, not live tables"
-    )
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--html", type=Path, metavar="FILE")
+    if job == "survey":
+        parser.add_argument(
+            "--snapshot", action="store_true", help="read HBase snapshots, made and dropped, not live tables"
+        )
+        parser.add_argument("--html", type=Path, metavar="FILE")
+    else:
+        parser.add_argument("--before", type=Path, metavar="FILE", help="write there what read points show")
+        parser.add_argument("--after", type=Path, metavar="FILE", help="compare with what --before wrote")
     # It reads everything, whatever is recorded; a plan out of proportion is for it to report, not to refuse.
     parser.set_defaults(discovered=False, start=None, end=None, full=True, execute=False, as_configured=False)
     parser.set_defaults(grace=None, budget_rows=sys.maxsize, budget_share=1.0)
@@ -481,11 +485,16 @@ def _positive(number: Callable[[str], float]) -> Callable[[str], float]:
 
 
 def run_job(
-    job: str, body: Callable[[Run], None], argv: Sequence[str] | None = None, *, read_only: bool = False
+    job: str,
+    body: Callable[[Run], None],
+    argv: Sequence[str] | None = None,
+    *,
+    read_only: bool = False,
+    blind: int = 1,
 ) -> int:
     """Run *body* and report: summary in the file, the state table and the terminal; returns the exit code.
 
-    *read_only*: the job writes nothing to the store, the summary neither.
+    *read_only*: the job writes nothing to the store, the summary neither. *blind*: the least exit code of a job that could not do its work.
     """
     options = arguments(job, argv)
     started = time.monotonic()
@@ -503,13 +512,13 @@ def run_job(
         code = 1 if summary.failed else 0
     except LowtideError as error:
         summary.problems.append(str(error))
-        code = error.exit_code
+        code = max(error.exit_code, blind)
     except Exception as error:  # whatever it is, the run ends red, with its summary
         traceback.print_exc()
         summary.problems.append(
             f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
         )
-        code = 1
+        code = blind
     finally:
         summary.seconds = round(time.monotonic() - started, 2)
     if run is not None and not read_only:

@@ -15,7 +15,7 @@ from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE
 from lowtide.inventory import Entry, Kind
 from lowtide.state import Bound
 from lowtide.summary import TableReport
-from lowtide_spark import omid
+from lowtide_spark import gate, omid
 from lowtide_spark.inventory import take_inventory
 from lowtide_spark.job import Run
 from lowtide_spark.store import Written, by_region
@@ -54,8 +54,12 @@ def prune(run: Run) -> None:
     doomed = _doomed(rows, run, report)
     run.phase("find")
     if run.summary.execute:
-        run.check_low_watermark_again()
-        _journal_and_delete(run, doomed, report)
+        if report.counts.pruned and gate.closed(run, inventory, doomed, report):
+            report.counts.pruned = 0
+        else:
+            run.phase("gate")
+            run.check_low_watermark_again()
+            _journal_and_delete(run, doomed, report)
         _sweep_journal(run, inventory, report)
         run.phase("act")
         if report.counts.pruned:

@@ -25,7 +25,14 @@ from lowtide_airflow.settings import CLEANED, MARKED, POOL
 from lowtide.config import Config, Spark
 
 ROOT = Path(__file__).resolve().parents[2]
-DAGS = {"orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc", "transaction_repair"}
+DAGS = {
+    "orphan_cleanup",
+    "watermark_collection",
+    "commit_table_pruning",
+    "history_gc",
+    "transaction_repair",
+    "verification",
+}
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +185,8 @@ def test_the_form_explains_every_field_and_is_valid_as_it_stands(dag: DAG) -> No
         ("commit_table_pruning", {"grace": "soon"}),
         ("transaction_repair", {"grace": "-1h"}),
         ("transaction_repair", {"from": "2026-01-01"}),
+        ("verification", {"sample": 2}),
+        ("verification", {"rate": "fast"}),
     ],
 )
 def test_the_form_refuses_what_cannot_be_meant(bag: DagBag, dag_id: str, given: dict[str, Any]) -> None:
@@ -196,6 +205,7 @@ def test_the_form_refuses_what_cannot_be_meant(bag: DagBag, dag_id: str, given: 
         ("commit_table_pruning", {"grace": "0s"}),
         ("watermark_collection", {"execute": True}),
         ("transaction_repair", {"execute": True, "full": True, "grace": "15m"}),
+        ("verification", {"tables": ["orders"], "sample": 0.1, "rate": "20MB"}),
     ],
 )
 def test_the_form_takes_what_the_docs_promise(bag: DagBag, dag_id: str, given: dict[str, Any]) -> None:
@@ -229,9 +239,12 @@ def test_every_run_has_a_time_to_work_on_and_a_backfill_can_be_made(dag: DAG) ->
     assert timetable.periodic
     restriction = TimeRestriction(pendulum.datetime(2026, 1, 1), None, catchup=True)
     info = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
-    assert info.data_interval.start == datetime(2026, 1, 1, tzinfo=UTC)
-    length = timedelta(hours=1) if dag.dag_id == "transaction_repair" else timedelta(days=1)
-    assert info.data_interval.end == datetime(2026, 1, 1, tzinfo=UTC) + length
+    first = 4 if dag.dag_id == "verification" else 1  # the first Sunday
+    assert info.data_interval.start == datetime(2026, 1, first, tzinfo=UTC)
+    length = {"transaction_repair": timedelta(hours=1), "verification": timedelta(weeks=1)}.get(
+        dag.dag_id, timedelta(days=1)
+    )
+    assert info.data_interval.end == info.data_interval.start + length
     assert info.run_after == info.data_interval.end
 
 

@@ -15,7 +15,14 @@ from composed import Composed, tell
 from lowtide.airflowctl.dags import Dags, Run
 from lowtide.airflowctl.rest import Rest
 
-JOBS = {"orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc", "transaction_repair"}
+JOBS = {
+    "orphan_cleanup",
+    "watermark_collection",
+    "commit_table_pruning",
+    "history_gc",
+    "transaction_repair",
+    "verification",
+}
 WORKERS = ("spark-worker-1", "spark-worker-2")
 TABLES = {"accounts", "audit", "orders"}
 

@@ -20,6 +20,7 @@ from lowtide_spark.restore import restore
 from lowtide_spark.session import remember_classes
 from lowtide_spark.store import Store
 from lowtide_spark.survey import survey
+from lowtide_spark.verify import verify
 from lowtide_spark.watermarks import collect
 from pyspark.sql import SparkSession
 from recorded import record_as_cleaned
@@ -29,6 +30,7 @@ from lowtide.config import Config, load
 from lowtide.gateway import connect
 from lowtide.stack import Stack
 from lowtide.state import StateStore
+from lowtide.submit import LOOKING
 from lowtide.workload import OmidClient
 from tests import warm
 
@@ -41,6 +43,7 @@ JOBS = {
     "transaction_repair": repair,
     "balances": balances,
     "survey": survey,
+    "verify": verify,
 }
 
 
@@ -160,7 +163,7 @@ def job(spark: SparkSession, configure: Callable[..., Path], tmp_path: Path) -> 
         summary = tmp_path / "summary.json"
         summary.unlink(missing_ok=True)
         argv = ["--config", str(config or configure()), "--summary", str(summary), *arguments]
-        code = run_job(name, JOBS[name], argv, read_only=name == "survey")
+        code = run_job(name, JOBS[name], argv, read_only=name in LOOKING, blind=2 if name == "verify" else 1)
         return Outcome(code, json.loads(summary.read_text()))
 
     return run

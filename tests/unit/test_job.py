@@ -11,7 +11,7 @@ from lowtide_spark import job as program
 from typer.testing import CliRunner
 
 from lowtide.cli import app
-from lowtide.submit import JOBS, TAKEN_BY
+from lowtide.submit import JOBS, LOOKING, TAKEN_BY
 
 #: What an option that wants a value is given.
 VALUES = {
@@ -24,6 +24,8 @@ VALUES = {
     "--approved": "plan.json",
     "--output": "folder",
     "--restore": "r1",
+    "--sample": "0.1",
+    "--rate": "20MB",
 }
 
 
@@ -43,7 +45,7 @@ def test_an_option_is_offered_to_the_jobs_that_have_a_use_for_it(
         assert f"unrecognized arguments: {option}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("job", [name for name in JOBS if name != "survey"])
+@pytest.mark.parametrize("job", [name for name in JOBS if name not in LOOKING])
 def test_what_a_run_reads_of_its_options_is_always_there(job: str) -> None:
     """Also where its job does not offer them."""
     options = program.arguments(job, [])
@@ -52,7 +54,7 @@ def test_what_a_run_reads_of_its_options_is_always_there(job: str) -> None:
     assert options.rate == 0
 
 
-@pytest.mark.parametrize("job", [name for name in JOBS if name != "survey"])
+@pytest.mark.parametrize("job", [name for name in JOBS if name not in LOOKING])
 def test_every_option_of_a_job_is_explained(
     job: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,182 @@
+"""The verifier on the real store: silent on a store that is right, and it finds each thing that was made wrong by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Outcome
+from lowtide_spark.store import Store
+from scene import Scene
+
+from lowtide.config import Config
+from lowtide.formats import commit_key, encode_long, shadow_qualifier
+from lowtide.stack import Stack
+from lowtide.state import StateStore
+from lowtide.workload import OmidClient, Shape, run
+from tests import seeds
+
+pytestmark = pytest.mark.usefixtures("swept")
+Job = Callable[..., Outcome]
+JOURNAL = Config().state.journal_table
+TRANSACTIONS = 150
+#: Snapshots of any age may be given up.
+AT_ONCE = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
+
+
+@pytest.fixture
+def tables(omid: OmidClient) -> Iterator[None]:
+    """The workload's tables, made anew for the test and dropped after it."""
+    for table in Shape().tables:
+        omid.drop(table)
+    yield
+    for table in Shape().tables:
+        omid.drop(table)
+
+
+def act(job: Job, name: str, *arguments: str, **options: Any) -> Outcome:
+    """Run a job that has to end well."""
+    done = job(name, "--execute", *arguments, **options)
+    assert done.code == 0, done.problems
+    return done
+
+
+class Verifier:
+    """Runs of ``verify`` over some tables. (Other tests' runs in the records have sidelines in folders that are gone.)"""
+
+    def __init__(self, job: Job, folder: Path, tables: list[str]) -> None:
+        self.job, self.file = job, folder / "found.json"
+        self.tables = [part for table in tables for part in ("--table", table)]
+
+    def __call__(self, *arguments: str) -> tuple[Outcome, dict[str, Any]]:
+        """The outcome, and what was found as JSON."""
+        done = self.job("verify", *self.tables, "--json", str(self.file), *arguments)
+        return done, json.loads(self.file.read_text())
+
+    def silent(self, *arguments: str) -> dict[str, Any]:
+        """Of a store that is right."""
+        done, found = self(*arguments)
+        assert (found["violations"], found["unseen"], done.code) == ([], [], 0), done.problems
+        return found
+
+
+@seeds.each("verified")
+@pytest.mark.usefixtures("tables")
+def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
+    job: Job,
+    stack: Stack,
+    omid: OmidClient,
+    scene: Scene,
+    state: StateStore,
+    configure: Callable[..., Path],
+    tmp_path: Path,
+    seed: int,
+) -> None:
+    """Before and after each job on what a workload of crashing clients left; then with a healed cell taken back, a pruned entry that a cell still
+    needs, a watermark moved up by hand, a sideline file cut short, a marked transaction with a shadow cell; and without them again."""
+    model = run(stack, seed=seed, transactions=TRANSACTIONS, out=tmp_path / "history", omid=omid).model
+    table = scene.table()
+    healed, _ = scene.crashed_after_commit(table, row=b"healed")
+    needed, needed_tc = scene.crashed_after_commit(table, row=b"needed")
+    complete, _ = scene.committed(table, row=b"complete")
+    scene.orphan(table, row=b"orphan")
+    omid.advance_watermark()
+    verify, points = Verifier(job, tmp_path, [*model.tables, table]), tmp_path / "points.json"
+
+    verify.silent("--before", str(points))
+    cleaned = act(job, "orphan_cleanup", "--full", "--run-id", f"verified-{table}")
+    assert cleaned.totals["healed"] > 2
+    act(job, "watermark_collection")
+    assert act(job, "commit_table_pruning", "--grace", "0s").totals["pruned"] > 2
+    found = verify.silent("--after", str(points))
+    assert found["tables"][table]["cells"] == 3
+    assert all(found["tables"][t]["cells"] for t in model.tables)
+    read = json.loads(points.read_text())["tables"]
+    assert all(any(p["cells"] for p in read[t].values()) for t in model.tables)
+    act(job, "history_gc", config=configure(defaults=AT_ONCE))
+    verify.silent()
+
+    # Now each thing by hand.
+    where = ("a", shadow_qualifier(b"q"))
+    shadows = {
+        row: scene.data(table)[row, b"a", where[1], start] for row, start in ((b"healed", healed), (b"needed", needed))
+    }
+    for row, start in ((b"healed", healed), (b"needed", needed)):
+        omid.delete_version(table, row, b"a", where[1], start)
+    kept = next(c for c in omid.raw(JOURNAL) if c.row == commit_key(needed) and c.kind == "put")
+    omid.delete_version(JOURNAL, kept.row, kept.family, kept.qualifier, kept.timestamp)
+    mark = state.watermarks()[table]
+    moved = {**mark, "regions": [{**r, "watermark": r["watermark"] + 1000} for r in mark["regions"]]}
+    state.put_watermarks(table, moved)
+    part = next((tmp_path / "sideline" / f"verified-{table}" / table).glob("*.parquet"))
+    whole = part.read_bytes()
+    part.write_bytes(whole[:-10])
+    omid.invalidate(complete)
+
+    done, wrong = verify("--after", str(points))
+    assert done.code == 1
+    told = {(v["invariant"], v["table"], v["row"], v["transaction"]) for v in wrong["violations"]}
+    assert ("V1", table, b"healed".hex().upper(), healed) in told
+    assert ("V2", table, b"needed".hex().upper(), needed) in told
+    assert ("V3", table, b"complete".hex().upper(), complete) in told
+    assert ("V4", table, "", None) in told
+    assert ("V5", table, "", None) in told
+    assert {(v["table"], v["transaction"]) for v in wrong["violations"]} <= {
+        (table, None),
+        *((table, start) for start in (healed, needed, complete)),
+    }
+    assert ("V6", table, "", None) in told
+    assert part.name in done.problems
+
+    state.put_watermarks(table, mark)
+    part.write_bytes(whole)
+    omid.delete_commit_entry(complete)
+    omid.put(JOURNAL, kept.row, kept.family, kept.qualifier, kept.timestamp + 1, encode_long(needed_tc))
+    omid.flush(table)
+    omid.compact(table, major=True)  # a put at the timestamp of a delete marker is hidden as long as that is there
+    for (row, value), start in zip(shadows.items(), (healed, needed), strict=True):
+        omid.put(table, row, b"a", where[1], start, value)
+    verify.silent()
+
+
+def test_an_entry_that_a_cell_still_needs_is_not_pruned(
+    job: Job, scene: Scene, omid: OmidClient, connector: Store, recorded: Callable[..., int]
+) -> None:
+    """The gate reads the tables themselves: a healed cell that was taken back since keeps every entry of the run, by name; after the full pass that is
+    asked for they go. A deletion that hides the cell, at whatever timestamp, is no reason."""
+    table = scene.table()
+    start, commit = scene.committed(table, row=b"lost")
+    hidden, hidden_tc = scene.committed(table, row=b"hidden")
+    other, other_tc = scene.committed(table, row=b"right")
+    recorded(table)
+    act(job, "watermark_collection")
+    for begun, done in ((start, commit), (hidden, hidden_tc), (other, other_tc)):
+        omid.add_commit_entry(begun, done)
+    omid.delete_version(table, b"lost", b"a", shadow_qualifier(b"q"), start)
+    omid.delete_version(table, b"hidden", b"a", shadow_qualifier(b"q"), hidden)
+    marker = (b"hidden", b"a", b"q", omid.begin())
+    connector.write(
+        connector.spark.createDataFrame(
+            [("delete_up_to", "by hand", *map(bytearray, marker[:3]), marker[3])],
+            "op string, region string, row binary, family binary, qualifier binary, timestamp bigint",
+        ),
+        table,
+    )
+    assert not scene.has(table, hidden, row=b"hidden")
+    stopped = job("commit_table_pruning", "--grace", "0s", "--execute")
+    assert {start, hidden, other} <= set(omid.commit_table())
+    assert (stopped.code, stopped.totals["pruned"]) == (1, 0)
+    assert f"nothing was pruned: {table}, row {b'lost'.hex()}" in stopped.problems
+    assert b"hidden".hex() not in stopped.problems
+    assert f"transaction {start}" in stopped.problems
+    assert f"lowtide run orphan_cleanup --table {table} --full --execute" in stopped.problems
+
+    omid.flush(table)
+    omid.compact(table, major=True)
+    act(job, "orphan_cleanup", "--table", table, "--full")
+    assert scene.healed(table, start, row=b"lost") == commit
+    assert act(job, "commit_table_pruning", "--grace", "0s").totals["pruned"] >= 3
+    assert not {start, hidden, other} & set(omid.commit_table())

@@ -1,0 +1,133 @@
+"""What the verifier computes without a store, against the code whose work it judges, and against nothing at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowtide.cleaned import Fact, region_watermark
+from lowtide.intervals import Intervals
+from lowtide.keyranges import KeyRange
+from lowtide.verification import (
+    READ_POINTS,
+    allowed,
+    bound,
+    differences,
+    history_mark,
+    horizon,
+    read_points,
+    watermark_violations,
+)
+
+KEYS = 6
+edge = st.integers(0, KEYS)
+spans = st.tuples(st.integers(0, 12), st.integers(0, 12)).filter(lambda p: p[0] < p[1])
+ranges = st.tuples(edge, edge).filter(lambda p: p[0] < p[1])
+
+
+def key(n: int) -> bytes:
+    """Key number *n*; 0 and KEYS are the open ends."""
+    return b"" if n in (0, KEYS) else bytes([n])
+
+
+def record(facts: list[tuple[tuple[int, int], list[tuple[int, int]]]], number: int = 1) -> dict[str, str]:
+    """A table's raw record."""
+    told = {
+        f"fact/{i}": json.dumps(
+            {
+                "start": key(a).hex(),
+                "stop": key(b).hex(),
+                "intervals": intervals,
+                "families": ["f"],
+                "incarnation": number,
+            }
+        )
+        for i, ((a, b), intervals) in enumerate(facts)
+    }
+    return {"incarnation": json.dumps({"number": 1, "newest_region": 5}), **told}
+
+
+@given(st.lists(st.tuples(ranges, st.lists(spans, min_size=1, max_size=3)), min_size=1, max_size=6), ranges)
+def test_brute_force_says_what_the_records_say(
+    facts: list[tuple[tuple[int, int], list[tuple[int, int]]]], region: tuple[int, int]
+) -> None:
+    """Two ways to one number: the sweep over rows here, the interval arithmetic that publishes."""
+    keys = KeyRange(key(region[0]), key(region[1]))
+    known = [
+        Fact(KeyRange(key(a), key(b)), Intervals.of(intervals), frozenset({"f"}), 1) for (a, b), intervals in facts
+    ]
+    assert allowed(keys.start, keys.stop, record(facts), ["f"]) == region_watermark(keys, known)
+
+
+def test_records_of_another_table_or_of_fewer_families_allow_nothing() -> None:
+    """Then what was published is of a table of before."""
+    facts = [((0, KEYS), [(0, 10)])]
+    assert allowed(b"", b"", record(facts), ["f"]) == 9
+    assert allowed(b"", b"", record(facts), ["f", "g"]) is None
+    assert allowed(b"", b"", record(facts, number=2), ["f"]) is None
+    assert allowed(b"", b"", {}, ["f"]) is None
+
+
+def store(watermark: int, pruned_to: int) -> dict[str, dict[str, str]]:
+    """A store with one table that is cleaned up to 9, as its records are."""
+    region: dict[str, Any] = {"start": "", "stop": "", "watermark": watermark}
+    return {
+        "table/t": record([((0, 3), [(0, 10)]), ((3, KEYS), [(0, 12)])]),
+        "watermarks/t": {"value": json.dumps({"regions": [region]})},
+        "bound/0002": {"value": json.dumps({"value": 99})},
+        "bound/0001": {"value": json.dumps({"value": pruned_to})},
+        "history/t": {"mark": json.dumps({"mark": 3}), "intended": json.dumps({"mark": 5})},
+        "journal": {"value": json.dumps({"there": True, "horizon": 4})},
+    }
+
+
+@pytest.mark.parametrize(
+    ("watermark", "pruned_to", "wrong"), [(9, 9, []), (8, 8, []), (10, 9, ["t"]), (9, 10, [""]), (11, 12, ["t", ""])]
+)
+def test_a_mark_above_what_the_records_allow_is_named(watermark: int, pruned_to: int, wrong: list[str]) -> None:
+    """A region watermark above its records, a prune bound above the least watermark; the newest bound counts."""
+    found, notes = watermark_violations(store(watermark, pruned_to), {"t": ["f"]})
+    assert ([v.table for v in found], notes) == (wrong, [])
+    assert all(v.invariant == "V4" and v.remedy for v in found)
+
+
+def test_void_records_are_a_note() -> None:
+    """A table made anew, or forgotten by hand, since its watermarks were published: nobody moved anything."""
+    records = {**store(9, 9), "table/t": record([((0, KEYS), [(0, 10)])], number=0)}
+    found, notes = watermark_violations(records, {"t": ["f"]})
+    assert found == []
+    assert "watermark_collection --execute" in notes[0]
+
+
+def test_single_records_are_read() -> None:
+    """And are 0 where there are none."""
+    records = store(9, 9)
+    assert (bound(records), horizon(records), history_mark(records, "t")) == (9, 4, 5)
+    assert (bound({}), horizon({}), history_mark({}, "t")) == (0, 0, 0)
+
+
+@given(st.integers(0, 10**18), st.integers(0, 10**18), st.text(max_size=5))
+def test_read_points_lie_above_the_mark(mark: int, watermark: int, seed: str) -> None:
+    """In (mark, watermark], the last among them, and the same for the same seed."""
+    points = read_points(mark, watermark, seed)
+    assert points == read_points(mark, watermark, seed)
+    if mark >= watermark:
+        assert points == []
+    else:
+        assert points[-1] == watermark
+        assert len(points) <= READ_POINTS
+        assert all(mark < p <= watermark for p in points)
+
+
+def test_what_reads_otherwise_is_named() -> None:
+    """By table and read point; a point that was not read again is none."""
+    before = {"t": {"5": {"cells": 1, "hash": "1"}, "6": {"cells": 1, "hash": "1"}, "7": {"cells": 2, "hash": "3"}}}
+    after = {"t": {"5": {"cells": 1, "hash": "1"}, "7": {"cells": 2, "hash": "4"}}}
+    assert differences(before, before) == []
+    (found,) = differences(before, after)
+    assert (found.invariant, found.table) == ("V6", "t")
+    assert "read as of 7" in found.what
