@@ -40,7 +40,7 @@ from lowtide_spark.store import Store
 #: The jobs that put aside what they remove.
 _PUTTING_ASIDE = ("orphan_cleanup", "history_gc")
 #: The jobs that change nothing in the store, whatever they are told.
-_READING = ("balances", "survey")
+_READING = ("balances", *LOOKING)
 
 #: How often a row that other runs write too is compared, read both ways.
 _LOOKS = 5

@@ -435,13 +435,13 @@ def _act_all(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack)
 
 
 def _epochs(run: Run, works: Sequence[Work]) -> list[Claim]:
-    """What stands as long as this run is the newest of these tables."""
+    """What stands as long as this run is the newest of these tables, of those that it has not given up."""
     with run.state() as state:
-        return [state.epoch_claim(w.state) for w in works]
+        return [state.epoch_claim(w.state) for w in works if w.suspects is not None]
 
 
 def _check_turn(run: Run, work: Work) -> None:
-    """Before marks, heals and deletes.
+    """Before the first mark; each write claims the same again, batch by batch.
 
     Raises:
         FencedError: another run has taken the table since, or the records were reset or lost.
@@ -531,7 +531,6 @@ def _act(run: Run, work: Work) -> None:
     )  # what proved a commit here must outlive what is done for it, and what is recorded
     heals = work.plan.where(F.col("action") == rules.HEAL)
     if not heals.isEmpty():
-        _check_turn(run, work)
         work.healed = heals
         written = run.store.write(_heal_rows(heals), work.entry.table, holding=epoch)
         counts.healed = _book(work, written, rules.HEAL)
@@ -540,7 +539,6 @@ def _act(run: Run, work: Work) -> None:
     if not deletes.isEmpty():
         folder = put_aside(run, work.entry.table, deletes)
         work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
-        _check_turn(run, work)
         written = run.store.write(_delete_rows(deletes), work.entry.table, holding=epoch)
         counts.deleted = _book(work, written, rules.DELETE)
         if _skip(work, written, "committed before it was deleted"):
