@@ -183,15 +183,16 @@ def test_a_sensor_believes_no_mark_of_a_time_to_come(monkeypatch: pytest.MonkeyP
     now = AT
     memory.rows[Table.OPEN][SETTLED_ROW] = {"mark": Settled(now + 3_600_000, "fast", now + 3_600_000).encode()}
     monkeypatch.setattr("lowtide.conditions.Tables", lambda *_: memory)
+    monkeypatch.setattr("lowtide.conditions._now", lambda *_: now)
     grace = config.ledger.grace // timedelta(milliseconds=1)
     waiting = TransactionsSettled(past=(EPOCH + timedelta(milliseconds=now - grace - 5)).isoformat())
     young = TransactionsSettled(past=TIME)
-    assert not young.look(config, None, now).met
-    assert waiting.look(config, None, now).met
+    assert not young.look(config, None).met
+    assert waiting.look(config, None).met
     old = Entry(now - 2 * grace, transaction_id(user_id("ann"), 1), "0" * 16)
     memory.rows[Table.OPEN][old.row] = dict(old.cells)
-    assert not waiting.look(config, None, now).met
-    assert TransactionsStuck(older_than="15m").look(config, None, now).met
+    assert not waiting.look(config, None).met
+    assert TransactionsStuck(older_than="15m").look(config, None).met
 
 
 @given(st.integers(0, 5000))

@@ -469,7 +469,7 @@ def test_ages_allow_for_an_oracle_that_is_a_little_behind(
         oracle_ahead=timedelta(seconds=ahead),
         approved=None,
     )
-    gc._prepare(run, Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f")), 5000, 5000, "", None)
+    gc._prepare(run, Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f")), 5000, 5000, "")
     assert gone_by == [NOW - timedelta(seconds=back)]
 
 
