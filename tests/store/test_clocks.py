@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -85,7 +86,6 @@ def doomed(job: Job, scene: Scene, omid: OmidClient, state: StateStore) -> tuple
     return table, start, orphan
 
 
-@pytest.mark.parametrize("off", OFF, ids=str)
 def test_a_machine_whose_clock_is_off_does_nothing(
     job: Job,
     omid: OmidClient,
@@ -93,7 +93,6 @@ def test_a_machine_whose_clock_is_off_does_nothing(
     driver_off: Callable[[timedelta], None],
     configure: Callable[..., Path],
     doomed: tuple[str, int, int],
-    off: timedelta,
 ) -> None:
     """No job that acts, whatever it is for: all are refused by name before they touch anything. A dry run says it and plans.
 
@@ -104,8 +103,8 @@ def test_a_machine_whose_clock_is_off_does_nothing(
     before = omid.raw(table), omid.raw(JOURNAL) if there else None
     recorded, bounds = state.read(table), state.bounds()
     none_kept = configure(defaults={"history_max_age": "0s", "min_history_age": "0s"})
-    driver_off(off)
-    for name, arguments in ACTING.items():
+    for off, (name, arguments) in itertools.product(OFF, ACTING.items()):
+        driver_off(off)
         outcome = job(name, *arguments, "--execute", config=none_kept)
         assert start in omid.commit_table(), f"{name} pruned"
         assert (omid.raw(table), omid.raw(JOURNAL) if there else None) == before, name
@@ -145,31 +144,31 @@ def test_a_skew_within_the_margin_refuses_nothing_and_dates_nothing(
     assert all(began.timestamp() * 1000 < f.full_pass_at < now.timestamp() * 1000 for f in state.read(table).facts)
 
 
-@pytest.mark.parametrize("off", OFF, ids=str)
 def test_an_oracle_whose_clock_is_off_stops_what_goes_by_its_timestamps(
     job: Job,
     omid: OmidClient,
     world_oracle: Callable[[timedelta], Path],
     doomed: tuple[str, int, int],
-    off: timedelta,
 ) -> None:
     """An hour behind, a history of no age would be an hour old. As it stored its timestamps last; within the margin nothing is refused."""
     table, start, _ = doomed
     before = omid.raw(table)
-    told = f"the oracle's clock is {abs(off).total_seconds():,.0f} s {'ahead of' if off > timedelta() else 'behind'}"
-    file = world_oracle(off)
-    for name in BY_TIMESTAMPS:
-        outcome = job(name, *ACTING[name], "--execute", config=file)
-        assert omid.raw(table) == before, name
-        assert start in omid.commit_table(), name
-        assert outcome.code == 1, name
-        assert told in outcome.problems
+    for off in OFF:
+        file = world_oracle(off)
+        told = (
+            f"the oracle's clock is {abs(off).total_seconds():,.0f} s {'ahead of' if off > timedelta() else 'behind'}"
+        )
+        for name in BY_TIMESTAMPS:
+            outcome = job(name, *ACTING[name], "--execute", config=file)
+            assert omid.raw(table) == before, name
+            assert start in omid.commit_table(), name
+            assert outcome.code == 1, name
+            assert told in outcome.problems
     dry = job("watermark_collection", config=file)
     assert dry.code == 0
     assert told in dry.summary["notes"][0]
-    if off is OFF[0]:
-        for near in (50 * SECOND, -50 * SECOND):
-            assert job("watermark_collection", "--execute", config=world_oracle(near)).code == 0
+    for near in (50 * SECOND, -50 * SECOND):
+        assert job("watermark_collection", "--execute", config=world_oracle(near)).code == 0
 
 
 def test_a_low_watermark_that_is_still_to_come_is_not_believed(
