@@ -10,7 +10,7 @@ was removed is in its sideline. Reads every transactional table; writes nothing.
 | **backfill** | possible, of no use: it always tells of now | |
 
 Red: an invariant does not hold, and the task's message names table, row, transaction and remedy; prune nothing until it is looked at. Or something could not
-be read, a disabled table for example. There is no retry for either. The pool `lowtide` must have **one** slot.
+be read, a disabled table for example; that is not tried again. The pool `lowtide` must have **one** slot.
 """
 
 from airflow.sdk import DAG, Param

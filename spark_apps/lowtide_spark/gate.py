@@ -60,8 +60,8 @@ def closed(run: Run, inventory: Sequence[Entry], doomed: DataFrame, report: Tabl
 
 def _lacking(run: Run, entry: Entry, starts: StartSet) -> list[str]:
     """One sentence for each of the first cells of the table that lack their shadow cell."""
-    everywhere = WorkRange("gate", KeyRange(b"", b""), *starts.span)
-    found = _without(run, entry, [everywhere], starts).limit(_AGAIN + 1).collect()
+    regions = [WorkRange(r.name, r.keys, *starts.span) for r in run.store.regions(entry.table)]
+    found = _without(run, entry, regions, starts).limit(_AGAIN + 1).collect()
     if 0 < len(found) <= _AGAIN:
         # A marker outside the timestamps that were read may hide the cell: those few rows are read whole.
         rows = sorted({bytes(r.row) for r in found})

@@ -230,7 +230,7 @@ def _check_cells(run: Run, found: Verification, tables: Sequence[_Table]) -> Non
         )
         cells = pairs(_cells(run, table)).where(start <= found.low_watermark).join(F.broadcast(marks), "region")
         place = F.struct(
-            F.lit(table.name).alias("table"), F.hex("row").alias("row"), "family", "qualifier", "timestamp"
+            F.lit(table.name).alias("table"), F.lower(F.hex("row")).alias("row"), "family", "qualifier", "timestamp"
         )
         claimed = lacking & (start <= F.greatest(F.col("watermark"), F.lit(found.bound)))
         parts.append(
@@ -418,6 +418,9 @@ def _file_name(name: str) -> str:
 
 def _compare(run: Run, found: Verification, tables: Sequence[_Table], records: Records) -> None:
     """V6: write what the read points show, or hold it against what was written."""
+    if not tables:
+        found.unseen.append("there is no table to read as of anything")
+        return
     if run.options.after is not None:
         before = json.loads(run.options.after.read_text("utf-8"))["tables"]
         wanted = {table: [int(p) for p in points] for table, points in before.items()}

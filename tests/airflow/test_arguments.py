@@ -143,3 +143,18 @@ def test_run_names_differ_wherever_runs_do() -> None:
     ]
     assert len({arguments.run_name(*each) for each in runs}) == len(runs)
     assert arguments.run_name(*runs[0]) == arguments.run_name(*runs[0])
+
+
+def test_the_verifier_is_told_what_to_read_and_never_to_act() -> None:
+    """Whatever the kind of run; its program takes what it is given."""
+    form = {"tables": ["orders"], "sample": 0.1, "rate": "20MB"}
+    for run in (a_run("manual", None, **form), a_run("scheduled", DAY, **form), a_run("backfill", DAY)):
+        given = [
+            *arguments.tables(run, "verify", ()),
+            *arguments.how(run, "verify"),
+            *arguments.interval(run, "verify"),
+            *arguments.options(run, "verify"),
+        ]
+        wanted = ["--table", "orders", "--sample", "0.1", "--rate", "20MB"] if run.params else []
+        assert given == wanted
+        assert program("verify", given).table == (["orders"] if run.params else [])
