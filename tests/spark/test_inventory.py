@@ -17,6 +17,12 @@ FLAG = {FAMILY_FLAG: "true"}
 OWN = sorted(Config().own_tables)
 
 
+@pytest.fixture(autouse=True)
+def nothing_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No collection has run, and HBase keeps no labels: what the gateway would tell (tests/store/test_worlds.py)."""
+    monkeypatch.setattr(inventory, "_told_by_gateway", lambda _: ({}, []))
+
+
 def a_store(spark: SparkSession, shadowed: dict[str, set[str]], *descriptors: Descriptor) -> Any:
     """A store of these tables; in the families of *shadowed* the sample finds a shadow cell, in all a put."""
 

@@ -39,7 +39,7 @@ def test_the_gateway_of_another_store_is_refused_by_every_job(
     scene.crashed_after_commit(table, row=b"healed")
     omid.advance_watermark()
     before = omid.raw(table), omid.commit_table()
-    ports = {"zookeeper_port": other.config.zookeeper_port, "thrift": {"port": other.config.thrift_port}}
+    ports = {"thrift": {"port": other.config.thrift_port}, "zookeeper_port": other.config.zookeeper_port}
     for part in ports.items():
         crossed = configure(hbase=dict([part]))
         for name in JOBS:
