@@ -90,10 +90,7 @@ class _Repair:
         frames = ledger.LedgerFrames(run.store)
         name = frames.name(Table.TRANSACTIONS)
         run.summary.execute = run.executes(name)
-        with run.state() as state:
-            if run.summary.execute:
-                state.create()  # for the time and the summary, in a store that has a ledger and nothing else of ours
-            now = millis(state.server_time() if state.exists() else run.request.now)
+        now = millis(run.request.now)  # HBase's time
         stored, _ = connections.run(settled.read_settled, "the settled mark")
         found = trusted(stored, now)
         full = bool(run.options.full) or (
