@@ -93,7 +93,10 @@ def test_nothing_is_lost_or_shown_beyond_a_twin_that_nobody_cleaned(
     """
     table, twin = f"cleaned_{durability}", f"twin_{durability}"
     young = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
-    settings: dict[str, Any] = {"tables": {twin: {"kind": "plain"}}, "defaults": young}
+    settings: dict[str, Any] = {
+        "tables": {twin: {"kind": "plain"}, table: {"accept_durability": True}},
+        "defaults": young,
+    }
     make(spark, stack, "LOWTIDE_STATE", "SKIP_WAL", family=b"s")
     make(spark, stack, table, durability, flag="true")
     make(spark, stack, twin, durability)
