@@ -5,7 +5,7 @@ was removed is in its sideline. Reads every transactional table; writes nothing.
 
 | run | when | reads |
 |---|---|---|
-| **scheduled** | every Sunday at midnight UTC | everything, at the rate of the form, if an installation sets one |
+| **scheduled** | every Sunday at midnight UTC | everything |
 | **by hand** | | the tables and the share of the form |
 | **backfill** | possible, of no use: it always tells of now | |
 

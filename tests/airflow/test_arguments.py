@@ -113,7 +113,15 @@ def test_limits_of_the_form_reach_the_job() -> None:
 @pytest.mark.parametrize("job", JOBS)
 def test_a_job_is_given_only_what_it_takes(job: str) -> None:
     """However much a DAG's dates and form say: its program understands every argument, and a day's history ends where the day does."""
-    form = {"full": True, "compact": True, "budget_rows": 5, "budget_share": 0.25, "grace": "1h"}
+    form = {
+        "full": True,
+        "compact": True,
+        "budget_rows": 5,
+        "budget_share": 0.25,
+        "grace": "1h",
+        "sample": 0.1,
+        "rate": "1MB",
+    }
     run = Run.of(context("backfill", form, DAY))
     given_ = [*arguments.interval(run, job), *arguments.options(run, job), *arguments.tables(run, job, ["t"])]
     program(job, given_)
