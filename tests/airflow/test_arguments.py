@@ -126,7 +126,12 @@ def test_a_job_is_given_only_what_it_takes(job: str) -> None:
     given_ = [*arguments.interval(run, job), *arguments.options(run, job), *arguments.tables(run, job, ["t"])]
     program(job, given_)
     asked = {name for name in given_ if name.startswith("--")}
-    assert asked == {name for name, jobs in TAKEN_BY.items() if job in jobs} - {"--approved", "--output", "--restore"}
+    assert asked == {name for name, jobs in TAKEN_BY.items() if job in jobs} - {
+        "--approved",
+        "--output",
+        "--restore",
+        "--yes",
+    }
     if job == "history_gc":
         assert arguments.interval(run, job) == ["--to", "2026-01-31T00:00:00+00:00"]
 

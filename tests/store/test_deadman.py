@@ -94,7 +94,10 @@ def test_after_the_cut_nothing_of_the_run_takes_effect(
 
     dead = deadman.run(work, _at("state.put_watermarks"))
     assert (dead.killed, reached, set(state.watermarks()) & {"first", "last"}) == (True, ["finally"], set())
-    assert dead.steps() == ["state.add_hold", "state.change_hold", "state.put_watermarks"]
+    changes = [
+        step for step in dead.steps() if step != "state.server_time"
+    ]  # which writes a row of its own, and removes it
+    assert changes == ["state.add_hold", "state.change_hold", "state.put_watermarks"]
     (held,) = state.holds(table)
     time.sleep(2.5)
     assert state.holds(table) == [held], "neither renewed nor released"

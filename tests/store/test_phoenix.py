@@ -156,6 +156,8 @@ def test_sql_answers_as_the_model_says_after_the_jobs(
         gone = {t["table"]: t["counts"]["deleted"] for t in collected.summary["tables"]}
         assert all(gone[t] for t in ("PX_A", "PX_A_COVERED", "PX_A_LATE", "PX_S", "PX_B", "_IDX_PX_B")), gone
         assert gone["PX_M"] == 0, "an immutable row is written once"
+        # The view's index shows family tombstones as rows of NULLs; those go in the run after that of what they hid.
+        assert job("history_gc", "--execute", config=configure(defaults=YOUNG)).code == 0
         assert work.differences(collected=True) == []
         _compact(omid)
         assert work.differences(collected=True) == []
