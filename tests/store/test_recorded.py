@@ -11,6 +11,7 @@ from conftest import Outcome
 from lowtide_spark.store import Store
 from scene import Scene
 
+from lowtide import shape
 from lowtide.cleaned import Fact, region_watermark, valid
 from lowtide.intervals import Intervals
 from lowtide.state import StateStore
@@ -58,9 +59,10 @@ def test_the_records_of_a_test_are_those_of_the_jobs(
         assert [told(table) for table in by_hand] == [told(table) for table in by_jobs]
         assert sample[1] == state.samples()[-1][1] == watermark == state.recorded_low_watermark()
         assert timedelta() <= state.samples()[-1][0] - sample[0] < timedelta(minutes=10)
+    shaped = {d.table: shape.of(d, d.families) for d in connector.descriptors()}
     for table in (*by_jobs, *by_hand):
         regions, kept = connector.regions(table), state.read(table)
-        facts = valid(kept.facts, {"a"}, kept.incarnation)
+        facts = valid(kept.facts, {"a"}, kept.incarnation, shaped[table])
         assert {region_watermark(r.keys, facts) >= watermark for r in regions} == {True}
 
 

@@ -12,6 +12,7 @@ from lowtide_spark import orphans
 from lowtide_spark.store import Store
 from scene import Scene
 
+from lowtide import shape
 from lowtide.cleaned import cleaned_intervals, region_watermark, valid
 from lowtide.formats import after, encode_long, shadow_qualifier
 from lowtide.state import StateStore
@@ -30,7 +31,8 @@ def watermarks(connector: Store, state: StateStore, table: str) -> list[int]:
     """The watermark of each region now, in key order."""
     regions = connector.regions(table)
     recorded = state.read(table)
-    facts = valid(recorded.facts, {"a"}, recorded.incarnation.advance(regions))
+    (descriptor,) = [d for d in connector.descriptors() if d.table == table]
+    facts = valid(recorded.facts, {"a"}, recorded.incarnation.advance(regions), shape.of(descriptor, {"a"}))
     return [region_watermark(r.keys, facts) for r in regions]
 
 
