@@ -60,7 +60,7 @@ def prune(run: Run) -> None:
             run.phase("gate")
             run.check_low_watermark_again()
             _journal_and_delete(run, doomed, report)
-        _sweep_journal(run, inventory, report)
+            _sweep_journal(run, inventory, report)
         run.phase("act")
         if report.counts.pruned:
             _count(run, "left")
