@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Outcome
+from lowtide_spark import orphans
 from scene import Scene
 from typer.testing import CliRunner
 
@@ -127,6 +129,14 @@ def test_a_clone_under_a_new_name_is_left_alone_until_it_is_confirmed(
     table = scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
     orphan = scene.orphan(table, row=b"orphan")
+
+
+def test_a_table_that_is_restored_while_a_run_goes_on_is_left_to_the_next(
+    job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its regions were listed, before it is read: what was recorded of it before tells nothing of what the run finds."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
     omid.advance_watermark()
     name = snapshot(table)
     for outcome in clean_and_prune(job, table):
@@ -156,6 +166,19 @@ def test_a_clone_under_a_new_name_is_left_alone_until_it_is_confirmed(
     assert [b["table"] for b in collected.summary["blockers"] if STRANGER in b["reason"]] == []
     assert collected.summary["bound"] > start
     omid.drop(copy)
+    look = orphans.look
+
+    def restored(*arguments: Any) -> Any:
+        omid.restore(name)
+        return look(*arguments)
+
+    monkeypatch.setattr(orphans, "look", restored)
+    red = job("orphan_cleanup", "--table", table, "--full", "--execute")
+    monkeypatch.undo()
+    assert (red.code, scene.healed(table, start, row=b"healed")) == (1, None)
+    assert f"{table} was restored" in red.problems
+    green = job("orphan_cleanup", "--table", table, "--execute")
+    assert (green.code, scene.healed(table, start, row=b"healed")) == (0, commit), green.problems
 
 
 def test_a_journal_that_is_gone_stops_cleaning_and_pruning(
