@@ -55,7 +55,6 @@ Age = Annotated[timedelta | Literal["forever"], BeforeValidator(_age)]
 
 CONFIG_VARIABLE = "LOWTIDE_CONFIG"
 DEFAULT_FILE = Path("lowtide.yaml")
-DEFAULTS = "the default configuration"
 #: The kind of problems whose text is whole.
 _OURS = "setting"
 
@@ -385,31 +384,25 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return base | over | both
 
 
-def source(path: Path | None = None) -> str:
-    """Which file :func:`load` takes, in words where it is none."""
-    found = _found(path)
-    return str(found.resolve()) if found else DEFAULTS
-
-
 def load(path: Path | None = None) -> Config:
     """The configuration of *path*, or the one that is found (see the module's text).
 
     Raises:
         UsageError: the file is missing, no YAML, or has unknown keys or bad values; the message names each of them.
     """
-    name, text = _read(path)
+    source, text = _read(path)
     try:
         content = yaml.safe_load(text) or {}
     except yaml.YAMLError as error:
-        msg = f"{name} is not valid YAML: {error}"
+        msg = f"{source} is not valid YAML: {error}"
         raise UsageError(msg) from error
     if not isinstance(content, dict):
-        msg = f"{name} must hold a mapping of sections, found {type(content).__name__}"
+        msg = f"{source} must hold a mapping of sections, found {type(content).__name__}"
         raise UsageError(msg)
     try:
-        return _anchored(Config.model_validate(content), Path(name).parent)
+        return _anchored(Config.model_validate(content), Path(source).parent)
     except ValidationError as error:
-        raise UsageError(_explain(name, error)) from error
+        raise UsageError(_explain(source, error)) from error
 
 
 def _anchored(config: Config, folder: Path) -> Config:
@@ -420,15 +413,11 @@ def _anchored(config: Config, folder: Path) -> Config:
     return config.model_copy(update={"state": config.state.model_copy(update={"sideline": sideline})})
 
 
-def _found(path: Path | None) -> Path | None:
-    named = path or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
-    return named or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
-
-
 def _read(path: Path | None) -> tuple[str, str]:
-    chosen = _found(path)
-    if chosen is None:
-        return DEFAULTS, ""
+    named = path or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
+    if named is None and not DEFAULT_FILE.exists():
+        return "the default configuration", ""
+    chosen = named or DEFAULT_FILE
     try:
         return str(chosen), chosen.read_text()
     except OSError as error:

@@ -34,7 +34,6 @@ class Cause(StrEnum):
     """The kinds of findings; docs/operating.md has a paragraph on each."""
 
     GATEWAY = "gateway-down"
-    NEWER = "newer-records"
     CLOCKS = "clocks-apart"
     ORACLE = "oracle-down"
     NO_WATERMARK = "no-low-watermark"
