@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -99,9 +99,7 @@ def restore(
 ) -> None:
     """Put back what a run of orphan_cleanup or history_gc removed."""
     arguments = ["--restore", run_id, *(["--execute"] if execute else [])]
-    arguments += [part for name in table or [] for part in ("--table", name)]
-    arguments += ["--config", str(config)] if config else []
-    _submit("sideline_restore", arguments)
+    _submit("sideline_restore", [*arguments, *_options({"--config": config}, table)])
 
 
 @app.command()
@@ -120,9 +118,7 @@ def survey(
 ) -> None:
     """Say what a cleanup would find and do, and what to know before. Reads only: nothing is written to the store."""
     given = {"--config": config, "--sample": sample, "--rate": rate, "--json": json, "--html": html}
-    arguments = [part for name, value in given.items() if value is not None for part in (name, str(value))]
-    arguments += [part for name in table or [] for part in ("--table", name)]
-    _submit("survey", [*arguments, *(["--snapshot"] if snapshot else [])])
+    _submit("survey", [*_options(given, table), *(["--snapshot"] if snapshot else [])])
 
 
 @app.command()
@@ -146,12 +142,17 @@ def verify(
         "--before": before,
         "--after": after,
     }
-    arguments = [part for name, value in given.items() if value is not None for part in (name, str(value))]
-    _submit("verify", [*arguments, *(part for name in table or [] for part in ("--table", name))])
+    _submit("verify", _options(given, table))
 
 
 def _on_a_terminal() -> bool:
     return sys.stdin.isatty()
+
+
+def _options(given: Mapping[str, object], tables: Sequence[str] | None) -> list[str]:
+    """The options of a job that were given, and its tables."""
+    named = [(name, str(value)) for name, value in given.items() if value is not None]
+    return [part for pair in (*named, *(("--table", table) for table in tables or ())) for part in pair]
 
 
 def _submit(job: str, arguments: list[str]) -> None:
