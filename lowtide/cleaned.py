@@ -93,6 +93,10 @@ class Incarnation:
             return Incarnation(self.number, max(self.newest_region, *created), stated)
         return Incarnation(self.number + 1, max(self.newest_region, *created), stated)
 
+    def lives(self, regions: Sequence[Region]) -> bool:
+        """Whether *regions*, listed while a run goes on, still belong to it: by the state alone, for splits may have replaced all of them."""
+        return all(r.stated == self.stated for r in regions)
+
 
 def valid(facts: Iterable[Fact], families: Iterable[str], incarnation: Incarnation, shape: str = "") -> list[Fact]:
     """The facts that still speak of this table: of its incarnation, of all families that are transactional now, and of their *shape*."""

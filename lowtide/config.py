@@ -55,6 +55,7 @@ Age = Annotated[timedelta | Literal["forever"], BeforeValidator(_age)]
 
 CONFIG_VARIABLE = "LOWTIDE_CONFIG"
 DEFAULT_FILE = Path("lowtide.yaml")
+DEFAULTS = "the default configuration"
 #: The kind of problems whose text is whole.
 _OURS = "setting"
 
@@ -384,25 +385,31 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return base | over | both
 
 
+def source(path: Path | None = None) -> str:
+    """Which file :func:`load` takes, in words where it is none."""
+    found = _found(path)
+    return str(found.resolve()) if found else DEFAULTS
+
+
 def load(path: Path | None = None) -> Config:
     """The configuration of *path*, or the one that is found (see the module's text).
 
     Raises:
         UsageError: the file is missing, no YAML, or has unknown keys or bad values; the message names each of them.
     """
-    source, text = _read(path)
+    name, text = _read(path)
     try:
         content = yaml.safe_load(text) or {}
     except yaml.YAMLError as error:
-        msg = f"{source} is not valid YAML: {error}"
+        msg = f"{name} is not valid YAML: {error}"
         raise UsageError(msg) from error
     if not isinstance(content, dict):
-        msg = f"{source} must hold a mapping of sections, found {type(content).__name__}"
+        msg = f"{name} must hold a mapping of sections, found {type(content).__name__}"
         raise UsageError(msg)
     try:
-        return _anchored(Config.model_validate(content), Path(source).parent)
+        return _anchored(Config.model_validate(content), Path(name).parent)
     except ValidationError as error:
-        raise UsageError(_explain(source, error)) from error
+        raise UsageError(_explain(name, error)) from error
 
 
 def _anchored(config: Config, folder: Path) -> Config:
@@ -413,11 +420,15 @@ def _anchored(config: Config, folder: Path) -> Config:
     return config.model_copy(update={"state": config.state.model_copy(update={"sideline": sideline})})
 
 
-def _read(path: Path | None) -> tuple[str, str]:
+def _found(path: Path | None) -> Path | None:
     named = path or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
-    if named is None and not DEFAULT_FILE.exists():
-        return "the default configuration", ""
-    chosen = named or DEFAULT_FILE
+    return named or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+
+
+def _read(path: Path | None) -> tuple[str, str]:
+    chosen = _found(path)
+    if chosen is None:
+        return DEFAULTS, ""
     try:
         return str(chosen), chosen.read_text()
     except OSError as error:

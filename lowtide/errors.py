@@ -11,6 +11,7 @@
         ├── WatermarkError                  the low watermark is missing or has gone back
         ├── BudgetError                     the plan is out of proportion
         ├── HistoryError                    history that was asked for is gone, or about to go
+        ├── FormatError                     a newer Lowtide wrote the records
         ├── FencedError                     a newer run holds the table's epoch
         └── LedgerError                     a transfer was left as it is, or the ledger's rows contradict each other
 
@@ -56,6 +57,10 @@ class BudgetError(StoreError):
 
 class HistoryError(StoreError):
     """A snapshot lies before the ancient history mark, or a hold cannot be kept."""
+
+
+class FormatError(StoreError):
+    """The records have a format that this version does not know: a newer Lowtide wrote them."""
 
 
 class FencedError(StoreError):

@@ -7,9 +7,7 @@ either the run sees the hold and keeps to it, or the hold sees the mark and is r
 
 from __future__ import annotations
 
-import getpass
 import secrets
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +22,7 @@ from lowtide.errors import GatewayError, HistoryError, LowtideError, StoreError,
 from lowtide.gateway import connect, low_watermark
 from lowtide.inventory import Kind
 from lowtide.state import ANNOUNCED_FOR, StateStore
+from lowtide.summary import myself
 
 if TYPE_CHECKING:
     from lowtide.config import Config
@@ -269,11 +268,6 @@ def snapshot_at(config: Config, time: datetime) -> int:
         )
         raise StoreError(msg)
     return found
-
-
-def myself() -> str:
-    """Who holds, where nobody says: this user on this machine."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def clock_of(config: Config, connection: Any) -> Clock:

@@ -24,6 +24,8 @@ PHOENIX_COPROCESSORS = (PHOENIX_FILTER, "org.apache.phoenix.coprocessor.OmidGCPr
 FAMILY_FLAG = "OMID_ENABLED"
 #: How the doubt of a table begins that bore a mark, or was named in the configuration, and does not any more.
 UNMARKED_SINCE = "the last collection recorded as transactional"
+#: How the doubt of a table begins whose cells are older than it can be.
+STRANGER = "it came from elsewhere"
 
 
 class Kind(StrEnum):
@@ -68,6 +70,9 @@ class Entry:
     compactor: bool = False
     #: Of the transactional families, see :func:`lowtide.shape.of`; only known of a table that was looked at now.
     shape: str = ""
+    #: A low watermark that a collection recorded while the table was not there, inclusive: a transaction of this oracle that began at or below it
+    #: was over before the table came. 0: nothing of the kind is known, or it is settled.
+    came_after: int = 0
 
     @property
     def title(self) -> str:
@@ -196,6 +201,49 @@ def compared(entry: Entry, descriptor: Descriptor, before: Entry | None) -> Entr
         )
     kind = entry.kind if entry.families else Kind.UNMARKED
     return replace(entry, kind=kind, unmarked=entry.unmarked | lost).doubted(why)
+
+
+def came_after(entry: Entry, before: Entry | None, low_watermark: int, confirmed: bool) -> int:
+    """The low watermark at or below which this oracle can have written nothing to the table (:attr:`Entry.came_after`); 0: none is known.
+
+    Args:
+        entry: as it is now.
+        before: as the last collection recorded it; None where that did not list it.
+        low_watermark: as that collection recorded it; 0 where none did.
+        confirmed: whether somebody said that the table's transactions are this oracle's.
+    """
+    if confirmed or entry.kind is Kind.PLAIN or entry.mark == "configuration":
+        return 0
+    return low_watermark if before is None else before.came_after
+
+
+def settled(entry: Entry, after: int, older: bool) -> Entry:
+    """*entry*, doubted where it holds cells that are *older* than it: another oracle's, or those of a table that was here under another name.
+
+    Once seen without such cells it is like any other. One that cannot be looked at now is looked at when it can be.
+
+    Args:
+        entry: as it is now.
+        after: of :func:`came_after`.
+        older: whether a cell of it lies at or below that.
+    """
+    if not after:
+        return entry
+    if not looked_at(entry):
+        return replace(entry, came_after=after)
+    if not older:
+        return entry
+    why = (
+        f"{STRANGER} (imported, or cloned from another cluster or under a new name): it holds cells at or below {after}, the low watermark of a collection "
+        "for which it was not there. If their transactions were this oracle's, as those of a clone of one of this store's tables, run: "
+        f"lowtide confirm {entry.table}. If not, move the table away, or put it under omid.foreign"
+    )
+    return replace(entry, came_after=after).doubted(why)
+
+
+def looked_at(entry: Entry) -> bool:
+    """Whether it is asked of the table if its cells are older than it."""
+    return entry.enabled and entry.kind is Kind.TRANSACTIONAL
 
 
 def _unflag(table: str, family: str) -> str:

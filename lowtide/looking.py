@@ -12,7 +12,7 @@ from typing import Any
 
 from lowtide.clock import EPOCH, is_world, millis
 from lowtide.config import Config
-from lowtide.errors import GatewayError, LedgerError, StoreError
+from lowtide.errors import FormatError, GatewayError, LedgerError, StoreError
 from lowtide.gateway import allotted, connect, low_watermark
 from lowtide.health import LedgerSeen, Seen
 from lowtide.ledger import settled, steps
@@ -36,6 +36,8 @@ def look(config: Config, attempts: int = 2) -> Seen:
             return observe(connection, config, now)
     except GatewayError as error:
         return Seen(now, unreachable=str(error).partition("; ")[0])  # the remedy is the finding's
+    except FormatError as error:
+        return Seen(now, unreachable=str(error), newer=True)
     except Exception as error:  # the gateway's own errors, and connections that break half-way
         text, thrift = str(error).strip().splitlines(), config.hbase.thrift
         where = f"reading through the gateway at {thrift.host}:{thrift.port} failed"

@@ -3,6 +3,7 @@
 One row a table for everything that a run records about it, so that each write can check the table's *epoch* in the same row
 atomically: a late, killed or second run cannot move state. Rows (family ``s``, JSON values, numbers in names zero-padded so that they sort):
 
+``format``                which format these records have, since when, and which version of Lowtide says so; without the row it is 1
 ``table/NAME``            epoch, incarnation, one ``fact/START-STOP`` (hex) per cleaned key range
 ``oracle``                the highest low watermark seen, and how far it went back, if it ever did
 ``generation``            how often the records were reset, and since when the journal's rows are of the oracle that there is now
@@ -11,7 +12,8 @@ atomically: a late, killed or second run cannot move state. Rows (family ``s``, 
 ``bound/INVERTED-MILLIS`` the prune bound computed then, newest first
 ``journal``               whether the journal was ever made, and the greatest start timestamp that it let go of
 ``commits``               commit entries and invalidation marks as counted, one column a count, the newest few hundred
-``inventory``             the transactional tables found last
+``inventory``             the tables found last, and the low watermark that was read before them
+``confirmed/NAME``        that somebody said that a table's transactions are this oracle's
 ``watermarks/NAME``       region watermarks computed last
 ``history/NAME``          the ancient history mark applied, and the one that a run intends to apply
 ``hold/NAME/ID``          a hold on a table's history; an empty value is one that was let go
@@ -32,13 +34,14 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from lowtide import __version__
 from lowtide.advice import bucket
 from lowtide.ancient import Hold
 from lowtide.cleaned import Fact, Incarnation, Region, still_blocking
 from lowtide.clock import EPOCH, millis
 from lowtide.commitcount import CommitCount
 from lowtide.compaction import Uncompacted
-from lowtide.errors import FencedError, StoreError, WatermarkError
+from lowtide.errors import FencedError, FormatError, StoreError, WatermarkError
 from lowtide.formats import decode_long
 from lowtide.gateway import FAMILY_SETTINGS, check_and_put
 from lowtide.intervals import Intervals
@@ -47,6 +50,9 @@ from lowtide.journal import Journal
 from lowtide.keyranges import KeyRange
 
 FAMILY = "s"
+#: Of the records, as this version writes them. It reads every one up to it: 1, before there was a row that tells, is taken as it is; what it lacks
+#: (a fact's shape, an inventory's low watermark) counts as not known.
+FORMAT = 2
 _COLUMN = f"{FAMILY}:".encode()
 _EPOCH = b"s:epoch"
 _INCARNATION = b"s:incarnation"
@@ -55,6 +61,8 @@ _FACT = b"s:fact/"
 _MARK = b"s:mark"
 _INTENDED = b"s:intended"
 _COMMITS = b"commits"
+_FORMAT = b"format"
+_CONFIRMED = b"confirmed/"
 _COUNT = b"s:count/"
 #: Counts of the commit table that are kept: some months, read at once.
 _COUNTS = 200
@@ -100,6 +108,15 @@ class TableState:
     epoch: Epoch
     incarnation: Incarnation
     facts: tuple[Fact, ...]
+
+
+class Listing(NamedTuple):
+    """The inventory as published last, and the low watermark that was read before it; 0: not known."""
+
+    entries: tuple[Entry, ...] = ()
+    low_watermark: int = 0
+    #: Tables of which somebody said that their transactions are this oracle's.
+    confirmed: frozenset[str] = frozenset()
 
 
 class Recorded(NamedTuple):
@@ -162,7 +179,10 @@ class Intent:
 
 
 class StateStore:
-    """Reads and checked writes of the state table through one happybase connection. Not thread-safe, as happybase is not."""
+    """Reads and checked writes of the state table through one happybase connection. Not thread-safe, as happybase is not.
+
+    The first of them looks at the format too, and every one raises :class:`FormatError` where a newer Lowtide wrote the records.
+    """
 
     def __init__(
         self,
@@ -175,9 +195,27 @@ class StateStore:
         """*there*: whether the table is known to be there; else that is asked for when it is first read. *nonce*: a new text at each call."""
         self._connection = connection
         self._name = table
-        self._table = connection.table(table)
         self._there = there
         self._nonce = nonce
+        self._handle = connection.table(table)
+        self._format_seen = False
+
+    @property
+    def _table(self) -> Any:
+        """The table, whose format is known from here on."""
+        if not self._format_seen:
+            self._check_format(self._handle.row(_FORMAT).get(_VALUE))
+        return self._handle
+
+    def _check_format(self, stored: bytes | None) -> None:
+        value = json.loads(stored) if stored else {}
+        if value.get("format", 1) > FORMAT:
+            msg = (
+                f"the records in {self._name} have format {value['format']}, written by Lowtide {value.get('lowtide', 'of another version')}; "
+                f"this is Lowtide {__version__}, which knows formats up to {FORMAT}. Upgrade it on this machine; nothing was done"
+            )
+            raise FormatError(msg)
+        self._format_seen = True
 
     # -- life of the state table
 
@@ -195,6 +233,13 @@ class StateStore:
         if not self.exists():
             self._connection.create_table(self._name, {FAMILY: FAMILY_SETTINGS})
 
+    def say_format(self) -> None:
+        """Write which format the records have from here on, where that is not said yet: an older Lowtide that knows the row refuses them then."""
+        known = self._table.row(_FORMAT).get(_VALUE)
+        if json.loads(known or b"{}").get("format", 1) < FORMAT:
+            value = {"format": FORMAT, "since": _now(), "lowtide": __version__}
+            self._check_and_put(_FORMAT, (_VALUE, known), (_VALUE, _dump(value)))
+
     def reset(self) -> None:
         """Forget all cleaned ranges, bounds, samples and the low watermark seen; epochs and past runs stay.
 
@@ -205,6 +250,8 @@ class StateStore:
             return
         value = {"generation": self.generation() + 1, "since": millis(self.server_time())}
         self._table.put(b"generation", {_VALUE: _dump(value)})  # first: a run under way looks at it before it acts
+        self.say_format()
+        self.put_inventory(self.inventory())  # its low watermark says nothing of another life's timestamps
         for row, _ in list(self._scan(b"table/")):
             self.void(row.removeprefix(b"table/").decode())
         for prefix in (b"oracle", b"clock/", b"bound/", b"watermarks/"):
@@ -449,9 +496,9 @@ class StateStore:
             if name not in keep:
                 self._table.delete(b"watermarks/" + name.encode())
 
-    def put_inventory(self, entries: Sequence[Entry]) -> None:
-        """Publish the inventory."""
-        value = [
+    def put_inventory(self, entries: Sequence[Entry], low_watermark: int = 0) -> None:
+        """Publish the inventory, with the low watermark that was read before it."""
+        tables = [
             {
                 "table": e.table,
                 "kind": e.kind.value,
@@ -463,10 +510,32 @@ class StateStore:
                 "names": e.names,
                 "doubt": e.doubt,
                 "compactor": e.compactor,
+                "came_after": e.came_after,
             }
             for e in entries
         ]
-        self._table.put(b"inventory", {_VALUE: _dump(value)})
+        self._table.put(b"inventory", {_VALUE: _dump({"low_watermark": low_watermark, "tables": tables})})
+
+    def listing(self) -> Listing:
+        """The inventory as published last, with what belongs to it."""
+        confirmed = frozenset(row.removeprefix(_CONFIRMED).decode() for row, _ in self._scan(_CONFIRMED))
+        return Listing(tuple(self.inventory()), self._inventory()["low_watermark"], confirmed)
+
+    def confirm(self, table: str) -> None:
+        """Remember that the transactions of *table* are this oracle's."""
+        self._table.put(_CONFIRMED + table.encode(), {_VALUE: _dump({"at": _now()})})
+
+    def sweep_confirmed(self, entries: Sequence[Entry]) -> None:
+        """Drop what was confirmed of tables that are no longer in question by *entries*: another table of that name is another question."""
+        asked = {e.table for e in entries if e.came_after}
+        for row, _ in list(self._scan(_CONFIRMED)):
+            if row.removeprefix(_CONFIRMED).decode() not in asked:
+                self._table.delete(row)
+
+    def _inventory(self) -> dict[str, Any]:
+        """As stored; in format 1 it was the tables alone."""
+        value = self._json(b"inventory", [])
+        return {"low_watermark": 0, "tables": value} if isinstance(value, list) else value
 
     def inventory(self) -> list[Entry]:
         """The inventory as published last; empty before the first run."""
@@ -482,8 +551,9 @@ class StateStore:
                 tuple(v.get("names", ())),
                 v.get("doubt", ""),
                 compactor=v.get("compactor", False),
+                came_after=v.get("came_after", 0),
             )
-            for v in self._json(b"inventory", [])
+            for v in self._inventory()["tables"]
         ]
 
     # -- history
@@ -690,11 +760,12 @@ class StateStore:
         Raises:
             StoreError: that happened.
         """
+        table = self._table
         if not check_and_put(self._connection, self._name, row, check, put):
             return False
         if check[0] == put[0]:
             return True
-        shown = self._table.row(row, [check[0], put[0]])
+        shown = table.row(row, [check[0], put[0]])
         if shown.get(put[0]) != put[1] and shown.get(check[0]) == check[1]:
             msg = (
                 f"HBase took a write to row {row.decode()} of {self._name} and still shows what was there before: the clock of its region "
@@ -713,8 +784,18 @@ class StateStore:
         return (json.loads(cells[_VALUE]) for _, cells in self._scan(prefix, limit))
 
     def _json(self, row: bytes, default: Any) -> Any:
-        value = self._table.row(row).get(_VALUE) if self.exists() else None
+        value = self._one(row).get(_VALUE) if self.exists() else None
         return json.loads(value) if value else default
+
+    def _one(self, row: bytes) -> dict[bytes, bytes]:
+        """A row; the first is read together with the format."""
+        if self._format_seen:
+            found: dict[bytes, bytes] = self._handle.row(row)
+            return found
+        both = dict(self._handle.rows([_FORMAT, row]))
+        self._check_format(both.get(_FORMAT, {}).get(_VALUE))
+        together: dict[bytes, bytes] = both.get(row, {})
+        return together
 
 
 def _row(table: str) -> bytes:

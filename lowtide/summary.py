@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
+import socket
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from lowtide import __version__
 
 
 @dataclass
@@ -66,6 +72,38 @@ class TableReport:
         return {**self.__dict__, "counts": self.counts.to_json(), "intervals": [list(p) for p in self.intervals]}
 
 
+#: How the ids begin of what :func:`by_hand` keeps.
+BY_HAND = "by-hand-"
+
+
+def myself() -> str:
+    """This user on this machine."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # in a container whose user has no name
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()}"
+
+
+def here(config: str) -> dict[str, str]:
+    """Who runs, on which host, which version of Lowtide, by which configuration file (:func:`lowtide.config.source`)."""
+    user, _, host = myself().rpartition("@")
+    return {"user": user, "host": host, "lowtide": __version__, "config": config}
+
+
+def by_hand(what: str, note: str, config: str) -> Summary:
+    """What a person did to the records by a command, to be kept among the runs: *note* says it in a sentence."""
+    summary = Summary(what, "", execute=True, notes=[note], by=here(config))
+    summary.run = f"{BY_HAND}{summary.started}"
+    return summary
+
+
+def ran_by(run: Mapping[str, Any]) -> str:
+    """Who ran it, where, by which version and configuration; empty of a run of before that was kept."""
+    by = run.get("by")
+    return f"{by['user']}@{by['host']}, Lowtide {by['lowtide']}, {by['config']}" if by else ""
+
+
 @dataclass
 class Summary:
     """A run. Times are wall-clock ms, *low_watermark* and *bound* are inclusive timestamps of the oracle."""
@@ -88,6 +126,8 @@ class Summary:
     figures: dict[str, int] = field(default_factory=dict)
     #: What the run was for: log link, try, and the like, as the caller gave it.
     context: dict[str, str] = field(default_factory=dict)
+    #: Who ran it, see :func:`here`; runs of before there was this have none.
+    by: dict[str, str] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:

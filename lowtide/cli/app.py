@@ -17,8 +17,8 @@ from lowtide.airflowctl.cli import app as airflow_app
 from lowtide.cli.health import explain, status
 from lowtide.cli.history import history_app, hold_app
 from lowtide.cli.tables import print_runs, print_tables
-from lowtide.cli.undoing import forget, journal_app, resolve
-from lowtide.config import Config, load
+from lowtide.cli.undoing import confirm, forget, journal_app, resolve
+from lowtide.config import Config, load, source
 from lowtide.demo.cli import demo
 from lowtide.errors import WatermarkError
 from lowtide.gateway import connect, low_watermark
@@ -28,6 +28,7 @@ from lowtide.screen import screen
 from lowtide.stack.cli import app as stack_app
 from lowtide.state import StateStore
 from lowtide.submit import command, environment, without_grace
+from lowtide.summary import by_hand
 
 
 class Place(StrEnum):
@@ -51,6 +52,7 @@ app.command()(report)
 app.command()(status)
 app.command()(explain)
 app.add_typer(journal_app, name="journal")
+app.command()(confirm)
 app.command()(forget)
 app.command()(resolve)
 
@@ -206,6 +208,8 @@ def state_reset(
         typer.confirm(f"Forget every recorded watermark in {loaded.state.table}?", abort=True)
     with _state(loaded) as state:
         state.reset()
+        if state.exists():
+            state.add_run(by_hand("state reset", "forgot what was recorded of all tables", source(config)).to_json())
     console.print("Forgotten. The next orphan_cleanup reads from 0.")
 
 

@@ -20,10 +20,11 @@ from lowtide.gateway import connect
 from lowtide.health import histories
 from lowtide.health.history import kept_back
 from lowtide.health.words import time_of
-from lowtide.history import clock_of, myself, release, snapshot_at, take
+from lowtide.history import clock_of, release, snapshot_at, take
 from lowtide.looking import look
 from lowtide.screen import screen
 from lowtide.state import StateStore
+from lowtide.summary import myself
 
 hold_app = typer.Typer(no_args_is_help=True, help="Keep history that a reader needs.")
 history_app = typer.Typer(no_args_is_help=True, help="How far tables can be read back.")

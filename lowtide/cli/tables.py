@@ -13,6 +13,7 @@ from rich.text import Text
 from lowtide.clock import EPOCH, SampledClock, WorldClock, is_world
 from lowtide.health import told
 from lowtide.state import StateStore
+from lowtide.summary import BY_HAND, ran_by
 from lowtide.survey.words import size
 
 #: The counters of a summary that say what was done (docs/jobs.md), in words.
@@ -61,7 +62,7 @@ def print_tables(console: Console, state: StateStore) -> None:
 def print_runs(console: Console, runs: Sequence[dict[str, Any]]) -> None:
     """One line a run."""
     grid = Table(title="Runs", title_justify="left")
-    for column in ("started (UTC)", "job", "run", "", "seconds", "what was done, or would be", "result"):
+    for column in ("started (UTC)", "job", "run", "", "seconds", "what was done, or would be", "by", "result"):
         grid.add_column(column, justify="right" if column == "seconds" else "left", overflow="fold")
     for r in runs:
         problems = [*r["problems"], *(p for t in r["tables"] for p in t["problems"])]
@@ -72,6 +73,7 @@ def print_runs(console: Console, runs: Sequence[dict[str, Any]]) -> None:
             "executed" if r["execute"] else "dry run",
             f"{r['seconds']:.1f}",
             done_text(r),
+            ran_by(r),
             Text("done", "green")
             if r["state"] == "done"
             else Text.assemble((f"{len(problems)} problem(s)", "red"), f": {problems[0] if problems else ''}"),
@@ -81,6 +83,8 @@ def print_runs(console: Console, runs: Sequence[dict[str, Any]]) -> None:
 
 def done_text(run: Mapping[str, Any]) -> str:
     """What a run did, in words: every counter of its summary that is not 0, and of a collection the bound."""
+    if run["run"].startswith(BY_HAND):
+        return "; ".join(run["notes"])
     totals = run["totals"]  # of a run of an earlier version it may lack counters
     words = [f"{totals[name]:,} {word}" for name, word in _DONE.items() if totals.get(name)]
     if totals.get("bytes_removed"):

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from lowtide import journal
-from lowtide.config import load
+from lowtide.config import load, source
 from lowtide.errors import UsageError
 from lowtide.gateway import connect
 from lowtide.screen import screen
 from lowtide.state import StateStore
+from lowtide.summary import by_hand
 
 journal_app = typer.Typer(no_args_is_help=True, help="What was pruned from the commit table.")
 
@@ -32,6 +33,7 @@ def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: Confi
         if not yes:
             typer.confirm(f"Forget what was cleaned of {table}? The next orphan_cleanup reads it from 0.", abort=True)
         ranges = state.void(table)
+        state.add_run(by_hand("forget", f"forgot {ranges} key ranges of {table}", source(config)).to_json())
     console.print(
         f"{ranges} key ranges of {table} forgotten. The next orphan_cleanup reads it from 0; until then the prune bound is 0."
     )
@@ -53,12 +55,37 @@ def resolve(
     loaded = load(config)
     with connect(loaded.hbase.thrift) as connection:
         journal.check_decision(connection, loaded, start, committed)
+        became = "never committed" if committed is None else f"committed at {committed}"
         if not yes:
-            became = "never committed" if committed is None else f"committed at {committed}"
             typer.confirm(f"Record in {loaded.state.journal_table} that transaction {start} {became}?", abort=True)
         journal.decide(connection, loaded, start, committed)
-        StateStore(connection, loaded.state.table).remember_journal()
+        state = StateStore(connection, loaded.state.table)
+        state.remember_journal()
+        state.add_run(by_hand("resolve", f"decided that transaction {start} {became}", source(config)).to_json())
     console.print(f"Recorded in {loaded.state.journal_table}. The next orphan_cleanup --execute acts on it.")
+
+
+def confirm(
+    table: Annotated[str, typer.Argument(metavar="TABLE")], config: ConfigFile = None, yes: Yes = False
+) -> None:
+    """Say that the transactions of a table that came from elsewhere were this store's oracle's: its cells are judged, and cleaned, like any other's."""
+    loaded = load(config)
+    with connect(loaded.hbase.thrift) as connection:
+        state = StateStore(connection, loaded.state.table)
+        if not state.has_table(table):
+            msg = f"no such table: {table}; `lowtide tables` lists what there is"
+            raise UsageError(msg)
+        if not yes:
+            typer.confirm(
+                f"Did the oracle of this store give every timestamp in {table}? A committed cell of another's has no proof here, and is deleted.",
+                abort=True,
+            )
+        state.create()
+        state.confirm(table)
+        state.add_run(
+            by_hand("confirm", f"took the transactions of {table} for this oracle's", source(config)).to_json()
+        )
+    console.print(f"Confirmed. The next orphan_cleanup takes {table} like any other table.")
 
 
 @journal_app.command("lost")
@@ -78,4 +105,6 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
                 abort=True,
             )
         state.lose_journal(horizon)
+        note = f"went on without {loaded.state.journal_table}, of transactions up to {horizon}"
+        state.add_run(by_hand("journal lost", note, source(config)).to_json())
     console.print(f"Noted. Horizon: {horizon}.")

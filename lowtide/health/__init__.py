@@ -76,6 +76,10 @@ _RANK = list(Severity)
 
 def assess(seen: Seen, config: Config) -> Health:
     """Judge *seen* by *config*, as of the moment it was seen."""
+    if seen.newer:
+        what, remedy = "The records are a newer Lowtide's", "Upgrade Lowtide on this machine"
+        finding = Finding(Cause.NEWER, Severity.ALARM, what, seen.unreachable, remedy)
+        return Health(Level.UNKNOWN, _sentence(finding, (), seen.at), (finding,))
     if seen.unreachable:
         finding = Finding(
             Cause.GATEWAY,

@@ -34,6 +34,7 @@ class Cause(StrEnum):
     """The kinds of findings; docs/operating.md has a paragraph on each."""
 
     GATEWAY = "gateway-down"
+    NEWER = "newer-records"
     CLOCKS = "clocks-apart"
     ORACLE = "oracle-down"
     NO_WATERMARK = "no-low-watermark"

@@ -40,6 +40,8 @@ class Seen:
     at: datetime
     #: Why nothing could be read at all.
     unreachable: str = ""
+    #: Whether that is because a newer Lowtide wrote the records.
+    newer: bool = False
     low_watermark: int | None = None
     low_watermark_problem: str = ""
     #: Why the oracle counts as down.

@@ -18,6 +18,7 @@ from lowtide.config import Config, load
 from lowtide.errors import LowtideError
 from lowtide.health import Seen, Standing, ago, assess, span, standings, told
 from lowtide.looking import look
+from lowtide.summary import ran_by
 from lowtide_airflow.sections import SECTIONS
 
 #: The gateway's time to answer, for the page: less than anybody waits.
@@ -143,6 +144,7 @@ def _run(summary: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         "counts": {name: totals[name] for name in names},
         "problems": problems[:_PROBLEMS],
         "more_problems": max(0, len(problems) - _PROBLEMS),
+        "by": ran_by(summary),
         "log": log_link(summary["context"]),
     }
 

@@ -11,11 +11,28 @@ from pyspark.sql import functions as F
 
 from lowtide import oracles, shape
 from lowtide.catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, told_by
+from lowtide.clock import on_world_clock
 from lowtide.errors import UsageError
+from lowtide.formats import after
 from lowtide.gateway import connect
-from lowtide.inventory import Descriptor, Entry, Kind, classify, compared, contradiction, is_phoenix, marked_families
+from lowtide.inventory import (
+    Descriptor,
+    Entry,
+    Kind,
+    came_after,
+    classify,
+    compared,
+    contradiction,
+    is_phoenix,
+    looked_at,
+    marked_families,
+    settled,
+)
+from lowtide.keyranges import KeyRange
+from lowtide.planning import WorkRange
 from lowtide.shape import hiding, losing
-from lowtide.state import StateStore
+from lowtide.state import Listing, StateStore
+from lowtide_spark.rules import first_timestamp
 from lowtide_spark.store import Store, cause
 
 #: Rows at the start of each region that are looked at for shadow cells, where a family bears no mark.
@@ -47,7 +64,8 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     config = store.config
     listed = [d for d in store.descriptors() if d.table not in config.own_tables]
     descriptors = [d for d in listed if not config.omid.is_foreign(d.table)]
-    recorded, labels = _told_by_gateway(store)
+    listing, labels = _told_by_gateway(store)
+    recorded = {e.table: e for e in listing.entries}
     contradictions = _contradictions(store, descriptors, recorded)
     kinds = {d.table: None if d.table in contradictions else config.table(d.table).kind for d in descriptors}
     in_question = [d for d in descriptors if _needs_sample(d, kinds[d.table])]
@@ -59,6 +77,7 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     for d in sorted(descriptors, key=lambda d: d.table):
         entry = told_by(catalog, classify(d, kinds[d.table], shadowed.get(d.table, frozenset())), d)
         entries.append(replace(_doubted(store, entry, d, recorded), shape=shape.of(d, entry.families)))
+    entries = _newcomers_settled(store, entries, listing, recorded)
     problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *labels]
     if problems and doubts is None:
         raise UsageError("; ".join(problems))
@@ -66,13 +85,13 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     return entries
 
 
-def _told_by_gateway(store: Store) -> tuple[dict[str, Entry], list[str]]:
-    """The inventory as recorded last, by table; and why no cell may be copied, where HBase labels cells."""
+def _told_by_gateway(store: Store) -> tuple[Listing, list[str]]:
+    """The inventory as recorded last; and why no cell may be copied, where HBase labels cells."""
     config = store.config
     with connect(config.hbase.thrift) as connection:
-        recorded = {e.table: e for e in StateStore(connection, config.state.table).inventory()}
+        listing = StateStore(connection, config.state.table).listing()
         labelled = bool(connection.table(META).row(LABELS_TABLE.encode()))
-    return recorded, [LABELLED] if labelled and not config.hbase.unlabelled else []
+    return listing, [LABELLED] if labelled and not config.hbase.unlabelled else []
 
 
 def _doubted(store: Store, entry: Entry, descriptor: Descriptor, recorded: Mapping[str, Entry]) -> Entry:
@@ -82,6 +101,33 @@ def _doubted(store: Store, entry: Entry, descriptor: Descriptor, recorded: Mappi
         return entry
     entry = entry.doubted("; ".join(hiding(descriptor, entry.families)))
     return entry if store.config.table(entry.table).accept_durability else entry.doubted(losing(descriptor))
+
+
+def _newcomers_settled(
+    store: Store, entries: Sequence[Entry], listing: Listing, recorded: Mapping[str, Entry]
+) -> list[Entry]:
+    """*entries*, those doubted that the last collection did not list and whose cells are older than it. One read, of these tables alone."""
+    came = {
+        e.table: came_after(e, recorded.get(e.table), listing.low_watermark, e.table in listing.confirmed)
+        for e in entries
+    }
+    asked = {e.table: came[e.table] for e in entries if came[e.table] and looked_at(e)}
+    older = _with_cells_up_to(store, asked)
+    return [settled(e, came[e.table], e.table in older) for e in entries]
+
+
+def _with_cells_up_to(store: Store, limits: Mapping[str, int]) -> frozenset[str]:
+    """Those of the tables that hold a cell, delete markers included, with a timestamp that an oracle may have given, at or below their limit."""
+    frames = []
+    for table, limit in limits.items():
+        first = first_timestamp(on_world_clock(store.config.omid.clock, limit))
+        whole = WorkRange("", KeyRange(b"", b""), first, after(limit))
+        frames.append(store.cells(table, [whole], raw=True, first=1).select(F.lit(table).alias("table")))
+    return (
+        frozenset(r.table for r in reduce(lambda a, b: a.unionByName(b), frames).distinct().collect())
+        if frames
+        else frozenset()
+    )
 
 
 def _contradictions(store: Store, descriptors: Sequence[Descriptor], recorded: Mapping[str, Entry]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from lowtide import approval
 from lowtide.approval import Approved
 from lowtide.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
-from lowtide.config import Budget, Config, Mode, load
+from lowtide.config import Budget, Config, Mode, load, source
 from lowtide.durations import parse_duration, parse_time
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError, WatermarkError
 from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
@@ -32,7 +32,7 @@ from lowtide.planning import Request
 from lowtide.skew import machine_apart, oracle_ahead, oracle_apart, refusal
 from lowtide.state import FAMILY, StateStore
 from lowtide.submit import LOOKING, takes
-from lowtide.summary import Summary, TableReport
+from lowtide.summary import Summary, TableReport, here
 from lowtide_spark.printing import report
 from lowtide_spark.session import session
 from lowtide_spark.store import Store
@@ -109,6 +109,7 @@ class Run:
         with self.state() as state:
             if self.acting:
                 state.create()
+                state.say_format()
                 state.say_cluster()
             elif not state.exists():
                 return  # nothing is recorded that could be taken for this store's
@@ -500,7 +501,10 @@ def run_job(
     started = time.monotonic()
     now = datetime.now(UTC)
     summary = Summary(
-        job, options.run_id or now.strftime("manual-%Y%m%dT%H%M%S.%fZ"), options.execute or options.as_configured
+        job,
+        options.run_id or now.strftime("manual-%Y%m%dT%H%M%S.%fZ"),
+        options.execute or options.as_configured,
+        by=here(source(options.config)),
     )
     run: Run | None = None
     code = 0

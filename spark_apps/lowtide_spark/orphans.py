@@ -425,6 +425,7 @@ def _act_all(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack)
     for work in works:
         with failures_kept(work):
             _check_turn(run, work)
+            _check_life(run, work)
     decided = _mark(run, works, known, held)
     for work in works:
         with failures_kept(work):
@@ -448,6 +449,22 @@ def _check_turn(run: Run, work: Work) -> None:
     """
     with run.state() as state:
         state.check_epoch(work.state)
+
+
+def _check_life(run: Run, work: Work) -> None:
+    """After the table was read, and again before it is recorded: it is the one that the run's records speak of.
+
+    What came back in between was never under watch: where the journal has let go of its proofs, absence would be taken for one.
+
+    Raises:
+        StoreError: it was restored, made anew, or disabled and enabled since the run listed its regions.
+    """
+    if work.suspects is not None and not work.state.incarnation.lives(run.store.regions(work.entry.table)):
+        msg = (
+            f"{work.entry.table} was restored, made anew, or disabled and enabled while the run went on; nothing more is done to it and nothing "
+            "is recorded. Run again: it is read from 0"
+        )
+        raise StoreError(msg)
 
 
 def _marks_report(run: Run) -> TableReport:
@@ -664,6 +681,7 @@ def _record(run: Run, work: Work) -> None:
     """Record the ranges that are done, under the table's epoch, and drop facts that say nothing more."""
     if work.suspects is None:
         return
+    _check_life(run, work)
     fresh: list[Fact] = []
     with run.state() as state:
         now = millis(state.server_time())

@@ -22,11 +22,10 @@ from lowtide.ancient import Hold
 from lowtide.clock import EPOCH, spoken
 from lowtide.compaction import last_compactions, still_there, to_record
 from lowtide.errors import StoreError, TableError, UsageError
-from lowtide.history import myself
 from lowtide.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.planning import WorkRange
 from lowtide.state import REMOVES_FOR, History, Intent
-from lowtide.summary import TableReport
+from lowtide.summary import TableReport, myself
 from lowtide_spark.compaction import COMPACTION_TIMEOUT_SECONDS
 from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.omid import bytes_of

@@ -146,7 +146,8 @@ def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], 
         # Read then, so given out before: what starts later has a greater timestamp.
         state.add_sample(run.read_at, run.summary.low_watermark)
         state.add_bound(Bound(state.server_time(), bound, tuple(run.summary.blockers)))
-        state.put_inventory(inventory)
+        state.put_inventory(inventory, run.summary.low_watermark)
+        state.sweep_confirmed(inventory)
         for table in tables:
             state.put_watermarks(
                 table,

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lowtide.config import Config
 from lowtide.inventory import FAMILY_FLAG, Descriptor, Entry, Kind
+from lowtide.state import Listing
 
 FLAG = {FAMILY_FLAG: "true"}
 OWN = sorted(Config().own_tables)
@@ -20,7 +21,7 @@ OWN = sorted(Config().own_tables)
 @pytest.fixture(autouse=True)
 def nothing_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """No collection has run, and HBase keeps no labels: what the gateway would tell (tests/store/test_worlds.py)."""
-    monkeypatch.setattr(inventory, "_told_by_gateway", lambda _: ({}, []))
+    monkeypatch.setattr(inventory, "_told_by_gateway", lambda _: (Listing(), []))
 
 
 def a_store(spark: SparkSession, shadowed: dict[str, set[str]], *descriptors: Descriptor) -> Any:

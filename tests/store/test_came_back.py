@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Outcome
+from lowtide_spark import orphans
 from scene import Scene
 from typer.testing import CliRunner
 
 from lowtide.cleaned import VOID
 from lowtide.cli.app import app
 from lowtide.config import Config
+from lowtide.inventory import STRANGER
 from lowtide.workload import OmidClient
 
 pytestmark = pytest.mark.usefixtures("swept", "no_snapshots")
@@ -117,6 +120,69 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     assert outcome.code == 0, outcome.problems
     assert scene.healed(table, start, row=b"healed") == commit
     assert not scene.has(table, orphan, row=b"orphan")
+
+
+def test_a_clone_under_a_new_name_is_left_alone_until_it_is_confirmed(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], snapshot: Callable[[str], str]
+) -> None:
+    """Its cells are older than it, like those of a table of another cluster; a table that was made meanwhile raises no doubt."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
+    orphan = scene.orphan(table, row=b"orphan")
+    omid.advance_watermark()
+    name = snapshot(table)
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    assert job("watermark_collection", "--execute").code == 0
+    copy, made = f"{table}copy", scene.table()
+    omid.clone(name, copy)
+    young, _ = scene.crashed_after_commit(made)
+    omid.advance_watermark()
+    outcome = job("orphan_cleanup", "--table", copy, "--table", made, "--execute")
+    assert outcome.code == 1
+    assert f"lowtide confirm {copy}" in outcome.problems
+    assert f"lowtide confirm {made}" not in outcome.problems
+    assert scene.healed(made, young) is not None
+    for _ in range(2):  # what a collection has listed it as changes nothing
+        collected = job("watermark_collection", "--execute")
+        held = {b["table"] for b in collected.summary["blockers"] if STRANGER in b["reason"]}
+        assert (collected.summary["bound"], held) == (0, {copy})
+    assert scene.has(copy, orphan, row=b"orphan")
+    assert scene.healed(copy, start, row=b"healed") is None
+    said = CliRunner().invoke(app, ["confirm", copy, "--yes", "--config", str(configure())])
+    assert said.exit_code == 0, said.output
+    assert job("orphan_cleanup", "--table", copy, "--execute").code == 0
+    assert scene.healed(copy, start, row=b"healed") == commit
+    assert not scene.has(copy, orphan, row=b"orphan")
+    collected = job("watermark_collection", "--execute")
+    assert [b["table"] for b in collected.summary["blockers"] if STRANGER in b["reason"]] == []
+    assert collected.summary["bound"] > start
+    omid.drop(copy)
+
+
+def test_a_table_that_is_restored_while_a_run_goes_on_is_left_to_the_next(
+    job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its regions were listed, before it is read: what was recorded of it before tells nothing of what the run finds."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
+    omid.advance_watermark()
+    name = snapshot(table)
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    look = orphans.look
+
+    def restored(*arguments: Any) -> Any:
+        omid.restore(name)
+        return look(*arguments)
+
+    monkeypatch.setattr(orphans, "look", restored)
+    red = job("orphan_cleanup", "--table", table, "--full", "--execute")
+    monkeypatch.undo()
+    assert (red.code, scene.healed(table, start, row=b"healed")) == (1, None)
+    assert f"{table} was restored" in red.problems
+    green = job("orphan_cleanup", "--table", table, "--execute")
+    assert (green.code, scene.healed(table, start, row=b"healed")) == (0, commit), green.problems
 
 
 def test_a_journal_that_is_gone_stops_cleaning_and_pruning(

@@ -403,8 +403,8 @@ def test_phoenixs_tables_are_found_and_named_and_what_is_wrong_is_told(
     job: Job, omid: OmidClient, phoenix: PhoenixClient, connector: Store, tmp_path: Path
 ) -> None:
     """Tables, indexes and the table of view indexes are transactional and bear SQL's names, Phoenix's own tables are plain. Too few
-    versions are told with the DDL that mends it; an index that is being built is left alone and holds the bound; without the
-    catalog what bears a mark is found all the same."""
+    versions are told with the DDL that mends it; an index that is being built is left alone and holds the bound, one that is made of old
+    rows did not come from elsewhere; without the catalog what bears a mark is found all the same."""
     for statement in DDL:
         phoenix.execute(statement)
     phoenix.execute("CREATE TABLE PX_X (ID BIGINT NOT NULL PRIMARY KEY, A VARCHAR) TRANSACTIONAL=true, VERSIONS=3")
@@ -433,11 +433,18 @@ def test_phoenixs_tables_are_found_and_named_and_what_is_wrong_is_told(
     refused = job("orphan_cleanup", "--table", "PX_X_ASYNC")
     assert refused.code == 1
     assert "PX_X_ASYNC is being built" in refused.problems
+    phoenix.execute("UPSERT INTO PX_X (ID, A) VALUES (1, 'a')")
+    phoenix.commit()
+    omid.advance_watermark()
     assert job("watermark_collection", "--execute").code == 0
     health = assess(look(connector.config), connector.config)
     (building,) = (f for f in health.findings if f.cause is Cause.INDEX_UNFINISHED)
     assert (building.tables, "PX_X_ASYNC is being built" in building.why) == (("PX_X_ASYNC",), True)
-    phoenix.execute("DROP INDEX PX_X_ASYNC ON PX_X")
+    phoenix.execute("CREATE INDEX PX_X_LATE ON PX_X (A)")
+    assert omid.raw("PX_X_LATE"), "Phoenix has filled it with cells of its own transaction"
+    assert {e.table: e for e in take_inventory(connector)}["PX_X_LATE"].doubt == ""
+    for index in ("PX_X_ASYNC", "PX_X_LATE"):
+        phoenix.execute(f"DROP INDEX {index} ON PX_X")
 
     phoenix.execute("CREATE TABLE PX_P (ID BIGINT NOT NULL PRIMARY KEY, A VARCHAR)")
     assert {e.table: e for e in take_inventory(connector)}["PX_P"].kind is Kind.PLAIN

@@ -183,6 +183,13 @@ def test_a_snapshot_that_is_restored_begins_a_new_life() -> None:
         assert back.advance(regions(5, 8, stated=stated)) == back
 
 
+def test_a_run_knows_that_its_table_came_back_while_it_went_on() -> None:
+    """By another state of it; splits are its own, also where they have replaced every region."""
+    taken = Incarnation.unseen().advance(regions(5, 8, stated=70))
+    assert [taken.lives(regions(5, 8, 9, stated=stated)) for stated in (70, 71, 69, 0)] == [True, False, False, False]
+    assert taken.lives(regions(9, 10, stated=70))
+
+
 def test_records_of_before_the_state_was_looked_at_are_void() -> None:
     """Nobody knows whether the table has come back since they were written."""
     assert Incarnation(3, 8).advance(regions(5, 8, stated=70)).number == 4

@@ -33,7 +33,7 @@ class Connection:
     """As much of a happybase connection, and of its one table, as the state needs."""
 
     def __init__(self) -> None:
-        self.rows: Rows = {}
+        self.held: Rows = {}
 
     def tables(self) -> list[bytes]:
         return [b"LOWTIDE_STATE", b"orders"]
@@ -42,17 +42,20 @@ class Connection:
         return self
 
     def row(self, row: bytes, columns: list[bytes] | None = None) -> dict[bytes, bytes]:
-        cells = self.rows.get(row, {})
+        cells = self.held.get(row, {})
         return {name: cells[name] for name in (columns or cells) if name in cells}
 
+    def rows(self, wanted: list[bytes]) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        return [(row, self.row(row)) for row in wanted if row in self.held]
+
     def put(self, row: bytes, cells: dict[bytes, bytes]) -> None:
-        self.rows.setdefault(row, {}).update(cells)
+        self.held.setdefault(row, {}).update(cells)
 
     def delete(self, row: bytes) -> None:
-        self.rows.pop(row, None)
+        self.held.pop(row, None)
 
     def scan(self, row_prefix: bytes, limit: int | None = None) -> list[tuple[bytes, dict[bytes, bytes]]]:
-        return [(row, dict(self.rows[row])) for row in sorted(self.rows) if row.startswith(row_prefix)][:limit]
+        return [(row, dict(self.held[row])) for row in sorted(self.held) if row.startswith(row_prefix)][:limit]
 
 
 @pytest.fixture
@@ -61,7 +64,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> StateStore:
     connection = Connection()
 
     def check_and_put(_: Any, __: str, row: bytes, check: tuple[bytes, bytes | None], put: tuple[bytes, bytes]) -> bool:
-        if connection.rows.get(row, {}).get(check[0]) != check[1]:
+        if connection.held.get(row, {}).get(check[0]) != check[1]:
             return False
         connection.put(row, dict([put]))
         return True

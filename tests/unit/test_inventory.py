@@ -8,13 +8,17 @@ from lowtide.inventory import (
     FAMILY_FLAG,
     OMID_COPROCESSORS,
     PHOENIX_COPROCESSORS,
+    STRANGER,
     UNMARKED_SINCE,
     Descriptor,
     Entry,
     Kind,
+    came_after,
     classify,
     compared,
     contradiction,
+    looked_at,
+    settled,
 )
 
 FLAG = {FAMILY_FLAG: "true"}
@@ -141,8 +145,8 @@ def test_a_table_whose_mark_is_gone_is_doubted_until_something_is_said() -> None
     ):
         assert word in found.doubt
     assert compared(look(bare), bare, found) == found, "another collection has seen it so"
-    for settled in (Kind.PLAIN, Kind.TRANSACTIONAL):
-        said = look(bare, configured=settled)
+    for kind in (Kind.PLAIN, Kind.TRANSACTIONAL):
+        said = look(bare, configured=kind)
         assert compared(said, bare, found) is said
     marked = table(f=FLAG, g=FLAG)
     assert compared(look(marked), marked, found).doubt == ""
@@ -174,3 +178,38 @@ def test_doubts_add_up() -> None:
     entry = look(table(f=FLAG))
     assert entry.doubted("") is entry
     assert entry.doubted("one").doubted("two").doubt == "one; two"
+
+
+def test_what_is_older_than_the_table_came_from_elsewhere() -> None:
+    """Doubted, with the command, at every collection until somebody confirms it; the limit stays the one of when it was not there."""
+    new = look(table(f=FLAG))
+    after = came_after(new, None, 1000, confirmed=False)
+    found = settled(new, after, older=True)
+    assert (after, found.workable, found.came_after) == (1000, False, 1000)
+    for word in (STRANGER, "at or below 1000", "lowtide confirm t", "omid.foreign"):
+        assert word in found.doubt
+    assert came_after(new, found, 2000, confirmed=False) == 1000, "later collections have seen it"
+    confirmed = settled(new, came_after(new, found, 2000, confirmed=True), older=True)
+    assert confirmed == new
+    assert came_after(new, confirmed, 2000, confirmed=False) == 0, "it was asked once"
+
+
+def test_a_table_made_between_two_runs_raises_no_doubt() -> None:
+    """Nor does any where no collection was recorded, or one of before low watermarks were; nor one that was listed, whatever it was then."""
+    new = look(table(f=FLAG))
+    assert settled(new, came_after(new, None, 1000, confirmed=False), older=False) == new
+    assert came_after(new, None, 0, confirmed=False) == 0
+    for before in (new, look(table(f={})), look(table(f={}), "f")):
+        assert came_after(new, before, 1000, confirmed=False) == 0
+    for said in (look(table(f={}), configured=Kind.TRANSACTIONAL), look(table(f={}))):
+        assert came_after(said, None, 1000, confirmed=False) == 0
+
+
+def test_a_newcomer_that_cannot_be_looked_at_is_looked_at_later() -> None:
+    """Disabled, or without a mark: whoever enables or marks it is asked then."""
+    for hidden in (look(table(f=FLAG, enabled=False)), look(table(f={}), "f")):
+        assert not looked_at(hidden)
+        kept = settled(hidden, came_after(hidden, None, 1000, confirmed=False), older=False)
+        assert (kept.doubt, kept.came_after) == ("", 1000)
+        now = look(table(f=FLAG))
+        assert settled(now, came_after(now, kept, 2000, confirmed=False), older=True).doubt

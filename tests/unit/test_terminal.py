@@ -83,8 +83,8 @@ def test_a_hold_of_somebody_else_is_let_go_of_only_when_told_so(
     state: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The question names owner, reason and life; one's own, expired ones and --yes raise no question."""
-    monkeypatch.setattr("lowtide.history.getpass.getuser", lambda: "ann")
-    monkeypatch.setattr("lowtide.history.socket.gethostname", lambda: "desk")
+    monkeypatch.setattr("lowtide.summary.getpass.getuser", lambda: "ann")
+    monkeypatch.setattr("lowtide.summary.socket.gethostname", lambda: "desk")
     released: list[str] = []
     monkeypatch.setattr("lowtide.cli.history.release", lambda *about: released.append(about[-1]) or held(id=about[-1]))
     over = NOW - timedelta(hours=1)

@@ -24,9 +24,14 @@ from lowtide.verification import (
 )
 
 KEYS = 6
-edge = st.integers(0, KEYS)
-spans = st.tuples(st.integers(0, 12), st.integers(0, 12)).filter(lambda p: p[0] < p[1])
-ranges = st.tuples(edge, edge).filter(lambda p: p[0] < p[1])
+
+
+def ascending(most: int) -> st.SearchStrategy[tuple[int, int]]:
+    """Two numbers from 0 to *most*, the smaller one first."""
+    return st.sets(st.integers(0, most), min_size=2, max_size=2).map(lambda pair: (min(pair), max(pair)))
+
+
+spans, ranges = ascending(12), ascending(KEYS)
 
 
 def key(n: int) -> bytes:

@@ -127,7 +127,7 @@ function showRuns(data) {
   fill($("runs"), ["started", "job", ...counts.map((name) => [name, "right"]), ["seconds", "right"], "result", "log"],
     data.runs.map((run) => [
       [moment(run.started), "nowrap"],
-      run.job + (run.execute ? "" : " (dry run)"),
+      el("span", { title: run.by }, run.job + (run.execute ? "" : " (dry run)")),
       ...counts.map((name) => [number(run.counts[name]), run.execute ? "right" : "right soft"]),
       [run.seconds.toFixed(1), "right"],
       el("span", { class: run.state === "done" ? "good" : "bad" },

@@ -1,0 +1,68 @@
+"""A table that came back while a cleanup goes on: looked at after it was read, and before it is recorded."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from lowtide_spark import orphans
+
+from lowtide.cleaned import Incarnation, Region
+from lowtide.errors import StoreError
+from lowtide.keyranges import KeyRange
+
+BEFORE, SINCE = 70, 90
+
+
+def listed(stated: int) -> list[Region]:
+    return [Region("r", KeyRange(b"", b""), 5, stated=stated)]
+
+
+def work(*, given_up: bool = False) -> Any:
+    """Of a table whose state was written at BEFORE when the run listed its regions."""
+    taken = SimpleNamespace(incarnation=Incarnation.unseen().advance(listed(BEFORE)))
+    return SimpleNamespace(
+        entry=SimpleNamespace(table="orders"), state=taken, suspects=None if given_up else object(), ranges=[object()]
+    )
+
+
+def run(stated: int) -> Any:
+    return SimpleNamespace(store=SimpleNamespace(regions=lambda _: listed(stated)))
+
+
+def test_a_table_that_came_back_is_named_with_what_to_do() -> None:
+    """The one that is there still goes on; one that was given up says no more."""
+    orphans._check_life(run(BEFORE), work())
+    orphans._check_life(run(SINCE), work(given_up=True))
+    with pytest.raises(StoreError, match=r"orders was restored.*nothing is recorded. Run again"):
+        orphans._check_life(run(SINCE), work())
+
+
+def test_nothing_is_marked_nor_done_to_a_table_that_came_back_while_it_was_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its error is kept, and its work ends, before the first mark; the other tables go on."""
+    came, stays = work(), work()
+    came.state = SimpleNamespace(incarnation=Incarnation.unseen().advance(listed(SINCE)))
+    marked, acted, problems = [], [], []
+    for one in (came, stays):
+        one.give_up = lambda why, one=one: (problems.append(why), setattr(one, "suspects", None))
+    monkeypatch.setattr(orphans, "_check_turn", lambda *_: None)
+    monkeypatch.setattr(orphans, "_mark", lambda _, works, *__: marked.extend(w for w in works if w.suspects))
+    monkeypatch.setattr(orphans, "_plan", lambda *_: None)
+    monkeypatch.setattr(orphans, "_act", lambda _, w: acted.append(w) if w.suspects else None)
+    monkeypatch.setattr(orphans, "_wrong_marks", lambda *_, **__: None)
+    monkeypatch.setattr(orphans, "_start_set", lambda *_: None)
+    monkeypatch.setattr(orphans, "_marks_report", lambda _: SimpleNamespace(counts=SimpleNamespace(unmarked=0)))
+    orphans._act_all(run(BEFORE), [came, stays], object(), object())
+    assert (marked, acted) == ([stays], [stays])
+    assert len(problems) == 1
+
+
+def test_nothing_is_recorded_of_a_table_that_came_back_after_it_was_cleaned() -> None:
+    """The records are not even opened."""
+    since = run(SINCE)
+    since.state = lambda: pytest.fail("it records")
+    with pytest.raises(StoreError, match="orders was restored"):
+        orphans._record(since, work())

@@ -1,0 +1,172 @@
+"""The format of Lowtide's records: older ones are read, newer ones refused, and the first run that acts says which it is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lowtide import __version__, looking, state
+from lowtide.cli.tables import done_text
+from lowtide.config import Config
+from lowtide.errors import FormatError
+from lowtide.health import Cause, assess
+from lowtide.inventory import Entry, Kind
+from lowtide.state import FORMAT, Listing, StateStore
+from lowtide.summary import Summary, by_hand, here, ran_by
+
+NEWER = json.dumps({"format": FORMAT + 1, "since": 1, "lowtide": "9.9.9"}).encode()
+
+
+class Records:
+    """As much of a happybase connection, and of its one table, as the format needs; counts what is read."""
+
+    def __init__(self, **rows: bytes) -> None:
+        self.held = {name.encode(): {b"s:value": value} for name, value in rows.items()}
+        self.reads: Counter[str] = Counter()
+
+    def tables(self) -> list[bytes]:
+        return [b"LOWTIDE_STATE"]
+
+    def table(self, _: str) -> Records:
+        return self
+
+    def row(self, row: bytes, _: Any = None) -> dict[bytes, bytes]:
+        self.reads["row"] += 1
+        return self.held.get(row, {})
+
+    def rows(self, wanted: list[bytes]) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        self.reads["rows"] += 1
+        return [(row, self.held[row]) for row in wanted if row in self.held]
+
+    def put(self, row: bytes, cells: dict[bytes, bytes]) -> None:
+        self.held.setdefault(row, {}).update(cells)
+
+    def scan(self, row_prefix: bytes, limit: int | None = None) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        return [(row, self.held[row]) for row in sorted(self.held) if row.startswith(row_prefix)][:limit]
+
+    def delete(self, row: bytes) -> None:
+        del self.held[row]
+
+
+def store(records: Records) -> StateStore:
+    return StateStore(records, "LOWTIDE_STATE", there=True)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda s: s.read("orders"),
+        lambda s: s.inventory(),
+        lambda s: s.bounds(),
+        lambda s: s.journal(),
+        lambda s: s.say_cluster(),
+        lambda s: s.add_run({"job": "j", "run": "r", "started": 1}),
+        lambda s: s.begin("orders", []),
+        lambda s: s.say_format(),
+    ],
+)
+def test_records_of_a_newer_lowtide_are_neither_read_nor_written(use: Callable[[StateStore], Any]) -> None:
+    """Said with the format, who wrote it, what is known here, and what to do."""
+    records = Records(format=NEWER)
+    with pytest.raises(FormatError) as refused:
+        use(store(records))
+    for word in ("LOWTIDE_STATE", f"format {FORMAT + 1}", "Lowtide 9.9.9", f"Lowtide {__version__}", "Upgrade"):
+        assert word in str(refused.value)
+    assert list(records.held) == [b"format"]
+
+
+def test_records_of_before_are_read_and_say_their_format_once_a_run_acts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the row they are of format 1. The row that is there stays: it tells since when."""
+    records = Records(
+        inventory=b'[{"table": "orders", "kind": "transactional", "enabled": true, "families": ["f"], "unmarked": [], "mark": "", "bytes": 1}]'
+    )
+
+    def put(_: Any, __: str, row: bytes, check: tuple[bytes, bytes | None], put: tuple[bytes, bytes]) -> bool:
+        assert records.held.get(row, {}).get(check[0]) == check[1]
+        records.put(row, dict([put]))
+        return True
+
+    monkeypatch.setattr(state, "check_and_put", put)
+    assert [e.table for e in store(records).inventory()] == ["orders"]
+    store(records).say_format()
+    said = json.loads(records.held[b"format"][b"s:value"])
+    assert (said["format"], said["lowtide"]) == (FORMAT, __version__)
+    before = dict(records.held[b"format"])
+    store(records).say_format()
+    assert records.held[b"format"] == before
+
+
+def test_the_format_costs_no_read_of_its_own_where_a_row_is_read_first() -> None:
+    """It comes with that; the later ones are read alone."""
+    records = Records(oracle=b'{"low_watermark": 5, "at": 1}')
+    states = store(records)
+    assert states.recorded_low_watermark() == 5
+    assert states.recorded_low_watermark() == 5
+    assert records.reads == {"rows": 1, "row": 1}
+
+
+def test_a_newer_format_is_a_finding_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a gateway that is to be started."""
+    monkeypatch.setattr(looking, "low_watermark", lambda *_: 1)
+    monkeypatch.setattr(looking, "connect", lambda *_: _Open(Records(format=NEWER)))
+    [finding] = assess(looking.look(Config()), Config()).findings
+    assert finding.cause is Cause.NEWER
+    assert "Lowtide 9.9.9" in finding.why
+    assert "Upgrade" in finding.remedy
+
+
+class _Open:
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def __enter__(self) -> Records:
+        return self._records
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def test_a_run_says_who_and_with_what() -> None:
+    """One of before that was kept says nothing, and is shown all the same."""
+    by = here("/etc/lowtide.yaml")
+    assert set(by) == {"user", "host", "lowtide", "config"}
+    run = json.loads(json.dumps(Summary("orphan_cleanup", "r1", execute=True, by=by).to_json()))
+    assert ran_by(run) == f"{by['user']}@{by['host']}, Lowtide {__version__}, /etc/lowtide.yaml"
+    del run["by"]
+    assert ran_by(run) == ""
+
+
+def test_what_was_done_by_hand_is_told_among_the_runs() -> None:
+    """In the words of its note."""
+    run = by_hand("forget", "forgot 3 key ranges of orders", "lowtide.yaml").to_json()
+    assert (run["state"], done_text(run)) == ("done", "forgot 3 key ranges of orders")
+
+
+def test_the_inventory_is_kept_with_its_low_watermark() -> None:
+    """That of format 1 had none; after a reset of the records the numbers are another oracle's."""
+    entry = Entry("t", Kind.TRANSACTIONAL, True, frozenset("f"), doubt="d", came_after=7)
+    records = Records()
+    store(records).put_inventory([entry], 1000)
+    assert store(records).listing() == Listing((entry,), 1000)
+    assert store(records).inventory() == [entry]
+    old = Records(
+        inventory=b'[{"table": "t", "kind": "plain", "enabled": true, "families": [], "unmarked": [], "mark": "", "bytes": 1}]'
+    )
+    assert store(old).listing() == Listing((Entry("t", Kind.PLAIN, True, bytes=1),), 0)
+
+
+def test_what_was_confirmed_is_asked_again_of_another_table_of_that_name() -> None:
+    """It goes when the table is listed without the question, or is gone; it stays for a collection that had listed the table before."""
+    records = Records()
+    store(records).confirm("t")
+    assert store(records).listing().confirmed == {"t"}
+    asked = Entry("t", Kind.TRANSACTIONAL, True, frozenset("f"), came_after=7)
+    store(records).sweep_confirmed([asked])
+    assert store(records).listing().confirmed == {"t"}
+    store(records).sweep_confirmed([replace(asked, came_after=0)])
+    assert store(records).listing().confirmed == frozenset()
