@@ -37,6 +37,7 @@ LONGEST_FIRST = (
 )
 #: What a small driver can do is seen in a driver of its own.
 SMALL_DRIVER = "tests/store/test_scale.py"
+A_TENTH, ALL_RULES = ("--share", "10"), ("--jobs", "{jobs}")
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,9 @@ _ALL = (
     Phase("store", (_shared("tests/store"),), shares_driver=True),
     Phase("scale", (_pytest(SMALL_DRIVER),)),
     Phase("airflow", (_shared("tests/airflow"),)),
-    # A rotating tenth, where not everything is proved. The other phases run its tests on the code as it is.
-    Phase("rules", ((sys.executable, "tools/break-rules", "--known", *(() if PROVE else ("--share", "10"))),)),
+    # A rotating tenth, one at a time, beside the stores' tests; all of them outlast those, and have the machine for themselves then.
+    # The other phases run their tests on the code as it is.
+    Phase("rules", ((sys.executable, "tools/break-rules", "--known", *(ALL_RULES if PROVE else A_TENTH)),)),
 )
 PHASES = {phase.name: phase for phase in _ALL}
 #: The stores' tests compute, Airflow's wait.
