@@ -241,6 +241,7 @@ def read_options(config: Config) -> dict[str, str]:
     return {
         **config.hbase.client_properties(),
         **named,
+        "journalTable": config.state.journal_table,
         "commitTable": config.omid.commit_table,
         "commitFamily": config.omid.commit_family,
         "watermarkFamily": config.omid.watermark_family,

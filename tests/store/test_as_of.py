@@ -158,29 +158,44 @@ def _plan(frame: DataFrame) -> None:
     jvm_frame.queryExecution().toRdd().getNumPartitions()
 
 
-@pytest.mark.parametrize("hold", ["true", "false"])
-@pytest.mark.parametrize("end", ["last", "early"])
-def test_a_read_of_a_table_that_is_made_anew_fails(
-    as_of: Read, scene: Scene, state: StateStore, hold: str, end: str
+@pytest.mark.parametrize(
+    ("way", "hold", "end"),
+    [
+        ("made anew", "true", "last"),
+        ("made anew", "false", "early"),
+        ("restored", "false", "last"),
+        ("restored", "true", "early"),
+    ],
+)
+def test_a_read_of_a_table_that_becomes_another_fails(
+    as_of: Read, scene: Scene, state: StateStore, way: str, hold: str, end: str
 ) -> None:
-    """Mark, hold and rows are found by the table's name: where that stands for another table by now, the read ends in an error and not in the rows
-    of that one, also where it had read some before and whatever it holds."""
+    """Mark, hold and rows are found by the table's name: where that stands for another table by now, or for what it was once, the read ends in an
+    error and not in the rows of that one, also where it had read some before and whatever it holds."""
     state.create()
     table, snapshot = _two_regions(scene)
+    if way == "restored":
+        name = f"of-{table}"
+        scene.omid.snapshot(table, name)
     frame = as_of(table, snapshot, hold=hold) if end == "last" else as_of(table, snapshot, hold=hold).limit(1)
     if end == "last":
         rows = frame.toLocalIterator()
         assert bytes(next(rows).value) == b"then"
     else:
         _plan(frame)
-    scene.omid.drop(table)
-    scene.omid.create(table, ("a",), splits=(b"m",))
-    for row in (b"b", b"n"):
-        scene.cell(table, snapshot - 100, row=row, value=b"of another")
-        scene.shadow(table, snapshot - 100, snapshot - 50, row=row)
-    with pytest.raises(Exception, match=f"All regions of {table} were replaced since the read began"):
+    if way == "restored":
+        scene.omid.restore(name)
+        scene.omid.delete_snapshot(name)
+    else:
+        scene.omid.drop(table)
+        scene.omid.create(table, ("a",), splits=(b"m",))
+        for row in (b"a", b"z"):
+            scene.cell(table, snapshot - 100, row=row, value=b"of another")
+            scene.shadow(table, snapshot - 100, snapshot - 50, row=row)
+    with pytest.raises(Exception, match=f"{table} was made anew, restored, or disabled and enabled since"):
         list(rows) if end == "last" else frame.collect()
-    assert [bytes(r.value) for r in as_of(table, snapshot).collect()] == [b"of another"] * 2
+    there = b"then" if way == "restored" else b"of another"
+    assert [bytes(r.value) for r in as_of(table, snapshot).collect()] == [there] * 2
 
 
 def test_files_of_a_table_that_was_made_anew_are_not_read(
@@ -207,19 +222,20 @@ def test_files_of_a_table_that_was_made_anew_are_not_read(
     called("ReadSnapshot", "take", options, as_of, jvm.java.lang.Object())
     _until(lambda: not read_snapshots(table))
     scene.omid.truncate(table)
-    with pytest.raises(Exception, match=f"All regions of {table} were replaced since the read began"):
+    with pytest.raises(Exception, match=f"{table} was made anew, restored, or disabled and enabled since"):
         called("ReadSnapshot", "take", options, as_of, jvm.java.lang.Object())
     assert read_snapshots(table) == []
 
 
 def test_a_read_goes_on_while_regions_split(as_of: Read, scene: Scene) -> None:
-    """A region that split is newer than the read, and the table still the same as long as another one is not."""
+    """All regions are newer than the read then, and the table still the same."""
     table, snapshot = _two_regions(scene)
     rows = as_of(table, snapshot).toLocalIterator()
     assert bytes(next(rows).value) == b"then"
     scene.omid.flush(table)
-    scene.omid.split(table, b"p")
-    assert [r.start for r in scene.omid.regions(table)] == [b"", b"m", b"p"]
+    for row in (b"f", b"p"):
+        scene.omid.split(table, row)
+    assert [r.start for r in scene.omid.regions(table)] == [b"", b"f", b"m", b"p"]
     assert [bytes(r.value) for r in rows] == [b"then"]
 
 
@@ -289,11 +305,11 @@ def test_every_snapshot_before_the_mark_is_refused(as_of: Read, scene: Scene, co
                 as_of(table, at, **options).collect()
 
 
-def _commit_table(scene: Scene, watermark: int) -> str:
-    """An empty commit table with a low watermark of its own."""
+def _another_store(scene: Scene, watermark: int) -> dict[str, str]:
+    """Options of an empty commit table with a low watermark of its own, beside which nothing was ever pruned."""
     table = scene.table(families=("F", "LWF"))
     scene.omid.put(table, b"LOW_WATERMARK", b"LWF", b"LWC", 1, encode_long(watermark))
-    return table
+    return {"commitTable": table, "stateTable": scene.table(families=("s",))}
 
 
 @seeds.each("random rows as of snapshots", always=[7])
@@ -312,7 +328,7 @@ def test_family_tombstones_beside_puts_without_qualifier_are_read_as_the_client_
             len(rows) < 40 or any(is_bare(row, k.family) and not v and not k.qualifier for k, v in row.items())
         ):
             rows[b"%04d" % len(rows)] = row
-    table, commits = scene.table(families=("f", "g")), _commit_table(scene, 5000)
+    table, other = scene.table(families=("f", "g")), _another_store(scene, 5000)
     puts = [
         {"op": "put", "row": name, "family": k.family, "qualifier": k.qualifier, "timestamp": k.timestamp, "value": v}
         for name, row in rows.items()
@@ -321,7 +337,7 @@ def test_family_tombstones_beside_puts_without_qualifier_are_read_as_the_client_
     assert {each["failed"] for each in Kit(spark, stack).write(table, puts)} == {0}
     compared = 0
     for snapshot in range(200, 3000, 350):
-        shown, wanted = cells(as_of(table, snapshot, commitTable=commits)), dict[tuple[bytes, bytes, bytes], bytes]()
+        shown, wanted = cells(as_of(table, snapshot, **other)), dict[tuple[bytes, bytes, bytes], bytes]()
         for name, row in rows.items():
             try:
                 wanted |= {(name, *place): value for place, value in read(row, snapshot).items()}
@@ -351,10 +367,10 @@ def test_rows_that_are_no_text_are_not_mixed_up(as_of: Read, scene: Scene, omid:
 
 def test_milliseconds_are_no_timestamps_of_an_oracle_on_the_worlds_clock(as_of: Read, scene: Scene) -> None:
     """They would be a snapshot of 1970, which shows nothing: refused, with the time that was meant."""
-    table, commits = scene.table(), _commit_table(scene, 1_790_000_000_000_000_000)
+    table, other = scene.table(), _another_store(scene, 1_790_000_000_000_000_000)
     with pytest.raises(Exception, match=r"asOf = 1700000000000 is no timestamp of this oracle.*2023-11-14T22:13:20Z"):
-        as_of(table, 1_700_000_000_000, commitTable=commits).collect()
-    assert as_of(table, 1_700_000_000_000_000_000, commitTable=commits).collect() == []
+        as_of(table, 1_700_000_000_000, **other).collect()
+    assert as_of(table, 1_700_000_000_000_000_000, **other).collect() == []
 
 
 def test_where_omids_compactor_runs_nothing_is_read_as_of_a_snapshot(

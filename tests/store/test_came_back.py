@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from conftest import Outcome
 from lowtide_spark import orphans
+from pyspark.sql import SparkSession
 from scene import Scene
 from typer.testing import CliRunner
 
 from lowtide.cleaned import VOID
 from lowtide.cli.app import app
-from lowtide.config import Config
+from lowtide.config import Config, load
+from lowtide.history import read_options
 from lowtide.inventory import STRANGER
 from lowtide.workload import OmidClient
 
@@ -38,6 +40,18 @@ def snapshot(omid: OmidClient) -> Iterator[Callable[[str], str]]:
         omid.delete_snapshot(name)
 
 
+@pytest.fixture
+def as_of(spark: SparkSession, configure: Callable[..., Path]) -> Callable[[str], set[bytes]]:
+    """The rows that a table's newest snapshot shows."""
+    options = read_options(load(configure()))
+
+    def read(table: str) -> set[bytes]:
+        reader = spark.read.format("lowtide").options(**options)
+        return {bytes(r.row) for r in reader.option("table", table).option("asOf", "latest").load().collect()}
+
+    return read
+
+
 def clean_and_prune(job: Job, *tables: str, config: Path | None = None) -> tuple[Outcome, Outcome]:
     """The cleanup of *tables*, without ``--full``, and the pruning of whatever it allows."""
     named = [part for table in tables for part in ("--table", table)]
@@ -47,11 +61,17 @@ def clean_and_prune(job: Job, *tables: str, config: Path | None = None) -> tuple
 
 @pytest.mark.parametrize("way", ["cloned", "restored"])
 def test_what_comes_back_is_cleaned_again_by_the_next_run(
-    job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str], way: str
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    snapshot: Callable[[str], str],
+    as_of: Callable[[str], set[bytes]],
+    way: str,
 ) -> None:
     """Under its old name, or restored in place: the regions bear their old ids, and the records do not count any more.
 
-    Until then the prune bound is 0, and its blocker says why. The commit is proved by the journal, a transaction without proof is an orphan.
+    Until then the prune bound is 0, and its blocker says why. The commit is proved by the journal, to a read as of a snapshot too; a transaction
+    without proof is an orphan.
     """
     table = scene.table(splits=(b"m",))
     start, commit = scene.crashed_after_commit(table, row=b"healed")
@@ -68,6 +88,7 @@ def test_what_comes_back_is_cleaned_again_by_the_next_run(
     else:
         omid.restore(name)
     assert scene.healed(table, start, row=b"healed") is None
+    assert as_of(table) == {b"healed", b"z"}
     collected = job("watermark_collection", "--execute")
     assert (collected.summary["bound"], {b["reason"] for b in collected.summary["blockers"]}) == (0, {VOID})
     omid.advance_watermark()
@@ -85,10 +106,11 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     omid: OmidClient,
     configure: Callable[..., Path],
     snapshot: Callable[[str], str],
+    as_of: Callable[[str], set[bytes]],
 ) -> None:
     """The snapshot is gone, the journal let go of the entry, the commit table is compacted: even a full pass deletes no committed cell.
 
-    What it says to do leads to green, both ways. A table that was under watch all the time loses its orphans as ever.
+    Nor does a read as of a snapshot leave it out. What they say to do leads to green, both ways. A table that was under watch all the time loses its orphans as ever.
     """
     table, watched = scene.table(), scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
@@ -105,6 +127,11 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     for compacted in (ENTRIES, JOURNAL):
         omid.flush(compacted)
         omid.compact(compacted, major=True)
+    with pytest.raises(
+        Exception,
+        match=f"{table} cannot be read as of a snapshot: nothing tells whether .* at ({start}|{orphan}) committed.* orphan_cleanup",
+    ):
+        as_of(table)
     scene.cell(watched, late, row=b"late")  # of a client that was paused
     outcome = job("orphan_cleanup", "--table", table, "--table", watched, "--full", "--execute", config=short)
     assert outcome.code == 1
@@ -120,6 +147,7 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     assert outcome.code == 0, outcome.problems
     assert scene.healed(table, start, row=b"healed") == commit
     assert not scene.has(table, orphan, row=b"orphan")
+    assert as_of(table) == {b"healed"}
 
 
 def test_a_clone_under_a_new_name_is_left_alone_until_it_is_confirmed(

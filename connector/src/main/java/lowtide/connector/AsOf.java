@@ -3,7 +3,6 @@ package lowtide.connector;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.io.Serializable;
-import java.util.Collection;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.HConstants;
@@ -13,8 +12,6 @@ import org.apache.hadoop.hbase.TableNotFoundException;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Get;
-import org.apache.hadoop.hbase.client.RegionInfo;
-import org.apache.hadoop.hbase.client.RegionLocator;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.ResultScanner;
 import org.apache.hadoop.hbase.client.Scan;
@@ -28,31 +25,31 @@ import org.apache.hadoop.hbase.util.Bytes;
  * <p>The order is what makes it right. The low watermark is read first, and no later snapshot is taken: every
  * transaction that commits before it has its commit entry by then. Then the ancient history mark is looked at, then
  * the commit table is read, then the data: a transaction that completes in between shows by its entry or by its shadow
- * cells. When the data were read, the mark is looked at again: history GC moves it before it deletes anything, so a
+ * cells, one whose entry was pruned before, by the journal. When the data were read, the mark is looked at again: history GC moves it before it deletes anything, so a
  * reader that still finds it at or before the snapshot has seen everything. Each piece of a live table does so at its
  * end, or when no more of its rows are asked for; where an HBase snapshot is made of the data, it is enough to look
  * when that stands. Mark and data are found by the table's name, so whoever looks again sees to it that the name still
- * stands for the same table: the newest region is known from before the commit table is read.
+ * stands for the same table: the time of its state is known from before the commit table is read.
  */
 final class AsOf implements Serializable {
     private static final long serialVersionUID = 1;
     /** Said of the mark at the second look. */
     static final String OVERTAKEN = " by now; history GC has overtaken this read";
-    private static final byte[] COMMIT = Bytes.toBytes("C");
-    private static final byte[] INVALID = Bytes.toBytes("IT");
     private static final int COMMIT_KEY_LENGTH = 9;
     private static final int LAST_BUCKET = 23;
 
     /** Versions with a commit timestamp below it are seen. */
     final long snapshot;
-    final Commits commits;
-    /** The highest region id of the table when the read began. */
-    private final long newestRegion;
+    private final Commits commits;
+    private final Journal journal;
+    /** The time of the table's state when the read began. */
+    private final long stated;
 
-    AsOf(long snapshot, Commits commits, long newestRegion) {
+    AsOf(long snapshot, Commits commits, Journal journal, long stated) {
         this.snapshot = snapshot;
         this.commits = commits;
-        this.newestRegion = newestRegion;
+        this.journal = journal;
+        this.stated = stated;
     }
 
     /** Prepares the read; an error says why the table cannot be read as of then. */
@@ -71,14 +68,20 @@ final class AsOf implements Serializable {
                     + ", later than the low watermark " + Moment.told(watermark) + " by " + (snapshot - watermark)
                     + ": a transaction may still commit before it. Read at " + watermark + " or before (asOf = latest).");
         }
-        AsOf asOf = new AsOf(snapshot, Commits.NONE, 0);
+        AsOf asOf = new AsOf(snapshot, Commits.NONE, Journal.NONE, 0);
         refuseOmidsCompactor(connection, options);
         refuseUnfit(connection, options);
         asOf.count(connection, options, watermark);
         asOf.refuseRemoved(connection, options, "");
-        long newestRegion = Planner.regions(connection, options.tableName()).stream().mapToLong(RegionInfo::getRegionId)
-                .max().orElse(0);
-        return new AsOf(snapshot, commits(connection, options, snapshot), newestRegion);
+        long stated = Planner.stated(connection, options.tableName());
+        Commits commits = commits(connection, options, snapshot);
+        return new AsOf(snapshot, commits, Journal.of(connection, options), stated); // after the commit table
+    }
+
+    /** The commit timestamp of the transaction that wrote a cell without shadow cell at this timestamp, or {@link Omid#NONE}. */
+    long proof(long timestamp) throws IOException {
+        long commit = commits.of(timestamp);
+        return commit == Omid.NONE ? journal.of(timestamp) : commit;
     }
 
     /**
@@ -116,26 +119,17 @@ final class AsOf implements Serializable {
         }
     }
 
-    /** Fails where rows of the live table, from {@code start} on, may have been read when their history was gone. */
-    void lookAgain(Options options, byte[] start) throws IOException {
+    /** Fails where rows of the live table may have been read when their history was gone, or when it was another table. */
+    void lookAgain(Options options) throws IOException {
         checkMark(options, OVERTAKEN);
-        Connection connection = Connections.get(options.hbase);
-        try (RegionLocator locator = connection.getRegionLocator(options.tableName())) {
-            // A region that was there tells enough; to list them all for each piece would be too much for hbase:meta.
-            if (locator.getRegionLocation(start, true).getRegion().getRegionId() > newestRegion) {
-                checkSame(options.table, Planner.regions(connection, options.tableName()));
-            }
-        }
+        checkSame(options);
     }
 
-    /**
-     * Fails where all these regions are newer than the read: a truncation or a new table replaces every one. Splits and
-     * merges rarely do; a read that was so unlucky fails too. As {@code lowtide.cleaned.Incarnation} has it.
-     */
-    void checkSame(String table, Collection<RegionInfo> regions) {
-        if (regions.stream().allMatch(region -> region.getRegionId() > newestRegion)) {
-            throw new IllegalStateException("All regions of " + table + " were replaced since the read began: it was"
-                    + " truncated or made anew, or every one of them was split. Make the DataFrame anew.");
+    /** Fails where the table is another than when the read began: made anew, or restored from an HBase snapshot, which leaves its regions their ids. */
+    void checkSame(Options options) throws IOException {
+        if (Planner.stated(Connections.get(options.hbase), options.tableName()) != stated) {
+            throw new IllegalStateException("Table " + options.table + " was made anew, restored, or disabled and enabled since the"
+                    + " read began. Make the DataFrame anew.");
         }
     }
 
@@ -223,9 +217,9 @@ final class AsOf implements Serializable {
                         .withStartRow(key(bucket, 0)).withStopRow(key(bucket, snapshot));
                 try (ResultScanner rows = table.getScanner(scan)) {
                     for (Result row : rows) {
-                        Cell entry = row.getColumnLatestCell(family, COMMIT);
+                        Cell entry = row.getColumnLatestCell(family, Omid.COMMIT);
                         if (row.getRow().length != COMMIT_KEY_LENGTH || entry == null
-                                || row.containsColumn(family, INVALID)) {
+                                || row.containsColumn(family, Omid.INVALID)) {
                             continue;
                         }
                         long start = Bytes.toLong(row.getRow(), 1);

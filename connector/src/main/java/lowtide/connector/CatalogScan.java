@@ -9,7 +9,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.HRegionLocation;
 import org.apache.hadoop.hbase.NamespaceDescriptor;
@@ -20,7 +19,6 @@ import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.CoprocessorDescriptor;
-import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.ResultScanner;
@@ -162,7 +160,7 @@ final class CatalogScan implements LocalScan {
     private List<InternalRow> regions(Connection connection) throws IOException {
         TableName name = options.tableName();
         Planner.knownTable(connection, name);
-        long stated = stated(connection, name); // before the regions: what comes back between the two counts as come back
+        long stated = Planner.stated(connection, name); // before the regions: what comes back between the two counts as come back
         List<HRegionLocation> locations = Planner.locations(connection, name);
         Map<String, RegionMetrics> metrics = new HashMap<>();
         for (RegionMetrics one : Planner.regionMetrics(connection, name, locations)) {
@@ -180,19 +178,6 @@ final class CatalogScan implements LocalScan {
                     one == null ? null : one.getLastMajorCompactionTimestamp(), stated));
         }
         return rows;
-    }
-
-    /**
-     * When the table was enabled or disabled last, by the clock of hbase:meta's server in ms; 0 where hbase:meta does not
-     * say. A snapshot is restored or cloned only into a table that is disabled or not there, and region ids survive both.
-     */
-    private static long stated(Connection connection, TableName name) throws IOException {
-        try (Table meta = connection.getTable(TableName.META_TABLE_NAME)) {
-            Cell state = meta.get(new Get(name.getName()).addColumn(HConstants.TABLE_FAMILY,
-                    HConstants.TABLE_STATE_QUALIFIER)).getColumnLatestCell(HConstants.TABLE_FAMILY,
-                    HConstants.TABLE_STATE_QUALIFIER);
-            return state == null ? 0 : state.getTimestamp();
-        }
     }
 
     private static List<InternalRow> snapshots(Admin admin) throws IOException {

@@ -24,6 +24,10 @@ final class Omid {
     /** In place of a timestamp that is not there; HBase has no negative timestamps. */
     static final long NONE = Long.MIN_VALUE;
 
+    /** Qualifiers of the commit table and of Lowtide's journal: a commit, and the mark of a transaction that was aborted. */
+    static final byte[] COMMIT = Bytes.toBytes("C");
+    static final byte[] INVALID = Bytes.toBytes("IT");
+
     static final int PREFIX_LENGTH = 3;
     static final int SUFFIX_LENGTH = 2;
     private static final byte[] PREFIX = {0x00, (byte) 0xC2, (byte) 0x80};
@@ -74,6 +78,11 @@ final class Omid {
     /** The start timestamp of the transaction that wrote at this timestamp. */
     static long start(long timestamp) {
         return timestamp - Math.floorMod(timestamp, CHECKPOINTS);
+    }
+
+    /** The commit table's row of a transaction, and the journal's: the low four bits of its start timestamp, and that. */
+    static byte[] commitKey(long start) {
+        return Bytes.add(new byte[] {(byte) (start & 15)}, Bytes.toBytes(start));
     }
 
     /** Whether Omid takes the qualifier for a shadow cell's: it looks at the suffix and the length only. */

@@ -23,7 +23,7 @@ final class Options implements Serializable {
     private static final long serialVersionUID = 1;
     private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
             "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "traces", "writeId", "pairingLimit", "asOf", "hold",
-            "holdOwner", "holding", "stateTable", "commitTable", "commitFamily", "watermarkFamily", "lowLatency", "commitLimit", "bytesPerSecond"));
+            "holdOwner", "holding", "stateTable", "journalTable", "commitTable", "commitFamily", "watermarkFamily", "lowLatency", "commitLimit", "bytesPerSecond"));
     private static final long DEFAULT_SPLIT_BYTES = 512L << 20;
     private static final long DEFAULT_COMMITS = 5_000_000;
 
@@ -56,6 +56,7 @@ final class Options implements Serializable {
     final String stateTable;
     /** Whether the state table was named rather than assumed: then it has to be there. */
     final boolean namesStateTable;
+    final String journalTable;
     final String commitTable;
     final String commitFamily;
     final String watermarkFamily;
@@ -95,6 +96,7 @@ final class Options implements Serializable {
         }
         namesStateTable = own.containsKey("stateTable");
         stateTable = own.getOrDefault("stateTable", "LOWTIDE_STATE");
+        journalTable = own.getOrDefault("journalTable", "LOWTIDE_JOURNAL");
         commitTable = own.getOrDefault("commitTable", "OMID_COMMIT_TABLE");
         commitFamily = own.getOrDefault("commitFamily", "F");
         watermarkFamily = own.getOrDefault("watermarkFamily", "LWF");

@@ -38,7 +38,6 @@ final class PieceReader implements PartitionReader<InternalRow> {
     private final InternalRow shown;
     private final UTF8String id;
     private final AsOf asOf;
-    private final byte[] start;
     private final CellStore store;
     private final RowReader reader;
     private final Tally tally;
@@ -53,7 +52,6 @@ final class PieceReader implements PartitionReader<InternalRow> {
     PieceReader(Options options, Pushdown pushdown, StructType schema, Piece piece, AsOf asOf) throws IOException {
         this.options = options;
         this.asOf = asOf;
-        this.start = piece.start();
         this.columns = new Column[schema.size()];
         boolean withValue = false;
         boolean withReplaced = pushdown.asksReplaced() || asOf != null;
@@ -188,7 +186,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
     /** What was read of a live table holds if nothing took from it meanwhile; an HBase snapshot was looked at when it stood. */
     private void lookAgain() throws IOException {
         if (asOf != null && !options.readsSnapshot) {
-            asOf.lookAgain(options, start);
+            asOf.lookAgain(options);
         }
     }
 

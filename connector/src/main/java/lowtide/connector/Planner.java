@@ -8,6 +8,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.HRegionLocation;
 import org.apache.hadoop.hbase.RegionMetrics;
@@ -16,8 +17,10 @@ import org.apache.hadoop.hbase.Size;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.TableNotFoundException;
 import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.RegionLocator;
+import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.util.Bytes;
 
@@ -135,6 +138,19 @@ final class Planner {
 
     private static String place(byte[] key, boolean begins) {
         return key.length > 0 ? "row " + Bytes.toStringBinary(key) : begins ? "the table's beginning" : "the table's end";
+    }
+
+    /**
+     * When the table was enabled or disabled last, by the clock of hbase:meta's server in ms; 0 where hbase:meta does not
+     * say. A snapshot is restored or cloned only into a table that is disabled or not there, and region ids survive both.
+     */
+    static long stated(Connection connection, TableName name) throws IOException {
+        try (Table meta = connection.getTable(TableName.META_TABLE_NAME)) {
+            Cell state = meta.get(new Get(name.getName()).addColumn(HConstants.TABLE_FAMILY,
+                    HConstants.TABLE_STATE_QUALIFIER)).getColumnLatestCell(HConstants.TABLE_FAMILY,
+                    HConstants.TABLE_STATE_QUALIFIER);
+            return state == null ? 0 : state.getTimestamp();
+        }
     }
 
     /** A table's regions as they are now: no replicas, no parents of a split. */

@@ -40,7 +40,7 @@ final class ReadSnapshot implements Runnable {
             // After this look nothing can overtake the read any more.
             asOf.checkMark(options, AsOf.OVERTAKEN);
             RestoredSnapshot restored = RestoredSnapshot.of(options.hbase, name, taken.folder, options.tableName());
-            asOf.checkSame(options.table, restored.regions().stream().map(RestoredSnapshot.Region::info).toList());
+            asOf.checkSame(options);
             Endings.with(reader, taken);
             return restored;
         } catch (IOException | RuntimeException e) {

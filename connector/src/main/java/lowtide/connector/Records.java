@@ -47,6 +47,17 @@ final class Records {
         return MissingNode.getInstance();
     }
 
+    /** What is remembered of the journal: whether it is there, and the greatest start timestamp that it let go of. */
+    static JsonNode journal(Connection connection, Options options) throws IOException {
+        JsonNode journal = read(connection, options, "journal", "value");
+        return journal == null ? MissingNode.getInstance() : journal;
+    }
+
+    /** Rows of the journal that are older, in ms, may be of transactions whose numbers the oracle gave a second time. */
+    static long numberedAnew(Connection connection, Options options) throws IOException {
+        return number(read(connection, options, "generation", "value"), "since");
+    }
+
     /** The last timestamp that an oracle that counts had given out by then, as far as samples tell; -1 before the first. */
     static long sampled(Connection connection, Options options, long millis) throws IOException {
         long reached = -1;

@@ -44,7 +44,7 @@ final class VersionReader implements RowReader {
     private final boolean withReplaced;
     private final boolean traces;
     /** Commits beside the shadow cells, and what decides under the empty qualifier, where a snapshot is read; else null. */
-    private final Commits commits;
+    private final AsOf asOf;
     private final Unnamed unnamed;
     private final Tally tally;
     private final int limit;
@@ -110,7 +110,7 @@ final class VersionReader implements RowReader {
         this.withValue = withValue;
         this.withReplaced = withReplaced;
         this.traces = traces;
-        this.commits = asOf == null ? null : asOf.commits;
+        this.asOf = asOf;
         this.unnamed = asOf == null ? null : new Unnamed(asOf.snapshot);
         this.tally = tally;
         this.limit = limit;
@@ -282,15 +282,15 @@ final class VersionReader implements RowReader {
     }
 
     /** A data cell behind the shadow cells of its family. True if it is to be shown. */
-    private boolean data(Cell cell) {
+    private boolean data(Cell cell) throws IOException {
         long at = view.timestamp;
         long proof = Omid.NONE;
         int found = shadows.find(view.array, view.offset, view.length, at);
         if (found >= 0) {
             shadows.mark(found);
             proof = shadows.number(found);
-        } else if (commits != null) {
-            proof = commits.of(at);
+        } else if (asOf != null) {
+            proof = asOf.proof(at);
         }
         long hidden = withReplaced
                 ? hiding.of(view.array, view.offset, view.length, at, proof, false) : Omid.NONE;
@@ -308,7 +308,7 @@ final class VersionReader implements RowReader {
         drainAt = 0;
     }
 
-    private void startEarly() {
+    private void startEarly() throws IOException {
         for (int i = 0; i < early.size(); i++) {
             int found = shadows.find(early.bytes(), early.offset(i), early.length(i), early.timestamp(i));
             if (found >= 0) {
@@ -321,7 +321,7 @@ final class VersionReader implements RowReader {
     }
 
     /** Of a snapshot, what shows of a family hangs on all its cells without qualifier: the first that are kept of it. */
-    private void settle() {
+    private void settle() throws IOException {
         if (unnamed == null || previousQualifier != null) {
             return;
         }
@@ -332,9 +332,9 @@ final class VersionReader implements RowReader {
     }
 
     /** The proof of a kept data cell. */
-    private long proof(int i) {
+    private long proof(int i) throws IOException {
         long proof = early.number(i);
-        return proof == Omid.NONE && commits != null ? commits.of(early.timestamp(i)) : proof;
+        return proof == Omid.NONE && asOf != null ? asOf.proof(early.timestamp(i)) : proof;
     }
 
     /** Shows the next kept row that passes the filter (true), or ends the drain. */
@@ -385,7 +385,7 @@ final class VersionReader implements RowReader {
     }
 
     /** A kept data cell whose number is its proof by now. True if it is to be shown. */
-    private boolean kept(int i) {
+    private boolean kept(int i) throws IOException {
         long at = early.timestamp(i);
         long proof = proof(i);
         long hidden = withReplaced ? hiding.of(early.bytes(), early.offset(i), early.length(i), at, proof,
