@@ -21,6 +21,8 @@ from lowtide.skew import MARGIN
 
 #: Clocks of machines differ: a hold counts for so long after its expiry, by the clock of the one who looks.
 EXPIRY_MARGIN = MARGIN
+#: How the ids of holds begin that restores take.
+OF_RESTORE = "restore-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,11 @@ class Hold:
     reason: str
     taken: datetime
     expires: datetime
+
+    @property
+    def of_restore(self) -> bool:
+        """Whether a restore took it for itself: it keeps history GC off what comes back, and is not for a person to let go of."""
+        return self.id.startswith(OF_RESTORE)
 
     def counts(self, now: datetime) -> bool:
         """Whether it still holds anything back at *now*."""

@@ -111,11 +111,13 @@ def release(config: Config, table: str, identity: str) -> Hold:
     """Let go of a hold, and return it.
 
     Raises:
-        HistoryError: there is none of that id.
+        HistoryError: there is none of that id, or a restore has it and may be at work.
     """
     with connect(config.hbase.thrift) as connection:
         state = StateStore(connection, config.state.table)
         for found in state.holds(table):
+            if found.id == identity:
+                _check_released(found, state)
             if found.id == identity and state.drop_hold(found):
                 snapshot = WorldClock().time(found.timestamp) if is_world(found.timestamp) else None
                 if snapshot is not None:  # for `lowtide history advise`, as the connector counts reads
@@ -123,6 +125,16 @@ def release(config: Config, table: str, identity: str) -> Hold:
                 return found
     msg = f"there is no hold {identity} on {table}; `lowtide hold list` shows those there are"
     raise HistoryError(msg)
+
+
+def _check_released(held: Hold, state: StateStore) -> None:
+    if held.of_restore and held.counts(state.server_time()):
+        msg = (
+            f"hold {held.id} on {held.table} is a restore's ({held.reason}): without it history GC could take what hides a cell while the cell comes "
+            f"back. It goes when the restore ends; that of a restore that was killed expires at {held.expires:%Y-%m-%d %H:%M} UTC, and the next restore of "
+            "the run goes on beside it"
+        )
+        raise HistoryError(msg)
 
 
 @contextmanager

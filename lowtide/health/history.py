@@ -202,7 +202,10 @@ def held(seen: Seen, config: Config) -> Iterator[Finding]:
                 "; ".join([*texts, *others]),
                 f"Wait until {'they expire' if many else 'it expires'}; or, if {' and '.join(owners)} need{'' if len(owners) > 1 else 's'} it no more, "
                 f"release {'them' if many else 'it'}, then run history_gc",
-                (*(f"lowtide hold release {s.table} {hold.id}" for hold in holds), *_again([s.table])),
+                (
+                    *(f"lowtide hold release {s.table} {hold.id}" for hold in holds if not hold.of_restore),
+                    *_again([s.table]),
+                ),
                 since,
                 (s.table,),
             )

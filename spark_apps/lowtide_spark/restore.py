@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from lowtide.ancient import Hold
+from lowtide.ancient import OF_RESTORE, Hold
 from lowtide.clock import EPOCH, spoken
 from lowtide.compaction import last_compactions, still_there, to_record
 from lowtide.errors import StoreError, TableError, UsageError
 from lowtide.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.planning import WorkRange
-from lowtide.state import REMOVES_FOR, History, Intent
+from lowtide.state import REMOVES_FOR, History, Intent, StateStore
 from lowtide.summary import TableReport, myself
 from lowtide_spark.compaction import COMPACTION_TIMEOUT_SECONDS
 from lowtide_spark.job import Run, failures_kept
@@ -35,7 +35,7 @@ from lowtide_spark.sideline import sideline
 from lowtide_spark.startset import StartSet
 from lowtide_spark.store import Written
 
-#: A restore that is killed keeps history GC off its table for so long.
+#: A restore that is killed keeps history GC off its table for so long; one that goes on renews its hold with each step.
 HELD_FOR = timedelta(days=1)
 
 KEY = ("row", "family", "qualifier", "timestamp", "lone")
@@ -64,9 +64,9 @@ def restore(run: Run) -> None:
                     )
                 _check_table(table, there.get(table))
                 of_table = cells.where(F.col("table") == table)
-                with _undisturbed(run, table) if run.summary.execute else nullcontext() as claim:
+                with _undisturbed(run, table) if run.summary.execute else nullcontext() as kept:
                     if not of_table.isEmpty():
-                        _restore_table(run, work.report, of_table, claim)
+                        _restore_table(run, work.report, of_table, kept)
     run.phase("restore")
 
 
@@ -96,8 +96,30 @@ def _check_table(table: str, descriptor: Descriptor | None) -> None:
         raise StoreError(msg)
 
 
+@dataclass
+class Kept:
+    """What keeps history GC off a table: the claim of its mark, and a hold on all its history."""
+
+    claim: Intent
+    hold: Hold
+
+    def renew(self, state: StateStore) -> None:
+        """Before each step: both are there, and the hold lasts on from now.
+
+        Raises:
+            FencedError: another run has the mark.
+            StoreError: the hold is gone.
+        """
+        state.check_claim(self.claim)
+        longer = replace(self.hold, expires=state.server_time() + HELD_FOR)
+        if not state.change_hold(self.hold, longer):
+            msg = f"the hold {self.hold.id} on {self.hold.table} is gone: this restore took longer than {HELD_FOR} over a step; run it again"
+            raise StoreError(msg)
+        self.hold = longer
+
+
 @contextmanager
-def _undisturbed(run: Run, table: str) -> Iterator[Intent]:
+def _undisturbed(run: Run, table: str) -> Iterator[Kept]:
     """Keep history GC off *table* while cells come back.
 
     A run that read the table between the return of a tombstone and that of what it hides would remove the tombstone alone, and readers
@@ -106,19 +128,20 @@ def _undisturbed(run: Run, table: str) -> Iterator[Intent]:
     """
     now = run.request.now
     reason = f"restore of run {run.options.restore}"
-    held = Hold(f"restore-{run.request.run}", table, 0, myself(), reason, now, now + HELD_FOR)
+    held = Hold(f"{OF_RESTORE}{run.request.run}", table, 0, myself(), reason, now, now + HELD_FOR)
     with run.state() as state:
         state.create()
         state.add_hold(held)
+    kept = None
     try:
         with run.state() as state:
             seen = state.history(table)
             _check_removal(table, seen, now)
-            claim = state.intend(table, seen.applied, run.request.run, seen)
-        yield claim
+            kept = Kept(state.intend(table, seen.applied, run.request.run, seen), held)
+        yield kept
     finally:
         with run.state() as state:
-            state.drop_hold(held)
+            state.drop_hold(kept.hold if kept else held)
 
 
 def _check_removal(table: str, seen: History, now: datetime) -> None:
@@ -132,7 +155,7 @@ def _check_removal(table: str, seen: History, now: datetime) -> None:
             raise StoreError(msg)
 
 
-def _restore_table(run: Run, report: TableReport, cells: DataFrame, claim: Intent | None) -> None:
+def _restore_table(run: Run, report: TableReport, cells: DataFrame, kept: Kept | None) -> None:
     table = report.table
     cells = cells.withColumn("lone", F.col("kind") == "shadow").dropDuplicates([*KEY])
     families = sorted(bytes(r.family).decode() for r in cells.select("family").distinct().collect())
@@ -157,7 +180,7 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, claim: Inten
             f"snapshots before the mark {spoken(mark)} stay refused to asOf; Omid's own client reads them. The next run of history_gc removes again "
             "what comes back, unless history_max_age is raised before"
         )
-    if claim is None or not counts.restored:
+    if kept is None or not counts.restored:
         return
     with run.state() as state:
         known = still_there(state.uncompacted(table), last_compactions(run.store.regions(table)))
@@ -166,7 +189,7 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, claim: Inten
     others = {(region, family): size for (region, family), size in known.items() if family not in families}
     with run.state() as state:
         state.put_uncompacted(table, to_record(others, last_compactions(run.store.regions(table))))
-    whole = _put_back(run, report, families, back, claim)
+    whole = _put_back(run, report, families, back, kept)
     hidden = _missing(back, _live(run, table, families, back)).count()
     counts.restored -= hidden
     if hidden and whole:
@@ -179,7 +202,7 @@ _HIDDEN = (
 )
 
 
-def _put_back(run: Run, report: TableReport, families: list[str], back: DataFrame, claim: Intent) -> bool:
+def _put_back(run: Run, report: TableReport, families: list[str], back: DataFrame, kept: Kept) -> bool:
     """Put the cells back, step by step; whether all steps were taken.
 
     What is hidden is put only when all that hides it was acknowledged and is *seen* there: one tombstone that failed, or lies behind a
@@ -187,7 +210,7 @@ def _put_back(run: Run, report: TableReport, families: list[str], back: DataFram
     """
     *hiding, hidden = _steps()
     for step in hiding:
-        _put(run, report, back.where(step), claim)
+        _put(run, report, back.where(step), kept)
         if report.counts.failed:
             report.problems.append("what the tombstones that failed would hide is not put back; run the restore again")
             return False
@@ -200,7 +223,7 @@ def _put_back(run: Run, report: TableReport, families: list[str], back: DataFram
                 f"major-compact {report.table} and run the restore again"
             )
             return False
-    refused = _put(run, report, back.where(hidden), claim)
+    refused = _put(run, report, back.where(hidden), kept)
     if refused:
         report.problems.append(
             f"{refused} cells are not put back: what hides them from readers went while the restore was at work; run the restore again"
@@ -213,13 +236,13 @@ def _hiding(cells: DataFrame) -> DataFrame:
     return cells.where(F.col("commit_ts").isNotNull() & F.col("kind").isin("tombstone", "family_tombstone"))
 
 
-def _put(run: Run, report: TableReport, cells: DataFrame, claim: Intent) -> int:
+def _put(run: Run, report: TableReport, cells: DataFrame, kept: Kept) -> int:
     """Put these; how many were refused, because what hides them is not there."""
     refused = 0
     if not cells.isEmpty():
         with run.state() as state:
-            state.check_claim(claim)  # the hold ends at some time, and history GC may have taken over
-            holding = state.mark_claim(claim)
+            kept.renew(state)
+            holding = state.mark_claim(kept.claim)
         written = run.store.write(_puts(cells), report.table, holding=holding)
         _book(report, written)
         refused = sum(w.refused for w in written)

@@ -17,7 +17,7 @@ from lowtide_spark.compaction import compact
 from lowtide_spark.store import Written
 
 from lowtide import history, state
-from lowtide.ancient import By, Limit
+from lowtide.ancient import OF_RESTORE, By, Hold, Limit
 from lowtide.config import Config
 from lowtide.errors import FencedError, HistoryError, StoreError, TableError, UsageError
 from lowtide.history import hold
@@ -423,11 +423,11 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], 
         monkeypatch.setattr(restore, "_live", lambda *_: Cells(cell for cell in sent if cell != behind))
         monkeypatch.setattr(restore, "_missing", lambda cells, live: cells.where(lambda cell: cell not in live))
         report = TableReport("orders")
-        state = SimpleNamespace(check_claim=lambda _: None, mark_claim=lambda _: ())
+        state = SimpleNamespace(mark_claim=lambda _: ())
         fake: Any = SimpleNamespace(store=SimpleNamespace(write=write), state=lambda: nullcontext(state))
         cells: Any = Cells(["put", "tombstone", "family", "highest"])
-        claim: Any = None
-        return sent, report, restore._put_back(fake, report, [], cells, claim)
+        kept: Any = SimpleNamespace(renew=lambda _: None, claim=None)
+        return sent, report, restore._put_back(fake, report, [], cells, kept)
 
     return run
 
@@ -485,13 +485,34 @@ def test_history_gc_keeps_off_while_cells_come_back(store: StateStore) -> None:
     run: Any = SimpleNamespace(
         request=SimpleNamespace(now=datetime.now(UTC), run="r"), options=options, state=lambda: nullcontext(store)
     )
-    with restore._undisturbed(run, "orders"):
+    with restore._undisturbed(run, "orders") as kept:
         [held] = store.holds("orders")
         assert (held.timestamp, held.reason, held.counts(datetime.now(UTC))) == (0, "restore of run run1", True)
+        kept.renew(store)
+        [longer] = store.holds("orders")
+        assert longer.expires > held.expires
     assert store.holds() == []
     assert (store.history("orders").applied, store.history("orders").intended) == (1049, 1049)
     with pytest.raises(FencedError):
         store.intend("orders", 2049, "gc", before)
+
+
+def test_the_hold_of_a_restore_is_nobodys_to_release(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends with the restore, or expires; a restore that finds it gone puts nothing more."""
+    monkeypatch.setattr(history, "connect", lambda _: nullcontext())
+    monkeypatch.setattr(history, "StateStore", lambda *_: store)
+    now = store.server_time()
+    held = Hold(f"{OF_RESTORE}r", "orders", 0, "ann", "restore of run run1", now, now + timedelta(hours=1))
+    dead = replace(held, id=f"{OF_RESTORE}q", expires=now - timedelta(hours=1))
+    for one in (held, dead):
+        store.add_hold(one)
+    with pytest.raises(HistoryError, match=f"hold {OF_RESTORE}r on orders is a restore's .*expires at"):
+        history.release(Config(), "orders", held.id)
+    assert history.release(Config(), "orders", dead.id) == dead
+    kept = restore.Kept(store.intend("orders", 1049, "r"), held)
+    assert store.drop_hold(held)
+    with pytest.raises(StoreError, match=f"the hold {OF_RESTORE}r on orders is gone"):
+        kept.renew(store)
 
 
 def test_nothing_is_put_back_beside_a_run_that_removes(store: StateStore) -> None:
