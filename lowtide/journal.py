@@ -23,6 +23,7 @@ from lowtide.formats import (
     commit_key,
     encode_long,
 )
+from lowtide.gateway import low_watermark
 from lowtide.keyranges import KeyRange
 
 FAMILY = "j"
@@ -80,15 +81,53 @@ def check_decision(connection: Any, config: Config, start: int, commit: int | No
         UsageError: *start* is no transaction's, or *commit* no later.
         StoreError: the commit table or the journal says something of it already.
     """
+    _check_numbers(start, commit)
+    for table, family in ((config.omid.commit_table, config.omid.commit_family), (config.state.journal_table, FAMILY)):
+        if table.encode() in connection.tables():
+            _check_silent(connection.table(table).row(commit_key(start)), table, family, start, commit)
+
+
+def _check_numbers(start: int, commit: int | None) -> None:
     if start <= 0 or start % CHECKPOINTS:
         msg = f"{start} is no start timestamp: those are multiples of {CHECKPOINTS}. `orphan_cleanup` names those that nothing decides"
         raise UsageError(msg)
     if commit is not None and commit < start + CHECKPOINTS:
-        msg = f"--committed {commit}: a transaction that began at {start} commits at {start + CHECKPOINTS} or later"
+        msg = f"{commit} is no commit timestamp of it: a transaction that began at {start} commits at {start + CHECKPOINTS} or later"
         raise UsageError(msg)
-    for table, family in ((config.omid.commit_table, config.omid.commit_family), (config.state.journal_table, FAMILY)):
-        if table.encode() in connection.tables():
-            _check_silent(connection.table(table).row(commit_key(start)), table, family, start, commit)
+
+
+def check_overruled(connection: Any, config: Config, start: int, commit: int) -> None:
+    """Refuse to say that a transaction which was taken for aborted committed then, where something says otherwise; its mark does not count.
+
+    Args:
+        connection: of :func:`lowtide.gateway.connect`.
+        config: names the tables.
+        start: timestamp of the transaction.
+        commit: its commit timestamp.
+
+    Raises:
+        UsageError: *start* is no transaction's, or *commit* no later than it or above the low watermark.
+        StoreError: the commit table has its entry, or the journal another commit timestamp.
+    """
+    _check_numbers(start, commit)
+    if commit > (watermark := low_watermark(connection, config)):
+        msg = f"{commit} is above the low watermark {watermark}: whatever a cleanup removed had committed before that, or never"
+        raise UsageError(msg)
+    omid = config.omid
+    if f"{omid.commit_family}:".encode() + COMMIT_QUALIFIER in connection.table(omid.commit_table).row(
+        commit_key(start)
+    ):
+        msg = f"{omid.commit_table} has an entry of transaction {start}: restore its cells without this, and orphan_cleanup --full heals them by that"
+        raise StoreError(msg)
+    found = _journaled(connection, config, start).get(f"{FAMILY}:".encode() + COMMIT_QUALIFIER)
+    if found not in (None, encode_long(commit)):
+        msg = f"{config.state.journal_table} says that transaction {start} committed at {int.from_bytes(found, 'big')}, not at {commit}"
+        raise StoreError(msg)
+
+
+def _journaled(connection: Any, config: Config, start: int) -> Mapping[bytes, bytes]:
+    name = config.state.journal_table
+    return connection.table(name).row(commit_key(start)) if name.encode() in connection.tables() else {}
 
 
 def _check_silent(row: Mapping[bytes, bytes], table: str, family: str, start: int, commit: int | None) -> None:
@@ -100,11 +139,17 @@ def _check_silent(row: Mapping[bytes, bytes], table: str, family: str, start: in
 
 
 def decide(connection: Any, config: Config, start: int, commit: int | None) -> None:
-    """Put what became of a transaction into the journal, after :func:`check_decision`; arguments as there. The journal is made where there is none."""
+    """Put what became of a transaction into the journal; arguments as for :func:`check_decision`. The journal is made where there is none.
+
+    A mark beside the commit goes; until then the commit outranks it.
+    """
     name = config.state.journal_table
     if name.encode() not in connection.tables():
         connection.create_table(
             name, {FAMILY: {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_enabled": True}}
         )
     column, value = (INVALID_QUALIFIER, INVALID_VALUE) if commit is None else (COMMIT_QUALIFIER, encode_long(commit))
-    connection.table(name).put(commit_key(start), {FAMILY.encode() + b":" + column: value})
+    table, row = connection.table(name), commit_key(start)
+    table.put(row, {FAMILY.encode() + b":" + column: value})
+    if commit is not None:
+        table.delete(row, columns=[FAMILY.encode() + b":" + INVALID_QUALIFIER])

@@ -51,6 +51,7 @@ TAKEN_BY = {
     "--sample": LOOKING,
     "--rate": LOOKING,
     "--restore": ("sideline_restore",),
+    "--as-committed": ("sideline_restore",),
 }
 
 

@@ -97,10 +97,19 @@ def restore(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run whose removed cells are put back.")],
     config: ConfigFile = None,
     table: Annotated[list[str] | None, typer.Option(help="Only this table; may be given several times.")] = None,
+    as_committed: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="START=COMMIT",
+            help="This transaction committed after all, at that timestamp: its cells come back as committed, and the journal says so.",
+        ),
+    ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
 ) -> None:
     """Put back what a run of orphan_cleanup or history_gc removed."""
     arguments = ["--restore", run_id, *(["--execute"] if execute else [])]
+    for decision in as_committed or ():
+        arguments += ["--as-committed", decision]
     _submit("sideline_restore", [*arguments, *_options({"--config": config}, table)])
 
 

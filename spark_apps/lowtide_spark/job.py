@@ -435,6 +435,13 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
     offer("--compact", "ask HBase for the compactions that pay", action="store_true")
     offer("--output", "write every balance there, as CSV", metavar="FOLDER")
     offer("--restore", "the run whose removed cells are put back", metavar="RUN")
+    offer(
+        "--as-committed",
+        "a transaction that committed after all, and when; may be given several times",
+        metavar="T=TC",
+        action="append",
+        default=[],
+    )
 
 
 def _looking(parser: argparse.ArgumentParser, job: str) -> None:

@@ -296,23 +296,26 @@ def _verdicts(
     suspects = [w.suspects.where(unproved).select("start_ts") for w in works if w.suspects is not None]
     decided = entries.where(PLAIN_ENTRY).select("start_ts")
     starts = _start_set(_union(suspects, like=decided).join(decided, "start_ts", "left_anti"), held)
-    siblings, blind = _siblings(run, works, inventory, starts, proofs_in)
+    sources = {w.entry.table: w.source for w in works}
+    siblings, blind = shadow_cells(run, inventory, starts, sources, proofs_in)
     everyone = entries.select("start_ts").unionByName(starts.frame).where("start_ts is not null")
     return _frozen(rules.verdicts(everyone, entries, _journal(run, starts), siblings, _hidden(run, starts), blind))
 
 
-def _siblings(
+def shadow_cells(
     run: Run,
-    works: Sequence[Work],
     inventory: Sequence[Entry],
     starts: StartSet,
-    proofs_in: Mapping[str, Sequence[WorkRange]] | None,
+    sources: Mapping[str, Source],
+    proofs_in: Mapping[str, Sequence[WorkRange]] | None = None,
 ) -> tuple[DataFrame, bool]:
-    """Shadow cells of the transactions in question in every transactional table, and whether one could not be searched."""
+    """Shadow cells of the transactions in question in every transactional table, and whether one could not be searched.
+
+    *sources*: what tables are read from, where not live; *proofs_in*: as for :func:`look`.
+    """
     empty = run.store.spark.createDataFrame([], "start_ts bigint, timestamp bigint, commit_ts bigint")
     if not starts:
         return empty, False
-    sources = {w.entry.table: w.source for w in works}
     found, blind = [empty], False
     for entry in transactional(inventory):
         if not entry.enabled:
@@ -640,18 +643,23 @@ def _after_refusal(run: Run, work: Work, deletes: DataFrame, regions: Sequence[s
 
 def _unmark(run: Run, works: Sequence[Work], starts: DataFrame) -> int:
     """Remove invalidation marks; how many were removed."""
-    mutations = starts.select(
-        F.lit("delete_version").alias("op"),
-        F.lit("marks").alias("region"),
-        omid.commit_key(F.col("start_ts")).alias("row"),
-        F.lit(run.config.omid.commit_family.encode()).alias("family"),
-        F.lit(INVALID_QUALIFIER).alias("qualifier"),
-        F.col("start_ts").alias("timestamp"),
-    )
+    mutations = unmark_rows(starts, run.config.omid.commit_family)
     written = run.store.write(mutations, run.config.omid.commit_table, holding=_epochs(run, works))
     for failure in (w for w in written if w.failed):
         _marks_report(run).problems.append(f"{failure.failed} wrong marks could not be removed: {failure.failure}")
     return sum(w.done for w in written)
+
+
+def unmark_rows(starts: DataFrame, family: str) -> DataFrame:
+    """Mutations of the commit table that remove the invalidation marks of these transactions."""
+    return starts.select(
+        F.lit("delete_version").alias("op"),
+        F.lit("marks").alias("region"),
+        omid.commit_key(F.col("start_ts")).alias("row"),
+        F.lit(family.encode()).alias("family"),
+        F.lit(INVALID_QUALIFIER).alias("qualifier"),
+        F.col("start_ts").alias("timestamp"),
+    )
 
 
 # -- recording

@@ -3,14 +3,15 @@
 A put at the timestamp of a delete marker stays hidden until a major compaction drops the marker. So the families
 concerned are flushed and compacted first, then the cells are put, then read back; what does not show is named.
 
-Orphans come back as they were: without shadow cell, invisible to Omid's readers. Committed history comes back with its shadow cells, and
+Orphans come back as they were: without shadow cell, invisible to Omid's readers. Those of a transaction that committed after all (``--as-committed``)
+come back with shadow cells; first the journal says so, and the mark goes that called it aborted. Committed history comes back with its shadow cells, and
 hidden as it was: tombstones are put before what they hide, the highest family tombstone first. What would be *visible* again, because
 what replaced it was removed by a later run, is not put back: that run is to be restored first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -18,18 +19,22 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from lowtide import journal
 from lowtide.ancient import OF_RESTORE, Hold
 from lowtide.clock import EPOCH, spoken
 from lowtide.compaction import last_compactions, still_there, to_record
 from lowtide.errors import StoreError, TableError, UsageError
+from lowtide.formats import CHECKPOINTS
+from lowtide.gateway import connect
 from lowtide.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.planning import WorkRange
 from lowtide.state import REMOVES_FOR, History, Intent, StateStore
 from lowtide.summary import TableReport, myself
 from lowtide_spark.compaction import COMPACTION_TIMEOUT_SECONDS
+from lowtide_spark.inventory import take_inventory
 from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.omid import bytes_of
-from lowtide_spark.orphans import shadow_of
+from lowtide_spark.orphans import shadow_cells, shadow_of, unmark_rows
 from lowtide_spark.rules import CELL_KINDS
 from lowtide_spark.sideline import sideline
 from lowtide_spark.startset import StartSet
@@ -48,7 +53,7 @@ def restore(run: Run) -> None:
         msg = "--restore RUN is missing: name the run whose removed cells are to come back"
         raise UsageError(msg)
     aside = sideline(run, wanted)
-    cells, lost = aside.cells.persist(), aside.lost
+    cells, lost = _decided(run, aside.cells).persist(), aside.lost
     tables = sorted({row.table for row in cells.select("table").distinct().collect()} | set(lost))
     for name in sorted(set(run.options.table) - set(tables)):
         run.summary.problems.append(f"run {wanted} put nothing of {name} aside; it has cells of {', '.join(tables)}")
@@ -68,6 +73,87 @@ def restore(run: Run) -> None:
                     if not of_table.isEmpty():
                         _restore_table(run, work.report, of_table, kept)
     run.phase("restore")
+
+
+def overruled(given: Sequence[str]) -> dict[int, int]:
+    """Commit timestamp by start timestamp, of ``START=COMMIT``.
+
+    Raises:
+        UsageError: one is no such pair, or a transaction is given two.
+    """
+    found: dict[int, int] = {}
+    for pair in given:
+        start, _, commit = pair.partition("=")
+        if not (start.isdecimal() and commit.isdecimal()):
+            msg = f"--as-committed {pair}: the start and the commit timestamp of a transaction are expected, such as 1795427921123450=1795427921123950"
+            raise UsageError(msg)
+        if found.setdefault(int(start), int(commit)) != int(commit):
+            msg = f"--as-committed {pair}: transaction {start} cannot have committed at {found[int(start)]} too"
+            raise UsageError(msg)
+    return found
+
+
+def _decided(run: Run, cells: DataFrame) -> DataFrame:
+    """*cells* of the sideline, those of transactions that committed after all with their commit timestamps, and ``decided``: whether they are these.
+
+    A run that acts makes the decision good for all tables before a cell comes back: the next cleanup goes by the journal.
+
+    Raises:
+        UsageError, StoreError: one cannot have committed then (:func:`lowtide.journal.check_overruled`), or has no cell here.
+    """
+    wanted = overruled(run.options.as_committed)
+    start = F.col("timestamp") - F.col("timestamp") % CHECKPOINTS
+    if not wanted:
+        return cells.withColumn("decided", F.lit(False))
+    spark = run.store.spark
+    said = spark.createDataFrame(list(wanted.items()), "start_ts bigint, decided_ts bigint")
+    orphans = cells.where(F.col("commit_ts").isNull()).select(start.alias("start_ts"))
+    missing = [r.start_ts for r in said.join(orphans, "start_ts", "left_anti").collect()]
+    if missing:
+        msg = f"run {run.options.restore} removed nothing of transaction {missing[0]} that was taken for aborted; its orphans' timestamps are in its sideline"
+        raise UsageError(msg)
+    with connect(run.config.hbase.thrift) as connection:
+        for each, commit in wanted.items():
+            journal.check_overruled(connection, run.config, each, commit)
+    _check_shadow_cells(run, said)
+    if run.summary.execute:
+        with connect(run.config.hbase.thrift) as connection, run.state() as state:
+            for each, commit in wanted.items():
+                journal.decide(connection, run.config, each, commit)
+            state.create()
+            state.remember_journal()
+        omid = run.config.omid
+        for w in run.store.write(unmark_rows(said, omid.commit_family), omid.commit_table):
+            if (
+                w.failed
+            ):  # a mark beside a shadow cell is named by `lowtide verify`; a cleanup takes it off when it heals
+                run.summary.problems.append(
+                    f"{w.failed} marks could not be removed: {w.failure}; run the restore again"
+                )
+    decides = F.col("commit_ts").isNull() & F.col("decided_ts").isNotNull()
+    return (
+        cells.withColumn("start_ts", start)
+        .join(F.broadcast(said), "start_ts", "left")
+        .withColumn("decided", decides)
+        .withColumn("commit_ts", F.coalesce("commit_ts", "decided_ts"))
+        .drop("start_ts", "decided_ts")
+    )
+
+
+def _check_shadow_cells(run: Run, said: DataFrame) -> None:
+    """Refuse a commit timestamp that a shadow cell of the same transaction contradicts, in any table."""
+    starts = StartSet(said)
+    found, blind = shadow_cells(run, take_inventory(run.store), starts, {})
+    if blind:
+        msg = "a transactional table is disabled, so it cannot be searched for shadow cells of these transactions; enable it, and run the restore again"
+        raise StoreError(msg)
+    others = found.join(said, "start_ts").where(
+        (F.col("commit_ts") > F.col("timestamp")) & (F.col("commit_ts") != F.col("decided_ts"))
+    )
+    for other in others.limit(1).collect():
+        msg = f"--as-committed {other.start_ts}={other.decided_ts}: a shadow cell says that it committed at {other.commit_ts}"
+        raise UsageError(msg)
+    starts.close()
 
 
 @dataclass
@@ -175,7 +261,10 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, kept: Kept |
         report.problems.append(f"{row['count']} cells are not put back: {row.why}")
     if there == counts.candidates:
         report.problems.append(f"all {there} cells are there already: the run was restored before, nothing was changed")
-    if mark and not back.where(F.col("commit_ts").isNotNull()).isEmpty():
+    decided = back.where("decided").count()
+    if decided:
+        report.notes.append(f"{decided} of the cells come back as committed, to be read at once")
+    if mark and not back.where(F.col("commit_ts").isNotNull() & ~F.col("decided")).isEmpty():
         report.notes.append(
             f"snapshots before the mark {spoken(mark)} stay refused to asOf; Omid's own client reads them. The next run of history_gc removes again "
             "what comes back, unless history_max_age is raised before"
@@ -310,8 +399,9 @@ def _judged(missing: DataFrame, live: DataFrame, mark: int) -> DataFrame:
     A version may come back if, before the mark, a higher version or a family tombstone hides it: one that is there, or a tombstone
     that comes back with it. Those hide what was put back whatever else is; a put that comes back is itself hidden by one of them.
     """
+    is_history = F.col("commit_ts").isNotNull() & ~F.col("decided")
     both = live.withColumn("back", F.lit(False)).unionByName(
-        missing.where(F.col("commit_ts").isNotNull()).withColumn("back", F.lit(True)), allowMissingColumns=True
+        missing.where(is_history).withColumn("back", F.lit(True)), allowMissingColumns=True
     )
     before = F.coalesce(F.col("commit_ts") < mark, F.lit(False)) & (F.col("kind") != "shadow")
     hides = before & (~F.col("back") | F.col("kind").isin("tombstone", "family_tombstone"))
@@ -346,7 +436,7 @@ def _judged(missing: DataFrame, live: DataFrame, mark: int) -> DataFrame:
         F.col("_hider"), F.when(by_family, F.struct(F.col("_top.timestamp"), F.lit(b"").alias("qualifier")))
     )
     names = [*missing.columns, "why", "highest", "under"]
-    orphans = missing.where(F.col("commit_ts").isNull())
+    orphans = missing.where(~is_history)  # those that committed after all are to be seen
     return (
         judged.withColumn("why", why)
         .withColumn("highest", highest)

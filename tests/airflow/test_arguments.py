@@ -130,6 +130,7 @@ def test_a_job_is_given_only_what_it_takes(job: str) -> None:
         "--approved",
         "--output",
         "--restore",
+        "--as-committed",
         "--yes",
     }
     if job == "history_gc":

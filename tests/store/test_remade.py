@@ -70,7 +70,7 @@ def test_history_gc_removes_nothing_of_a_successor(
     assert state.history(other).applied > 0
 
 
-@pytest.mark.parametrize("moment", ["it is read", "its cells are deleted", "it is recorded"])
+@pytest.mark.parametrize("moment", ["it is read", "its cells are deleted", "it is looked at last", "it is recorded"])
 def test_a_cleanup_records_nothing_of_a_successor(
     job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -87,7 +87,8 @@ def test_a_cleanup_records_nothing_of_a_successor(
     owner, name = {
         "it is read": (orphans, "plan_ranges"),
         "its cells are deleted": (orphans, "put_aside"),
-        "it is recorded": (orphans, "_record"),
+        "it is looked at last": (orphans, "_record"),
+        "it is recorded": (orphans, "cleaned_intervals"),
     }[moment]
     effect = getattr(owner, name)
     done: list[Any] = []

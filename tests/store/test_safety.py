@@ -453,13 +453,13 @@ def test_a_range_is_recorded_only_after_all_its_actions(
 ) -> None:
     """A mutation that fails leaves its key range unrecorded, the other range recorded, the run red; the next run mends it."""
     table = scene.table(splits=(b"m",))
-    scene.crashed_after_commit(table, row=b"a")
+    orphan = scene.orphan(table, row=b"a")
     scene.crashed_after_commit(table, row=b"z")
     omid.advance_watermark()
     write = Store.write
 
     def failing(self: Store, mutations: Any, name: str, **named: Any) -> Any:
-        """Turn the heal of row ``a`` into a put to a family that is not there, which HBase refuses with an error."""
+        """Turn the delete of row ``a`` into a put to a family that is not there, which HBase refuses with an error."""
         if name == table:
             is_a = F.col("row") == bytearray(b"a")
             mutations = mutations.withColumn("op", F.when(is_a, F.lit("put")).otherwise(F.col("op")))
@@ -474,6 +474,7 @@ def test_a_range_is_recorded_only_after_all_its_actions(
     monkeypatch.undo()
     assert clean(job, table).code == 0
     assert len(state.read(table).facts) == 2
+    assert not scene.has(table, orphan, row=b"a")
 
 
 def test_a_healed_cell_is_read_again_before_its_range_is_recorded(
@@ -809,6 +810,38 @@ def test_what_goes_can_be_put_back(job: Job, scene: Scene, omid: OmidClient) -> 
     restored = job("sideline_restore", "--restore", outcome.summary["run"], "--execute")
     assert (restored.code, restored.totals["restored"]) == (0, 5)
     assert scene.data(table) == {(b"r%d" % n, b"a", b"q", t): b"v%d" % n for t, n in orphans_before.items()}
+
+
+def test_what_was_taken_for_aborted_comes_back_as_committed(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """Of a transaction that a person knows to have committed: its cells are read again at once, in every table of the run, its mark is gone, and no
+    cleanup takes them again. Another transaction's come back as they were. A commit timestamp that cannot be is refused, and changes nothing.
+    """
+    tables = [scene.table(), scene.table()]
+    wronged, orphan = scene.orphan(tables[0], row=b"a", value=b"lost"), scene.orphan(tables[0], row=b"b")
+    scene.cell(tables[1], wronged, row=b"c", value=b"too")
+    commit = omid.begin()
+    omid.advance_watermark()
+    snapshot = omid.begin()
+    removed = job("orphan_cleanup", *(f"--table={table}" for table in tables), "--execute")
+    assert removed.totals["deleted"] == 3
+    back = ("--restore", removed.summary["run"], "--execute", "--as-committed")
+    for wrong, told in (
+        (f"{commit}={commit + 50}", "removed nothing of transaction"),
+        (f"{wronged}={2**62}", "above the low watermark"),
+    ):
+        refused = job("sideline_restore", *back, wrong)
+        assert (refused.code, told in refused.problems) == (2, True), refused.problems
+    assert scene.data(tables[0]) == {}
+    assert omid.commit_table()[wronged].invalid
+    restored = job("sideline_restore", *back, f"{wronged}={commit}")
+    assert (restored.code, restored.totals["restored"]) == (0, 3), restored.problems
+    assert omid.read(tables[0], snapshot) == {(b"a", b"a", b"q"): b"lost"}
+    assert omid.read(tables[1], snapshot) == {(b"c", b"a", b"q"): b"too"}
+    assert scene.has(tables[0], orphan, row=b"b")
+    assert wronged not in omid.commit_table()
+    again = job("orphan_cleanup", *(f"--table={table}" for table in tables), "--full", "--execute")
+    assert (again.code, again.totals["deleted"]) == (0, 1), again.problems
+    assert omid.read(tables[0], snapshot) == {(b"a", b"a", b"q"): b"lost"}
 
 
 # -- rule 11

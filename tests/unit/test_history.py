@@ -515,6 +515,21 @@ def test_the_hold_of_a_restore_is_nobodys_to_release(store: StateStore, monkeypa
         kept.renew(store)
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["50"], "--as-committed 50: the start and the commit timestamp"),
+        (["50=x"], "--as-committed 50=x"),
+        (["50=100", "50=150"], "transaction 50 cannot have committed at 100 too"),
+    ],
+)
+def test_what_is_said_to_have_committed_is_read_strictly(given: list[str], told: str) -> None:
+    """Pairs of timestamps, a transaction once, or twice the same."""
+    assert restore.overruled(["50=100", "150=200", "50=100"]) == {50: 100, 150: 200}
+    with pytest.raises(UsageError, match=told):
+        restore.overruled(given)
+
+
 def test_nothing_is_put_back_beside_a_run_that_removes(store: StateStore) -> None:
     """What hides a cell could go while the cell comes back. A run that was killed is not waited for longer than a day."""
     claimed = store.intend("orders", 1049, "gc7")

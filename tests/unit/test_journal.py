@@ -13,11 +13,13 @@ from lowtide.formats import (
     COMMIT_QUALIFIER,
     INVALID_QUALIFIER,
     INVALID_VALUE,
+    LOW_WATERMARK_QUALIFIER,
+    LOW_WATERMARK_ROW,
     commit_key,
     encode_long,
 )
 from lowtide.intervals import Intervals
-from lowtide.journal import Journal, check_decision, check_there, decide, unwatched
+from lowtide.journal import Journal, check_decision, check_overruled, check_there, decide, unwatched
 from lowtide.keyranges import KeyRange
 
 START = 5_000
@@ -43,8 +45,12 @@ class Tables:
         found.rows, found._named = self.rows, name
         return found
 
-    def row(self, key: bytes) -> dict[bytes, bytes]:
+    def row(self, key: bytes, columns: Any = None) -> dict[bytes, bytes]:
         return self.rows[self._named].get(key, {})
+
+    def delete(self, key: bytes, columns: list[bytes]) -> None:
+        for column in columns:
+            self.rows[self._named][key].pop(column, None)
 
     def put(self, key: bytes, columns: dict[bytes, bytes]) -> None:
         self.rows[self._named].setdefault(key, {}).update(columns)
@@ -114,3 +120,42 @@ def test_a_proof_is_not_overruled(table: str, commit: int | None) -> None:
         return
     with pytest.raises(StoreError, match="that it never committed"):
         check_decision(store, Config(), START, commit)
+
+
+def overruling(commit: int, *, entry: bytes | None = None, journaled: int | None = None) -> Tables:
+    """A store with a mark of the transaction in both tables, after it was decided that it committed."""
+    store = Tables(ENTRIES, JOURNAL)
+    omid, row = Config().omid, commit_key(START)
+    watermark = omid.watermark_family.encode() + b":" + LOW_WATERMARK_QUALIFIER
+    store.table(ENTRIES).put(LOW_WATERMARK_ROW, {watermark: encode_long(START + 1000)})
+    store.table(ENTRIES).put(row, {omid.commit_family.encode() + b":" + INVALID_QUALIFIER: INVALID_VALUE})
+    store.table(JOURNAL).put(row, {b"j:" + INVALID_QUALIFIER: INVALID_VALUE})
+    if entry is not None:
+        store.table(ENTRIES).put(row, {omid.commit_family.encode() + b":" + COMMIT_QUALIFIER: entry})
+    if journaled is not None:
+        store.table(JOURNAL).put(row, {b"j:" + COMMIT_QUALIFIER: encode_long(journaled)})
+    check_overruled(store, Config(), START, commit)
+    decide(store, Config(), START, commit)
+    return store
+
+
+@pytest.mark.parametrize("journaled", [None, START + 100])
+def test_a_mark_is_overruled_where_nothing_speaks_against_it(journaled: int | None) -> None:
+    """The journal says when it committed, alone, also where it was said before."""
+    store = overruling(START + 100, journaled=journaled)
+    assert store.rows[JOURNAL] == {commit_key(START): {b"j:" + COMMIT_QUALIFIER: encode_long(START + 100)}}
+
+
+@pytest.mark.parametrize(
+    ("commit", "about", "told"),
+    [
+        (START + 1050, {}, "6050 is above the low watermark 6000"),
+        (START + 49, {}, "commits at 5050 or later"),
+        (START + 100, {"entry": b"whatever"}, f"{ENTRIES} has an entry of transaction {START}"),
+        (START + 100, {"journaled": START + 150}, f"{START} committed at {START + 150}, not at {START + 100}"),
+    ],
+)
+def test_what_is_proved_otherwise_is_not_overruled(commit: int, about: dict[str, Any], told: str) -> None:
+    """A commit entry, another commit timestamp in the journal, and what cannot have been."""
+    with pytest.raises((StoreError, UsageError), match=told):
+        overruling(commit, **about)

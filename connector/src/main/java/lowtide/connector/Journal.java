@@ -82,10 +82,10 @@ class Journal implements Serializable {
             }
             return Omid.NONE;
         }
-        if (row.containsColumn(FAMILY, Omid.INVALID)) {
-            return Omid.NONE;
-        }
         Cell commit = row.getColumnLatestCell(FAMILY, Omid.COMMIT);
+        if (commit == null && row.containsColumn(FAMILY, Omid.INVALID)) {
+            return Omid.NONE; // beside a commit it does not count, as the jobs have it
+        }
         if (commit == null || commit.getValueLength() != Long.BYTES
                 || commit.getTimestamp() < Records.numberedAnew(connection, options)) {
             throw undecided(start, "its row in the journal " + options.journalTable
