@@ -30,7 +30,7 @@ from lowtide.formats import encode_long
 from lowtide.gateway import connect
 from lowtide.history import read_options, release, take
 from lowtide.stack import Stack
-from lowtide.state import StateStore
+from lowtide.state import FORMAT, StateStore
 from lowtide.workload import CRASH_POINTS, OmidClient, Shape, run
 from tests import seeds
 from tests.spark.histories import is_bare, random_history
@@ -371,6 +371,17 @@ def test_milliseconds_are_no_timestamps_of_an_oracle_on_the_worlds_clock(as_of: 
     with pytest.raises(Exception, match=r"asOf = 1700000000000 is no timestamp of this oracle.*2023-11-14T22:13:20Z"):
         as_of(table, 1_700_000_000_000, **other).collect()
     assert as_of(table, 1_700_000_000_000_000_000, **other).collect() == []
+
+
+def test_records_of_a_newer_lowtide_are_not_read(as_of: Read, scene: Scene) -> None:
+    """A mark that is not understood would be a mark that is not seen; a format that this version writes is known to its connector."""
+    table, other = scene.table(), _another_store(scene, 5000)
+    for number in (FORMAT, FORMAT + 1):
+        scene.omid.put(other["stateTable"], b"format", b"s", b"value", number, json.dumps({"format": number}).encode())
+        if number == FORMAT:
+            assert as_of(table, 5000, **other).collect() == []
+    with pytest.raises(Exception, match=f"have format {FORMAT + 1}, written by a newer Lowtide"):
+        as_of(table, 5000, **other).collect()
 
 
 def test_where_omids_compactor_runs_nothing_is_read_as_of_a_snapshot(

@@ -45,8 +45,9 @@ class Tables:
         found.rows, found._named = self.rows, name
         return found
 
-    def row(self, key: bytes, columns: Any = None) -> dict[bytes, bytes]:
-        return self.rows[self._named].get(key, {})
+    def row(self, key: bytes, columns: list[bytes] | None = None) -> dict[bytes, bytes]:
+        found = self.rows[self._named].get(key, {})
+        return {column: value for column, value in found.items() if columns is None or column in columns}
 
     def delete(self, key: bytes, columns: list[bytes]) -> None:
         for column in columns:

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import java.io.IOException;
+import java.util.List;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Get;
@@ -16,6 +17,8 @@ import org.apache.hadoop.hbase.util.Bytes;
 /** What readers of snapshots need of Lowtide's own table, which {@code lowtide.state} writes: family s, values in JSON. */
 final class Records {
     static final byte[] FAMILY = Bytes.toBytes("s");
+    /** The newest format that is known here, as {@code lowtide.state.FORMAT}. */
+    private static final int FORMAT = 2;
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private Records() {
@@ -38,7 +41,8 @@ final class Records {
         JsonNode inventory = read(connection, options, "inventory", "value");
         if (inventory != null) {
             String name = options.tableName().getNameAsString();
-            for (JsonNode entry : inventory) {
+            // In format 1 it was the tables alone.
+            for (JsonNode entry : inventory.isArray() ? inventory : inventory.path("tables")) {
                 if (entry.path("table").asText().equals(name)) {
                     return entry;
                 }
@@ -80,15 +84,26 @@ final class Records {
         return node == null ? 0 : node.path(name).asLong();
     }
 
-    /** A value; null where there is none. */
+    /** A value; null where there is none; an error where a newer Lowtide wrote the records. */
     private static JsonNode read(Connection connection, Options options, String row, String column) throws IOException {
         if (!there(connection, options)) {
             return null;
         }
         try (Table table = connection.getTable(TableName.valueOf(options.stateTable))) {
-            byte[] value = table.get(new Get(Bytes.toBytes(row))).getValue(FAMILY, Bytes.toBytes(column));
-            return value == null || value.length == 0 ? null : JSON.readTree(value);
+            Result[] found = table.get(List.of(new Get(Bytes.toBytes("format")), new Get(Bytes.toBytes(row))));
+            long format = number(parsed(found[0], "value"), "format");
+            if (format > FORMAT) {
+                throw new IllegalArgumentException("The records in " + options.stateTable + " have format " + format
+                        + ", written by a newer Lowtide; this connector knows formats up to " + FORMAT
+                        + ". Put the connector of that version on Spark's class path.");
+            }
+            return parsed(found[1], column);
         }
+    }
+
+    private static JsonNode parsed(Result found, String column) throws IOException {
+        byte[] value = found.getValue(FAMILY, Bytes.toBytes(column));
+        return value == null || value.length == 0 ? null : JSON.readTree(value);
     }
 
     /** Whether there is a state table; an error where one was named that is not there. */
