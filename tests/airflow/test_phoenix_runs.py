@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from installation import PATIENCE, SUBMITTED, follow_only, installation
 
 from lowtide.stack import Stack, free_ports_config
@@ -15,6 +16,7 @@ from tests.prove import PROVE
 FOLLOWERS = ("watermark_collection", "commit_table_pruning")
 
 
+@pytest.mark.turns(2, group="chains of a day")  # beside a backfill's, which runs always
 def test_the_dags_find_phoenixs_tables_by_themselves(tmp_path: Path) -> None:
     """One run without a table named cleans tables, indexes and the table of view indexes, and hands on to the prune bound
     and to pruning: what never was committed is gone from SQL, what was is there, and no entry of the commit table is
