@@ -23,6 +23,7 @@ JOBS = (
     "commit_table_pruning",
     "history_gc",
     "sideline_restore",
+    "journal_replay",
     "transaction_repair",
     "balances",
     "survey",
@@ -38,7 +39,7 @@ TAKEN_BY = {
     # The ledger's jobs say themselves why they take none.
     "--table": (*_REMOVING, "sideline_restore", "transaction_repair", "balances", *LOOKING),
     "--discovered": _REMOVING,
-    "--from": _INTERVAL,
+    "--from": (*_INTERVAL, "journal_replay"),
     "--to": (*_INTERVAL, "history_gc"),
     "--full": _INTERVAL,
     "--grace": ("commit_table_pruning", "transaction_repair"),
@@ -51,6 +52,7 @@ TAKEN_BY = {
     "--sample": LOOKING,
     "--rate": LOOKING,
     "--restore": ("sideline_restore",),
+    "--since-snapshot": ("journal_replay",),
     "--as-committed": ("sideline_restore",),
 }
 

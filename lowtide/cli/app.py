@@ -113,6 +113,22 @@ def restore(
     _submit("sideline_restore", [*arguments, *_options({"--config": config}, table)])
 
 
+@journal_app.command("replay")
+def journal_replay(
+    config: ConfigFile = None,
+    since_snapshot: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What was pruned since this HBase snapshot was made.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="What was pruned since then: ISO 8601 with zone.")
+    ] = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
+) -> None:
+    """Put pruned entries back into the commit table, so that readers of a table that comes back from a snapshot see all of it before it is cleaned."""
+    given = _options({"--config": config, "--since-snapshot": since_snapshot, "--from": since}, None)
+    _submit("journal_replay", [*given, *(["--execute"] if execute else [])])
+
+
 @app.command()
 def survey(
     config: ConfigFile = None,

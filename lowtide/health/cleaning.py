@@ -27,7 +27,7 @@ RECURRING = {
 }
 COLLECT = "lowtide run watermark_collection --execute"
 #: Jobs that a person asks for and sees the answer of; what they leave undone no later run makes good, so it would be an alarm for ever.
-ASKED_FOR = ("sideline_restore",)
+ASKED_FOR = ("sideline_restore", "journal_replay")
 
 
 @dataclass(frozen=True, slots=True)

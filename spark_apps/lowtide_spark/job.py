@@ -411,7 +411,9 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
     offer("--discovered", "pass over tables that turn out plain or gone, instead of refusing", action="store_true")
     offer(
         "--from",
-        "where the interval begins: ISO 8601 with zone; else where the last run ended",
+        "put back what was pruned since then: ISO 8601 with zone"
+        if job == "journal_replay"
+        else "where the interval begins: ISO 8601 with zone; else where the last run ended",
         dest="start",
         metavar="TIME",
     )
@@ -434,6 +436,7 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
     offer("--approved", "a dry run's summary: act only if the plan is still the same", type=Path, metavar="FILE")
     offer("--compact", "ask HBase for the compactions that pay", action="store_true")
     offer("--output", "write every balance there, as CSV", metavar="FOLDER")
+    offer("--since-snapshot", "put back what was pruned since this HBase snapshot was made", metavar="S")
     offer("--restore", "the run whose removed cells are put back", metavar="RUN")
     offer(
         "--as-committed",

@@ -73,13 +73,33 @@ def varint_of(data: Column) -> Column:
     return F.when(length.between(1, 9) & ends_once, number)
 
 
+def bytes_of_varint(number: Column) -> Column:
+    """A non-negative number as a varint, as Omid's client writes it (``CodedOutputStream.writeInt64NoTag``)."""
+    bytes_ = [
+        F.when(
+            F.lit(i == 0) | (F.shiftrightunsigned(number, 7 * i) > 0),
+            F.lpad(
+                F.hex(
+                    F.shiftrightunsigned(number, 7 * i).bitwiseAND(127)
+                    + F.when(F.shiftrightunsigned(number, 7 * i + 7) > 0, 128).otherwise(0)
+                ),
+                2,
+                "0",
+            ),
+        ).otherwise("")
+        for i in range(9)
+    ]
+    return F.unhex(F.concat(*bytes_))
+
+
 def entries(cells: DataFrame, family: str) -> DataFrame:
     """Cells of the commit table as one row a transaction.
 
     Returns:
         ``start_ts`` (null where the row's key is none of a transaction), ``commit_ts`` (of ``C``, null without), ``invalid``
         (whether there is a mark), ``fence`` (an entry that commits at its own start: a table fence, no transaction's
-        proof), ``problem`` (text where a value or qualifier is none that Omid writes, else null), ``row``.
+        proof), ``problem`` (text where a value or qualifier is none that Omid writes, else null), ``row``, ``newest`` (the greatest HBase timestamp of
+        its cells).
     """
     row, qualifier, value = F.col("row"), F.col("qualifier"), F.col("value")
     start = long_of(F.substring(row, 2, 8))
@@ -102,11 +122,15 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
         F.try_add(start, delta).alias("commit_ts"),
         is_mark.alias("invalid"),
         problem.alias("problem"),
+        "timestamp",
     )
     return (
         decoded.groupBy("row", "start_ts")
         .agg(
-            F.max("commit_ts").alias("commit_ts"), F.max("invalid").alias("invalid"), F.max("problem").alias("problem")
+            F.max("commit_ts").alias("commit_ts"),
+            F.max("invalid").alias("invalid"),
+            F.max("problem").alias("problem"),
+            F.max("timestamp").alias("newest"),
         )
         .withColumn("fence", F.coalesce(F.col("commit_ts") == F.col("start_ts"), F.lit(False)))
         .withColumn("problem", F.coalesce("problem", _odd_start()))

@@ -145,7 +145,7 @@ def _journal_and_delete(run: Run, doomed: DataFrame, report: TableReport) -> Non
             "row",
             F.lit(family).alias("family"),
             columns.alias("qualifier"),
-            F.col("start_ts").alias("timestamp"),
+            F.greatest("start_ts", "newest").alias("timestamp"),  # one that was put back lies above its start
         ),
         run.config.omid.commit_table,
     )

@@ -130,6 +130,7 @@ def test_a_job_is_given_only_what_it_takes(job: str) -> None:
         "--approved",
         "--output",
         "--restore",
+        "--since-snapshot",
         "--as-committed",
         "--yes",
     }

@@ -76,6 +76,7 @@ def test_codecs_agree_with_the_pure_ones(spark: SparkSession, numbers: list[int]
             omid.bytes_of(F.col("n")).alias("bytes"),
             omid.long_of(F.col("long")).alias("long"),
             omid.varint_of(F.col("varint")).alias("varint"),
+            omid.bytes_of_varint(F.col("n")).alias("made"),
         )
         .collect()
     )
@@ -83,6 +84,7 @@ def test_codecs_agree_with_the_pure_ones(spark: SparkSession, numbers: list[int]
         assert bytes(r.key) == commit_key(r.n)
         assert bytes(r.bytes) == encode_long(r.n)
         assert r.long == r.varint == r.n
+        assert bytes(r.made) == encode_varint(r.n)
 
 
 @settings(settings.get_profile("spark"))

@@ -16,6 +16,7 @@ from lowtide_spark.job import run_job
 from lowtide_spark.orphans import clean
 from lowtide_spark.pruning import prune
 from lowtide_spark.repair import repair
+from lowtide_spark.replay import replay
 from lowtide_spark.restore import restore
 from lowtide_spark.session import remember_classes
 from lowtide_spark.store import Store
@@ -40,6 +41,7 @@ JOBS = {
     "commit_table_pruning": prune,
     "history_gc": collect_history,
     "sideline_restore": restore,
+    "journal_replay": replay,
     "transaction_repair": repair,
     "balances": balances,
     "survey": survey,

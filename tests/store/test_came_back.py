@@ -100,6 +100,43 @@ def test_what_comes_back_is_cleaned_again_by_the_next_run(
     assert pruned.summary["bound"] == pruned.summary["low_watermark"]
 
 
+def test_readers_see_all_of_a_table_that_comes_back_after_a_replay(
+    job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str]
+) -> None:
+    """Of Omid's client every read point, before any cleanup: an entry that was pruned since the snapshot is there again, also a second time; what
+    is marked since stays aborted. A dry run puts nothing. The cleanup heals by them, and pruning takes them again.
+    """
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
+    orphan = scene.orphan(table, row=b"orphan")
+    omid.advance_watermark()
+    name = snapshot(table)
+    everything = {(b"healed", b"a", b"q"): b"v"}
+    at = omid.begin()
+    for _ in range(2):
+        for outcome in clean_and_prune(job, table):
+            assert outcome.code == 0, outcome.problems
+        assert start not in omid.commit_table()
+        omid.restore(name)
+        assert omid.read(table, at) == {}
+        planned = job("journal_replay", "--since-snapshot", name)
+        assert (planned.code, planned.totals["restored"]) == (0, 1), planned.problems
+        assert start not in omid.commit_table()
+        replayed = job("journal_replay", "--since-snapshot", name, "--execute")
+        assert (replayed.code, replayed.totals["restored"]) == (0, 1), replayed.problems
+        again = job("journal_replay", "--since-snapshot", name, "--execute")
+        assert again.totals["restored"] == 0
+        assert omid.read(table, at) == everything
+        assert omid.read(table, commit) == {}
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    assert scene.healed(table, start, row=b"healed") == commit
+    assert not {start, orphan} & set(omid.commit_table())
+    assert omid.read(table, at) == everything
+    unknown = job("journal_replay", "--since-snapshot", "nobody")
+    assert (unknown.code, "HBase has no snapshot nobody" in unknown.problems) == (2, True)
+
+
 def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_decides(
     job: Job,
     scene: Scene,

@@ -24,6 +24,7 @@ VALUES = {
     "--approved": "plan.json",
     "--output": "folder",
     "--restore": "r1",
+    "--since-snapshot": "s1",
     "--as-committed": "50=100",
     "--sample": "0.1",
     "--rate": "20MB",
