@@ -70,13 +70,15 @@ def test_what_comes_back_is_cleaned_again_by_the_next_run(
 ) -> None:
     """Under its old name, or restored in place: the regions bear their old ids, and the records do not count any more.
 
-    Until then the prune bound is 0, and its blocker says why. The commit is proved by the journal, to a read as of a snapshot too; a transaction
+    Every read point shows then what it showed before. Until then the prune bound is 0, and its blocker says why. The commit is proved by the journal, to a read as of a snapshot too; a transaction
     without proof is an orphan.
     """
     table = scene.table(splits=(b"m",))
     start, commit = scene.crashed_after_commit(table, row=b"healed")
     orphan = scene.orphan(table, row=b"orphan")
-    kept, _ = scene.committed(table, row=b"z")
+    kept, later = scene.committed(table, row=b"z")
+    points = (start - 50, commit, kept, later, omid.begin())
+    shown = {point: omid.read(table, point) for point in points}
     omid.advance_watermark()
     name = snapshot(table)
     for outcome in clean_and_prune(job, table):
@@ -97,6 +99,7 @@ def test_what_comes_back_is_cleaned_again_by_the_next_run(
     assert scene.healed(table, start, row=b"healed") == commit
     assert not scene.has(table, orphan, row=b"orphan")
     assert scene.has(table, kept, row=b"z")
+    assert {point: omid.read(table, point) for point in points} == shown
     assert pruned.summary["bound"] == pruned.summary["low_watermark"]
 
 
