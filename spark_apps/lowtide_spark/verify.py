@@ -141,7 +141,8 @@ def _records(run: Run) -> Records:
 
 def _families(run: Run, records: Records, found: Verification) -> dict[str, frozenset[str]]:
     """The transactional families of every table that can be read: by marks, by what was published, by the configuration."""
-    listed = json.loads(records.get("inventory", {}).get("value", "[]"))
+    published = json.loads(records.get("inventory", {}).get("value", "[]"))
+    listed = published if isinstance(published, list) else published["tables"]  # in format 1 it was the tables alone
     known = {e["table"]: frozenset(e["families"]) for e in listed if e["kind"] == "transactional"}
     asked = frozenset(run.options.table)
     tables = {}

@@ -244,7 +244,13 @@ def _check(omid: OmidClient, result: Result, tables: list[str], timestamps: list
 
 @seeds.each("random history", always=[11])
 def test_twenty_random_histories_on_the_real_store(
-    gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, config: Config, recorded: Callable[..., int], seed: int
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    config: Config,
+    state: StateStore,
+    recorded: Callable[..., int],
+    seed: int,
 ) -> None:
     """Histories such as the rules are tried on, orphans and lone shadow cells among them: exactly what the model names goes, and
     the real client, minor and major compactions of HBase between, shows what the model of the reader shows.
@@ -256,6 +262,7 @@ def test_twenty_random_histories_on_the_real_store(
     table = scene.table(("f", "g"), splits=(b"row10",))
     # Cleaned while it is empty: what lies there afterwards is as clients left it, and no orphan cleanup has touched it.
     recorded(table)
+    state.confirm(table)  # its cells are older than it
     put = _random_rows(seed, number, beats, mark)
     for row, cells in put.items():
         for key, value in cells.items():
