@@ -42,6 +42,13 @@ class Hold:
         """Whether a restore took it for itself: it keeps history GC off what comes back, and is not for a person to let go of."""
         return self.id.startswith(OF_RESTORE)
 
+    @property
+    def ended_by(self) -> str:
+        """What lets go of it before it expires."""
+        if self.of_restore:
+            return f"it ends with that restore; if that was killed, with the next one of {self.table}, or at {self.expires:%Y-%m-%d %H:%M} UTC"
+        return f"lowtide hold release {self.table} {self.id}"
+
     def counts(self, now: datetime) -> bool:
         """Whether it still holds anything back at *now*."""
         return now < self.expires + EXPIRY_MARGIN
@@ -124,7 +131,7 @@ def limits(
             Limit(
                 hold.timestamp,
                 f"hold {hold.id} of {hold.owner}: {hold.reason}",
-                f"lowtide hold release {hold.table} {hold.id}",
+                hold.ended_by,
                 By.HOLD,
                 hold.taken,
                 hold,

@@ -131,8 +131,8 @@ def _check_released(held: Hold, state: StateStore) -> None:
     if held.of_restore and held.counts(state.server_time()):
         msg = (
             f"hold {held.id} on {held.table} is a restore's ({held.reason}): without it history GC could take what hides a cell while the cell comes "
-            f"back. It goes when the restore ends; that of a restore that was killed expires at {held.expires:%Y-%m-%d %H:%M} UTC, and the next restore of "
-            "the run goes on beside it"
+            f"back. It goes when the restore ends; that of a restore that was killed goes with the next restore of the table, or expires at "
+            f"{held.expires:%Y-%m-%d %H:%M} UTC"
         )
         raise HistoryError(msg)
 

@@ -210,7 +210,8 @@ def _undisturbed(run: Run, table: str) -> Iterator[Kept]:
 
     A run that read the table between the return of a tombstone and that of what it hides would remove the tombstone alone, and readers
     would be shown for good what was deleted. All history is held, and a claim takes the mark from every run that does not remove yet.
-    Beside one that does, what hides a cell may go while the cell comes back: the restore is refused.
+    Beside one that does, what hides a cell may go while the cell comes back: the restore is refused. The claim ends every other restore of
+    the table, so what these held is let go of.
     """
     now = run.request.now
     reason = f"restore of run {run.options.restore}"
@@ -224,6 +225,9 @@ def _undisturbed(run: Run, table: str) -> Iterator[Kept]:
             seen = state.history(table)
             _check_removal(table, seen, now)
             kept = Kept(state.intend(table, seen.applied, run.request.run, seen), held)
+            for left in state.holds(table):  # of restores that were killed: without the claim they put nothing back
+                if left.of_restore and left.id != held.id:
+                    state.drop_hold(left)
         yield kept
     finally:
         with run.state() as state:

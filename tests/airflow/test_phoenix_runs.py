@@ -16,7 +16,7 @@ from tests.prove import PROVE
 FOLLOWERS = ("watermark_collection", "commit_table_pruning")
 
 
-@pytest.mark.turns(2, group="chains of a day")  # beside a backfill's, which runs always
+@pytest.mark.turns(2)  # the chains of test_runs.py run always
 def test_the_dags_find_phoenixs_tables_by_themselves(tmp_path: Path) -> None:
     """One run without a table named cleans tables, indexes and the table of view indexes, and hands on to the prune bound
     and to pruning: what never was committed is gone from SQL, what was is there, and no entry of the commit table is

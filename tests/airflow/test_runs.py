@@ -236,7 +236,6 @@ def test_a_late_run_is_told_of(site: Site, mistyped: Run) -> None:
         time.sleep(0.5)
 
 
-@pytest.mark.turns(2, group="chains of a day")  # beside a backfill's, which runs always
 def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> None:
     """By hand: the good table is clean, the run is red, its retry had the same name, and watermarks and pruning follow. Each job is a process of its
     own, made by the real ``spark-submit``."""

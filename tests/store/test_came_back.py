@@ -123,10 +123,12 @@ def test_readers_see_all_of_a_table_that_comes_back_after_a_replay(
         omid.restore(name)
         assert omid.read(table, at) == {}
         planned = job("journal_replay", "--since-snapshot", name)
-        assert (planned.code, planned.totals["restored"]) == (0, 1), planned.problems
+        found = planned.totals["restored"]  # with those that other tests left to be pruned
+        assert (planned.code, found > 0) == (0, True), planned.problems
         assert start not in omid.commit_table()
         replayed = job("journal_replay", "--since-snapshot", name, "--execute")
-        assert (replayed.code, replayed.totals["restored"]) == (0, 1), replayed.problems
+        assert (replayed.code, replayed.totals["restored"]) == (0, found), replayed.problems
+        assert start in omid.commit_table()
         again = job("journal_replay", "--since-snapshot", name, "--execute")
         assert again.totals["restored"] == 0
         assert omid.read(table, at) == everything

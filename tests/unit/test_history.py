@@ -483,7 +483,9 @@ def test_history_gc_keeps_off_while_cells_come_back(store: StateStore) -> None:
     options = SimpleNamespace(restore="run1")
 
     run: Any = SimpleNamespace(
-        request=SimpleNamespace(now=datetime.now(UTC), run="r"), options=options, state=lambda: nullcontext(store)
+        request=SimpleNamespace(now=datetime.now(UTC) - timedelta(minutes=1), run="r"),
+        options=options,
+        state=lambda: nullcontext(store),
     )
     with restore._undisturbed(run, "orders") as kept:
         [held] = store.holds("orders")
@@ -548,8 +550,14 @@ def test_nothing_is_put_back_beside_a_run_that_removes(store: StateStore) -> Non
     ):
         raise AssertionError
     assert store.holds() == []
+    now = store.server_time()
+    left = Hold(f"{OF_RESTORE}q", "orders", 0, "ann", "restore of run run1", now, now)
+    other = replace(left, id="h1")
+    for one in (left, other):
+        store.add_hold(one)
     with restore._undisturbed(at(datetime.now(UTC) + timedelta(days=1, minutes=1)), "orders"):
-        pass
+        assert {held.id for held in store.holds("orders")} == {f"{OF_RESTORE}r", "h1"}, "what a killed restore held"
+    assert store.holds() == [other]
 
 
 def test_a_table_with_omids_compactor_is_not_compacted_for_a_restore() -> None:
