@@ -68,7 +68,7 @@ def unwatched(keys: KeyRange, facts: Sequence[Fact], horizon: int) -> bool:
     return horizon > 0 and not cleaned_intervals(keys, facts).covers(0, horizon + 1)
 
 
-def check_decision(connection: Any, config: Config, start: int, commit: int | None) -> None:
+def check_decision(connection: Any, config: Config, start: int, commit: int | None, anew: int = 0) -> None:
     """Refuse to decide what cannot be meant, or what is decided.
 
     Args:
@@ -76,15 +76,22 @@ def check_decision(connection: Any, config: Config, start: int, commit: int | No
         config: names the tables.
         start: timestamp of the transaction.
         commit: its commit timestamp; None: it never committed.
+        anew: wall-clock ms (:meth:`lowtide.state.StateStore.numbered_anew`). What the journal has from before it proves nothing to a cleanup.
 
     Raises:
         UsageError: *start* is no transaction's, or *commit* no later.
         StoreError: the commit table or the journal says something of it already.
     """
     _check_numbers(start, commit)
-    for table, family in ((config.omid.commit_table, config.omid.commit_family), (config.state.journal_table, FAMILY)):
-        if table.encode() in connection.tables():
-            _check_silent(connection.table(table).row(commit_key(start)), table, family, start, commit)
+    omid, names = config.omid, connection.tables()
+    for table, family, since in (
+        (omid.commit_table, omid.commit_family, 0),
+        (config.state.journal_table, FAMILY, anew),
+    ):
+        if table.encode() in names:
+            cells = connection.table(table).row(commit_key(start), include_timestamp=True)
+            row = {column: value for column, (value, written) in cells.items() if written >= since}
+            _check_silent(row, table, family, start, commit)
 
 
 def _check_numbers(start: int, commit: int | None) -> None:
@@ -138,10 +145,11 @@ def _check_silent(row: Mapping[bytes, bytes], table: str, family: str, start: in
         raise StoreError(msg)
 
 
-def decide(connection: Any, config: Config, start: int, commit: int | None) -> None:
+def decide(connection: Any, config: Config, start: int, commit: int | None, anew: int = 0) -> None:
     """Put what became of a transaction into the journal; arguments as for :func:`check_decision`. The journal is made where there is none.
 
-    A mark beside the commit goes; until then the commit outranks it.
+    A mark beside the commit goes; until then the commit outranks it. So does what the journal has from before *anew*: while it is there the row
+    decides nothing.
     """
     name = config.state.journal_table
     if name.encode() not in connection.tables():
@@ -153,3 +161,5 @@ def decide(connection: Any, config: Config, start: int, commit: int | None) -> N
     table.put(row, {FAMILY.encode() + b":" + column: value})
     if commit is not None:
         table.delete(row, columns=[FAMILY.encode() + b":" + INVALID_QUALIFIER])
+    elif anew:
+        table.delete(row, columns=[FAMILY.encode() + b":" + COMMIT_QUALIFIER], timestamp=anew - 1)

@@ -54,12 +54,13 @@ def resolve(
         raise UsageError(msg)
     loaded = load(config)
     with connect(loaded.hbase.thrift) as connection:
-        journal.check_decision(connection, loaded, start, committed)
+        state = StateStore(connection, loaded.state.table)
+        anew = state.numbered_anew()
+        journal.check_decision(connection, loaded, start, committed, anew)
         became = "never committed" if committed is None else f"committed at {committed}"
         if not yes:
             typer.confirm(f"Record in {loaded.state.journal_table} that transaction {start} {became}?", abort=True)
-        journal.decide(connection, loaded, start, committed)
-        state = StateStore(connection, loaded.state.table)
+        journal.decide(connection, loaded, start, committed, anew)
         state.remember_journal()
         state.add_run(by_hand("resolve", f"decided that transaction {start} {became}", source(config)).to_json())
     console.print(f"Recorded in {loaded.state.journal_table}. The next orphan_cleanup --execute acts on it.")

@@ -4,6 +4,8 @@ A table as it was then has cells whose commit only an entry proved that has been
 come before it do not see them. With their entries back they do, at once. What was pruned *since* the snapshot is enough: whatever was pruned before
 had its cells healed before, in the snapshot too.
 
+Rows of before the oracle was made anew are left out, and counted: their numbers may be those of other transactions by now.
+
 An entry comes back above the delete marker that pruning left, so not at the timestamp that Omid would give it; Omid's reader does not look at that
 (``HBaseCommitTable.getCommitTimestamp``), and pruning removes up to whatever is there.
 """
@@ -79,11 +81,11 @@ def _back(run: Run, report: TableReport, since: datetime) -> DataFrame:
     with run.state() as state:
         anew = state.numbered_anew()
     young = run.store.cells(run.config.state.journal_table).where(F.col("timestamp") >= millis(since))
-    rows = omid.journal(young, anew).localCheckpoint()
+    if older := young.where(F.col("timestamp") < anew).select("row").distinct().count():
+        report.counts.skipped["of before the oracle was made anew"] += older
+    rows = omid.journal(young.where(F.col("timestamp") >= anew)).localCheckpoint()
     for row in rows.where("odd").limit(20).collect():
-        report.problems.append(
-            f"the journal's row of transaction {row.start_ts} is of an unknown form, or older than the oracle, which has given the number again; left alone"
-        )
+        report.problems.append(f"the journal's row of transaction {row.start_ts} is of an unknown form; left alone")
     commits = rows.where("not odd and commit_ts is not null")
     starts = StartSet(commits)
     report.counts.candidates = starts.size

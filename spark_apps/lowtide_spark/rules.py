@@ -38,7 +38,7 @@ UNPROVED = (
     "the journal has let go of what it held of its time, and the cell may have come back since, so that no proof is no proof of an abort; "
     + RESOLVE
 )
-ODD_JOURNAL = "its row in the journal is of an unknown form, or older than the oracle, which has given the number again"
+ODD_JOURNAL = f"its row in the journal is of an unknown form, or older than the oracle, which has given the number again; {RESOLVE}"
 
 CELL_KINDS = ("put", "tombstone", "family_tombstone")
 

@@ -506,7 +506,7 @@ def test_money_that_goes_to_another_is_no_balance(run: Job, books: Books) -> Non
         table.delete(bob.encode())
         table.put(eve.encode(), cells)
     outcome = run("balances")
-    assert outcome.code == 1
+    assert outcome.code == 1, "a third user has it"
     assert "all users have 100, and 100 was paid in; 1 finished transactions" in outcome.problems
     assert f"{moved.id} has 1 finished debit(s) and 0 finished credit(s) of its amount, and 1" in outcome.problems
     with raw(books, Table.RECORDS) as table:

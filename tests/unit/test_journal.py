@@ -26,8 +26,12 @@ START = 5_000
 ENTRIES, JOURNAL = Config().omid.commit_table, Config().state.journal_table
 
 
+#: Wall-clock ms of everything that :class:`Tables` is given to put.
+NOW = 1_000
+
+
 class Tables:
-    """HBase as happybase shows it: tables of rows of columns."""
+    """HBase as happybase shows it: tables of rows of columns, all written at :data:`NOW`."""
 
     def __init__(self, *names: str) -> None:
         self.rows: dict[str, dict[bytes, dict[bytes, bytes]]] = {name: {} for name in names}
@@ -45,12 +49,16 @@ class Tables:
         found.rows, found._named = self.rows, name
         return found
 
-    def row(self, key: bytes, columns: list[bytes] | None = None) -> dict[bytes, bytes]:
+    def row(self, key: bytes, columns: list[bytes] | None = None, include_timestamp: bool = False) -> dict[bytes, Any]:
         found = self.rows[self._named].get(key, {})
-        return {column: value for column, value in found.items() if columns is None or column in columns}
+        return {
+            column: (value, NOW) if include_timestamp else value
+            for column, value in found.items()
+            if columns is None or column in columns
+        }
 
-    def delete(self, key: bytes, columns: list[bytes]) -> None:
-        for column in columns:
+    def delete(self, key: bytes, columns: list[bytes], timestamp: int = NOW) -> None:
+        for column in columns if timestamp >= NOW else ():
             self.rows[self._named][key].pop(column, None)
 
     def put(self, key: bytes, columns: dict[bytes, bytes]) -> None:
@@ -121,6 +129,23 @@ def test_a_proof_is_not_overruled(table: str, commit: int | None) -> None:
         return
     with pytest.raises(StoreError, match="that it never committed"):
         check_decision(store, Config(), START, commit)
+
+
+@pytest.mark.parametrize("commit", [None, START + 100])
+@pytest.mark.parametrize("proof", [(COMMIT_QUALIFIER, encode_long(START + 200)), (INVALID_QUALIFIER, INVALID_VALUE)])
+def test_what_the_journal_has_of_before_the_oracle_was_made_anew_is_decided_over(
+    proof: tuple[bytes, bytes], commit: int | None
+) -> None:
+    """It is no proof to a cleanup, which asks for a decision; the decision stands alone then. What was written in that very moment is a proof."""
+    store, (column, value) = Tables(ENTRIES, JOURNAL), proof
+    store.rows[JOURNAL][commit_key(START)] = {b"j:" + column: value}
+    if proof[0] == COMMIT_QUALIFIER:
+        with pytest.raises(StoreError, match="holds a proof"):
+            check_decision(store, Config(), START, commit, NOW)
+    check_decision(store, Config(), START, commit, NOW + 1)
+    decide(store, Config(), START, commit, NOW + 1)
+    said = (INVALID_QUALIFIER, INVALID_VALUE) if commit is None else (COMMIT_QUALIFIER, encode_long(commit))
+    assert store.rows[JOURNAL] == {commit_key(START): {b"j:" + said[0]: said[1]}}
 
 
 def overruling(commit: int, *, entry: bytes | None = None, journaled: int | None = None) -> Tables:
