@@ -393,9 +393,9 @@ def test_where_omids_compactor_runs_nothing_is_read_as_of_a_snapshot(
     rows = as_of(table, snapshot).toLocalIterator()
     assert bytes(next(rows).value) == b"then"
     omid.attach_omid_compactor(table)
-    for read in (lambda: list(rows), as_of(table, snapshot).collect, as_of(table, "latest").collect):
+    for go_on in (lambda: list(rows), as_of(table, snapshot).collect, as_of(table, "latest").collect):
         with pytest.raises(Exception, match="cannot be read as of a snapshot: Omid's own compactor"):
-            read()
+            go_on()
     omid.detach_omid_compactor(table)
     assert len(as_of(table, snapshot).collect()) == 2
     state.create()
