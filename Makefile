@@ -125,7 +125,7 @@ bench: setup
 	@$(BIN)/python -m bench.price
 
 soak: setup
-	@LOWTIDE_LEDGER_SECONDS=3600 $(BIN)/python -m pytest tests/store/test_ledger_concurrency.py -s -p no:cacheprovider
+	@LOWTIDE_LEDGER_SECONDS=3600 $(BIN)/python -m pytest -o timeout=5400 tests/store/test_ledger_concurrency.py -s -p no:cacheprovider
 
 # The pictures of docs/images, from the demo that is up.
 screenshots: setup

@@ -73,6 +73,12 @@ def test_a_junit_file_that_was_cut_short_is_no_result(tmp_path: Path) -> None:
     assert read_cases("store", [file]) == []
 
 
+def test_a_phase_that_hangs_is_ended_before_the_machine_is() -> None:
+    """Its limit leaves a test's own time-out time to say which test it was; of the two lanes together ninety minutes are there."""
+    assert min(phase.limit for phase in PHASES.values()) >= 15
+    assert max(phase.limit for phase in PHASES.values()) < 90
+
+
 def test_every_phase_has_one_lane() -> None:
     """None runs twice, none never."""
     assert sorted(name for lane in LANES for name in lane) == sorted(PHASES)

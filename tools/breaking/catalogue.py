@@ -77,11 +77,12 @@ def share(mutations: Mapping[str, Mutation], of: int, number: int) -> dict[str, 
 
 
 def number_of_today(root: Path) -> int:
-    """A number of the commit, so that a run of the same commit is the same again; of the day, where there is no history."""
+    """How many commits lie below this one, so that those that follow each other take every share in turn; the day, where there is no history."""
+    count = ["git", "rev-list", "--count", "--first-parent", "HEAD"]
     try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+        done = subprocess.run(count, cwd=root, capture_output=True, text=True, check=False)
     except OSError:
         done = None
-    if done is not None and re.fullmatch(r"[0-9a-f]{40,}\n", done.stdout):
-        return int(done.stdout[:8], 16)
+    if done is not None and re.fullmatch(r"\d+\n", done.stdout):
+        return int(done.stdout)
     return int(time.time()) // 86400

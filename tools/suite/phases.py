@@ -37,7 +37,7 @@ LONGEST_FIRST = (
 )
 #: What a small driver can do is seen in a driver of its own.
 SMALL_DRIVER = "tests/store/test_scale.py"
-A_TENTH, ALL_RULES = ("--share", "10"), ("--jobs", "{jobs}")
+A_TENTH, ALL_RULES = ("--known", "--share", "10"), ("--jobs", "{jobs}")
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class Phase:
     results: str = ""
     #: Whether its processes share the suite's Spark driver.
     shares_driver: bool = False
+    #: Minutes after which it hangs: a test's own time-out should have ended it long before.
+    limit: int = 15
 
     def made(self, jobs: int, junit: Path, temp: Path) -> list[Command]:
         """The commands to run."""
@@ -66,6 +68,7 @@ def _pytest(*arguments: str) -> Command:
         "--durations=0",
         "--junitxml={junit}",
         "--basetemp={temp}",
+        *(("--timeout=5400",) if PROVE else ()),  # a run is killed at each of its effects then, in one test
         *arguments,
     )
 
@@ -96,12 +99,16 @@ _ALL = (
     # A process a folder: Spark sessions with different class paths cannot share one JVM.
     Phase("unit", (_pytest("tests/unit"),)),
     Phase("spark", (_pytest("tests/spark"),), shares_driver=True),
-    Phase("store", (_shared("tests/store"),), shares_driver=True),
+    Phase("store", (_shared("tests/store"),), shares_driver=True, limit=300 if PROVE else 60),
     Phase("scale", (_pytest(SMALL_DRIVER),)),
-    Phase("airflow", (_shared("tests/airflow"),)),
-    # A rotating tenth, one at a time, beside the stores' tests; all of them outlast those, and have the machine for themselves then.
-    # The other phases run their tests on the code as it is.
-    Phase("rules", ((sys.executable, "tools/break-rules", "--known", *(ALL_RULES if PROVE else A_TENTH)),)),
+    Phase("airflow", (_shared("tests/airflow"),), limit=120 if PROVE else 60),
+    # A rotating tenth, one at a time, beside the stores' tests, which run on the code as it is; all of them outlast those, and have the machine
+    # for themselves then: their tests run unbroken first, in the sizes of every day.
+    Phase(
+        "rules",
+        ((sys.executable, "tools/break-rules", *(ALL_RULES if PROVE else A_TENTH)),),
+        limit=300 if PROVE else 60,
+    ),
 )
 PHASES = {phase.name: phase for phase in _ALL}
 #: The stores' tests compute, Airflow's wait.

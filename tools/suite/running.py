@@ -15,10 +15,7 @@ from pathlib import Path
 from suite.cpu import MARK
 from suite.phases import Phase
 from suite.results import Case, closing, read_cases
-from tests.prove import PROVE
 
-#: A phase that takes longer, in seconds, hangs: a test's own time-out should have ended it long before.
-LIMIT = (6 if PROVE else 1) * 60 * 60
 #: How long a phase may take to end its stores when it is told to end.
 _PATIENCE = 90
 
@@ -60,6 +57,8 @@ class Runner:
     def _phase(self, phase: Phase) -> Done:
         log, junit = self._out / f"{phase.name}.log", self._out / f"{phase.name}.xml"
         began, code = time.monotonic(), 0
+        for old in self._root.glob(phase.results or "-"):
+            old.unlink()
         with log.open("w") as sink:
             for command in phase.made(self._jobs, junit, self._temp / phase.name):
                 code = self._command(phase, command, sink.fileno()) or code
@@ -86,7 +85,7 @@ class Runner:
             start_new_session=True,
         )
         self._running.add(process)
-        limit = threading.Timer(LIMIT, _end, [process])
+        limit = threading.Timer(phase.limit * 60, _end, [process])
         limit.start()
         try:
             assert process.stdout is not None
