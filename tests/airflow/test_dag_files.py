@@ -20,7 +20,7 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 from lowtide_airflow.operator import LowtideSparkOperator
-from lowtide_airflow.settings import CLEANED, MARKED, POOL
+from lowtide_airflow.settings import CLEANED, MARKED, POOL, SETTLED
 
 from lowtide.config import Config, Spark
 
@@ -273,6 +273,16 @@ def test_each_dag_hands_on_to_the_next(bag: DagBag) -> None:
 
     assert sends("orphan_cleanup") == hears("watermark_collection") == [CLEANED.name]
     assert sends("watermark_collection") == hears("commit_table_pruning") == [MARKED.name]
+    assert sends("transaction_repair") == [SETTLED.name]
+
+
+def test_each_dag_does_what_it_is_called_after(bag: DagBag) -> None:
+    """Its job, and the one whose plan is asked for; nothing else."""
+    jobs = {
+        name: {getattr(task, "job", None) or task.partial_kwargs["job"] for task in job_tasks(bag.dags[name])}
+        for name in DAGS
+    }
+    assert jobs == {name: {name} for name in DAGS - {"verification"}} | {"verification": {"verify"}}
 
 
 def test_a_failed_batch_turns_the_run_red_and_still_hands_on(bag: DagBag) -> None:

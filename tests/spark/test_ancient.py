@@ -127,11 +127,12 @@ def test_nothing_extra_goes_and_nothing_extra_stays(
     }
 
 
+@seeds.each("parts of a plan")
 def test_every_snapshot_from_the_mark_on_reads_as_before(
-    histories: dict[bytes, History], planned: tuple[dict[bytes, list[SparkRow]], dict[bytes, list[SparkRow]]]
+    histories: dict[bytes, History], planned: tuple[dict[bytes, list[SparkRow]], dict[bytes, list[SparkRow]]], seed: int
 ) -> None:
     """After all mutations, and after any part of them in the order in which they are sent, Omid's client shows the same."""
-    source = random.Random(seeds.drawn("parts of a plan"))
+    source = random.Random(seed)
     compared = 0
     for name, history in histories.items():
         mutations = planned[1].get(name, [])

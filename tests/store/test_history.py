@@ -706,6 +706,7 @@ def places(omid: OmidClient, table: str) -> list[tuple[bytes, bytes]]:
     return sorted((row, qualifier) for row, _, qualifier, _ in shown(omid, table))
 
 
+@seeds.each("history_gc killed at any effect")
 def test_killed_at_any_effect_and_run_again(
     gc: Callable[..., Outcome],
     job: Job,
@@ -714,12 +715,13 @@ def test_killed_at_any_effect_and_run_again(
     state: StateStore,
     config: Config,
     tmp_path: Path,
+    seed: int,
 ) -> None:
     """Whatever a dead run left, the next one under its id ends in the same cells, and readers never see a difference.
 
     At its death nothing was gone that is not in the sideline, and as long as it may have removed something it was known to remove.
     """
-    chance = random.Random(seeds.drawn("history_gc killed at any effect"))
+    chance = random.Random(seed)
     reference = replaced(scene)
     cleaned(job, omid)
     whole = deadman.run(lambda: gc(reference))
@@ -819,6 +821,7 @@ def _at(step: str, moment: Moment) -> deadman.Watch:
     return watch
 
 
+@seeds.each("sideline_restore killed at any effect")
 def test_a_restore_killed_at_any_effect_and_run_again(
     gc: Callable[..., Outcome],
     job: Job,
@@ -827,9 +830,10 @@ def test_a_restore_killed_at_any_effect_and_run_again(
     state: StateStore,
     config: Config,
     eager: Path,
+    seed: int,
 ) -> None:
     """The next restore brings all back, and readers never see what was deleted. The dead one's hold keeps history GC away until then."""
-    chance = random.Random(seeds.drawn("sideline_restore killed at any effect"))
+    chance = random.Random(seed)
     table = replaced(scene)
     cleaned(job, omid)
     before, snapshot = shown(omid, table), omid.begin()

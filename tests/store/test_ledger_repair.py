@@ -143,9 +143,10 @@ def test_repairs_that_are_stopped_themselves(
     assert (final.code, final.totals["candidates"]) == (0, 0), final.problems
 
 
-def test_a_repair_killed_at_any_effect_and_run_again(run: Job, books: Books) -> None:
+@seeds.each("transaction_repair killed at any effect")
+def test_a_repair_killed_at_any_effect_and_run_again(run: Job, books: Books, seed: int) -> None:
     """Many transactions under way at once, some of their writes done and others not: the next repair ends each, once."""
-    chance = random.Random(seeds.drawn("transaction_repair killed at any effect"))
+    chance = random.Random(seed)
     moved = 0
 
     def left_half_way() -> None:

@@ -7,14 +7,16 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import deadman
+import pytest
 import wreck
 from conftest import Outcome
-from deadman import Cut, Die, Moment
+from deadman import Cut, Moment
 from lowtide_spark import sideline
 from lowtide_spark.store import Store
 from scene import Scene
@@ -52,6 +54,7 @@ def shape(scene: Scene, table: str) -> list[tuple[bytes, bytes]]:
     return sorted((row, qualifier) for row, _, qualifier, _ in scene.data(table))
 
 
+@seeds.each("orphan_cleanup killed at any effect")
 def test_killed_at_any_effect_and_run_again(
     job: Job,
     scene: Scene,
@@ -60,6 +63,7 @@ def test_killed_at_any_effect_and_run_again(
     stack: Stack,
     configure: Callable[..., Path],
     tmp_path: Path,
+    seed: int,
 ) -> None:
     """Whatever a dead cleanup left, the next one ends in the state of an undisturbed run, and sweeps what the dead one had made.
 
@@ -80,7 +84,7 @@ def test_killed_at_any_effect_and_run_again(
     recorded = whole.named("state.record")[0]
     made = [effect for effect in made if effect.name != "sweepScratchDirs"]
     assert [effect.name for effect in made] == ["scratchDir", "createSnapshot", "dropSnapshot", "dropScratchDir"]
-    chance = random.Random(seeds.drawn("orphan_cleanup killed at any effect"))
+    chance = random.Random(seed)
     # The first is the one that puts aside: before it nothing may be gone.
     always = [whole.named("sideline.put_aside")[0], recorded]
     for cut in deadman.cuts(whole.effects, chance, every=PROVE, always=always):
@@ -105,58 +109,120 @@ def test_killed_at_any_effect_and_run_again(
         omid.drop(table)
 
 
-def test_a_pruning_killed_again_and_again(
-    job: Job, scene: Scene, omid: OmidClient, connector: Store, configure: Callable[..., Path]
-) -> None:
-    """Each run dies a bit later than the one before it: what has left the commit table is in the journal, always, and the last run ends the work."""
+@pytest.fixture
+def fresh_entries(scene: Scene, omid: OmidClient, recorded: Callable[..., int]) -> Callable[[], dict[int, int]]:
+    """Make entries of complete transactions in a table that counts as clean: they may go. Start and commit timestamps."""
     table = scene.table()
-    starts = [scene.crashed_after_commit(table, row=b"r%d" % n)[0] for n in range(8)]
-    omid.advance_watermark()
-    assert job("orphan_cleanup", "--table", table, "--full", "--execute").code == 0
-    assert job("watermark_collection", "--execute").code == 0
-    journal = load(configure()).state.journal_table
-    pruning = ("commit_table_pruning", "--grace", "0s", "--execute")
 
-    def gone() -> set[int]:
+    def made() -> dict[int, int]:
+        entries = dict(scene.committed(table, row=b"r%d" % n) for n in range(8))
+        recorded(table)
+        for start, commit in entries.items():
+            omid.add_commit_entry(start, commit)
+        return entries
+
+    return made
+
+
+@seeds.each("commit_table_pruning killed at any effect")
+def test_a_pruning_killed_at_any_effect_and_run_again(
+    job: Job,
+    omid: OmidClient,
+    connector: Store,
+    configure: Callable[..., Path],
+    fresh_entries: Callable[[], dict[int, int]],
+    seed: int,
+) -> None:
+    """At its death what has left the commit table is in the journal, always; the next run ends the work."""
+    journal = load(configure()).state.journal_table
+
+    def pruning() -> Outcome:
+        return job("commit_table_pruning", "--grace", "0s", "--execute")
+
+    def gone(starts: Iterable[int]) -> set[int]:
         there = omid.commit_table()
         return {start for start in starts if start not in there}
 
-    def journaled() -> set[int]:
-        if journal not in omid.tables():
-            return set()
-        return {start for cell in connector.cells(journal).collect() if (start := parse_commit_key(bytes(cell.row)))}
+    def journaled(starts: Collection[int]) -> set[int]:
+        cells = connector.cells(journal).collect() if journal in omid.tables() else []
+        return {start for cell in cells if (start := parse_commit_key(bytes(cell.row))) in starts}
 
-    chance = random.Random(seeds.drawn("commit_table_pruning killed again and again"))
+    fresh_entries()
+    assert pruning().code == 0  # or the first run had effects more than those after it
+    starts = fresh_entries()
+    whole = deadman.run(pruning)
+    assert whole.result is not None
+    assert (whole.result.code, gone(starts)) == (0, set(starts)), whole.result.problems
+    aside, deleted = (effect for effect in whole.effects if effect.seam == "connector")
+    for cut in deadman.cuts(whole.effects, random.Random(seed), every=PROVE, always=[aside, deleted]):
+        starts = fresh_entries()
+        dead = deadman.run(pruning, cut)
+        told = f"{cut}: {dead.effects[-1]}"
+        assert dead.killed, told
+        left, kept = gone(starts), journaled(starts)
+        assert left <= kept, told
+        at_journal, at_delete = ((cut.number, cut.moment) == (e.number, Moment.PART) for e in (aside, deleted))
+        assert 0 < len(kept) < 8 if at_journal else kept == (set(starts) if cut.number > aside.number else set()), told
+        assert 0 < len(left) < 8 if at_delete else left == (set(starts) if cut.number > deleted.number else set()), told
+        again = pruning()
+        assert again.code == 0, (told, again.problems)
+        assert gone(starts) == journaled(starts) == set(starts), told
 
-    def killed(number: int, moment: Moment) -> deadman.Life[Outcome]:
-        """At the write of that number of the step that journals and deletes."""
-        seen = 0
 
-        def watch(effect: deadman.Effect, at: Moment) -> Die | None:
-            nonlocal seen
-            seen += effect.seam == "connector" and at is Moment.BEFORE
-            if seen != number or effect.seam != "connector" or (at is Moment.AFTER) != (moment is Moment.AFTER):
-                return None
-            return Die(chance.uniform(0.2, 0.8), chance.getrandbits(32)) if moment is Moment.PART else Die()
+@seeds.each("watermark_collection killed at any effect")
+def test_a_collection_killed_at_any_effect_and_run_again(
+    job: Job, scene: Scene, recorded: Callable[..., int], state: StateStore, seed: int
+) -> None:
+    """At its death the bound is that of before or that of now, never more; the next run publishes it."""
+    table = scene.table()
 
-        life = deadman.run(lambda: job(*pruning), watch)
-        assert life.killed
-        assert gone() <= journaled(), life.effects[-1]
-        return life
+    def collection() -> Outcome:
+        return job("watermark_collection", "--execute")
 
-    killed(1, Moment.BEFORE)
-    assert gone() == set()
-    killed(1, Moment.PART)
-    assert (gone(), 0 < len(journaled() & set(starts)) < 8) == (set(), True)
-    killed(2, Moment.BEFORE)
-    assert (gone(), set(starts) <= journaled()) == (set(), True)
-    life = killed(2, Moment.PART)
-    assert life.applied is not None
-    assert 0 < life.applied[0] < life.applied[1]
-    killed(2, Moment.AFTER)
-    assert gone() == set(starts)
-    done = job(*pruning)
-    assert (done.code, done.totals["pruned"]) == (0, 0), done.problems
+    recorded(table)
+    assert collection().code == 0
+    watermark = recorded(table)
+    whole = deadman.run(collection)
+    assert whole.result is not None
+    assert (whole.result.code, whole.result.summary["bound"]) == (0, watermark), whole.result.problems
+    for cut in deadman.cuts(whole.effects, random.Random(seed), every=PROVE):
+        before, watermark = watermark, recorded(table)
+        dead = deadman.run(collection, cut)
+        told = f"{cut}: {dead.effects[-1]}"
+        assert dead.killed, told
+        assert max(bound.value for bound in state.bounds()) in (before, watermark), told
+        again = collection()
+        assert (again.code, again.summary["bound"]) == (0, watermark), (told, again.problems)
+        assert max(bound.value for bound in state.bounds()) == watermark, told
+
+
+@seeds.each("journal_replay killed at any effect")
+def test_a_replay_killed_at_any_effect_and_run_again(
+    job: Job, omid: OmidClient, state: StateStore, fresh_entries: Callable[[], dict[int, int]], seed: int
+) -> None:
+    """At its death some of the entries are back, as they were; the next run brings the others, and those that are there stay."""
+    began = state.server_time() - timedelta(seconds=1)
+
+    def replay() -> Outcome:
+        return job("journal_replay", "--from", f"{began:%Y-%m-%dT%H:%M:%S+00:00}", "--execute")
+
+    def prune() -> None:
+        assert job("commit_table_pruning", "--grace", "0s", "--execute").code == 0
+        assert not set(entries) & set(omid.commit_table())
+
+    entries = fresh_entries()
+    prune()
+    whole = deadman.run(replay)
+    assert whole.result is not None
+    assert whole.result.code == 0, whole.result.problems
+    for cut in deadman.cuts(whole.effects, random.Random(seed), every=PROVE):
+        prune()
+        dead = deadman.run(replay, cut)
+        told = f"{cut}: {dead.effects[-1]}"
+        assert dead.killed, told
+        assert replay().code == 0, told
+        there = omid.commit_table()
+        assert {start: there[start].commit for start in entries} == entries, told
 
 
 def test_a_restart_leaves_out_what_its_run_has_recorded(job: Job, scene: Scene) -> None:
