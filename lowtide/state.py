@@ -240,15 +240,17 @@ class StateStore:
             value = {"format": FORMAT, "since": _now(), "lowtide": __version__}
             self._check_and_put(_FORMAT, (_VALUE, known), (_VALUE, _dump(value)))
 
-    def reset(self) -> None:
+    def reset(self, *, same_oracle: bool = False) -> None:
         """Forget all cleaned ranges, bounds, samples and the low watermark seen; epochs and past runs stay.
 
         For an oracle that was made anew: after it, everything is cleaned again from 0, and what the journal holds of a transaction proves nothing of
-        another that the oracle gave the same number since. ``lowtide.anew`` says when it may be done.
+        another that the oracle gave the same number since. ``lowtide.anew`` says when it may be done. With *same_oracle* no number was given
+        twice, as where only the commit table came back: what the journal holds stays a proof.
         """
         if not self.exists():
             return
-        value = {"generation": self.generation() + 1, "since": millis(self.server_time())}
+        since = self.numbered_anew() if same_oracle else millis(self.server_time())
+        value = {"generation": self.generation() + 1, "since": since}
         self._table.put(b"generation", {_VALUE: _dump(value)})  # first: a run under way looks at it before it acts
         self.say_format()
         self.put_inventory(self.inventory())  # its low watermark says nothing of another life's timestamps

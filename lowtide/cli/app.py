@@ -220,11 +220,19 @@ def runs(
 @state_app.command("reset")
 def state_reset(
     config: ConfigFile = None,
+    same_oracle: Annotated[
+        bool,
+        typer.Option(
+            "--same-oracle",
+            help="It lost no timestamps, only the commit table came back from a snapshot: the journal stays a proof.",
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Forget all recorded ranges, bounds and time samples, after the oracle was made anew; all is then cleaned again from 0.
 
-    What was journaled before decides nothing any more. Refused, with what is to be done, while the oracle gives numbers that it has given before.
+    What was journaled before decides nothing any more, except with --same-oracle. Refused, with what is to be done, while the low watermark is
+    below one that was recorded.
     """
     loaded = load(config)
     with _state(loaded) as state:
@@ -232,9 +240,11 @@ def state_reset(
     if not yes:
         typer.confirm(f"Forget every recorded watermark in {loaded.state.table}?", abort=True)
     with _state(loaded) as state:
-        state.reset()
+        state.reset(same_oracle=same_oracle)
         if state.exists():
-            state.add_run(by_hand("state reset", "forgot what was recorded of all tables", source(config)).to_json())
+            oracle = ", of the same oracle" if same_oracle else ""
+            note = f"forgot what was recorded of all tables{oracle}"
+            state.add_run(by_hand("state reset", note, source(config)).to_json())
     console.print("Forgotten. The next orphan_cleanup reads from 0.")
 
 

@@ -766,6 +766,24 @@ def test_the_journal_of_before_the_oracle_was_made_anew_decides_nothing(
     assert not scene.has(table, aborted, row=b"aborted")
 
 
+def test_the_journal_stays_a_proof_where_only_the_commit_table_came_back(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, connector: Store, configure: Callable[..., Path]
+) -> None:
+    """The oracle gave no number twice: after a reset that says so everything is read from 0, and what was pruned before is healed by the journal."""
+    table = scene.table()
+    start = scene.orphan(table)
+    connector.create_table("LOWTIDE_JOURNAL", "j")
+    state.create()
+    at = int(state.server_time().timestamp() * 1000)
+    omid.put("LOWTIDE_JOURNAL", commit_key(start), b"j", b"C", at, encode_long(start + 50))
+    reset = CliRunner().invoke(app, ["state", "reset", "--same-oracle", "--yes", "--config", str(configure())])
+    assert reset.exit_code == 0, reset.output
+    omid.advance_watermark()
+    outcome = clean(job, table)
+    assert scene.healed(table, start) == start + 50
+    assert outcome.code == 0, outcome.problems
+
+
 def test_an_old_epoch_is_refused(scene: Scene, omid: OmidClient, state: StateStore, connector: Store) -> None:
     """A state write under an epoch that is no longer the newest raises and changes nothing."""
     table = scene.table()

@@ -81,7 +81,12 @@ final class AsOf implements Serializable {
     /** The commit timestamp of the transaction that wrote a cell without shadow cell at this timestamp, or {@link Omid#NONE}. */
     long proof(long timestamp) throws IOException {
         long commit = commits.of(timestamp);
-        return commit == Omid.NONE ? journal.of(timestamp) : commit;
+        return commit != Omid.NONE || isNoOracles(timestamp) ? commit : journal.of(timestamp);
+    }
+
+    /** Whether a world clock's oracle cannot have given it: a plain put's milliseconds, of which the journal holds and has let go of nothing. */
+    private boolean isNoOracles(long timestamp) {
+        return snapshot >= Moment.WORLD_CLOCK_MIN && timestamp < Moment.WORLD_CLOCK_MIN;
     }
 
     /**

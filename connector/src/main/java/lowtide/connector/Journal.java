@@ -39,7 +39,7 @@ class Journal implements Serializable {
     private final Options options;
     private transient Map<Long, Long> known;
 
-    private Journal(Options options) {
+    Journal(Options options) {
         this.options = options;
     }
 
