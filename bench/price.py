@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 from lowtide_spark import omid as omid_rows
 from lowtide_spark.job import Run, run_job
@@ -25,6 +26,7 @@ from bench.__main__ import HOME, TABLE, Ratio, _config, _print, _spark, _store, 
 from bench.bare import Bare
 from lowtide.config import load
 from lowtide.formats import COMMIT_QUALIFIER
+from lowtide.stack import Stack
 from lowtide.workload import OmidClient
 
 #: Of so many of the day's transactions one left its entry.
@@ -42,6 +44,7 @@ def main() -> int:
     shutil.rmtree(HOME / "store", ignore_errors=True)
     HOME.mkdir(parents=True, exist_ok=True)
     ratios: list[Ratio] = []
+    journal = Ratio("bytes of a journal row against one of the commit table", "printed", unit="B")
     with _store() as stack, OmidClient(stack) as omid, _spark() as spark:
         config = _config(stack)
         bare = Bare(stack)
@@ -66,11 +69,30 @@ def main() -> int:
                     pruning.ours.append(seconds), pruning.theirs.append(seconds - gate)
                     whole.ours.append(cleaned + seconds), whole.theirs.append(cleaned + seconds - gate)
             ratios += [whole, pruning]
+            if not journal.theirs:
+                _leave_entries(connector, omid, edge, day)
+                sides = (
+                    (journal.ours, connector.config.state.journal_table),
+                    (journal.theirs, connector.config.omid.commit_table),
+                )
+                for side, table in sides:
+                    side.append(_bytes(stack, omid, table) / (day // LEFT))
             if note.startswith("the day"):
                 omid.compact(TABLE, major=True)
-    _print(ratios)
-    (HOME / "price.json").write_text(json.dumps([{**r.__dict__, "ratio": r.value} for r in ratios], indent=2))
+    _print([*ratios, journal])
+    (HOME / "price.json").write_text(
+        json.dumps([{**r.__dict__, "ratio": r.value} for r in [*ratios, journal]], indent=2)
+    )
     return 0
+
+
+def _bytes(stack: Stack, omid: OmidClient, table: str) -> int:
+    """What a table takes on disk, compacted."""
+    omid.flush(table)
+    omid.compact(table, major=True)
+    root = Path(urlparse(stack.hbase_properties()["hbase.rootdir"]).path)
+    regions = (root / "data" / "default" / table).glob("[!.]*/[!.]*/[!.]*")
+    return sum(file.stat().st_size for file in regions if file.is_file() and file.parent.name != "recovered.edits")
 
 
 def _leave_entries(connector: Store, omid: OmidClient, edge: int, day: int) -> None:

@@ -26,6 +26,7 @@ import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
 import org.apache.hadoop.hbase.regionserver.BloomType;
 import org.apache.hadoop.hbase.snapshot.SnapshotExistsException;
 import org.apache.hadoop.hbase.util.Bytes;
@@ -85,7 +86,7 @@ public final class Admin {
         return Planner.enabledTable(Connections.get(options), Options.tableName(table)).getDurability().name();
     }
 
-    /** Makes a table with one family; no-op if the table is there, whatever its families. */
+    /** Makes a table with one family, for rows that are much alike; no-op if the table is there, whatever its families. */
     public static void createTable(Map<String, String> options, String table, String family, int versions)
             throws IOException {
         try (org.apache.hadoop.hbase.client.Admin admin = Connections.get(options).getAdmin()) {
@@ -93,7 +94,7 @@ public final class Admin {
             if (!admin.tableExists(name)) {
                 admin.createTable(TableDescriptorBuilder.newBuilder(name)
                         .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes(family))
-                                .setMaxVersions(versions).build())
+                                .setMaxVersions(versions).setDataBlockEncoding(DataBlockEncoding.FAST_DIFF).build())
                         .build());
             }
         } catch (TableExistsException e) {
