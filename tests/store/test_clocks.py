@@ -33,6 +33,7 @@ ACTING = {
     "history_gc": (),
     "sideline_restore": ("--restore", "nobody"),
     "transaction_repair": (),
+    "journal_replay": ("--from", "2026-01-01T00:00:00+00:00"),
 }
 #: Those that go by the oracle's timestamps.
 BY_TIMESTAMPS = ("orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc")

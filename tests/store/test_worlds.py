@@ -69,11 +69,13 @@ HELD_BACK: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 
 def test_settings_that_keep_something_back_are_seen_as_hbase_has_them(
-    scene: Scene, omid: OmidClient, connector: Store, configure: Callable[..., Path]
+    job: Job, scene: Scene, omid: OmidClient, connector: Store
 ) -> None:
-    """Each is named with what mends it, and gone with that; a durability may be accepted for the table; the tables that Omid, the workload and
-    Phoenix make are as they should be."""
+    """Each is named with what mends it, and gone with that: until then nothing in such a table is touched, and nothing pruned; then all are cleaned
+    right. A durability may be accepted for the table. The tables that Omid, the workload and Phoenix make are as they should be."""
     tables = {name: scene.table() for name in (*HELD_BACK, "right")}
+    crashed = {name: scene.crashed_after_commit(table) for name, table in tables.items()}
+    starts = {start for start, _ in crashed.values()}
     plain = scene.table(omid_enabled=False, versions=1)
     for name, (settings, _) in HELD_BACK.items():
         omid.set(tables[name], **settings)
@@ -86,6 +88,12 @@ def test_settings_that_keep_something_back_are_seen_as_hbase_has_them(
     config = connector.config.model_copy(update={"tables": accepted})
     again = {e.table: e for e in take_inventory(Store(connector.spark, config))}
     assert {name for name, table in tables.items() if again[table].workable} == {"async", "skip", "right"}
+    omid.advance_watermark()
+    before = {name: omid.raw(tables[name]) for name in HELD_BACK}
+    assert job("orphan_cleanup", "--execute").code == 0, "the one that is right"
+    prune(job)
+    assert {name: omid.raw(tables[name]) for name in HELD_BACK} == before
+    assert starts <= set(omid.commit_table())
     for name, (settings, _) in HELD_BACK.items():
         if "families" in settings:
             omid.set(
@@ -95,6 +103,12 @@ def test_settings_that_keep_something_back_are_seen_as_hbase_has_them(
         else:
             omid.set(tables[name], DURABILITY="SYNC_WAL")
     assert [e.table for e in take_inventory(connector) if e.doubt] == []
+    assert job("orphan_cleanup", "--execute").code == 0
+    assert {name: scene.healed(tables[name], start) for name, (start, _) in crashed.items()} == {
+        name: commit for name, (_, commit) in crashed.items()
+    }
+    assert prune(job).code == 0
+    assert not starts & set(omid.commit_table())
 
 
 def test_a_mark_that_is_taken_off_leaves_the_proofs_in_place(

@@ -29,8 +29,10 @@ _LEFT_OUT = shutil.ignore_patterns(".*", "target", "__pycache__", "*.egg-info", 
 class Bench:
     """One copy of the code; used by one thread at a time. Store and driver are started when a test first needs them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, judge: bool = False) -> None:
         self._folder = folder
+        #: The verifier looks before and after each job: that takes its time.
+        self._judge, self._seconds = judge, _SECONDS * (4 if judge else 1)
         self._copy = folder / "lowtide"
         shutil.copytree(ROOT, self._copy, ignore=_LEFT_OUT, symlinks=True)
         built = ROOT / "connector/target"
@@ -77,13 +79,17 @@ class Bench:
 
     def unbroken(self, tests: list[str]) -> dict[str, str]:
         """Run tests, all of one folder, on the code as it is: those that do not pass, each with the reason."""
-        outcome = self._run(tuple(tests), _SECONDS * len(tests))
+        outcome = self._run(tuple(tests), self._seconds * len(tests))
         passed = {name for n in outcome.noted if n["phase"] == "passed" for name in _names(n["test"])}
         failed = {n["test"]: f"{n['kind']}: {n['text']}" for n in outcome.failures}
         skipped = {n["test"]: "is left out" for n in outcome.noted if n["phase"] == "skipped"}
         absent = {test: f"did not run: {outcome.output[-2000:]}" for test in tests if test not in passed}
         wrong = {**absent, **skipped, **failed}
         return {test: " ".join(reason.split()) for test, reason in wrong.items()}
+
+    def judged(self, tests: tuple[str, ...]) -> set[tuple[str, str]]:
+        """What the verifier says of jobs of the code as it is: tests that play Omid's part by halves leave what it rightly names."""
+        return self._run(tests, self._seconds * len(tests)).judged
 
     def tried(self, mutation: Mutation) -> Verdict:
         """Break the code, run the mutation's tests, have the code whole again.
@@ -132,7 +138,10 @@ class Bench:
                 self._cool()
 
     def _verdict(self, mutation: Mutation, *, warm_driver: bool = True) -> Verdict:
-        return Verdict.of(self._run(mutation.tests, _SECONDS, warm_driver=warm_driver), mutation.fails)
+        outcome = self._run(mutation.tests, self._seconds, warm_driver=warm_driver)
+        verdict = Verdict.of(outcome, mutation.fails)
+        verdict.judged = outcome.judged
+        return verdict
 
     def _run(self, tests: tuple[str, ...], seconds: float, *, warm_driver: bool = True) -> Outcome:
         [place] = {folder(test) for test in tests}
@@ -142,7 +151,7 @@ class Bench:
         noted.unlink(missing_ok=True)
         with self._environment(place, warm_driver) as environment:
             request = {
-                "arguments": ["-q", "-p", "no:cacheprovider", "-p", "breaking.noted", "--tb=short", *tests],
+                "arguments": ["-q", "-p", "no:cacheprovider", *self._plugins, "--tb=short", *tests],
                 "environment": {**environment, FILE: str(noted)},
                 "paths": [str(self._copy / name) for name in ("", "spark_apps", "plugins", "tools")],
                 "folder": str(self._copy),
@@ -154,6 +163,10 @@ class Bench:
                 self._cool()  # whatever did not end may be at work there still
         lines = noted.read_text().splitlines() if noted.exists() else []
         return Outcome(code, output.read_text(errors="replace"), [json.loads(line) for line in lines])
+
+    @property
+    def _plugins(self) -> list[str]:
+        return ["-p", "breaking.noted", *(["-p", "breaking.judged"] if self._judge else [])]
 
     def _asked(self, request: dict[str, Any]) -> int | None:
         if self._over:

@@ -20,13 +20,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if report.failed and call.excinfo is not None:
         for failure in _each(call.excinfo, item.config.rootpath / "tests"):
-            _note({"test": item.nodeid, "phase": call.when, **failure})
+            note({"test": item.nodeid, "phase": call.when, **failure})
     elif report.skipped or call.when == "call":
-        _note({"test": item.nodeid, "phase": report.outcome})
+        note({"test": item.nodeid, "phase": report.outcome})
     return report
 
 
-def _note(what: dict[str, Any]) -> None:
+def note(what: dict[str, Any]) -> None:
+    """Write one line."""
     with Path(os.environ[FILE]).open("a") as file:
         file.write(json.dumps(what) + "\n")
 

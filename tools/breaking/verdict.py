@@ -19,7 +19,12 @@ class Outcome:
     @property
     def failures(self) -> list[dict[str, Any]]:
         """The errors."""
-        return [n for n in self.noted if n["phase"] not in ("passed", "skipped")]
+        return [n for n in self.noted if n["phase"] not in ("passed", "skipped", "judged")]
+
+    @property
+    def judged(self) -> set[tuple[str, str]]:
+        """What the verifier found after a job, where it was asked (:mod:`breaking.judged`): in which test, which invariant was broken."""
+        return {(n["test"], n["kind"]) for n in self.noted if n["phase"] == "judged"}
 
 
 @dataclass
@@ -29,6 +34,7 @@ class Verdict:
     word: str
     failures: list[dict[str, Any]] = field(default_factory=list)
     output: str = ""
+    judged: set[tuple[str, str]] = field(default_factory=set)
 
     @classmethod
     def of(cls, outcome: Outcome, fails: str) -> Verdict:
