@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 #: How Lowtide's own tables keep a family. Said in full: of what Thrift is not told it makes three versions, no bloom filter and no block cache.
 FAMILY_SETTINGS = {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_enabled": True}
 
+#: HBase's "forever" in seconds.
+_FOREVER = 2**31 - 1
+_META = "hbase:meta"
+_STATE = b"table:state"
+#: HBase's ``TableState`` of an enabled table.
+_ENABLED = b"\x08\x00"
+
 
 @contextmanager
 def connect(thrift: Thrift, attempts: int = 4) -> Iterator[Any]:
@@ -123,6 +130,19 @@ def without_bloom_or_cache(connection: Any, table: str) -> list[str]:
         for name, settings in families.items()
         if settings["bloom_filter_type"] in ("NONE", b"NONE") or not settings["block_cache_enabled"]
     )
+
+
+def kept_for(connection: Any, table: str) -> timedelta | None:
+    """How long *table* keeps a cell, by the least TTL of its families; None: for ever."""
+    finite = [f["time_to_live"] for f in connection.table(table).families().values()]
+    return min((timedelta(seconds=ttl) for ttl in finite if 0 < ttl < _FOREVER), default=None)
+
+
+def table_state(connection: Any, table: str) -> tuple[bool, int]:
+    """Whether *table* is enabled, and since when it is so, ms: HBase writes that anew when a table is made, enabled or restored. 0: it does not tell."""
+    found = connection.table(_META).row(table.encode(), [_STATE], include_timestamp=True).get(_STATE)
+    value, at = found or (_ENABLED, 0)
+    return value == _ENABLED, at
 
 
 def allotted(connection: Any, config: Config, listed: Collection[bytes] | None = None) -> Allotted | None:

@@ -1,19 +1,25 @@
 """The journal: what was pruned from the commit table, and what a person decided; the proof for cells that come back.
 
 A row a transaction, with the commit table's key, family ``j``: ``C``, the commit timestamp, or ``IT``, an invalidation mark. It is kept for ever
-unless ``state.journal_keep`` says otherwise; what was let go of is remembered as a *horizon* in the state table. At or below it a transaction that
+unless ``state.journal_keep`` says otherwise; what was let go of is remembered as a *horizon*. At or below it a transaction that
 nothing proves may have committed, where its cell lies in a key range that was not under watch from before the proof went: one of a table that
 came back from a snapshot, say.
+
+The horizon, and how far was pruned, stand in a row of the journal about itself and in the state table, so that neither is lost with the other. The
+journal says it first: one that says less than the state table remembers, or nothing, has lost rows.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from lowtide.cleaned import Fact, cleaned_intervals
 from lowtide.config import Config
+from lowtide.durations import duration_text
 from lowtide.errors import StoreError, UsageError
 from lowtide.formats import (
     CHECKPOINTS,
@@ -23,38 +29,191 @@ from lowtide.formats import (
     commit_key,
     encode_long,
 )
-from lowtide.gateway import low_watermark
+from lowtide.gateway import FAMILY_SETTINGS, check_and_put, kept_for, low_watermark, table_state
 from lowtide.keyranges import KeyRange
 
+if TYPE_CHECKING:
+    from lowtide.state import StateStore
+
 FAMILY = "j"
+#: The journal's row about itself: no transaction's key, so that who looks for those passes it by.
+OWN_ROW = b"journal"
+_SAID = f"{FAMILY}:value".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the journal's row about itself says, as JSON; neither number ever goes down."""
+
+    #: The greatest start timestamp, inclusive, that the journal let go of; 0: none.
+    horizon: int = 0
+    #: The greatest start timestamp, inclusive, up to which was pruned into it.
+    pruned: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """What the state remembers of it: whether it was ever made, and the greatest start timestamp, inclusive, that it let go of; 0: none."""
+    """What the state remembers of it: whether it was ever made, and what :class:`Said` has."""
 
     there: bool = False
     horizon: int = 0
+    pruned: int = 0
+    #: When its table was made, enabled or restored last, ms: its life in which it is known to be whole. 0: not looked at yet.
+    stated: int = 0
+    #: What makes it doubtful that it is whole; empty: nothing.
+    doubt: str = ""
 
 
-def check_there(journal: Journal, name: str, *, listed: bool) -> None:
-    """Refuse to take a journal that is missing for an empty one.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The journal's table as it is."""
 
-    Args:
-        journal: as remembered.
-        name: of its table.
-        listed: whether HBase has that table.
+    listed: bool = False
+    stated: int = 0
+    #: How long it keeps a row; None: for ever.
+    kept: timedelta | None = None
+    said: Said | None = None
+
+
+def look(connection: Any, name: str) -> Seen:
+    """The journal's table as it is now.
 
     Raises:
-        StoreError: it was there, and is not any more.
+        StoreError: it is disabled.
     """
-    if journal.there and not listed:
+    if name.encode() not in connection.tables():
+        return Seen()
+    enabled, stated = table_state(connection, name)
+    if not enabled:
+        msg = f"the journal {name} is disabled, and holds the only proofs of what was pruned. In HBase's shell: enable '{name}'; then: lowtide journal whole"
+        raise StoreError(msg)
+    raw = connection.table(name).row(OWN_ROW, [_SAID]).get(_SAID)
+    return Seen(True, stated, kept_for(connection, name), Said(**json.loads(raw)) if raw else None)
+
+
+def in_force(known: Journal, seen: Seen, name: str) -> Journal:
+    """The journal as runs may go by it, by both that are asked.
+
+    Args:
+        known: as the state remembers it; read before *seen*, of which the journal says first what the state is told next.
+        seen: its table.
+        name: of that.
+
+    Raises:
+        StoreError: it is gone, it loses rows, or it may have lost some: those would be taken for never there.
+    """
+    if not seen.listed:
+        if known.there:
+            msg = (
+                f"the journal {name} is gone: it was dropped, state.journal_table names another now, or HBase does not list it to the gateway's user. "
+                "It holds the only proofs of what was pruned, so nothing is decided without it. Restore it, or correct the configuration; where it is "
+                "lost for good: lowtide journal lost"
+            )
+            raise StoreError(msg)
+        return known
+    check_kept(seen, name)
+    if lost := missing(known, seen):
         msg = (
-            f"the journal {name} is gone: it was dropped, state.journal_table names another now, or HBase does not list it to the gateway's user. "
-            "It holds the only proofs of what was pruned, so nothing is decided without it. Restore it, or correct the configuration; where it is "
-            "lost for good: lowtide journal lost"
+            f"the journal {name} has lost proofs of what was pruned: {lost}. Nothing is decided without them. Restore the snapshot that has them, "
+            "or correct state.journal_table; where they are lost for good: lowtide journal lost"
         )
         raise StoreError(msg)
+    if why := doubt(known, seen):
+        msg = (
+            f"the journal {name} may have lost proofs of what was pruned: {why}. Nothing is decided by it before somebody says what is so. "
+            "If it has all its rows: lowtide journal whole. If not, or if nobody knows: lowtide journal lost"
+        )
+        raise StoreError(msg)
+    said = seen.said or Said()
+    return Journal(True, max(known.horizon, said.horizon), max(known.pruned, said.pruned), seen.stated)
+
+
+def check_kept(seen: Seen, name: str) -> None:
+    """Refuse a journal that loses rows by itself.
+
+    Raises:
+        StoreError: its family has a TTL.
+    """
+    if seen.kept is not None:
+        msg = (
+            f"the journal {name} keeps a row for {duration_text(seen.kept)} only (TTL), and holds the only proofs of what was pruned. In HBase's shell: "
+            f"alter '{name}', {{NAME => '{FAMILY}', TTL => 'FOREVER'}}; then: lowtide journal lost, or, if none of its rows was as old as that yet: "
+            "lowtide journal whole"
+        )
+        raise StoreError(msg)
+
+
+def missing(known: Journal, seen: Seen) -> str:
+    """By what it is certain that a journal which is there has lost rows; empty where it is not."""
+    if not known.stated:
+        return ""  # of before it had a row about itself, or the state was lost
+    if seen.said is None:
+        return (
+            "its row about itself is gone, as where it was truncated, dropped and made again, or restored from long ago"
+        )
+    if seen.said.pruned < known.pruned:
+        return f"it was pruned up to {known.pruned}, and it says {seen.said.pruned}, as where it was restored from a snapshot of before"
+    return ""
+
+
+def doubt(known: Journal, seen: Seen) -> str:
+    """Why a journal that is there may have lost rows; empty where nothing speaks for that."""
+    if known.stated not in (0, seen.stated):
+        return "it was disabled and enabled, restored, or made anew"
+    return known.doubt
+
+
+def checked(connection: Any, state: StateStore, name: str, *, acting: bool) -> Journal:
+    """The journal in force, see :func:`in_force`. A run that acts makes both sides say so; nothing is written where they do.
+
+    Raises:
+        StoreError: it is not to be gone by, or its row about itself cannot be written.
+    """
+    known = state.journal()
+    seen = look(connection, name)
+    if acting and seen.kept is not None:
+        state.doubt_journal(f"it kept a row for {duration_text(seen.kept)} only (TTL)")
+    found = in_force(known, seen, name)
+    if acting and found.there:
+        hold(connection, state, name, found)
+    return found
+
+
+def hold(connection: Any, state: StateStore, name: str, journal: Journal) -> None:
+    """Have the journal and the state say at least what *journal* has, in this order; before anything is pruned into it, or goes from it.
+
+    Raises:
+        StoreError: the journal takes no row.
+    """
+    table = connection.table(name)
+    try:
+        while True:
+            raw = table.row(OWN_ROW, [_SAID]).get(_SAID)
+            known = Said(**json.loads(raw)) if raw else Said()
+            said = Said(max(known.horizon, journal.horizon), max(known.pruned, journal.pruned))
+            if (raw and said == known) or check_and_put(
+                connection,
+                name,
+                OWN_ROW,
+                (_SAID, raw),
+                (_SAID, json.dumps(asdict(said), separators=(",", ":")).encode()),
+            ):
+                break
+    except Exception as error:  # Thrift's
+        msg = f"the journal {name} takes no row ({type(error).__name__}: {error}); without it nothing is pruned. Let the gateway's user write to it"
+        raise StoreError(msg) from error
+    state.remember_journal(journal.horizon, journal.pruned, journal.stated)
+
+
+def settle(connection: Any, state: StateStore, name: str, *, lost_up_to: int = 0) -> None:
+    """Take the journal as it is, by a person's word: it is whole, or let go of what it had up to *lost_up_to*. One that is not there is done without."""
+    seen = look(connection, name)
+    known = state.journal()
+    if seen.listed:
+        said = seen.said or Said()
+        horizon = max(known.horizon, said.horizon, lost_up_to)
+        hold(connection, state, name, replace(known, horizon=horizon, pruned=max(known.pruned, said.pruned)))
+    state.settle_journal(there=seen.listed, horizon=lost_up_to, stated=seen.stated)
 
 
 def unwatched(keys: KeyRange, facts: Sequence[Fact], horizon: int) -> bool:
@@ -153,9 +312,7 @@ def decide(connection: Any, config: Config, start: int, commit: int | None, anew
     """
     name = config.state.journal_table
     if name.encode() not in connection.tables():
-        connection.create_table(
-            name, {FAMILY: {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_enabled": True}}
-        )
+        connection.create_table(name, {FAMILY: FAMILY_SETTINGS})
     column, value = (INVALID_QUALIFIER, INVALID_VALUE) if commit is None else (COMMIT_QUALIFIER, encode_long(commit))
     table, row = connection.table(name), commit_key(start)
     table.put(row, {FAMILY.encode() + b":" + column: value})

@@ -10,7 +10,7 @@ atomically: a late, killed or second run cannot move state. Rows (family ``s``, 
 ``cluster``               the newest run's token: through the gateway and past it the same must be read
 ``clock/MILLIS``          a sample: the oracle's timestamp at that wall-clock time
 ``bound/INVERTED-MILLIS`` the prune bound computed then, newest first
-``journal``               whether the journal was ever made, and the greatest start timestamp that it let go of
+``journal``               whether the journal was ever made, what it says of itself, and in which life of its table it is known to be whole
 ``commits``               commit entries and invalidation marks as counted, one column a count, the newest few hundred
 ``inventory``             the tables found last, and the low watermark that was read before them
 ``confirmed/NAME``        that somebody said that a table's transactions are this oracle's
@@ -41,9 +41,10 @@ from lowtide.cleaned import Fact, Incarnation, Region, still_blocking
 from lowtide.clock import EPOCH, millis
 from lowtide.commitcount import CommitCount
 from lowtide.compaction import Uncompacted
+from lowtide.durations import duration_text
 from lowtide.errors import FencedError, FormatError, StoreError, WatermarkError
 from lowtide.formats import decode_long
-from lowtide.gateway import FAMILY_SETTINGS, check_and_put
+from lowtide.gateway import FAMILY_SETTINGS, check_and_put, kept_for
 from lowtide.intervals import Intervals
 from lowtide.inventory import Entry, Kind
 from lowtide.journal import Journal
@@ -51,8 +52,8 @@ from lowtide.keyranges import KeyRange
 
 FAMILY = "s"
 #: Of the records, as this version writes them. It reads every one up to it: 1, before there was a row that tells, is taken as it is; what it lacks
-#: (a fact's shape, an inventory's low watermark) counts as not known.
-FORMAT = 2
+#: (a fact's shape, an inventory's low watermark, the journal's life) counts as not known.
+FORMAT = 3
 _COLUMN = f"{FAMILY}:".encode()
 _EPOCH = b"s:epoch"
 _INCARNATION = b"s:incarnation"
@@ -199,6 +200,11 @@ class StateStore:
         self._nonce = nonce
         self._handle = connection.table(table)
         self._format_seen = False
+
+    @property
+    def connection(self) -> Any:
+        """The one that it was made with."""
+        return self._connection
 
     @property
     def _table(self) -> Any:
@@ -456,17 +462,52 @@ class StateStore:
         """What is remembered of the journal."""
         return Journal(**self._json(b"journal", {})) if self.exists() else Journal()
 
-    def remember_journal(self, horizon: int = 0) -> None:
-        """Remember that the journal is there, and that nothing up to *horizon*, a start timestamp, need be in it; a horizon never goes down."""
-        known = self.journal()
-        now = Journal(there=True, horizon=max(horizon, known.horizon))
-        if now != known:
-            self._table.put(b"journal", {_VALUE: _dump(asdict(now))})
+    def remember_journal(self, horizon: int = 0, pruned: int = 0, stated: int = 0) -> None:
+        """Remember that the journal is there, that nothing up to *horizon*, a start timestamp, need be in it, and how far was *pruned*.
 
-    def lose_journal(self, horizon: int) -> None:
-        """Remember that there is no journal, and that it let go of everything up to *horizon*."""
-        lost = Journal(there=False, horizon=max(horizon, self.journal().horizon))
-        self._table.put(b"journal", {_VALUE: _dump(asdict(lost))})
+        Neither goes down. *stated*: the life of its table, where none is remembered yet.
+        """
+        self._change_journal(
+            lambda known: replace(
+                known,
+                there=True,
+                horizon=max(horizon, known.horizon),
+                pruned=max(pruned, known.pruned),
+                stated=known.stated or stated,
+            )
+        )
+
+    def doubt_journal(self, why: str) -> None:
+        """Remember *why* the journal may have lost rows, until :meth:`settle_journal`."""
+        self._change_journal(lambda known: replace(known, doubt=why))
+
+    def settle_journal(self, *, there: bool, horizon: int, stated: int) -> None:
+        """Remember what a person said: of the journal in this life of its table, or without one, all but what lies at or below *horizon* is known."""
+        self._change_journal(
+            lambda known: Journal(there, max(horizon, known.horizon), known.pruned, stated if there else 0)
+        )
+
+    def _change_journal(self, change: Callable[[Journal], Journal]) -> None:
+        while True:
+            raw = self._table.row(b"journal").get(_VALUE)
+            known = Journal(**json.loads(raw)) if raw else Journal()
+            new = change(known)
+            if new == known or self._check_and_put(b"journal", (_VALUE, raw), (_VALUE, _dump(asdict(new)))):
+                return
+
+    def check_kept(self) -> None:
+        """Refuse to go by records that vanish by themselves.
+
+        Raises:
+            StoreError: the state table has a TTL.
+        """
+        if (kept := kept_for(self._connection, self._name)) is not None:
+            msg = (
+                f"the state table {self._name} keeps a cell for {duration_text(kept)} only (TTL): marks, holds and what is known of the oracle and the "
+                f"journal vanish. In HBase's shell: alter '{self._name}', {{NAME => '{FAMILY}', TTL => 'FOREVER'}}; then see 'The state table is gone' "
+                "in docs/backups.md"
+            )
+            raise StoreError(msg)
 
     def add_commit_count(self, count: CommitCount) -> None:
         """Keep a count of the commit table; the oldest of many go."""

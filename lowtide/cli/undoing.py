@@ -91,21 +91,52 @@ def confirm(
 
 @journal_app.command("lost")
 def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
-    """Go on without a journal that is lost for good: below the prune bound, absence of a proof decides nothing any more."""
+    """Go on without what the journal has lost for good, or without a journal: below the prune bound, absence of a proof decides nothing any more."""
     loaded = load(config)
+    name = loaded.state.journal_table
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
-        if state.has_table(loaded.state.journal_table):
-            msg = f"{loaded.state.journal_table} is there; nothing is lost"
-            raise UsageError(msg)
-        horizon = max((bound.value for bound in state.bounds()), default=0)
+        known, seen = state.journal(), journal.look(connection, name)
+        journal.check_kept(seen, name)
+        said = seen.said or journal.Said()
+        horizon = max(known.pruned, said.pruned, *(bound.value for bound in state.bounds()))
         if not yes:
             typer.confirm(
-                f"Go on without {loaded.state.journal_table}? Of tables that come back from a snapshot, transactions up to {horizon} that have "
-                "no shadow cell can then only be decided by hand.",
+                f"Go on without {'rows that ' if seen.listed else ''}{name}{' has lost' if seen.listed else ''}? Of tables that come back from a "
+                f"snapshot, transactions up to {horizon} that have no shadow cell and no proof can then only be decided by hand.",
                 abort=True,
             )
-        state.lose_journal(horizon)
-        note = f"went on without {loaded.state.journal_table}, of transactions up to {horizon}"
+        state.create()
+        journal.settle(connection, state, name, lost_up_to=horizon)
+        note = f"went on without what {name} has lost, of transactions up to {horizon}"
         state.add_run(by_hand("journal lost", note, source(config)).to_json())
     console.print(f"Noted. Horizon: {horizon}.")
+
+
+@journal_app.command("whole")
+def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
+    """Say that the journal has all its rows, though HBase cannot tell: it was only disabled and enabled, or was restored from a snapshot that has all."""
+    loaded = load(config)
+    name = loaded.state.journal_table
+    with connect(loaded.hbase.thrift) as connection:
+        state = StateStore(connection, loaded.state.table)
+        known, seen = state.journal(), journal.look(connection, name)
+        journal.check_kept(seen, name)
+        if not seen.listed:
+            msg = f"HBase has no table {name}: restore it, correct state.journal_table, or, where it is lost for good: lowtide journal lost"
+            raise UsageError(msg)
+        if lost := journal.missing(known, seen):
+            msg = f"{name} is not whole: {lost}. Restore the snapshot that has its rows; where they are lost for good: lowtide journal lost"
+            raise UsageError(msg)
+        why = journal.doubt(known, seen)
+        if not why:
+            console.print(f"Nothing speaks against {name}; nothing was noted.")
+            return
+        if not yes:
+            typer.confirm(
+                f"{name}: {why}. Does it have every row that was ever pruned into it? Without its proof a committed cell that comes back is deleted.",
+                abort=True,
+            )
+        journal.settle(connection, state, name)
+        state.add_run(by_hand("journal whole", f"took {name} for whole: {why}", source(config)).to_json())
+    console.print(f"Noted. {name} is gone by again.")

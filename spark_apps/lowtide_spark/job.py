@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from pydantic import ByteSize, TypeAdapter, ValidationError
 from pyspark.sql import functions as F
 
-from lowtide import approval
+from lowtide import approval, journal
 from lowtide.approval import Approved
 from lowtide.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
 from lowtide.config import Budget, Config, Mode, load, source
@@ -27,7 +27,7 @@ from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError, W
 from lowtide.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
 from lowtide.gateway import allotted, connect, parse_low_watermark, without_bloom_or_cache
 from lowtide.inventory import Entry, Kind
-from lowtide.journal import Journal, check_there
+from lowtide.journal import Journal
 from lowtide.planning import Request
 from lowtide.skew import machine_apart, oracle_ahead, oracle_apart, refusal
 from lowtide.state import FAMILY, StateStore
@@ -65,6 +65,7 @@ class Run:
     generation: int = 0
     #: How far the oracle's clock is ahead of HBase's, as far as that can be told; negative: behind.
     oracle_ahead: timedelta = timedelta()
+    _journal: Journal | None = field(default=None, init=False, repr=False)
     #: When the phase that is booked next began.
     phase_started: float = field(default_factory=time.monotonic)
 
@@ -100,9 +101,10 @@ class Run:
         return self.config.table(table).budget.model_copy(update=given)
 
     def check_cluster(self) -> None:
-        """Refuse a gateway of another HBase than ZooKeeper leads to: facts of one store would be recorded of the other.
+        """Refuse a gateway of another HBase than ZooKeeper leads to: facts of one store would be recorded of the other. And records that vanish.
 
         Raises:
+            StoreError: the state table has a TTL.
             UsageError: the token that the gateway shows in the state table is not the one that is there past it.
         """
         table, thrift = self.config.state.table, self.config.hbase.thrift
@@ -113,6 +115,7 @@ class Run:
                 state.say_cluster()
             elif not state.exists():
                 return  # nothing is recorded that could be taken for this store's
+            state.check_kept()
             for _ in range(_LOOKS):  # another run may write its own between the two
                 told = state.cluster()
                 if told == self.store.row(table, FAMILY, "cluster").get("value"):
@@ -155,25 +158,37 @@ class Run:
         self.summary.low_watermark = watermark
         return watermark
 
-    @cached_property
+    @property
     def journal(self) -> Journal:
-        """What is remembered of the journal, as it was when this run first asked."""
-        with self.state() as state:
-            return state.journal()
+        """The journal in force, as it was when this run last looked."""
+        if self._journal is None:
+            self.has_journal()
+        assert self._journal is not None
+        return self._journal
 
     def has_journal(self) -> bool:
-        """Whether the journal's table is there.
+        """Whether the journal's table is there, as of now.
 
         Raises:
-            StoreError: it was, and is gone.
+            StoreError: it was, and is gone; or it has lost rows, or may have.
         """
         name = self.config.state.journal_table
         with self.state() as state:
-            listed = state.has_table(name)
-            check_there(self.journal, name, listed=listed)
-            if listed and self.acting:
-                state.remember_journal()
-        return listed
+            self._journal = journal.checked(state.connection, state, name, acting=self.acting)
+        return self._journal.there
+
+    def hold_journal(self, *, horizon: int = 0, pruned: int = 0) -> None:
+        """Have it said, by the journal and the state, that nothing up to *horizon* need be in the journal, and that it was *pruned* so far.
+
+        Raises:
+            StoreError: as :meth:`has_journal`; or the journal takes no row.
+        """
+        self.has_journal()
+        said = replace(
+            self.journal, horizon=max(horizon, self.journal.horizon), pruned=max(pruned, self.journal.pruned)
+        )
+        with self.state() as state:
+            journal.hold(state.connection, state, self.config.state.journal_table, said)
 
     def check_clock(self) -> None:
         """Before anything else: this machine's clock and HBase's agree. From here on the run goes by HBase's.

@@ -17,6 +17,7 @@ from lowtide.formats import (
     LOW_WATERMARK_ROW,
     encode_long,
 )
+from lowtide.journal import OWN_ROW
 from lowtide.keyranges import KeyRange
 from lowtide.planning import WorkRange
 from lowtide_spark.store import FOREVER
@@ -151,6 +152,11 @@ def _odd_start() -> Column:
     return F.when(start % CHECKPOINTS != 0, F.concat(F.lit("start timestamp "), start, F.lit(" is no multiple of 50")))
 
 
+def pruned_rows(cells: DataFrame) -> DataFrame:
+    """Cells of the journal's table without those of its row about itself."""
+    return cells.where(F.col("row") != OWN_ROW)
+
+
 def journal(cells: DataFrame, since: int = 0) -> DataFrame:
     """The journal as one row a pruned transaction.
 
@@ -168,7 +174,8 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
     commit = F.when((qualifier == COMMIT_QUALIFIER) & (F.length(value) == 8), long_of(value))
     is_mark = (qualifier == INVALID_QUALIFIER) & (value == INVALID_VALUE)
     return (
-        cells.where(F.col("kind") == "put")
+        pruned_rows(cells)
+        .where(F.col("kind") == "put")
         .select(
             start.alias("start_ts"),
             commit.alias("commit_ts"),

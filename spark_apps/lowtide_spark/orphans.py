@@ -299,7 +299,9 @@ def _verdicts(
     sources = {w.entry.table: w.source for w in works}
     siblings, blind = shadow_cells(run, inventory, starts, sources, proofs_in)
     everyone = entries.select("start_ts").unionByName(starts.frame).where("start_ts is not null")
-    return _frozen(rules.verdicts(everyone, entries, _journal(run, starts), siblings, _hidden(run, starts), blind))
+    known = _frozen(rules.verdicts(everyone, entries, _journal(run, starts), siblings, _hidden(run, starts), blind))
+    run.has_journal()  # after it was read, too: what it let go of, or lost, meanwhile was not found
+    return known
 
 
 def shadow_cells(

@@ -59,7 +59,7 @@ def prune(run: Run) -> None:
         else:
             run.phase("gate")
             run.check_low_watermark_again()
-            _journal_and_delete(run, doomed, report)
+            _journal_and_delete(run, doomed, bound, report)
             _sweep_journal(run, inventory, report)
         run.phase("act")
         if report.counts.pruned:
@@ -109,13 +109,12 @@ def _doomed(rows: DataFrame, run: Run, report: TableReport) -> DataFrame:
     return rows.where(F.col("problem").isNull() & ~keep_marks)
 
 
-def _journal_and_delete(run: Run, doomed: DataFrame, report: TableReport) -> None:
+def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableReport) -> None:
     """The journal first: a snapshot restored later has no other proof. Nothing is deleted that is not in it."""
     counts = report.counts
     planned, counts.pruned = counts.pruned, 0
     run.store.create_table(run.config.state.journal_table, omid.JOURNAL_FAMILY)
-    with run.state() as state:
-        state.remember_journal()
+    run.hold_journal(pruned=bound)  # first: a journal of before lacks what goes now
     # A mark outranks an entry, so a row with both is journaled as what its readers saw: not committed.
     committed = ~F.col("invalid")
     with run.state() as state:
@@ -182,12 +181,12 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], report: TableReport) ->
     harmless = run.config.own_tables | {e.table for e in inventory if e.kind is Kind.PLAIN}
     oldest = min((s.created for s in run.store.snapshots() if s.table not in harmless), default=2**62)
     limit = min(millis(run.request.now - run.config.state.journal_keep), oldest - millis(EPOCH + timedelta(days=1)))
-    old = run.store.cells(run.config.state.journal_table).where(F.col("timestamp") < limit).localCheckpoint()
+    rows = omid.pruned_rows(run.store.cells(run.config.state.journal_table))
+    old = rows.where(F.col("timestamp") < limit).localCheckpoint()
     horizon = omid.journal(old).agg(F.max("start_ts")).first()[0]
     if horizon is None:
         return
-    with run.state() as state:
-        state.remember_journal(horizon)  # first: what is gone must not be taken for never there
+    run.hold_journal(horizon=horizon)  # first: what is gone must not be taken for never there
     written = run.store.write(
         old.select(
             F.lit("delete_up_to").alias("op"),

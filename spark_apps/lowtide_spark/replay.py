@@ -80,7 +80,7 @@ def _back(run: Run, report: TableReport, since: datetime) -> DataFrame:
     names = run.config.omid
     with run.state() as state:
         anew = state.numbered_anew()
-    young = run.store.cells(run.config.state.journal_table).where(F.col("timestamp") >= millis(since))
+    young = omid.pruned_rows(run.store.cells(run.config.state.journal_table)).where(F.col("timestamp") >= millis(since))
     if older := young.where(F.col("timestamp") < anew).select("row").distinct().count():
         report.counts.skipped["of before the oracle was made anew"] += older
     rows = omid.journal(young.where(F.col("timestamp") >= anew)).localCheckpoint()

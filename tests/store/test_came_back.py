@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,16 @@ from typer.testing import CliRunner
 from lowtide.cleaned import VOID
 from lowtide.cli.app import app
 from lowtide.config import Config, load
+from lowtide.gateway import connect, table_state
 from lowtide.history import read_options
 from lowtide.inventory import STRANGER
+from lowtide.state import StateStore
 from lowtide.workload import OmidClient
 
 pytestmark = pytest.mark.usefixtures("swept", "no_snapshots")
 Job = Callable[..., Outcome]
-ENTRIES, JOURNAL = Config().omid.commit_table, Config().state.journal_table
+ENTRIES, JOURNAL, STATE = Config().omid.commit_table, Config().state.journal_table, Config().state.table
+FOREVER = {"TTL": str(2**31 - 1)}
 
 
 @pytest.fixture
@@ -50,6 +54,27 @@ def as_of(spark: SparkSession, configure: Callable[..., Path]) -> Callable[[str]
         return {bytes(r.row) for r in reader.option("table", table).option("asOf", "latest").load().collect()}
 
     return read
+
+
+@pytest.fixture
+def said(configure: Callable[..., Path]) -> Callable[..., str]:
+    """What a command of ``lowtide`` says, its refusal too."""
+
+    def say(*command: str) -> str:
+        result = CliRunner().invoke(app, [*command, "--yes", "--config", str(configure())])
+        return f"{result.output}{result.exception or ''}"
+
+    return say
+
+
+@pytest.fixture
+def journal(job: Job, omid: OmidClient, said: Callable[..., str]) -> Iterator[str]:
+    """Lowtide's journal, which has been pruned into, and which the tests after this one can go by whatever became of it."""
+    assert job("commit_table_pruning", "--grace", "0s", "--execute").code == 0
+    yield JOURNAL
+    omid.set(JOURNAL, families=FOREVER)
+    if "lowtide journal lost" in job("commit_table_pruning").problems:
+        said("journal", "lost")
 
 
 def clean_and_prune(job: Job, *tables: str, config: Path | None = None) -> tuple[Outcome, Outcome]:
@@ -272,6 +297,208 @@ def test_a_journal_that_is_gone_stops_cleaning_and_pruning(
         assert "the journal ANOTHER_JOURNAL is gone" in outcome.problems
     for outcome in clean_and_prune(job, table):
         assert outcome.code == 0, outcome.problems
+
+
+def decided(
+    job: Job, scene: Scene, table: str, said: Callable[..., str], start: int, commit: int, config: Path | None = None
+) -> None:
+    """The cell that came back without its proof is left alone until somebody says when it committed, and is healed then."""
+    outcome = job("orphan_cleanup", "--table", table, "--full", "--execute", config=config)
+    assert scene.has(table, start, row=b"healed"), "a committed cell is deleted"
+    assert (outcome.code, "lowtide resolve" in outcome.problems) == (1, True), outcome.problems
+    said("resolve", str(start), "--committed", str(commit))
+    outcome = job("orphan_cleanup", "--table", table, "--execute", config=config)
+    assert (outcome.code, scene.healed(table, start, row=b"healed")) == (0, commit), outcome.problems
+    assert job("commit_table_pruning", "--grace", "0s", "--execute", config=config).code == 0
+
+
+@pytest.mark.parametrize("way", ["truncated", "restored", "kept for a second"])
+def test_a_journal_that_lost_rows_is_not_gone_by_until_somebody_says_so(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    journal: str,
+    snapshot: Callable[[str], str],
+    said: Callable[..., str],
+    as_of: Callable[[str], set[bytes]],
+    way: str,
+) -> None:
+    """Truncated, restored from a snapshot of before, or with a TTL: what it has no more is not taken for never there. Every job that decides stops, reads
+    as of a snapshot do, and all say what is to be done; it leads to green, and no committed cell is lost.
+    """
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
+    omid.advance_watermark()
+    name, before = snapshot(table), snapshot(journal)
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    assert start not in omid.commit_table()
+    omid.restore(name)
+    if way == "truncated":
+        omid.truncate(journal)
+    elif way == "restored":
+        omid.restore(before)
+    else:
+        omid.set(journal, families={"TTL": "1"})
+        time.sleep(2)
+    for compacted in (ENTRIES, journal):
+        omid.flush(compacted)
+        omid.compact(compacted, major=True)
+    outcome = job("orphan_cleanup", "--table", table, "--full", "--execute")
+    assert scene.has(table, start, row=b"healed"), "its proof is gone, and it is deleted"
+    assert (outcome.code, "lowtide journal lost" in outcome.problems) == (1, True), outcome.problems
+    if way == "kept for a second":
+        assert f"alter '{journal}', {{NAME => 'j', TTL => 'FOREVER'}}" in outcome.problems
+        assert "TTL" in said("journal", "lost"), "as long as it goes on losing rows"
+        omid.set(journal, families=FOREVER)
+    with pytest.raises(Exception, match=f"at {start} committed, for the journal {journal} may have lost its row"):
+        as_of(table)
+    for name, *options in (("orphan_cleanup",), ("commit_table_pruning", "--grace", "0s"), ("journal_replay",)):
+        since = ("--from", "2020-01-01T00:00:00Z") if name == "journal_replay" else ()
+        refused = job(name, *options, *since, "--execute")
+        assert (refused.code, "lowtide journal lost" in refused.problems) == (1, True), f"{name}: {refused.problems}"
+    assert "is not whole" in said("journal", "whole")
+    assert "Horizon: " in said("journal", "lost")
+    with pytest.raises(Exception, match=f"at {start} committed, for the journal {journal} has let go of its time"):
+        as_of(table)
+    decided(job, scene, table, said, start, commit)
+    assert as_of(table) == {b"healed"}
+
+
+def test_a_journal_that_loses_rows_while_a_run_reads_it_is_not_gone_by(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    journal: str,
+    snapshot: Callable[[str], str],
+    said: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is truncated after the run saw that it was whole, before the run has read it: the run stops before its first mark."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
+    omid.advance_watermark()
+    name = snapshot(table)
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    omid.restore(name)
+    omid.flush(ENTRIES)
+    omid.compact(ENTRIES, major=True)
+    hidden = orphans._hidden
+
+    def truncated(*arguments: Any) -> Any:
+        omid.truncate(journal)
+        return hidden(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(orphans, "_hidden", truncated)
+        red = job("orphan_cleanup", "--table", table, "--full", "--execute")
+    assert scene.has(table, start, row=b"healed"), "what was lost meanwhile is taken for never there"
+    assert (red.code, "lowtide journal lost" in red.problems) == (1, True), red.problems
+    said("journal", "lost")
+    decided(job, scene, table, said, start, commit)
+
+
+def test_a_journal_that_was_disabled_is_whole_by_somebodys_word(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    journal: str,
+    configure: Callable[..., Path],
+    state: StateStore,
+    snapshot: Callable[[str], str],
+    said: Callable[..., str],
+) -> None:
+    """HBase cannot tell a table that was only disabled and enabled from one that was restored. Its proofs go on proving then, and nothing is let go of."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
+    omid.advance_watermark()
+    name = snapshot(table)
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    before = state.journal()
+    with connect(load(configure()).hbase.thrift) as gateway:
+        gateway.disable_table(journal)
+        disabled = job("orphan_cleanup", "--table", table, "--full", "--execute")
+        gateway.enable_table(journal)
+    assert (disabled.code, f"enable '{journal}'" in disabled.problems) == (1, True), disabled.problems
+    omid.restore(name)
+    outcome = job("orphan_cleanup", "--table", table, "--execute")
+    assert (outcome.code, "lowtide journal whole" in outcome.problems) == (1, True), outcome.problems
+    assert "is gone by again" in said("journal", "whole")
+    assert "Nothing speaks against" in said("journal", "whole")
+    assert state.journal().horizon == before.horizon
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    assert scene.healed(table, start, row=b"healed") == commit
+
+
+def test_a_ttl_that_the_journal_had_is_not_forgotten_when_it_is_mended(
+    job: Job, scene: Scene, omid: OmidClient, journal: str, configure: Callable[..., Path], said: Callable[..., str]
+) -> None:
+    """What it cost nobody knows but who set it. An alter alone is no other life of the table, so that Lowtide's own are not taken for one."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table)
+    omid.advance_watermark()
+    with connect(load(configure()).hbase.thrift) as gateway:
+        before = table_state(gateway, journal)
+        omid.set(journal, families={"TTL": "2592000"})
+        refused = job("orphan_cleanup", "--table", table, "--execute")
+        assert (refused.code, "keeps a row for 30d only" in refused.problems) == (1, True), refused.problems
+        omid.set(journal, families=FOREVER)
+        assert table_state(gateway, journal) == before
+    refused = job("orphan_cleanup", "--table", table, "--execute")
+    assert (refused.code, "lowtide journal whole" in refused.problems) == (1, True), refused.problems
+    assert "is gone by again" in said("journal", "whole")
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    assert scene.healed(table, start) == commit
+
+
+def test_what_the_journal_let_go_of_is_known_without_the_state_table(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    configure: Callable[..., Path],
+    snapshot: Callable[[str], str],
+    said: Callable[..., str],
+    as_of: Callable[[str], set[bytes]],
+) -> None:
+    """The journal was swept, the state table is dropped, the table comes back: the journal itself says up to where absence proves nothing."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
+    name = snapshot(table)
+    omid.advance_watermark()
+    short = configure(state={"journal_keep": "0s"}, defaults={"full_pass_every": "0s", "budget": {"share": 1.0}})
+    for outcome in clean_and_prune(job, table, config=short):
+        assert outcome.code == 0, outcome.problems
+    omid.restore(name)
+    omid.delete_snapshot(name)
+    assert job("commit_table_pruning", "--grace", "0s", "--execute", config=short).code == 0
+    omid.drop(STATE)
+    assert job("watermark_collection", "--execute").code == 0  # makes it anew
+    for compacted in (ENTRIES, JOURNAL):
+        omid.flush(compacted)
+        omid.compact(compacted, major=True)
+    with pytest.raises(Exception, match=f"at {start} committed, for the journal {JOURNAL} has let go of its time"):
+        as_of(table)
+    decided(job, scene, table, said, start, commit, short)
+    assert as_of(table) == {b"healed"}
+
+
+def test_records_that_vanish_by_themselves_are_refused(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """With a TTL on the state table marks, holds and what is known of the oracle would go; every job says so, and how to mend it."""
+    table = scene.table()
+    assert job("orphan_cleanup", "--table", table, "--execute").code == 0
+    orphan = scene.orphan(table)
+    omid.advance_watermark()
+    omid.set(STATE, families={"TTL": "2592000"})
+    for name in ("orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc"):
+        refused = job(name, "--execute")
+        assert (refused.code, f"alter '{STATE}', {{NAME => 's', TTL => 'FOREVER'}}" in refused.problems) == (1, True)
+    assert scene.has(table, orphan)
+    omid.set(STATE, families=FOREVER)
+    assert job("orphan_cleanup", "--table", table, "--execute").code == 0
 
 
 def test_what_is_forgotten_is_read_from_0(

@@ -27,12 +27,12 @@ Job = Callable[..., Outcome]
 COMMIT_TABLE = Config().omid.commit_table
 
 
-def refusing(patched: pytest.MonkeyPatch, op: str) -> None:
-    """HBase refuses these writes to the commit table: they name a family that it has not."""
+def refusing(patched: pytest.MonkeyPatch, op: str, where: str = COMMIT_TABLE) -> None:
+    """HBase refuses these writes to the commit table, or to another: they name a family that it has not."""
     write = Store.write
 
     def elsewhere(self: Store, mutations: Any, table: str, **named: Any) -> Any:
-        if table == COMMIT_TABLE:
+        if table == where:
             nowhere = F.when(F.col("op") == op, F.lit(b"nowhere")).otherwise(F.col("family"))
             mutations = mutations.withColumn("family", nowhere)
         return write(self, mutations, table, **named)
@@ -41,7 +41,7 @@ def refusing(patched: pytest.MonkeyPatch, op: str) -> None:
 
 
 def test_nothing_is_pruned_where_the_journal_cannot_be_written(
-    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
+    job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The journal is the only proof for what is restored later: a journal that refuses what is put into it leaves every entry where it is."""
     table = scene.table()
@@ -50,13 +50,12 @@ def test_nothing_is_pruned_where_the_journal_cannot_be_written(
     assert job("orphan_cleanup", "--table", table, "--full", "--execute").code == 0
     assert scene.healed(table, start) == commit
     assert job("watermark_collection", "--execute").code == 0
-    broken = "journal_without_its_family"
-    omid.create(broken, ("other",), omid_enabled=False)
     before = omid.commit_table()
     assert start in before
     pruning = ("commit_table_pruning", "--grace", "0s", "--execute")
-    refused = job(*pruning, config=configure(state={"journal_table": broken}))
-    omid.drop(broken)
+    with monkeypatch.context() as patched:
+        refusing(patched, "put", Config().state.journal_table)
+        refused = job(*pruning)
     assert omid.commit_table() == before
     assert refused.code == 1
     assert "journal entries could not be written; nothing was pruned" in refused.problems

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from lowtide.formats import (
     encode_long,
 )
 from lowtide.intervals import Intervals
-from lowtide.journal import Journal, check_decision, check_overruled, check_there, decide, unwatched
+from lowtide.journal import Journal, Said, Seen, check_decision, check_overruled, decide, in_force, unwatched
 from lowtide.keyranges import KeyRange
 
 START = 5_000
@@ -71,10 +73,49 @@ def fact(*pairs: tuple[int, int]) -> Fact:
 
 def test_a_journal_that_is_missing_is_not_an_empty_one() -> None:
     """Once it was there, a run that does not find it is refused, with all three ways out; a store that never had one goes on."""
-    check_there(Journal(), JOURNAL, listed=False)
-    check_there(Journal(there=True), JOURNAL, listed=True)
+    assert in_force(Journal(), Seen(), JOURNAL) == Journal()
     with pytest.raises(StoreError, match=f"the journal {JOURNAL} is gone.*state.journal_table.*lowtide journal lost"):
-        check_there(Journal(there=True), JOURNAL, listed=False)
+        in_force(Journal(there=True), Seen(), JOURNAL)
+
+
+@pytest.mark.parametrize(
+    ("known", "seen", "held"),
+    [
+        (Journal(), Seen(True, 7), Journal(True, 0, 0, 7)),
+        (Journal(True, 5), Seen(True, 7), Journal(True, 5, 0, 7)),
+        (Journal(), Seen(True, 7, None, Said(5, 9)), Journal(True, 5, 9, 7)),
+        (Journal(True, 6, 8, 7), Seen(True, 7, None, Said(5, 9)), Journal(True, 6, 9, 7)),
+        (Journal(False, 6, 8), Seen(True, 7), Journal(True, 6, 8, 7)),
+    ],
+    ids=["of before", "upgraded", "state lost", "state restored", "made after it was lost"],
+)
+def test_the_higher_horizon_is_in_force(known: Journal, seen: Seen, held: Journal) -> None:
+    """Of the state's and of the journal's own; what neither of them has said yet is no contradiction."""
+    assert in_force(known, seen, JOURNAL) == held
+
+
+@pytest.mark.parametrize(
+    ("seen", "doubt", "told"),
+    [
+        (Seen(True, 7), "", "has lost .*row about itself is gone.*lowtide journal lost"),
+        (Seen(True, 8), "", "has lost .*row about itself is gone.*lowtide journal lost"),
+        (Seen(True, 8, None, Said(5, 8)), "", "has lost .*pruned up to 9, and it says 8.*lowtide journal lost"),
+        (Seen(True, 8, None, Said(5, 9)), "", "may have lost .*lowtide journal whole.*lowtide journal lost"),
+        (Seen(True, 7, None, Said(5, 9)), "it had a TTL", "may have lost .*TTL.*whole.*lowtide journal lost"),
+        (
+            Seen(True, 7, timedelta(days=30), Said(5, 9)),
+            "",
+            f"for 30d only.*alter '{JOURNAL}', {{NAME => 'j', TTL => 'FOREVER'}}",
+        ),
+    ],
+    ids=["truncated", "made anew", "restored", "enabled", "had a ttl", "has a ttl"],
+)
+def test_a_journal_that_may_have_lost_rows_is_refused(seen: Seen, doubt: str, told: str) -> None:
+    """By its row about itself, by the life of its table, by what a run saw of it before; each with the ways out."""
+    known = Journal(True, 5, 9, 7)
+    assert in_force(known, Seen(True, 7, None, Said(5, 9)), JOURNAL) == known
+    with pytest.raises(StoreError, match=f"the journal {JOURNAL} .*{told}"):
+        in_force(replace(known, doubt=doubt), seen, JOURNAL)
 
 
 def test_what_was_under_watch_up_to_the_horizon_is_watched() -> None:

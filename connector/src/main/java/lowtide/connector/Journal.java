@@ -1,6 +1,7 @@
 package lowtide.connector;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.MissingNode;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.HashMap;
@@ -9,6 +10,7 @@ import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.TableNotFoundException;
+import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.Result;
@@ -26,6 +28,8 @@ import org.apache.hadoop.hbase.util.Bytes;
 class Journal implements Serializable {
     private static final long serialVersionUID = 1;
     static final byte[] FAMILY = Bytes.toBytes("j");
+    /** The journal's row about itself: what it let go of, and how far was pruned into it. */
+    private static final byte[] OWN_ROW = Bytes.toBytes("journal");
     /** Of a store in which nothing was ever pruned. */
     static final Journal NONE = new Journal(null) {
         private static final long serialVersionUID = 1;
@@ -43,10 +47,15 @@ class Journal implements Serializable {
         this.options = options;
     }
 
-    /** The journal, as far as Lowtide's records say that there is one. */
+    /** The journal, where Lowtide's records say that there is one, or where it outlived them. */
     static Journal of(Connection connection, Options options) throws IOException {
         JsonNode remembered = Records.journal(connection, options);
-        return remembered.path("there").asBoolean() || remembered.path("horizon").asLong() > 0 ? new Journal(options) : NONE;
+        if (remembered.path("there").asBoolean() || remembered.path("horizon").asLong() > 0) {
+            return new Journal(options);
+        }
+        try (Admin admin = connection.getAdmin()) {
+            return admin.tableExists(TableName.valueOf(options.journalTable)) ? new Journal(options) : NONE;
+        }
     }
 
     /** The commit timestamp of the transaction that wrote at this timestamp; {@link Omid#NONE} where it never committed. */
@@ -65,20 +74,28 @@ class Journal implements Serializable {
 
     private long look(Connection connection, long start) throws IOException {
         Result row;
+        JsonNode said = MissingNode.getInstance();
+        JsonNode remembered;
         try (Table table = connection.getTable(TableName.valueOf(options.journalTable))) {
             row = table.get(new Get(Omid.commitKey(start)).addFamily(FAMILY));
+            // After the row was looked for: the horizon is moved before anything goes, in the journal first.
+            remembered = Records.journal(connection, options);
+            JsonNode own = Records.parsed(table.get(new Get(OWN_ROW).addFamily(FAMILY)), FAMILY, "value");
+            said = own == null ? said : own;
         } catch (TableNotFoundException e) {
             row = null; // said to be lost: below its horizon nothing is decided
+            remembered = Records.journal(connection, options);
         }
-        // After the row was looked for: it is moved before anything goes.
-        JsonNode remembered = Records.journal(connection, options);
         if (row == null && remembered.path("there").asBoolean()) {
             throw new IllegalArgumentException("The journal " + options.journalTable + " is gone, and with it the proofs of what was"
                     + " pruned: name it in the option journalTable, as Lowtide's configuration has it (state.journal_table).");
         }
         if (row == null || row.isEmpty()) {
-            if (start <= remembered.path("horizon").asLong()) {
+            if (start <= Math.max(remembered.path("horizon").asLong(), said.path("horizon").asLong())) {
                 throw undecided(start, "the journal " + options.journalTable + " has let go of its time");
+            }
+            if (row != null && !whole(connection, remembered, said)) {
+                throw undecided(start, "the journal " + options.journalTable + " may have lost its row");
             }
             return Omid.NONE;
         }
@@ -92,6 +109,15 @@ class Journal implements Serializable {
                     + " is of an unknown form, or older than the oracle, which has given the number again");
         }
         return Bytes.toLong(CellUtil.cloneValue(commit));
+    }
+
+    /** Whether a row that is not in the journal was never there, as {@code lowtide.journal} has it; of a TTL the jobs tell. */
+    private boolean whole(Connection connection, JsonNode remembered, JsonNode said) throws IOException {
+        long stated = remembered.path("stated").asLong();
+        boolean same = stated == 0 || (!said.isMissingNode()
+                && said.path("pruned").asLong() >= remembered.path("pruned").asLong()
+                && stated == Planner.stated(connection, TableName.valueOf(options.journalTable)));
+        return same && remembered.path("doubt").asText().isEmpty();
     }
 
     private IllegalStateException undecided(long start, String why) {

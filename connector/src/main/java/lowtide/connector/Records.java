@@ -18,7 +18,7 @@ import org.apache.hadoop.hbase.util.Bytes;
 final class Records {
     static final byte[] FAMILY = Bytes.toBytes("s");
     /** The newest format that is known here, as {@code lowtide.state.FORMAT}. */
-    private static final int FORMAT = 2;
+    private static final int FORMAT = 3;
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private Records() {
@@ -51,7 +51,10 @@ final class Records {
         return MissingNode.getInstance();
     }
 
-    /** What is remembered of the journal: whether it is there, and the greatest start timestamp that it let go of. */
+    /**
+     * What is remembered of the journal: whether it is there, the greatest start timestamp that it let go of, and up to which
+     * it was pruned, in which life of its table it is known to be whole, and what makes that doubtful.
+     */
     static JsonNode journal(Connection connection, Options options) throws IOException {
         JsonNode journal = read(connection, options, "journal", "value");
         return journal == null ? MissingNode.getInstance() : journal;
@@ -101,9 +104,14 @@ final class Records {
         }
     }
 
-    private static JsonNode parsed(Result found, String column) throws IOException {
-        byte[] value = found.getValue(FAMILY, Bytes.toBytes(column));
+    /** A value of a row, in JSON; null where there is none. */
+    static JsonNode parsed(Result found, byte[] family, String column) throws IOException {
+        byte[] value = found.getValue(family, Bytes.toBytes(column));
         return value == null || value.length == 0 ? null : JSON.readTree(value);
+    }
+
+    private static JsonNode parsed(Result found, String column) throws IOException {
+        return parsed(found, FAMILY, column);
     }
 
     /** Whether there is a state table; an error where one was named that is not there. */
