@@ -103,6 +103,8 @@ class Run:
     def check_cluster(self) -> None:
         """Refuse a gateway of another HBase than ZooKeeper leads to: facts of one store would be recorded of the other. And records that vanish.
 
+        That is kept as a summary behind the gateway, where `lowtide status` and the page look.
+
         Raises:
             StoreError: the state table has a TTL.
             UsageError: the token that the gateway shows in the state table is not the one that is there past it.
@@ -536,6 +538,7 @@ def run_job(
     try:
         run = _prepare(job, options, summary, now, started)
         run.read_only = read_only
+        run.check_cluster()
         run.check_clock()
         body(run)
         code = 1 if summary.failed else 0
@@ -576,7 +579,6 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
         config.state.check_sideline(spark.sparkContext.master)
     run = Run(options, config, Store(spark, config, options.rate), request, summary, approved, phase_started=began)
     run.phase("start")  # Spark's own start is most of it
-    run.check_cluster()
     return run
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from conftest import JOBS, Outcome
 from scene import Scene
+from typer.testing import CliRunner
 
+from lowtide.cli.app import app
 from lowtide.config import Thrift
 from lowtide.gateway import connect
 from lowtide.stack import Stack
@@ -31,10 +34,27 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         store.down()
 
 
+@pytest.fixture
+def crossed_state(stack: Stack) -> Iterator[str]:
+    """Records of these runs alone: what they leave in those of other tests would be an alarm there."""
+    name = "CROSSED_STATE"
+    yield name
+    with connect(Thrift(port=stack.config.thrift_port)) as connection:
+        connection.delete_table(name, disable=True)
+
+
 def test_the_gateway_of_another_store_is_refused_by_every_job(
-    job: Job, configure: Callable[..., Path], scene: Scene, omid: OmidClient, other: Stack, state: StateStore
+    job: Job,
+    configure: Callable[..., Path],
+    scene: Scene,
+    omid: OmidClient,
+    stack: Stack,
+    other: Stack,
+    crossed_state: str,
 ) -> None:
-    """Either way round: nothing is read, nothing of a table is recorded anywhere, and both addresses are named; each store with its own gateway goes on."""
+    """Either way round: nothing is read, nothing of a table is recorded anywhere, and both addresses are named, by ``status`` too; each store with its own
+    gateway goes on.
+    """
     table = scene.table()
     orphan = scene.orphan(table)
     scene.crashed_after_commit(table, row=b"healed")
@@ -42,7 +62,7 @@ def test_the_gateway_of_another_store_is_refused_by_every_job(
     before = omid.raw(table), omid.commit_table()
     ports = {"thrift": {"port": other.config.thrift_port}, "zookeeper_port": other.config.zookeeper_port}
     for part in ports.items():
-        crossed = configure(hbase=dict([part]))
+        crossed = configure(hbase=dict([part]), state={"table": crossed_state})
         for name in JOBS:
             # A run that only looks has nothing to go wrong by before one has acted through either.
             outcome = job(name, *([] if name in ("balances", *LOOKING) else ["--execute"]), config=crossed)
@@ -50,8 +70,12 @@ def test_the_gateway_of_another_store_is_refused_by_every_job(
             assert outcome.code == 2, outcome.problems
             assert "different HBase clusters" in outcome.problems
             assert str(part[1] if isinstance(part[1], int) else part[1]["port"]) in outcome.problems
-    with connect(Thrift(port=other.config.thrift_port)) as connection:
-        assert StateStore(connection, "LOWTIDE_STATE").read(table).facts == ()
-    assert state.read(table).facts == ()
+        said = CliRunner().invoke(app, ["status", "--json", "--config", str(crossed)])
+        found = [f for f in json.loads(said.stdout)["findings"] if "different HBase clusters" in f["why"]]
+        assert {f["cause"] for f in found} == {"failed"}
+        assert said.exit_code == 4
+    for port in (stack.config.thrift_port, other.config.thrift_port):
+        with connect(Thrift(port=port)) as connection:
+            assert StateStore(connection, crossed_state).read(table).facts == ()
     assert job("orphan_cleanup", "--table", table, "--execute").code == 0
     assert not scene.has(table, orphan)
