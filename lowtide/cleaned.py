@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lowtide.intervals import Intervals
+from lowtide.inventory import without_compactor
 from lowtide.keyranges import KeyRange
 
 #: Why nothing that is recorded of a table counts.
@@ -24,6 +25,13 @@ VOID = (
     "what was recorded no longer counts: the table was made anew, restored, or disabled and enabled since, or its families were altered, or "
     "the records are of a version of Lowtide that did not look at this"
 )
+#: What is said with it of a table whose compactions Omid's compactor runs in.
+DROPPING = (
+    "Omid's compactor is on the table: if it came back from a snapshot, that drops committed cells whose commit entries were pruned since, until a cleanup "
+    "has healed them"
+)
+#: Why a region whose records count holds the prune bound, and one of which nothing is recorded from 0 on.
+PARTLY, NEVER = "cleaned up to here only", "never cleaned"
 #: A run that is started again goes on from what it has recorded for so long, in ms; after that the id tells of another run.
 RESTART = 24 * 3600 * 1000
 
@@ -158,6 +166,8 @@ class RegionMark:
     store_bytes: int = 0
     #: Whether something was recorded of its table that no longer counts.
     void: bool = False
+    #: Whether Omid's compactor runs in its compactions.
+    compactor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +198,13 @@ def prune_bound(
     blockers = [b for b in blocked if b.watermark <= bound]
     for mark in marks:
         if mark.watermark == bound < low_watermark:
-            reason = "cleaned up to here only" if mark.watermark else VOID if mark.void else "never cleaned"
+            reason = PARTLY if mark.watermark else VOID if mark.void else NEVER
             remedy = f"lowtide run orphan_cleanup --table {mark.table} --execute"
+            if mark.void and mark.compactor:
+                reason, remedy = (
+                    f"{reason}; {DROPPING}",
+                    f"in HBase's shell: {without_compactor(mark.table)}; then {remedy}",
+                )
             blockers.append(Blocker(mark.table, mark.region, str(mark.keys), mark.watermark, reason, remedy))
     return bound, blockers
 

@@ -259,6 +259,11 @@ def _is_unfiltered(descriptor: Descriptor) -> bool:
     return indexer and not any(PHOENIX_FILTER in name for name in descriptor.coprocessors)
 
 
+def without_compactor(table: str) -> str:
+    """The statement for HBase's shell that takes Omid's compactor off a table; its families stay marked."""
+    return f"alter '{table}', METHOD => 'table_remove_coprocessor', CLASSNAME => '{OMID_COMPACTOR}'"
+
+
 def has_compactor(descriptor: Descriptor) -> bool:
     """Whether Omid's own compactor runs in the table's compactions. One that a region server loads for all tables shows nowhere."""
     return any(OMID_COMPACTOR in name for name in descriptor.coprocessors)

@@ -39,7 +39,7 @@ def print_tables(console: Console, state: StateStore) -> None:
         return
     titles = {entry.table: entry.title for entry in state.inventory()}
     grid = Table(title="Region watermarks", title_justify="left")
-    for column in ("table", "regions", "never cleaned", "lowest watermark", "behind the low watermark"):
+    for column in ("table", "regions", "at 0", "lowest watermark", "behind the low watermark"):
         grid.add_column(column, justify="left" if column == "table" else "right", overflow="fold")
     for name, value in sorted(watermarks.items()):
         marks = [r["watermark"] for r in value["regions"]]

@@ -9,13 +9,14 @@ from itertools import takewhile
 from typing import Any
 
 from lowtide.catalog import UNFINISHED, UNREADABLE
+from lowtide.cleaned import DROPPING, NEVER, PARTLY
 from lowtide.clock import EPOCH, clock_contradiction
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.ledger import wrong_money
 from lowtide.health.seen import Seen
 from lowtide.health.words import ago, listed, told
-from lowtide.inventory import UNMARKED_SINCE, Entry, Kind
+from lowtide.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
 from lowtide.skew import machine_apart, oracle_ahead, oracle_apart
 from lowtide.state import Bound
 
@@ -32,7 +33,10 @@ ASKED_FOR = ("sideline_restore", "journal_replay")
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far one table is clean. *lowest* is the least watermark of its regions, *behind* how far below the low watermark that is."""
+    """How far one table is clean. *lowest* is the least watermark of its regions, *behind* how far below the low watermark that is.
+
+    Regions of which something was recorded that no longer counts are not among those that were *never_cleaned*.
+    """
 
     table: str
     mode: Mode
@@ -46,6 +50,11 @@ class Standing:
 def standings(seen: Seen, config: Config) -> list[Standing]:
     """Every table that was collected last, by name."""
     found = []
+    void = {
+        b["table"]
+        for b in (seen.bound.blockers if seen.bound else ())
+        if b["region"] is not None and _cause(b) is Cause.VOID
+    }
     for table, value in sorted(seen.watermarks.items()):
         marks = [r["watermark"] for r in value["regions"]]
         lowest = min(marks, default=0)
@@ -53,7 +62,8 @@ def standings(seen: Seen, config: Config) -> list[Standing]:
         collected = EPOCH + timedelta(milliseconds=value["at"])
         mode = config.table(table).mode
         behind = max(0, current - lowest)
-        found.append(Standing(table, mode, len(marks), marks.count(0), lowest, behind, collected))
+        never = 0 if table in void else marks.count(0)
+        found.append(Standing(table, mode, len(marks), never, lowest, behind, collected))
     return found
 
 
@@ -167,23 +177,27 @@ def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, see
     if blocker["region"] is not None:
         more = blocker.get("regions", 1) - 1
         where = f"region {blocker['keys']} of table {table}" + (f" and {more:,} more of its regions" if more else "")
-        never = blocker["watermark"] == 0
+        cause = _cause(blocker)
         dry = config.table(table).mode is Mode.DRY_RUN
-        why = (
-            f"{where} {'were' if more else 'was'} never cleaned"
-            if never
-            else f"{where} {'are' if more else 'is'} clean up to there only"
-        )
+        why = {
+            Cause.NEVER_CLEANED: f"{where} {'were' if more else 'was'} never cleaned",
+            Cause.BEHIND: f"{where} {'are' if more else 'is'} clean up to there only",
+        }.get(cause, f"{where}: {blocker['reason']}")
         why += "; its mode is dry-run, so scheduled runs only plan" if dry else ""
-        if not never and not stuck:
+        if cause is Cause.BEHIND and not stuck:
             severity = Severity.NOTE  # what every day looks like between one run and the next
+        remedy = "Clean it and collect" + (", and set its mode to execute to have that done by itself" if dry else "")
+        commands: tuple[str, ...] = clean
+        if DROPPING in blocker["reason"]:
+            remedy = f"Take Omid's compactor off the table until it is clean. {remedy}"
+            commands = (_in_hbase_shell(without_compactor(table)), *clean)
         return Finding(
-            Cause.NEVER_CLEANED if never else Cause.BEHIND,
+            cause,
             severity,
             what,
             why,
-            "Clean it and collect" + (", and set its mode to execute to have that done by itself" if dry else ""),
-            clean,
+            remedy,
+            commands,
             since,
             tables,
             blocker["keys"],
@@ -196,7 +210,7 @@ def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, see
             what,
             f"table {table} is disabled, and may come back with cells that were never looked at",
             "Enable it, clean it and collect; or drop it and collect",
-            (f"echo \"enable '{table}'\" | hbase shell -n", *clean),
+            (_in_hbase_shell(f"enable '{table}'"), *clean),
             since,
             tables,
         )
@@ -222,6 +236,15 @@ def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, see
     why = f"table {table}: {blocker['reason']}" if table else blocker["reason"]
     remedy = f"{blocker['remedy'][:1].upper()}{blocker['remedy'][1:]}; then collect"
     return Finding(Cause.BLOCKED, severity, what, why, remedy, (COLLECT,), since, tables)
+
+
+def _cause(blocker: Mapping[str, Any]) -> Cause:
+    """What a region that holds the bound is a finding of."""
+    return {NEVER: Cause.NEVER_CLEANED, PARTLY: Cause.BEHIND}.get(blocker["reason"], Cause.VOID)
+
+
+def _in_hbase_shell(statement: str) -> str:
+    return f'echo "{statement}" | hbase shell -n'
 
 
 def _doubted(entry: Entry, what: str, severity: Severity, since: datetime | None, clean: tuple[str, ...]) -> Finding:

@@ -42,6 +42,7 @@ class Cause(StrEnum):
     WATERMARK_STILL = "low-watermark-still"
     NEVER_COLLECTED = "never-collected"
     NEVER_CLEANED = "never-cleaned"
+    VOID = "records-void"
     BEHIND = "behind"
     UNMARKED = "unmarked"
     DISABLED = "disabled"

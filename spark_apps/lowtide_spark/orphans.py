@@ -18,13 +18,13 @@ from pyspark.sql import functions as F
 
 from lowtide import journal
 from lowtide.budget import check_budget
-from lowtide.cleaned import VOID, Fact, Region, cleaned_intervals, last_full_pass, read_by, valid
+from lowtide.cleaned import DROPPING, VOID, Fact, Region, cleaned_intervals, last_full_pass, read_by, valid
 from lowtide.clock import millis
 from lowtide.config import Read
 from lowtide.errors import StoreError
 from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE, SHADOW_PREFIX, SHADOW_SUFFIX
 from lowtide.intervals import Intervals
-from lowtide.inventory import Entry
+from lowtide.inventory import Entry, without_compactor
 from lowtide.planning import WorkRange, plan_ranges, without_read
 from lowtide.state import Claim, TableState
 from lowtide.summary import TableReport
@@ -173,6 +173,8 @@ def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
         facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
         if state.facts and not facts:
             report.notes.append(f"{VOID}; it is read from 0")
+            if entry.compactor:  # no problem: when this run is through it has healed what is still there
+                report.notes.append(f"{DROPPING}. In HBase's shell, at once: {without_compactor(entry.table)}")
         ranges = plan_ranges(
             run.request, regions, facts, run.clock, watermark, run.config.table(entry.table).full_pass_every
         )

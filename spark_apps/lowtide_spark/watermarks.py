@@ -135,7 +135,8 @@ def _table_marks(run: Run, entry: Entry) -> list[RegionMark]:
     facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
     void = bool(state.facts) and not facts
     return [
-        RegionMark(entry.table, r.name, r.keys, region_watermark(r.keys, facts), r.store_bytes, void) for r in regions
+        RegionMark(entry.table, r.name, r.keys, region_watermark(r.keys, facts), r.store_bytes, void, entry.compactor)
+        for r in regions
     ]
 
 

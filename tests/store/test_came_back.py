@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,12 +15,12 @@ from pyspark.sql import SparkSession
 from scene import Scene
 from typer.testing import CliRunner
 
-from lowtide.cleaned import VOID
+from lowtide.cleaned import DROPPING, VOID
 from lowtide.cli.app import app
 from lowtide.config import Config, load
 from lowtide.gateway import connect, table_state
 from lowtide.history import read_options
-from lowtide.inventory import STRANGER
+from lowtide.inventory import STRANGER, without_compactor
 from lowtide.state import StateStore
 from lowtide.workload import OmidClient
 
@@ -91,6 +92,7 @@ def test_what_comes_back_is_cleaned_again_by_the_next_run(
     omid: OmidClient,
     snapshot: Callable[[str], str],
     as_of: Callable[[str], set[bytes]],
+    configure: Callable[..., Path],
     way: str,
 ) -> None:
     """Under its old name, or restored in place: the regions bear their old ids, and the records do not count any more.
@@ -118,6 +120,8 @@ def test_what_comes_back_is_cleaned_again_by_the_next_run(
     assert as_of(table) == {b"healed", b"z"}
     collected = job("watermark_collection", "--execute")
     assert (collected.summary["bound"], {b["reason"] for b in collected.summary["blockers"]}) == (0, {VOID})
+    said = CliRunner().invoke(app, ["explain", table, "--config", str(configure())])
+    assert f"regions: {VOID}" in said.output
     omid.advance_watermark()
     cleaned, pruned = clean_and_prune(job, table)
     assert (cleaned.code, pruned.code) == (0, 0), cleaned.problems + pruned.problems
@@ -165,6 +169,40 @@ def test_readers_see_all_of_a_table_that_comes_back_after_a_replay(
     assert omid.read(table, at) == everything
     unknown = job("journal_replay", "--since-snapshot", "nobody")
     assert (unknown.code, "HBase has no snapshot nobody" in unknown.problems) == (2, True)
+
+
+def test_omids_compactor_on_a_table_that_comes_back_is_named_until_it_is_clean(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], snapshot: Callable[[str], str]
+) -> None:
+    """By the collection, by ``explain`` and by the cleanup, with the statement that takes it off. Who cleans at once is through with it, too."""
+    table = scene.table()
+    omid.attach_omid_compactor(table)
+    start, commit = scene.crashed_after_commit(table)
+    at = omid.begin()
+    omid.advance_watermark()
+    name = snapshot(table)
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    omid.restore(name)
+
+    def explained() -> dict[str, dict[str, Any]]:
+        collected = job("watermark_collection", "--execute")
+        assert collected.code == 0, collected.problems
+        said = CliRunner().invoke(app, ["explain", table, "--json", "--config", str(configure())])
+        return {f["cause"]: f for f in json.loads(said.stdout)["findings"] if table in f["tables"]}
+
+    off = without_compactor(table)
+    found = explained()["records-void"]
+    assert off in found["commands"][0]
+    assert DROPPING in found["why"]
+    cleaned, pruned = clean_and_prune(job, table)
+    assert (cleaned.code, pruned.code) == (0, 0), cleaned.problems + pruned.problems
+    assert any(off in note for note in cleaned.table(table)["notes"])
+    assert "records-void" not in explained()
+    again = job("orphan_cleanup", "--table", table, "--full", "--execute")
+    assert (again.code, [note for note in again.table(table)["notes"] if off in note]) == (0, [])
+    assert scene.healed(table, start) == commit
+    assert omid.read(table, at) == {(b"r", b"a", b"q"): b"v"}
 
 
 def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_decides(

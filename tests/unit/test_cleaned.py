@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.cleaned import (
+    DROPPING,
+    NEVER,
+    PARTLY,
     VOID,
     Blocker,
     Fact,
@@ -21,6 +24,7 @@ from lowtide.cleaned import (
     valid,
 )
 from lowtide.intervals import Intervals
+from lowtide.inventory import without_compactor
 from lowtide.keyranges import KeyRange
 
 KEYS = 8
@@ -220,6 +224,18 @@ def test_a_table_whose_records_are_void_says_so() -> None:
     """Not that it was never cleaned: whoever cleaned it yesterday must know why its watermark is gone."""
     _, blockers = prune_bound([RegionMark("t", "r", span(0, 8), 0, void=True)], [], 1000)
     assert blockers[0].reason == VOID
+
+
+def test_omids_compactor_on_a_table_whose_records_are_void_is_named() -> None:
+    """With the statement that takes it off, before the cleanup; on a table whose records count it is nobody's business, nor on one without any."""
+    _, [held] = prune_bound([RegionMark("t", "r", span(0, 8), 0, void=True, compactor=True)], [], 1000)
+    assert held.reason == f"{VOID}; {DROPPING}"
+    assert held.remedy.index(without_compactor("t")) < held.remedy.index(
+        "lowtide run orphan_cleanup --table t --execute"
+    )
+    for watermark, said in ((0, NEVER), (50, PARTLY)):
+        _, [held] = prune_bound([RegionMark("t", "r", span(0, 8), watermark, compactor=True)], [], 1000)
+        assert (held.reason, held.remedy) == (said, "lowtide run orphan_cleanup --table t --execute")
 
 
 # -- the prune bound

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.catalog import UNREADABLE
-from lowtide.cleaned import RegionMark, by_reason, prune_bound, still_blocking
+from lowtide.cleaned import VOID, RegionMark, by_reason, prune_bound, still_blocking
 from lowtide.clock import WorldClock, millis
 from lowtide.config import Config, Omid
 from lowtide.durations import parse_time
@@ -31,7 +31,7 @@ from lowtide.health import (
     standings,
     told,
 )
-from lowtide.inventory import UNMARKED_SINCE, Entry, Kind
+from lowtide.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
 from lowtide.keyranges import KeyRange
 from lowtide.skew import ALLOTTED_AHEAD, Allotted
 from lowtide.state import Bound
@@ -161,6 +161,28 @@ def test_a_region_that_was_never_cleaned(age: timedelta, severity: Severity) -> 
     assert "[a, b) of table users and 2 more" in finding.why
     assert finding.commands[0] == "lowtide run orphan_cleanup --table users --execute"
     assert finding.setting is None
+
+
+def test_a_region_whose_records_are_void() -> None:
+    """Not that it was never cleaned, in the table's numbers neither; where Omid's compactor drops what the cleanup would heal, that goes first."""
+    void = blocker("users", VOID, regions=3, since=millis(NOW - HOUR))
+    marks = {"users": {**healthy().watermarks["users"], "regions": [{"watermark": 0}]}}
+    seen = healthy(bounds=(Bound(NOW, 0, (void,)),), watermarks=marks)
+    health = assess(seen, ACTING)
+    assert [f.cause for f in health.findings] == [Cause.VOID]
+    finding = health.findings[0]
+    assert f"[a, b) of table users and 2 more of its regions: {VOID}" in finding.why
+    assert "what was recorded no longer counts" in health.sentence
+    assert finding.commands[0] == "lowtide run orphan_cleanup --table users --execute"
+    assert [s.never_cleaned for s in standings(seen, ACTING)] == [0]
+    never = healthy(bounds=(Bound(NOW, 0, (blocker("users", "never cleaned"),)),), watermarks=marks)
+    assert [s.never_cleaned for s in standings(never, ACTING)] == [1]
+
+    _, dropping = prune_bound([RegionMark("users", "r", KeyRange(b"", b""), 0, void=True, compactor=True)], [], 1000)
+    finding = only(assess(healthy(bounds=(Bound(NOW, 0, tuple(by_reason(dropping))),)), ACTING), Cause.VOID)
+    assert "drops committed cells whose commit entries were pruned" in finding.why
+    assert finding.commands[0] == f'echo "{without_compactor("users")}" | hbase shell -n'
+    assert finding.commands[1] == "lowtide run orphan_cleanup --table users --execute"
 
 
 def test_a_lag_of_a_day_is_nothing_to_worry_about() -> None:

@@ -197,7 +197,7 @@ function drawRegions(data) {
   const marks = data.tables.flatMap((table) => table.marks.map((mark) => ({ ...mark, table: table.table })));
   const lines = [["low watermark", data.low_watermark, "--heal", "solid"], ["prune bound", data.bound, "--before", "dash"]]
     .filter(([, mark]) => mark && mark.x);
-  // Regions never cleaned have no time: they stand at the left edge.
+  // Regions that were never cleaned, or whose records are void, have no time: they stand at the left edge.
   const known = [...marks, ...lines.map(([, mark]) => mark)].map((mark) => mark.x).filter(Boolean);
   const value = (x) => (data.world ? Date.parse(x) : x);
   const low = Math.min(...known.map(value));
@@ -227,7 +227,7 @@ function drawRegions(data) {
   draw("regions-chart", [
     ...bars,
     group("clean up to here", (mark) => mark.x !== 0, "--after", "line-ns-open"),
-    group("never cleaned", (mark) => mark.x === 0, "--bad", "x-thin-open"),
+    group("clean up to 0", (mark) => mark.x === 0, "--bad", "x-thin-open"),
   ], {
     shapes,
     xaxis: { type: data.world ? "date" : "linear", tickformat: data.world ? undefined : ",d", ...(data.world ? {} : { rangemode: "tozero" }) },
