@@ -9,6 +9,8 @@ from __future__ import annotations
 
 #: A start timestamp and its checkpoints share ``timestamp - timestamp % CHECKPOINTS``.
 CHECKPOINTS = 50
+#: Rows of the commit table, and of the journal, begin with the start timestamp's low four bits.
+BUCKETS = 16
 
 SHADOW_PREFIX = b"\x00\xc2\x80"
 SHADOW_SUFFIX = b"\xc2\x80"

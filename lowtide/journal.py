@@ -22,6 +22,7 @@ from lowtide.config import Config
 from lowtide.durations import duration_text
 from lowtide.errors import StoreError, UsageError
 from lowtide.formats import (
+    BUCKETS,
     CHECKPOINTS,
     COMMIT_QUALIFIER,
     INVALID_QUALIFIER,
@@ -225,6 +226,13 @@ def unwatched(keys: KeyRange, facts: Sequence[Fact], horizon: int) -> bool:
         horizon: inclusive; 0: the journal has let go of nothing.
     """
     return horizon > 0 and not cleaned_intervals(keys, facts).covers(0, horizon + 1)
+
+
+def reaches(connection: Any, name: str, start: int) -> bool:
+    """Whether the journal *name*, which is there, has a transaction that began at *start* or later. A few small reads, however much it holds."""
+    scan = connection.table(name).scan
+    ranges = ((bytes([bucket]) + encode_long(start), bytes([bucket + 1])) for bucket in range(BUCKETS))
+    return any(True for first, stop in ranges for _ in scan(row_start=first, row_stop=stop, limit=1))
 
 
 def check_decision(connection: Any, config: Config, start: int, commit: int | None, anew: int = 0) -> None:

@@ -104,6 +104,11 @@ def without_read(
     )
 
 
+def first_unrecorded(ranges: Sequence[WorkRange], facts: Sequence[Fact]) -> int:
+    """The least start timestamp in *ranges* of which no valid fact tells: what lies below it was cleaned in the table's present life."""
+    return min((cleaned_intervals(r.keys, facts).prefix_end(r.from_ts) for r in ranges), default=0)
+
+
 def _start(
     request: Request, region: Region, facts: Sequence[Fact], asked_from: int | None, full_pass_every: timedelta
 ) -> int:

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.formats import (
+    BUCKETS,
     CHECKPOINTS,
     COMMIT_QUALIFIER,
     INVALID_QUALIFIER,
@@ -22,7 +23,6 @@ from lowtide.keyranges import KeyRange
 from lowtide.planning import WorkRange
 from lowtide_spark.store import FOREVER
 
-BUCKETS = 16
 JOURNAL_FAMILY = "j"
 
 

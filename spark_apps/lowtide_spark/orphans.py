@@ -23,9 +23,10 @@ from lowtide.clock import millis
 from lowtide.config import Read
 from lowtide.errors import StoreError
 from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE, SHADOW_PREFIX, SHADOW_SUFFIX
+from lowtide.gateway import connect
 from lowtide.intervals import Intervals
 from lowtide.inventory import Entry, without_compactor
-from lowtide.planning import WorkRange, plan_ranges, without_read
+from lowtide.planning import WorkRange, first_unrecorded, plan_ranges, without_read
 from lowtide.state import Claim, TableState
 from lowtide.summary import TableReport
 from lowtide_spark import omid, rules
@@ -144,9 +145,10 @@ def look(
     """
     entries = _entries(run, works)
     committed = _start_set(entries.where(PLAIN_ENTRY), held)
+    pruned = _pruned(run, works, held)
     for work in works:
         with failures_kept(work):
-            _find(run, work, committed, held)
+            _find(run, work, _rewritten(work, committed, pruned, held), held)
     run.phase("find")
     known = _verdicts(run, works, inventory, entries, held, proofs_in)
     _plan_all(run, works, known)
@@ -175,6 +177,9 @@ def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
             report.notes.append(f"{VOID}; it is read from 0")
             if entry.compactor:  # no problem: when this run is through it has healed what is still there
                 report.notes.append(f"{DROPPING}. In HBase's shell, at once: {without_compactor(entry.table)}")
+        horizon = run.journal.horizon
+        if any(journal.unwatched(r.keys, facts, horizon) for r in regions):
+            report.notes.append(_apart_unseen(entry.table, horizon))
         ranges = plan_ranges(
             run.request, regions, facts, run.clock, watermark, run.config.table(entry.table).full_pass_every
         )
@@ -187,6 +192,14 @@ def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
     report.regions = len(ranges)
     report.intervals = list(Intervals.of((r.from_ts, r.to_ts) for r in ranges))
     return Work(entry, report, execute, regions, state, facts, ranges)
+
+
+def _apart_unseen(table: str, horizon: int) -> str:
+    """What :func:`_rewritten` cannot do where the journal tells no more whose entries were pruned."""
+    return (
+        f"the journal has let go of what was pruned up to {horizon}: committed cells of before that may lie in other files than their shadow cells, where Omid's "
+        f"compactor loses both. Where it is to be on the table, run in HBase's shell, without it: major_compact '{table}'"
+    )
 
 
 def _drop_left_snapshots(run: Run, works: Sequence[Work]) -> None:
@@ -210,10 +223,8 @@ def _entries(run: Run, works: Sequence[Work]) -> DataFrame:
     Raises:
         StoreError: there are rows whose keys are of no form that is known; nothing can be said of any transaction then.
     """
-    spans = [(r.from_ts, r.to_ts) for w in works for r in w.ranges]
-    ranges = omid.commit_ranges(min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0))
     table, family = run.config.omid.commit_table, run.config.omid.commit_family
-    entries = _frozen(omid.entries(run.store.cells(table, ranges), family))
+    entries = _frozen(omid.entries(run.store.cells(table, _rows_of(works)), family))
     # Another key generator's rows lie anywhere: some of each region are looked at, beside those of the interval.
     elsewhere = omid.entries(run.store.cells(table, first=KEY_SAMPLE), family)
     for row in entries.unionByName(elsewhere).where("start_ts is null").limit(1).collect():
@@ -227,14 +238,48 @@ def _entries(run: Run, works: Sequence[Work]) -> DataFrame:
     return entries
 
 
-def _find(run: Run, work: Work, committed: StartSet, held: ExitStack) -> None:
+def _rows_of(works: Sequence[Work]) -> list[WorkRange]:
+    """Where the commit table, and the journal, have the transactions of all that will be read."""
+    spans = [(r.from_ts, r.to_ts) for w in works for r in w.ranges]
+    return omid.commit_ranges(min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0))
+
+
+def _pruned(run: Run, works: Sequence[Work], held: ExitStack) -> StartSet | None:
+    """Transactions of what will be read that had a commit entry, by the journal. Asked after the commit table: pruning moves them from there to here.
+
+    What is older than the oracle counts as well: it says of no transaction that it committed, only whose cells with a shadow cell to write anew. None, and nothing read,
+    where the journal has none, as of increments: what was pruned is below every region's watermark.
+    """
+    first = min((r.from_ts for w in works for r in w.ranges), default=None)
+    if first is None or not run.has_journal():
+        return None
+    name = run.config.state.journal_table
+    with connect(run.config.hbase.thrift) as connection:
+        if not journal.reaches(connection, name, first):
+            return None
+    rows = omid.journal(run.store.cells(name, _rows_of(works)))
+    return _start_set(rows.where("start_ts is not null and commit_ts is not null"), held)
+
+
+def _rewritten(work: Work, committed: StartSet, pruned: StartSet | None, held: ExitStack) -> StartSet:
+    """Transactions whose cells are suspects with their shadow cells, too: those with a commit entry, and those that had one when nothing was recorded.
+
+    A shadow cell that lies in another file than its data is lost to Omid's compactor. The entry goes when every such pair was written anew, but a table that
+    comes back from a snapshot has them as they lay before. Where a fact tells of a range they were written anew since.
+    """
+    if not pruned or pruned.span[1] <= (first := first_unrecorded(work.ranges, work.facts)):
+        return committed
+    return _start_set(committed.frame.unionByName(pruned.frame.where(F.col("start_ts") >= first)), held)
+
+
+def _find(run: Run, work: Work, rewritten: StartSet, held: ExitStack) -> None:
     """Read the table's suspects, once, and count what was read."""
     if not work.ranges:
         return
     work.source = _source(run, work, held)
     work.report.read = work.source.name
     suspects = _frozen(
-        committed.suspects(run.store.versions(work.entry.table, work.ranges, work.families, work.source))
+        rewritten.suspects(run.store.versions(work.entry.table, work.ranges, work.families, work.source))
     )
     is_end = F.col("kind") == "end_of_range"
     counted = suspects.agg(
@@ -675,10 +720,7 @@ def _stop_if_entries_came(run: Run, works: Sequence[Work], committed: StartSet) 
     One healthy oracle never adds an entry below the low watermark; a deposed one or a low-latency client may. Cells of
     such a transaction that had shadow cells by then were not rewritten, and its entry must not be taken for dealt with.
     """
-    spans = [(r.from_ts, r.to_ts) for w in works for r in w.ranges]
-    cells = run.store.cells(
-        run.config.omid.commit_table, omid.commit_ranges(min(a for a, _ in spans), max(b for _, b in spans))
-    )
+    cells = run.store.cells(run.config.omid.commit_table, _rows_of(works))
     now = omid.entries(cells, run.config.omid.commit_family).where(PLAIN_ENTRY)
     came = now.join(committed.frame, "start_ts", "left_anti").count()
     if came:

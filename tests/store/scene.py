@@ -69,6 +69,23 @@ class Scene:
         self.cell(table, start, **place)
         return start
 
+    def flush_a_large_file(self, table: str) -> None:
+        """Too large for a minor compaction to take. What fills it is other transactions': whatever has an entry is written anew."""
+        for n in range(200):
+            self.committed(table, row=b"big%d" % n, value=b"x" * 20_000)
+        self.omid.flush(table)
+
+    def compacted_by_omid(self, table: str) -> None:
+        """Omid's compactor is put on the table and takes its small files, then all of them."""
+        self.omid.attach_omid_compactor(table)  # before there are small files: HBase compacts three of them unasked
+        for n in range(3):
+            self.omid.flush(table)
+            self.committed(table, row=b"small%d" % n)
+        self.omid.flush(table)
+        _, files = self.omid.compact(table, major=False)
+        assert 1 < files < 5, "the large file is left out, and small ones are not"
+        self.omid.compact(table, major=True)
+
     def data(self, table: str) -> dict[tuple[bytes, bytes, bytes, int], bytes]:
         """All put cells that HBase still shows, versions included: masked ones are left out."""
         cells = self.omid.raw(table)

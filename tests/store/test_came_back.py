@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,40 @@ def test_readers_see_all_of_a_table_that_comes_back_after_a_replay(
     assert (unknown.code, "HBase has no snapshot nobody" in unknown.problems) == (2, True)
 
 
+def test_a_shadow_cell_that_lies_apart_is_rewritten_with_its_data_when_it_comes_back(
+    job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str]
+) -> None:
+    """A reader wrote it, into another file than its data's, and the commit entry was pruned after the snapshot: the journal tells which they are, so that
+    Omid's compactor, put on the table when it is clean, takes neither. So too where the first run goes a part of the way only.
+    """
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table)
+    omid.advance_watermark()
+    assert job("watermark_collection", "--execute").code == 0
+    between = datetime.now(UTC)
+    later, later_commit = scene.crashed_after_commit(table, row=b"later")
+    scene.flush_a_large_file(table)
+    scene.shadow(table, start, commit)
+    scene.shadow(table, later, later_commit, row=b"later")
+    omid.flush(table)
+    at = omid.begin()
+    omid.advance_watermark()
+    name = snapshot(table)
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    assert not {start, later} & set(omid.commit_table())
+    omid.restore(name)
+    part = job("orphan_cleanup", "--table", table, "--to", between.isoformat(), "--execute")
+    rest, pruned = clean_and_prune(job, table)
+    assert (part.code, rest.code, pruned.code) == (0, 0, 0), part.problems + rest.problems + pruned.problems
+    scene.compacted_by_omid(table)
+    shown = {row: omid.read(table, at).get((row, b"a", b"q")) for row in (b"r", b"later")}
+    assert shown[b"r"] == b"v", "the run read it from 0"
+    assert shown[b"later"] == b"v", "the run went on from where the first one ended"
+    assert scene.healed(table, start) == commit
+    assert scene.healed(table, later, row=b"later") == later_commit
+
+
 def test_omids_compactor_on_a_table_that_comes_back_is_named_until_it_is_clean(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], snapshot: Callable[[str], str]
 ) -> None:
@@ -242,6 +277,8 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     assert outcome.code == 1
     assert f"at timestamp {start}" in outcome.problems or f"at timestamp {orphan}" in outcome.problems
     assert "lowtide resolve" in outcome.problems
+    told = {name for name in (table, watched) if f"major_compact '{name}'" in str(outcome.table(name)["notes"])}
+    assert told == {table}, "the journal does not tell which of its shadow cells lie apart"
     assert scene.has(table, start, row=b"healed")
     assert scene.has(table, orphan, row=b"orphan")
     assert not scene.has(watched, late, row=b"late")

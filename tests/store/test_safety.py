@@ -351,7 +351,7 @@ def test_a_healed_cell_survives_omids_compactor(job: Job, scene: Scene, omid: Om
     """The heal writes data and shadow cell together: minor compaction of the newer files, then a major one, keep both."""
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)
-    _flushed_to_a_large_file(scene, omid, table)
+    scene.flush_a_large_file(table)
     _survives(job, scene, omid, table, start, commit)
 
 
@@ -359,17 +359,10 @@ def test_a_shadow_cell_that_a_reader_wrote_is_rewritten_with_its_data(job: Job, 
     """A transaction that still has an entry may have been healed by a reader, shadow cell alone: all its cells are rewritten."""
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)
-    _flushed_to_a_large_file(scene, omid, table)
+    scene.flush_a_large_file(table)
     scene.shadow(table, start, commit)  # in a newer file than its data
     omid.flush(table)
     _survives(job, scene, omid, table, start, commit)
-
-
-def _flushed_to_a_large_file(scene: Scene, omid: OmidClient, table: str) -> None:
-    """Too large for a minor compaction to take. What fills it is another transaction's: whatever has an entry is written anew."""
-    for n in range(200):
-        scene.committed(table, row=b"big%d" % n, value=b"x" * 20_000)
-    omid.flush(table)
 
 
 def _survives(job: Job, scene: Scene, omid: OmidClient, table: str, start: int, commit: int) -> None:
@@ -378,14 +371,7 @@ def _survives(job: Job, scene: Scene, omid: OmidClient, table: str, start: int, 
     assert clean(job, table).code == 0
     assert job("commit_table_pruning", "--grace", "0s", "--execute").code == 0
     assert start not in omid.commit_table()
-    omid.attach_omid_compactor(table)  # before there are small files: HBase compacts three of them unasked
-    for n in range(3):
-        omid.flush(table)
-        scene.committed(table, row=b"small%d" % n)
-    omid.flush(table)
-    _, files = omid.compact(table, major=False)
-    assert 1 < files < 5, "the large file is left out, and small ones are not"
-    omid.compact(table, major=True)
+    scene.compacted_by_omid(table)
     assert omid.read(table, read_at).get((b"r", b"a", b"q")) == b"v"
     assert scene.healed(table, start) == commit
 

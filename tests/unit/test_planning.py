@@ -15,7 +15,7 @@ from lowtide.errors import UsageError
 from lowtide.formats import CHECKPOINTS, after
 from lowtide.intervals import Intervals
 from lowtide.keyranges import KeyRange
-from lowtide.planning import Request, WorkRange, plan_ranges, without_read
+from lowtide.planning import Request, WorkRange, first_unrecorded, plan_ranges, without_read
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -118,6 +118,16 @@ def test_days_in_any_order_and_repeated_join_up(order: list[int], again: list[in
         facts = recorded(ranges, facts, f"run-{n}")
     assert {region_watermark(r.keys, facts) for r in TABLE} == {at(8) - 1}
     assert spans(plan(facts, end=day(8))) == []
+
+
+def test_what_is_read_for_the_first_time() -> None:
+    """An increment from its start on, a full pass from where the records end, in the region of which they tell least; without records all of it."""
+    known = [fact(TABLE[0].keys, (0, at(10))), fact(TABLE[1].keys, (0, at(20)))]
+    assert first_unrecorded(plan(known), known) == at(10)
+    assert first_unrecorded(plan(known, full=True), known) == at(10)
+    assert first_unrecorded(plan(known[1:]), known[1:]) == 0
+    assert first_unrecorded(plan(known, start=day(15)), known) == at(15)
+    assert first_unrecorded([], known) == 0
 
 
 def recorded(ranges: list[WorkRange], facts: list[Fact], run: str) -> list[Fact]:
