@@ -1,7 +1,8 @@
 """The journal: what was pruned from the commit table, and what a person decided; the proof for cells that come back.
 
-A row a transaction, with the commit table's key, family ``j``: ``C``, the commit timestamp, or ``IT``, an invalidation mark. It is kept for ever
-unless ``state.journal_keep`` says otherwise; what was let go of is remembered as a *horizon*. At or below it a transaction that
+A row a transaction, with the commit table's key, family ``j``: ``C``, the commit timestamp, or ``IT``, an invalidation mark; ``by`` beside it, of the
+same moment, says which person decided so. It is kept for ever unless ``state.journal_keep`` says otherwise; what was let go of is remembered as a
+*horizon*. At or below it a transaction that
 nothing proves may have committed, where its cell lies in a key range that was not under watch from before the proof went: one of a table that
 came back from a snapshot, say.
 
@@ -27,16 +28,23 @@ from lowtide.formats import (
     COMMIT_QUALIFIER,
     INVALID_QUALIFIER,
     INVALID_VALUE,
+    SHADOW_PREFIX,
+    SHADOW_SUFFIX,
     commit_key,
+    decode_long,
+    decode_varint,
     encode_long,
 )
 from lowtide.gateway import FAMILY_SETTINGS, check_and_put, kept_for, low_watermark, table_state
 from lowtide.keyranges import KeyRange
+from lowtide.summary import myself
 
 if TYPE_CHECKING:
     from lowtide.state import StateStore
 
 FAMILY = "j"
+#: Written with what a person decides; its value says who. What pruning writes has none.
+DECIDED = b"by"
 #: The journal's row about itself: no transaction's key, so that who looks for those passes it by.
 OWN_ROW = b"journal"
 _SAID = f"{FAMILY}:value".encode()
@@ -235,8 +243,15 @@ def reaches(connection: Any, name: str, start: int) -> bool:
     return any(True for first, stop in ranges for _ in scan(row_start=first, row_stop=stop, limit=1))
 
 
-def check_decision(connection: Any, config: Config, start: int, commit: int | None, anew: int = 0) -> None:
-    """Refuse to decide what cannot be meant, or what is decided.
+def check_decision(
+    connection: Any,
+    config: Config,
+    start: int,
+    commit: int | None,
+    anew: int = 0,
+    shown: tuple[str, bytes] | None = None,
+) -> str:
+    """Refuse to decide what cannot be meant, or what is proved. What a person decided may be decided anew.
 
     Args:
         connection: of :func:`lowtide.gateway.connect`.
@@ -244,21 +259,29 @@ def check_decision(connection: Any, config: Config, start: int, commit: int | No
         start: timestamp of the transaction.
         commit: its commit timestamp; None: it never committed.
         anew: wall-clock ms (:meth:`lowtide.state.StateStore.numbered_anew`). What the journal has from before it proves nothing to a cleanup.
+        shown: table and row of a shadow cell that names *commit*. It outranks every mark, and what the journal says: readers go by it.
+
+    Returns:
+        Which decision of whom this one replaces; empty: none.
 
     Raises:
-        UsageError: *start* is no transaction's, or *commit* no later.
-        StoreError: the commit table or the journal says something of it already.
+        UsageError: *start* is no transaction's, *commit* no later, or *shown* no row of a table.
+        StoreError: the commit table or the journal proves something of it already, or *shown* does not show it.
     """
     _check_numbers(start, commit)
-    omid, names = config.omid, connection.tables()
-    for table, family, since in (
-        (omid.commit_table, omid.commit_family, 0),
-        (config.state.journal_table, FAMILY, anew),
-    ):
-        if table.encode() in names:
-            cells = connection.table(table).row(commit_key(start), include_timestamp=True)
-            row = {column: value for column, (value, written) in cells.items() if written >= since}
-            _check_silent(row, table, family, start, commit)
+    if shown is not None:
+        _check_shown(connection, start, commit, shown)
+    entry, pruned = _entry(connection, config, start), _journaled(connection, config, start, anew)
+    for said in (entry,) if shown else (entry, pruned):
+        _check_silent(said, start, commit, shown=shown is not None)
+    if not pruned.by or pruned.commit == commit:
+        return ""
+    return f"what {pruned.by} decided: that transaction {start} {became(pruned.commit)}"
+
+
+def became(commit: int | None) -> str:
+    """What became of a transaction, in words; None: it never committed."""
+    return "never committed" if commit is None else f"committed at {commit}"
 
 
 def _check_numbers(start: int, commit: int | None) -> None:
@@ -270,7 +293,81 @@ def _check_numbers(start: int, commit: int | None) -> None:
         raise UsageError(msg)
 
 
-def check_overruled(connection: Any, config: Config, start: int, commit: int) -> None:
+def _check_shown(connection: Any, start: int, commit: int | None, shown: tuple[str, bytes]) -> None:
+    """Refuse a word that the shadow cells of this row do not bear out."""
+    name, row = shown
+    if commit is None or name.encode() not in connection.tables():
+        msg = f"a shadow cell shows a commit, in a row of a table that is there, and {name} is " + (
+            "given for an abort" if commit is None else "none"
+        )
+        raise UsageError(msg)
+    table, found = connection.table(name), set()
+    for column in table.row(row):
+        qualifier = column.partition(b":")[2]
+        if qualifier.startswith(SHADOW_PREFIX) and qualifier.endswith(SHADOW_SUFFIX):
+            cells = table.cells(row, column, versions=1, timestamp=start + CHECKPOINTS, include_timestamp=True)
+            found |= {decode_long(value) for value, at in cells if at >= start and len(value) == 8}
+    if found != {commit}:
+        told = " and ".join(map(str, sorted(found))) or "none"
+        msg = f"row {row.hex()} of {name} does not show that transaction {start} committed at {commit}: commit timestamps in its shadow cells there: {told}"
+        raise StoreError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What one table says of a transaction: a commit timestamp that it can have, which outranks a mark in the journal; and who decided so, if a person."""
+
+    table: str
+    commit: int | None = None
+    mark: bool = False
+    by: str = ""
+
+
+def _entry(connection: Any, config: Config, start: int) -> _Said:
+    """What the commit table proves. A value that is no commit's later than its start's checkpoints (a table fence's, or a damaged one) proves nothing."""
+    omid = config.omid
+    entry, mark = (
+        connection.table(omid.commit_table).row(commit_key(start)).get(f"{omid.commit_family}:".encode() + column)
+        for column in (COMMIT_QUALIFIER, INVALID_QUALIFIER)
+    )
+    try:
+        commit = None if entry is None else start + decode_varint(entry)
+    except ValueError:
+        commit = None
+    return _Said(omid.commit_table, _possible(start, commit), mark == INVALID_VALUE)
+
+
+def _journaled(connection: Any, config: Config, start: int, since: int = 0) -> _Said:
+    """What the journal proves, of what was written at *since* or later."""
+    name, prefix = config.state.journal_table, f"{FAMILY}:".encode()
+    if name.encode() not in connection.tables():
+        return _Said(name)
+    row = connection.table(name).row(commit_key(start), include_timestamp=True)
+    row = {column.removeprefix(prefix): cell for column, cell in row.items() if cell[1] >= since}
+    (value, put), (mark, marked) = (row.get(column, (b"", 0)) for column in (COMMIT_QUALIFIER, INVALID_QUALIFIER))
+    who, decided = row.get(DECIDED, (b"", -1))
+    by = who.decode() if decided == (put or marked) else ""  # put in one mutation; what pruning has written over it since is none's
+    return _Said(name, _possible(start, decode_long(value) if len(value) == 8 else None), mark == INVALID_VALUE, by)
+
+
+def _possible(start: int, commit: int | None) -> int | None:
+    return commit if commit is not None and commit >= start + CHECKPOINTS else None
+
+
+def _check_silent(said: _Said, start: int, commit: int | None, *, shown: bool) -> None:
+    """Refuse to contradict a proof, or to say it again; of a commit that a shadow cell shows, only an entry that names another one."""
+    if said.by or (shown and said.commit in (None, commit)):
+        return
+    if said.commit is not None or (said.mark and commit is not None):
+        told = "that it never committed" if said.commit is None else "when it committed"
+        msg = (
+            f"{said.table} holds a proof of transaction {start}, {told}: orphan_cleanup goes by it, and nothing is left to decide. Only a shadow cell "
+            "that says otherwise outranks it: --shown-in TABLE ROW, as `lowtide verify` names them"
+        )
+        raise StoreError(msg)
+
+
+def check_overruled(connection: Any, config: Config, start: int, commit: int, anew: int = 0) -> None:
     """Refuse to say that a transaction which was taken for aborted committed then, where something says otherwise; its mark does not count.
 
     Args:
@@ -278,6 +375,7 @@ def check_overruled(connection: Any, config: Config, start: int, commit: int) ->
         config: names the tables.
         start: timestamp of the transaction.
         commit: its commit timestamp.
+        anew: as for :func:`check_decision`.
 
     Raises:
         UsageError: *start* is no transaction's, or *commit* no later than it or above the low watermark.
@@ -293,38 +391,36 @@ def check_overruled(connection: Any, config: Config, start: int, commit: int) ->
     ):
         msg = f"{omid.commit_table} has an entry of transaction {start}: restore its cells without this, and orphan_cleanup --full heals them by that"
         raise StoreError(msg)
-    found = _journaled(connection, config, start).get(f"{FAMILY}:".encode() + COMMIT_QUALIFIER)
-    if found not in (None, encode_long(commit)):
-        msg = f"{config.state.journal_table} says that transaction {start} committed at {int.from_bytes(found, 'big')}, not at {commit}"
+    said = _journaled(connection, config, start, anew)
+    if said.commit not in (None, commit):
+        msg = f"{said.table} says that transaction {start} committed at {said.commit}, not at {commit}"
         raise StoreError(msg)
 
 
-def _journaled(connection: Any, config: Config, start: int) -> Mapping[bytes, bytes]:
-    name = config.state.journal_table
-    return connection.table(name).row(commit_key(start)) if name.encode() in connection.tables() else {}
+def decide(connection: Any, config: Config, start: int, commit: int | None, *, overrule: bool = False) -> None:
+    """Put what became of a transaction into the journal, and who says so; the journal is made where there is none.
 
+    Whatever else its row holds goes: a mark beside the commit, what was decided before, what is from before the oracle was made anew or of an unknown
+    form. While it is there the row decides nothing, or the same (a commit outranks a mark).
 
-def _check_silent(row: Mapping[bytes, bytes], table: str, family: str, start: int, commit: int | None) -> None:
-    entry, mark = (row.get(f"{family}:".encode() + column) for column in (COMMIT_QUALIFIER, INVALID_QUALIFIER))
-    if entry is not None or (mark is not None and commit is not None):
-        said = "that it never committed" if mark is not None else "when it committed"
-        msg = f"{table} holds a proof of transaction {start}, {said}: orphan_cleanup goes by it, and nothing is left to decide"
-        raise StoreError(msg)
-
-
-def decide(connection: Any, config: Config, start: int, commit: int | None, anew: int = 0) -> None:
-    """Put what became of a transaction into the journal; arguments as for :func:`check_decision`. The journal is made where there is none.
-
-    A mark beside the commit goes; until then the commit outranks it. So does what the journal has from before *anew*: while it is there the row
-    decides nothing.
+    Args:
+        connection: of :func:`lowtide.gateway.connect`.
+        config: names the tables.
+        start: timestamp of the transaction; checked by :func:`check_decision`.
+        commit: its commit timestamp; None: it never committed.
+        overrule: a mark in the commit table goes too: a shadow cell shows that it is wrong.
     """
     name = config.state.journal_table
     if name.encode() not in connection.tables():
         connection.create_table(name, {FAMILY: FAMILY_SETTINGS})
     column, value = (INVALID_QUALIFIER, INVALID_VALUE) if commit is None else (COMMIT_QUALIFIER, encode_long(commit))
-    table, row = connection.table(name), commit_key(start)
-    table.put(row, {FAMILY.encode() + b":" + column: value})
-    if commit is not None:
-        table.delete(row, columns=[FAMILY.encode() + b":" + INVALID_QUALIFIER])
-    elif anew:
-        table.delete(row, columns=[FAMILY.encode() + b":" + COMMIT_QUALIFIER], timestamp=anew - 1)
+    prefix, table, row = f"{FAMILY}:".encode(), connection.table(name), commit_key(start)
+    said = {prefix + column: value, prefix + DECIDED: myself().encode()}
+    before = table.row(row, include_timestamp=True)
+    table.put(row, said)
+    for each in before.keys() - said.keys():
+        table.delete(row, columns=[each], timestamp=before[each][1])
+    if overrule:
+        table, mark = connection.table(config.omid.commit_table), f"{config.omid.commit_family}:".encode() + INVALID_QUALIFIER
+        for _, at in table.cells(row, mark, versions=1, include_timestamp=True):
+            table.delete(row, columns=[mark], timestamp=at)

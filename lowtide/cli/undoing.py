@@ -9,6 +9,7 @@ import typer
 
 from lowtide import journal
 from lowtide.config import load, source
+from lowtide.decisions import UNDECIDED, Decision, parse, row_of
 from lowtide.errors import UsageError
 from lowtide.gateway import connect
 from lowtide.screen import screen
@@ -19,6 +20,8 @@ journal_app = typer.Typer(no_args_is_help=True, help="What was pruned from the c
 
 console = screen()
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+#: So many decisions are named one by one.
+_SPOKEN = 20
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
@@ -40,30 +43,92 @@ def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: Confi
 
 
 def resolve(
-    start: Annotated[int, typer.Argument(metavar="TRANSACTION", help="Its start timestamp.")],
+    starts: Annotated[
+        list[int] | None, typer.Argument(metavar="[TRANSACTION]...", help="Start timestamps.", show_default=False)
+    ] = None,
     config: ConfigFile = None,
-    aborted: Annotated[bool, typer.Option("--aborted", help="It never committed: its cells go.")] = False,
+    aborted: Annotated[bool, typer.Option("--aborted", help="They never committed: their cells go.")] = False,
     committed: Annotated[
         int | None, typer.Option("--committed", metavar="TIMESTAMP", help="It committed at this timestamp.")
     ] = None,
+    shown_in: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--shown-in",
+            metavar="TABLE ROW",
+            help="With --committed: a shadow cell in this row (hexadecimal) says so, which overrules a mark and the journal.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Many at once: the file that a run wrote, with decisions put in."),
+    ] = None,
     yes: Yes = False,
 ) -> None:
-    """Say what became of a transaction of which no proof is left. The next orphan_cleanup does accordingly: heals its cells, or puts them aside and deletes."""
-    if aborted == (committed is not None):
-        msg = "give one of --aborted and --committed TIMESTAMP"
-        raise UsageError(msg)
+    """Say what became of transactions of which no proof is left. The next orphan_cleanup does accordingly: heals their cells, or puts them aside and deletes.
+
+    All are checked before one is recorded. What was decided can be decided anew.
+    """
+    decisions, left = _decisions(starts or [], aborted, committed, shown_in, file)
     loaded = load(config)
+    name = loaded.state.journal_table
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
         anew = state.numbered_anew()
-        journal.check_decision(connection, loaded, start, committed, anew)
-        became = "never committed" if committed is None else f"committed at {committed}"
+        for each in decisions:
+            replaced = journal.check_decision(connection, loaded, each.start, each.commit, anew, each.shown)
+            if replaced:
+                console.print(
+                    f"This replaces {replaced}. Where a cleanup has acted on that already, `lowtide verify` names the cells that still say so, and what it "
+                    "deleted is in its sideline: `lowtide restore`."
+                )
+        told = _told(decisions)
         if not yes:
-            typer.confirm(f"Record in {loaded.state.journal_table} that transaction {start} {became}?", abort=True)
-        journal.decide(connection, loaded, start, committed, anew)
+            typer.confirm(f"Record in {name} that {told}?", abort=True)
+        for each in decisions:
+            journal.decide(connection, loaded, each.start, each.commit, overrule=each.shown is not None)
         state.remember_journal()
-        state.add_run(by_hand("resolve", f"decided that transaction {start} {became}", source(config)).to_json())
-    console.print(f"Recorded in {loaded.state.journal_table}. The next orphan_cleanup --execute acts on it.")
+        state.add_run(by_hand("resolve", f"decided that {told}", source(config)).to_json())
+    console.print(f"Recorded in {name}. The next orphan_cleanup --execute acts on it.")
+    if left:
+        console.print(f"{left} lines of {file} still say {UNDECIDED}; they were left out.")
+
+
+def _decisions(
+    starts: list[int], aborted: bool, committed: int | None, shown_in: tuple[str, str] | None, file: Path | None
+) -> tuple[list[Decision], int]:
+    """What the command was told, and how many lines of the file say nothing yet."""
+    if (bool(starts), aborted, committed is not None) not in ((False, False, False), (True, True, False), (True, False, True)) or bool(
+        starts
+    ) == (file is not None):
+        msg = "give transactions with --aborted, one with --committed TIMESTAMP, or --from FILE"
+        raise UsageError(msg)
+    if len(starts) > 1 and committed is not None:
+        msg = "no two transactions commit at one timestamp: give one with --committed, or several in a file (--from)"
+        raise UsageError(msg)
+    if shown_in is not None and committed is None:
+        msg = "--shown-in names a row in which a shadow cell shows a commit: give it with --committed; in a file, table and row stand behind the timestamp"
+        raise UsageError(msg)
+    if file is None:
+        shown = None if shown_in is None else (shown_in[0], row_of(shown_in[1]))
+        return [Decision(start, committed, shown) for start in dict.fromkeys(starts)], 0
+    try:
+        found, left = parse(file.read_text("utf-8"))
+    except OSError as error:
+        msg = f"{file} cannot be read: {error.strerror}; one that a run wrote elsewhere (hdfs://...) is to be copied here first"
+        raise UsageError(msg) from None
+    if not found:
+        msg = f"{file} decides nothing: {left} lines say {UNDECIDED}"
+        raise UsageError(msg)
+    return found, left
+
+
+def _told(decisions: list[Decision]) -> str:
+    """In words: each of a few, the numbers of many."""
+    if len(decisions) <= _SPOKEN:
+        return ", ".join(f"transaction {each.start} {journal.became(each.commit)}" for each in decisions)
+    gone = sum(each.commit is None for each in decisions)
+    return f"of {len(decisions)} transactions, from {decisions[0].start} on, {gone} never committed and {len(decisions) - gone} did"
 
 
 def confirm(

@@ -18,7 +18,7 @@ from lowtide.formats import (
     LOW_WATERMARK_ROW,
     encode_long,
 )
-from lowtide.journal import OWN_ROW
+from lowtide.journal import DECIDED, OWN_ROW
 from lowtide.keyranges import KeyRange
 from lowtide.planning import WorkRange
 from lowtide_spark.store import FOREVER
@@ -165,7 +165,7 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
         since: wall-clock ms. What was written before it is of transactions whose numbers the oracle may have given again: it names either.
 
     Returns:
-        ``start_ts, commit_ts`` (null: only a mark was pruned), ``odd`` (whether a key, qualifier or value is none that pruning writes, or
+        ``start_ts, commit_ts`` (null: only a mark was pruned), ``odd`` (whether a key, qualifier or value is none that pruning or a decision writes, or
         is older than *since*: what was pruned is then not known).
     """
     row, qualifier, value = F.col("row"), F.col("qualifier"), F.col("value")
@@ -179,10 +179,13 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
         .select(
             start.alias("start_ts"),
             commit.alias("commit_ts"),
-            (~F.coalesce(is_key & (commit.isNotNull() | is_mark), F.lit(False)) | (F.col("timestamp") < since)).alias(
-                "odd"
-            ),
+            F.coalesce(is_key & (commit.isNotNull() | is_mark), F.lit(False)).alias("said"),
+            F.coalesce(is_key & (qualifier == DECIDED), F.lit(False)).alias("by"),
+            (F.col("timestamp") < since).alias("old"),
         )
         .groupBy("start_ts")
-        .agg(F.max("commit_ts").alias("commit_ts"), F.max("odd").alias("odd"))
+        .agg(
+            F.max("commit_ts").alias("commit_ts"),
+            (F.max("old") | F.max(~F.col("said") & ~F.col("by")) | ~F.max("said")).alias("odd"),
+        )
     )

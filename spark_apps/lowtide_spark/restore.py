@@ -112,9 +112,10 @@ def _decided(run: Run, cells: DataFrame) -> DataFrame:
     if missing:
         msg = f"run {run.options.restore} removed nothing of transaction {missing[0]} that was taken for aborted; its orphans' timestamps are in its sideline"
         raise UsageError(msg)
-    with connect(run.config.hbase.thrift) as connection:
+    with connect(run.config.hbase.thrift) as connection, run.state() as state:
+        anew = state.numbered_anew()
         for each, commit in wanted.items():
-            journal.check_overruled(connection, run.config, each, commit)
+            journal.check_overruled(connection, run.config, each, commit, anew)
     _check_shadow_cells(run, said)
     if run.summary.execute:
         with connect(run.config.hbase.thrift) as connection, run.state() as state:

@@ -19,10 +19,13 @@ from lowtide.formats import (
     LOW_WATERMARK_ROW,
     commit_key,
     encode_long,
+    encode_varint,
+    shadow_qualifier,
 )
 from lowtide.intervals import Intervals
 from lowtide.journal import Journal, Said, Seen, check_decision, check_overruled, decide, in_force, unwatched
 from lowtide.keyranges import KeyRange
+from lowtide.summary import myself
 
 START = 5_000
 ENTRIES, JOURNAL = Config().omid.commit_table, Config().state.journal_table
@@ -33,10 +36,12 @@ NOW = 1_000
 
 
 class Tables:
-    """HBase as happybase shows it: tables of rows of columns, all written at :data:`NOW`."""
+    """HBase as happybase shows it: tables of rows of columns, in one version, written at :data:`NOW` where a test puts them by hand, else at *clock*."""
 
     def __init__(self, *names: str) -> None:
         self.rows: dict[str, dict[bytes, dict[bytes, bytes]]] = {name: {} for name in names}
+        self.written: dict[tuple[str, bytes, bytes], int] = {}
+        self.clock = [NOW]
         self._named = ""
 
     def tables(self) -> list[bytes]:
@@ -48,23 +53,42 @@ class Tables:
 
     def table(self, name: str) -> Tables:
         found = Tables()
-        found.rows, found._named = self.rows, name
+        found.rows, found.written, found.clock, found._named = self.rows, self.written, self.clock, name
         return found
 
     def row(self, key: bytes, columns: list[bytes] | None = None, include_timestamp: bool = False) -> dict[bytes, Any]:
         found = self.rows[self._named].get(key, {})
         return {
-            column: (value, NOW) if include_timestamp else value
+            column: (value, self._at(key, column)) if include_timestamp else value
             for column, value in found.items()
             if columns is None or column in columns
         }
 
-    def delete(self, key: bytes, columns: list[bytes], timestamp: int = NOW) -> None:
-        for column in columns if timestamp >= NOW else ():
-            self.rows[self._named][key].pop(column, None)
+    def cells(
+        self, key: bytes, column: bytes, versions: int, timestamp: int = 2**62, include_timestamp: bool = True
+    ) -> list[tuple[bytes, int]]:
+        assert (versions, include_timestamp) == (1, True)
+        value = self.rows[self._named].get(key, {}).get(column)
+        at = self._at(key, column)
+        return [] if value is None or at >= timestamp else [(value, at)]
 
-    def put(self, key: bytes, columns: dict[bytes, bytes]) -> None:
+    def delete(self, key: bytes, columns: list[bytes], timestamp: int = 2**62) -> None:
+        for column in columns:
+            if timestamp >= self._at(key, column):
+                self.rows[self._named][key].pop(column, None)
+
+    def put(self, key: bytes, columns: dict[bytes, bytes], timestamp: int | None = None) -> None:
         self.rows[self._named].setdefault(key, {}).update(columns)
+        for column in columns:
+            self.written[self._named, key, column] = self.clock[0] if timestamp is None else timestamp
+
+    def _at(self, key: bytes, column: bytes) -> int:
+        return self.written.get((self._named, key, column), NOW)
+
+
+def said(store: Tables, start: int = START) -> dict[bytes, bytes]:
+    """What the journal's row says, without who decided so."""
+    return {column: value for column, value in store.rows[JOURNAL][commit_key(start)].items() if column != b"j:by"}
 
 
 def fact(*pairs: tuple[int, int]) -> Fact:
@@ -135,9 +159,10 @@ def test_a_decision_is_kept_where_the_cleanup_looks_for_proofs() -> None:
     for start, commit in ((START, None), (START + 50, START + 150)):
         check_decision(store, Config(), start, commit)
         decide(store, Config(), start, commit)
+    by = {b"j:by": myself().encode()}
     assert store.rows[JOURNAL] == {
-        commit_key(START): {b"j:" + INVALID_QUALIFIER: INVALID_VALUE},
-        commit_key(START + 50): {b"j:" + COMMIT_QUALIFIER: encode_long(START + 150)},
+        commit_key(START): {b"j:" + INVALID_QUALIFIER: INVALID_VALUE, **by},
+        commit_key(START + 50): {b"j:" + COMMIT_QUALIFIER: encode_long(START + 150), **by},
     }
 
 
@@ -161,7 +186,8 @@ def test_a_proof_is_not_overruled(table: str, commit: int | None) -> None:
     """An entry, pruned or not, speaks against both; a mark against a commit, and agrees with an abort."""
     family = b"j:" if table == JOURNAL else Config().omid.commit_family.encode() + b":"
     store = Tables(ENTRIES, JOURNAL)
-    store.rows[table][commit_key(START)] = {family + COMMIT_QUALIFIER: b"whatever"}
+    value = encode_long(START + 100) if table == JOURNAL else encode_varint(100)
+    store.rows[table][commit_key(START)] = {family + COMMIT_QUALIFIER: value}
     with pytest.raises(StoreError, match=f"{table} holds a proof of transaction {START}, when it committed"):
         check_decision(store, Config(), START, commit)
     store.rows[table][commit_key(START)] = {family + INVALID_QUALIFIER: INVALID_VALUE}
@@ -184,12 +210,101 @@ def test_what_the_journal_has_of_before_the_oracle_was_made_anew_is_decided_over
         with pytest.raises(StoreError, match="holds a proof"):
             check_decision(store, Config(), START, commit, NOW)
     check_decision(store, Config(), START, commit, NOW + 1)
-    decide(store, Config(), START, commit, NOW + 1)
-    said = (INVALID_QUALIFIER, INVALID_VALUE) if commit is None else (COMMIT_QUALIFIER, encode_long(commit))
-    assert store.rows[JOURNAL] == {commit_key(START): {b"j:" + said[0]: said[1]}}
+    decide(store, Config(), START, commit)
+    word = (INVALID_QUALIFIER, INVALID_VALUE) if commit is None else (COMMIT_QUALIFIER, encode_long(commit))
+    assert said(store) == {b"j:" + word[0]: word[1]}
 
 
-def overruling(commit: int, *, entry: bytes | None = None, journaled: int | None = None) -> Tables:
+@pytest.mark.parametrize("table", [ENTRIES, JOURNAL])
+@pytest.mark.parametrize("commit", [None, START + 100])
+def test_what_is_of_an_unknown_form_or_no_commit_is_decided_over(table: str, commit: int | None) -> None:
+    """A run names it and asks for a decision; what the journal's row holds beside it goes, or the row would decide nothing still."""
+    store = Tables(ENTRIES, JOURNAL)
+    family = b"j:" if table == JOURNAL else Config().omid.commit_family.encode() + b":"
+    for value in (b"whatever!", encode_long(START) if table == JOURNAL else encode_varint(0)):
+        store.rows[table][commit_key(START)] = {family + COMMIT_QUALIFIER: value, family + b"odd": b""}
+        assert check_decision(store, Config(), START, commit) == ""
+        decide(store, Config(), START, commit)
+        word = (INVALID_QUALIFIER, INVALID_VALUE) if commit is None else (COMMIT_QUALIFIER, encode_long(commit))
+        assert said(store) == {b"j:" + word[0]: word[1]}
+        store.rows[JOURNAL].clear()
+
+
+def test_what_a_person_decided_a_person_decides_anew_and_what_was_pruned_since_stands() -> None:
+    """As often as need be, and it is told whose word that replaces; what pruning writes over a decision is a proof like any other."""
+    store = Tables(ENTRIES)
+    decisions = (
+        (START + 100, None),
+        (None, f"committed at {START + 100}"),
+        (START + 150, "never committed"),
+        (START + 150, None),
+    )
+    for step, (commit, replaced) in enumerate(decisions):
+        store.clock[0] = NOW + step
+        told = check_decision(store, Config(), START, commit)
+        assert told == (f"what {myself()} decided: that transaction {START} {replaced}" if replaced else "")
+        decide(store, Config(), START, commit)
+        word = (INVALID_QUALIFIER, INVALID_VALUE) if commit is None else (COMMIT_QUALIFIER, encode_long(commit))
+        assert said(store) == {b"j:" + word[0]: word[1]}
+    store.table(JOURNAL).put(commit_key(START), {b"j:" + COMMIT_QUALIFIER: encode_long(START + 150)}, timestamp=NOW + 9)
+    with pytest.raises(StoreError, match="holds a proof"):
+        check_decision(store, Config(), START, None)
+
+
+def shadowed(commit: int, *, journaled: bytes = INVALID_QUALIFIER) -> Tables:
+    """A store with a mark in the commit table and a word in the journal, beside a shadow cell that names *commit*."""
+    store = Tables(ENTRIES, JOURNAL, "orders")
+    family = Config().omid.commit_family.encode() + b":"
+    store.table(ENTRIES).put(commit_key(START), {family + INVALID_QUALIFIER: INVALID_VALUE}, START)
+    value = INVALID_VALUE if journaled == INVALID_QUALIFIER else encode_long(START + 300)
+    store.table(JOURNAL).put(commit_key(START), {b"j:" + journaled: value})
+    store.table("orders").put(b"row", {b"f:q": b"v"}, START + 1)
+    store.table("orders").put(b"row", {b"f:" + shadow_qualifier(b"q"): encode_long(commit)}, START + 1)
+    store.table("orders").put(b"row", {b"f:" + shadow_qualifier(b"later"): encode_long(1)}, START + 50)
+    return store
+
+
+@pytest.mark.parametrize("journaled", [INVALID_QUALIFIER, COMMIT_QUALIFIER])
+def test_a_shadow_cell_overrules_marks_and_the_journal(journaled: bytes) -> None:
+    """The one of the transaction in the row that is named: the mark goes from the commit table, and the journal says what readers are shown."""
+    store, commit = shadowed(START + 100, journaled=journaled), START + 100
+    with pytest.raises(StoreError, match=f"{ENTRIES} holds a proof .*that it never committed.*--shown-in TABLE ROW"):
+        check_decision(store, Config(), START, commit)
+    check_decision(store, Config(), START, commit, shown=("orders", b"row"))
+    decide(store, Config(), START, commit, overrule=True)
+    assert said(store) == {b"j:" + COMMIT_QUALIFIER: encode_long(commit)}
+    assert store.rows[ENTRIES][commit_key(START)] == {}
+
+
+@pytest.mark.parametrize(
+    ("commit", "shown", "told"),
+    [
+        (START + 150, ("orders", b"row"), f"does not show that transaction {START} committed at {START + 150}.*: {START + 100}"),
+        (START + 100, ("orders", b"other"), "in its shadow cells there: none"),
+        (START + 100, ("nothing", b"row"), "a row of a table that is there, and nothing is none"),
+        (None, ("orders", b"row"), "orders is given for an abort"),
+    ],
+)
+def test_what_no_shadow_cell_shows_overrules_nothing(commit: int | None, shown: tuple[str, bytes], told: str) -> None:
+    """Another commit timestamp, another row, no such table; an abort is shown by none."""
+    with pytest.raises((StoreError, UsageError), match=told):
+        check_decision(shadowed(START + 100), Config(), START, commit, shown=shown)
+
+
+def test_an_entry_that_differs_stands_against_a_shadow_cell() -> None:
+    """Readers of other cells go by it: which of the two is wrong is to be mended first."""
+    store = shadowed(START + 100)
+    entry = Config().omid.commit_family.encode() + b":" + COMMIT_QUALIFIER
+    for delta, fits in ((100, True), (200, False)):
+        store.table(ENTRIES).put(commit_key(START), {entry: encode_varint(delta)}, START)
+        if fits:
+            check_decision(store, Config(), START, START + 100, shown=("orders", b"row"))
+            continue
+        with pytest.raises(StoreError, match=f"{ENTRIES} holds a proof"):
+            check_decision(store, Config(), START, START + 100, shown=("orders", b"row"))
+
+
+def overruling(commit: int, *, entry: bytes | None = None, journaled: int | None = None, anew: int = 0) -> Tables:
     """A store with a mark of the transaction in both tables, after it was decided that it committed."""
     store = Tables(ENTRIES, JOURNAL)
     omid, row = Config().omid, commit_key(START)
@@ -201,7 +316,7 @@ def overruling(commit: int, *, entry: bytes | None = None, journaled: int | None
         store.table(ENTRIES).put(row, {omid.commit_family.encode() + b":" + COMMIT_QUALIFIER: entry})
     if journaled is not None:
         store.table(JOURNAL).put(row, {b"j:" + COMMIT_QUALIFIER: encode_long(journaled)})
-    check_overruled(store, Config(), START, commit)
+    check_overruled(store, Config(), START, commit, anew)
     decide(store, Config(), START, commit)
     return store
 
@@ -209,8 +324,15 @@ def overruling(commit: int, *, entry: bytes | None = None, journaled: int | None
 @pytest.mark.parametrize("journaled", [None, START + 100])
 def test_a_mark_is_overruled_where_nothing_speaks_against_it(journaled: int | None) -> None:
     """The journal says when it committed, alone, also where it was said before."""
-    store = overruling(START + 100, journaled=journaled)
-    assert store.rows[JOURNAL] == {commit_key(START): {b"j:" + COMMIT_QUALIFIER: encode_long(START + 100)}}
+    assert said(overruling(START + 100, journaled=journaled)) == {b"j:" + COMMIT_QUALIFIER: encode_long(START + 100)}
+
+
+def test_what_the_journal_has_of_before_the_oracle_was_made_anew_is_overruled() -> None:
+    """It may be of another transaction with the same number, so that it speaks against nothing; what was written in that very moment does."""
+    with pytest.raises(StoreError, match=f"{START} committed at {START + 150}, not at {START + 100}"):
+        overruling(START + 100, journaled=START + 150, anew=NOW)
+    store = overruling(START + 100, journaled=START + 150, anew=NOW + 1)
+    assert said(store) == {b"j:" + COMMIT_QUALIFIER: encode_long(START + 100)}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,80 @@
+"""What a person decides of transactions that nothing proves, as text: a line each, which a run writes and ``lowtide resolve --from`` reads. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lowtide.errors import UsageError
+
+#: What a run writes in the place of a decision.
+UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Of the transaction that began at *start*: when it committed (None: never), and table and row of a shadow cell that shows it, where one has to."""
+
+    start: int
+    commit: int | None
+    shown: tuple[str, bytes] | None = None
+
+
+def lines(run: str, table: str, undecided: Iterable[tuple[int, int, str]]) -> Iterator[str]:
+    """A file to be filled in.
+
+    Args:
+        run: that found them.
+        table: where their cells are.
+        undecided: start timestamp, number of cells, the row of one of them in hexadecimal.
+    """
+    yield f"# Transactions with cells in {table} of which run {run} found no proof. In the place of {UNDECIDED} write what became of each:"
+    yield "#   aborted        or        committed TIMESTAMP"
+    yield f"# then: lowtide resolve --from FILE. Lines that say {UNDECIDED} are left out."
+    for start, cells, row in undecided:
+        yield f"{start} {UNDECIDED}  # {cells} cells, such as in row {row}"
+
+
+def parse(text: str) -> tuple[list[Decision], int]:
+    """The decisions in a file, and how many lines are not filled in.
+
+    Raises:
+        UsageError: a line is none of these, or a transaction has two.
+    """
+    found: dict[int, Decision] = {}
+    left = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        match line.partition("#")[0].split():
+            case []:
+                continue
+            case [start, word] if start.isdecimal() and word == UNDECIDED:
+                left += 1
+                continue
+            case [start, "aborted"] if start.isdecimal():
+                said = Decision(int(start), None)
+            case [start, "committed", commit] if start.isdecimal() and commit.isdecimal():
+                said = Decision(int(start), int(commit))
+            case [start, "committed", commit, table, row] if start.isdecimal() and commit.isdecimal():
+                said = Decision(int(start), int(commit), (table, row_of(row)))
+            case _:
+                msg = (
+                    f"line {number}: START aborted, or START committed TIMESTAMP [TABLE ROW] is expected, found {line.strip()!r}; nothing was recorded"
+                )
+                raise UsageError(msg)
+        if found.setdefault(said.start, said) != said:
+            msg = f"line {number}: transaction {said.start} is decided twice, in two ways; nothing was recorded"
+            raise UsageError(msg)
+    return list(found.values()), left
+
+
+def row_of(text: str) -> bytes:
+    """A row as the verifier and the runs name it.
+
+    Raises:
+        UsageError: *text* is not hexadecimal.
+    """
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        msg = f"a row in hexadecimal is expected, as `lowtide verify` names it, found {text}"
+        raise UsageError(msg) from None
