@@ -57,9 +57,7 @@ def parse(text: str) -> tuple[list[Decision], int]:
             case [start, "committed", commit, table, row] if start.isdecimal() and commit.isdecimal():
                 said = Decision(int(start), int(commit), (table, row_of(row)))
             case _:
-                msg = (
-                    f"line {number}: START aborted, or START committed TIMESTAMP [TABLE ROW] is expected, found {line.strip()!r}; nothing was recorded"
-                )
+                msg = f"line {number}: START aborted, or START committed TIMESTAMP [TABLE ROW] is expected, found {line.strip()!r}; nothing was recorded"
                 raise UsageError(msg)
         if found.setdefault(said.start, said) != said:
             msg = f"line {number}: transaction {said.start} is decided twice, in two ways; nothing was recorded"

@@ -13,7 +13,7 @@ journal says it first: one that says less than the state table remembers, or not
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -307,6 +307,7 @@ def _check_shown(connection: Any, start: int, commit: int | None, shown: tuple[s
         if qualifier.startswith(SHADOW_PREFIX) and qualifier.endswith(SHADOW_SUFFIX):
             cells = table.cells(row, column, versions=1, timestamp=start + CHECKPOINTS, include_timestamp=True)
             found |= {decode_long(value) for value, at in cells if at >= start and len(value) == 8}
+            found -= {at for _, at in cells}  # index population's, which proves its own cell alone
     if found != {commit}:
         told = " and ".join(map(str, sorted(found))) or "none"
         msg = f"row {row.hex()} of {name} does not show that transaction {start} committed at {commit}: commit timestamps in its shadow cells there: {told}"
@@ -346,7 +347,8 @@ def _journaled(connection: Any, config: Config, start: int, since: int = 0) -> _
     row = {column.removeprefix(prefix): cell for column, cell in row.items() if cell[1] >= since}
     (value, put), (mark, marked) = (row.get(column, (b"", 0)) for column in (COMMIT_QUALIFIER, INVALID_QUALIFIER))
     who, decided = row.get(DECIDED, (b"", -1))
-    by = who.decode() if decided == (put or marked) else ""  # put in one mutation; what pruning has written over it since is none's
+    # Put in one mutation. What pruning has written over it since is nobody's.
+    by = who.decode() if decided == (put or marked) else ""
     return _Said(name, _possible(start, decode_long(value) if len(value) == 8 else None), mark == INVALID_VALUE, by)
 
 
@@ -359,7 +361,7 @@ def _check_silent(said: _Said, start: int, commit: int | None, *, shown: bool) -
     if said.by or (shown and said.commit in (None, commit)):
         return
     if said.commit is not None or (said.mark and commit is not None):
-        told = "that it never committed" if said.commit is None else "when it committed"
+        told = f"that it {became(said.commit)}"
         msg = (
             f"{said.table} holds a proof of transaction {start}, {told}: orphan_cleanup goes by it, and nothing is left to decide. Only a shadow cell "
             "that says otherwise outranks it: --shown-in TABLE ROW, as `lowtide verify` names them"
@@ -421,6 +423,9 @@ def decide(connection: Any, config: Config, start: int, commit: int | None, *, o
     for each in before.keys() - said.keys():
         table.delete(row, columns=[each], timestamp=before[each][1])
     if overrule:
-        table, mark = connection.table(config.omid.commit_table), f"{config.omid.commit_family}:".encode() + INVALID_QUALIFIER
+        table, mark = (
+            connection.table(config.omid.commit_table),
+            f"{config.omid.commit_family}:".encode() + INVALID_QUALIFIER,
+        )
         for _, at in table.cells(row, mark, versions=1, include_timestamp=True):
             table.delete(row, columns=[mark], timestamp=at)

@@ -98,9 +98,11 @@ def _decisions(
     starts: list[int], aborted: bool, committed: int | None, shown_in: tuple[str, str] | None, file: Path | None
 ) -> tuple[list[Decision], int]:
     """What the command was told, and how many lines of the file say nothing yet."""
-    if (bool(starts), aborted, committed is not None) not in ((False, False, False), (True, True, False), (True, False, True)) or bool(
-        starts
-    ) == (file is not None):
+    if (bool(starts), aborted, committed is not None) not in (
+        (False, False, False),
+        (True, True, False),
+        (True, False, True),
+    ) or bool(starts) == (file is not None):
         msg = "give transactions with --aborted, one with --committed TIMESTAMP, or --from FILE"
         raise UsageError(msg)
     if len(starts) > 1 and committed is not None:

@@ -181,7 +181,7 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
             commit.alias("commit_ts"),
             F.coalesce(is_key & (commit.isNotNull() | is_mark), F.lit(False)).alias("said"),
             F.coalesce(is_key & (qualifier == DECIDED), F.lit(False)).alias("by"),
-            (F.col("timestamp") < since).alias("old"),
+            ((F.col("timestamp") < since) & (qualifier != DECIDED)).alias("old"),
         )
         .groupBy("start_ts")
         .agg(

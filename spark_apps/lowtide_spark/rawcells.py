@@ -106,13 +106,14 @@ def proofs(commit: DataFrame, journal: DataFrame, family: str) -> DataFrame:
 
     Returns:
         ``start_ts, entry`` (commit timestamp of an entry that is no table fence), ``mark`` (whether there is a mark), ``pruned`` (commit timestamp in the
-        journal), ``pruned_mark``.
+        journal), ``pruned_mark``; ``at`` (HBase's timestamp, of the commit table's alone).
     """
     start = number(F.substring("row", 2, 8))
     told = []
-    for cells, commit_ts, names in (
-        (commit.where(F.col("family") == family.encode()), start + _varint(F.col("value")), ("entry", "mark")),
-        (journal, number(F.col("value")), ("pruned", "pruned_mark")),
+    at = F.col("timestamp").alias("at")
+    for cells, commit_ts, names, more in (
+        (commit.where(F.col("family") == family.encode()), start + _varint(F.col("value")), ("entry", "mark"), (at,)),
+        (journal, number(F.col("value")), ("pruned", "pruned_mark"), ()),
     ):
         committed = (F.col("qualifier") == COMMIT_QUALIFIER) & (commit_ts > start)
         told.append(
@@ -120,6 +121,7 @@ def proofs(commit: DataFrame, journal: DataFrame, family: str) -> DataFrame:
                 start_of(start).alias("start_ts"),
                 F.when(committed, commit_ts).alias(names[0]),
                 (F.col("qualifier") == INVALID_QUALIFIER).alias(names[1]),
+                *more,
             )
         )
     return told[0].unionByName(told[1], allowMissingColumns=True)

@@ -31,14 +31,27 @@ STOP = "stop"
 #: Why a cell is skipped whose timestamp the oracle cannot have given.
 FOREIGN = "written by no oracle"
 
+#: In reasons, for who names the cell: its transaction's start timestamp, and statements of HBase's shell that delete its own shadow cell, the cell
+#: itself, and what commit table and journal have of its transaction.
+START, OWN_SHADOW, OWN_CELL, PROOFS = "{start}", "{shadow}", "{cell}", "{proofs}"
+
 #: How to decide what nothing in the store does.
-RESOLVE = "say what became of its transaction: lowtide resolve TIMESTAMP --aborted, or --committed COMMIT_TIMESTAMP"
+RESOLVE = f"say what became of its transaction: lowtide resolve {START} --aborted, or --committed TIMESTAMP"
+#: How to mend what contradicts itself.
+COMPARE = "`lowtide verify` names which says what, and the statements that mend it"
+_WRONG_SHADOW = f"{RESOLVE}, where nothing else proves that; then in HBase's shell"
+_WRONG_ROW = f"{RESOLVE}; then in HBase's shell: {PROOFS}"
 #: Why nothing is done about a cell that may have come back after its proof was removed.
 UNPROVED = (
     "the journal has let go of what it held of its time, and the cell may have come back since, so that no proof is no proof of an abort; "
     + RESOLVE
 )
 ODD_JOURNAL = f"its row in the journal is of an unknown form, or older than the oracle, which has given the number again; {RESOLVE}"
+
+ODD_ENTRY = f"its commit-table row is of an unknown form; {_WRONG_ROW}"
+ODD_SHADOW = "a shadow cell of it is of an unknown form; lowtide run orphan_cleanup --full of all tables names that, and what to do"
+OTHER_VERSION = "; the connector's jar is of another version of Lowtide: put this version's beside it"
+BLIND = "a transactional table cannot be searched for its shadow cells; enable it, or drop it"
 
 CELL_KINDS = ("put", "tombstone", "family_tombstone")
 
@@ -110,15 +123,18 @@ def verdicts(
     )
     shadow, invalid = F.col("shadow_low"), F.coalesce("invalid", F.lit(False))
     verdict = (
-        F.when(shadow != F.col("shadow_high"), _of(UNDECIDED, why="its shadow cells name different commit timestamps"))
-        .when(F.col("entry_problem").isNotNull(), _of(UNDECIDED, why="its commit-table row is of an unknown form"))
-        .when(F.col("odd_shadow"), _of(UNDECIDED, why="a shadow cell of it is of an unknown form"))
+        F.when(
+            shadow != F.col("shadow_high"),
+            _of(UNDECIDED, why=f"its shadow cells name different commit timestamps; {COMPARE}"),
+        )
+        .when(F.col("entry_problem").isNotNull(), _of(UNDECIDED, why=ODD_ENTRY))
+        .when(F.col("odd_shadow"), _of(UNDECIDED, why=ODD_SHADOW))
         .when(shadow.isNotNull(), _of(COMMITTED, tc=shadow))
         .when(F.col("odd_journal"), _of(UNDECIDED, why=ODD_JOURNAL))
         .when(F.col("pruned").isNotNull(), _of(COMMITTED, tc=F.col("pruned")))
-        .when(F.col("fence"), _of(UNDECIDED, why="its commit-table row is a table fence"))
+        .when(F.col("fence"), _of(UNDECIDED, why=f"its commit-table row is a table fence; {_WRONG_ROW}"))
         .when(~invalid & F.col("entry").isNotNull(), _of(COMMITTED, tc=F.col("entry")))
-        .when(F.lit(blind), _of(UNDECIDED, why="a transactional table cannot be searched for its shadow cells"))
+        .when(F.lit(blind), _of(UNDECIDED, why=BLIND))
         .when(invalid | F.col("in_journal"), _of(ABORTED))
         .when(F.col("hidden"), _of(UNDECIDED, why=f"its commit-table row lies behind a delete marker; {RESOLVE}"))
         .otherwise(_of(ABSENT))
@@ -147,12 +163,12 @@ def after_marking(known: DataFrame, again: DataFrame) -> DataFrame:
     now = (
         F.when(
             F.col("problem").isNotNull() | F.col("fence"),
-            _of(UNDECIDED, why="its commit-table row is of an unknown form"),
+            _of(UNDECIDED, why=ODD_ENTRY),
         )
         .when(F.col("invalid"), _of(ABORTED))
         .when(F.col("commit_ts").isNotNull(), _of(COMMITTED, tc=F.col("commit_ts")))
     )
-    unread = _of(UNDECIDED, why="its invalidation mark cannot be read back")
+    unread = _of(UNDECIDED, why="its invalidation mark cannot be read back; run again")
     before = F.struct("verdict", "tc", "why")
     fresh = again.select("start_ts", now.alias("now"))
     verdict = F.when(F.col("verdict") == ABSENT, F.coalesce("now", unread)).otherwise(before)
@@ -187,25 +203,32 @@ def cell_actions(
     committed = F.col("verdict") == COMMITTED
     own = F.col("commit_ts")
     action = (
-        F.when(F.col("kind") == "unknown", _do(STOP, why=F.concat(F.lit("unknown form: "), F.col("problem"))))
+        F.when(
+            F.col("kind") == "unknown",
+            _do(STOP, why=F.concat(F.lit("unknown form: "), F.col("problem"), F.lit(f"; {_WRONG_SHADOW}: {OWN_CELL}"))),
+        )
         .when(F.col("kind") == "shadow", _do(SKIP, why=F.lit("shadow cell without data")))
-        .when(~F.col("kind").isin(*CELL_KINDS), _do(STOP, why=F.concat(F.lit("unknown kind "), F.col("kind"))))
+        .when(
+            ~F.col("kind").isin(*CELL_KINDS),
+            _do(STOP, why=F.concat(F.lit("unknown kind "), F.col("kind"), F.lit(OTHER_VERSION))),
+        )
         # Index population proves a cell with its own timestamp; such a cell needs no healing.
         .when(own.isNotNull() & (own == F.col("timestamp")), _do(SKIP, why=F.lit("committed")))
         .when(
             own.isNotNull() & committed & (own != F.col("v_tc")),
-            _do(STOP, why=F.lit("shadow cell and commit entry differ")),
+            _do(STOP, why=F.lit(f"shadow cell and commit entry differ; {COMPARE}")),
         )
         .when(own.isNotNull() & committed, _do(HEAL, tc=F.col("v_tc")))
         .when(
-            own.isNotNull() & (own < F.col("start_ts") + CHECKPOINTS), _do(STOP, why=F.lit("commit before the start"))
+            own.isNotNull() & (own < F.col("start_ts") + CHECKPOINTS),
+            _do(STOP, why=F.lit(f"by its shadow cell a commit before the start; {_WRONG_SHADOW}: {OWN_SHADOW}")),
         )
         # Its own shadow cell outranks a mark; rewritten so that no compaction parts the two.
         .when(own.isNotNull(), _do(HEAL, tc=own))
         .when(F.col("timestamp") < first_ts, _do(SKIP, why=F.lit(FOREIGN)))
         .when(
             committed & (F.col("v_tc") < F.col("start_ts") + CHECKPOINTS),
-            _do(STOP, why=F.lit("commit before the start")),
+            _do(STOP, why=F.lit(f"by what proves it a commit before the start; {_WRONG_ROW}")),
         )
         .when(committed, _do(HEAL, tc=F.col("v_tc")))
         .when(
@@ -213,7 +236,7 @@ def cell_actions(
             _do(STOP, why=F.lit(UNPROVED)),
         )
         .when(F.col("verdict").isin(ABORTED, ABSENT), _do(DELETE))
-        .otherwise(_do(STOP, why=F.coalesce("v_why", F.lit("nothing is known of its transaction"))))
+        .otherwise(_do(STOP, why=F.coalesce("v_why", F.lit("nothing is known of its transaction; run again"))))
     )
     verdict = known.select(
         "start_ts", "verdict", F.col("tc").alias("v_tc"), F.col("why").alias("v_why"), F.col("marked").alias("v_marked")

@@ -1,6 +1,6 @@
 """The sideline: Parquet files of what a run is about to remove, one folder a run and table.
 
-Beside the files lies a list of them with their lengths, written when they are all there: by it a restore knows that none is
+Of transactions that a person has to decide lies a list beside the folders. Beside the files lies a list of them with their lengths, written when they are all there: by it a restore knows that none is
 missing, and the sweep which folders are sidelines at all.
 """
 
@@ -26,6 +26,8 @@ SCHEMA = (
 )
 #: Spark passes over files whose names begin like this.
 LIST = "_lowtide.json"
+#: So begin the names of lists of transactions that a person has to decide.
+UNDECIDED = "lowtide-undecided-"
 
 
 def put_aside(run: Run, table: str, cells: DataFrame) -> str:
@@ -47,6 +49,18 @@ def put_aside(run: Run, table: str, cells: DataFrame) -> str:
         msg = f"the sideline {folder} cannot be finished: {LIST}.new cannot be renamed to {LIST}; nothing was removed. Look at the folder's rights, run again"
         raise StoreError(msg)
     return folder
+
+
+def put_list(run: Run, table: str, text: str) -> str:
+    """Write the list of a table's transactions that wait for a decision beside what the run put aside; the file's name."""
+    name = f"{_folder(run, run.request.run)}/{UNDECIDED}{_safe(table)}.txt"
+    path, files = _at(run, name)
+    out = files.create(path, True)
+    try:
+        out.write(bytearray(text.encode()))
+    finally:
+        out.close()
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,5 +150,7 @@ def sweep(run: Run) -> None:
 
 
 def _is_sideline(run: Run, files: Any, folder: Any) -> bool:
-    inner = (each.getPath() for each in files.listStatus(folder) if each.isDirectory())
-    return any(files.exists(_child(run, path, LIST)) for path in inner)
+    inner = list(files.listStatus(folder))
+    if any(each.getPath().getName().startswith(UNDECIDED) for each in inner):
+        return True
+    return any(files.exists(_child(run, each.getPath(), LIST)) for each in inner if each.isDirectory())

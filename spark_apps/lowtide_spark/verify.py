@@ -12,14 +12,17 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from lowtide.clock import millis
+from lowtide import hshell
+from lowtide.clock import EPOCH, millis
 from lowtide.errors import StoreError, UsageError
+from lowtide.formats import commit_key, shadow_qualifier
 from lowtide.inventory import Kind, marked_families
 from lowtide.keyranges import KeyRange
 from lowtide.planning import WorkRange
@@ -244,7 +247,8 @@ def _check_cells(run: Run, found: Verification, tables: Sequence[_Table]) -> Non
                 F.count_if(lacking & (start <= found.bound)).alias("below_bound"),
                 F.count_if(lacking & (start <= F.col("watermark"))).alias("below_mark"),
                 F.min(F.when(claimed, place)).alias("lacks"),
-                F.min(F.when(shadow > stamp, place)).alias("has"),
+                F.min(F.when(shadow > stamp, F.struct(shadow, place.alias("place")))).alias("least"),
+                F.max(F.when(shadow > stamp, F.struct(shadow, place.alias("place")))).alias("most"),
             )
         )
     of_cells = reduce(DataFrame.unionByName, parts)
@@ -256,10 +260,11 @@ def _check_cells(run: Run, found: Verification, tables: Sequence[_Table]) -> Non
     )
     known = _by_transaction(of_cells.unionByName(said, allowMissingColumns=True))
     kept = known.withColumn("wrong", _wrong(run, found)).where("wrong is not null or cells > 0")
-    counted = _keep(kept.select("start_ts", "wrong", "lacks", "has", "below_bound", "below_mark", "by_table"))
+    told = ("lacks", "least", "most", "entry", "pruned", "at", "below_bound", "below_mark")
+    counted = _keep(kept.select("start_ts", "wrong", *told, "by_table"))
     try:
         _count_cells(found, tables, counted)
-        _name(found, counted)
+        _name(run, found, counted)
     finally:
         counted.unpersist()
 
@@ -275,8 +280,11 @@ def _by_transaction(rows: DataFrame) -> DataFrame:
         F.sum("cells").alias("cells"),
         F.collect_list(named).alias("by_table"),
         *(F.sum(name).alias(name) for name in ("below_bound", "below_mark")),
-        *(F.min(name).alias(name) for name in ("low", "lacks", "has")),
-        *(F.max(name).alias(name) for name in ("high", "entry", "mark", "pruned", "pruned_mark", "deleted")),
+        *(F.min(name).alias(name) for name in ("low", "lacks", "least")),
+        *(
+            F.max(name).alias(name)
+            for name in ("high", "most", "entry", "at", "mark", "pruned", "pruned_mark", "deleted")
+        ),
     )
 
 
@@ -319,9 +327,12 @@ _WHAT = {
     "V3 commits": "its shadow cells, its commit entry and the journal name different commit timestamps",
     "V4": "{cells} committed cells at or below the region's watermark lack their shadow cell",
 }
+_REMEDY_SHOWN = "lowtide resolve {start} --committed {shadow} --shown-in {table} {row}"
 _REMEDY = {
-    "V2": "Prune nothing; look whether a backup of the commit table has the entry, then put it back and clean with --full",
-    "V3 commits": "Prune nothing, clean nothing of this table; look which of them readers were shown",
+    "V2": "Prune nothing; look whether a backup of the commit table has the entry, and put it back. Where none has, find out from the application, and say "
+    "lowtide resolve {start} --committed TIMESTAMP, or --aborted. Then run lowtide run orphan_cleanup --table {table} --full --execute, and verify again",
+    "V3 mark": f"Readers go by the shadow cell: run {_REMEDY_SHOWN}, then verify again",
+    "V3 commits": "Prune nothing, clean nothing of this table. Find out which is right, and mend the others (put, delete, deleteall: in HBase's shell): {mends}. Then verify again",
 }
 _NOTES = {
     "note horizon": "whether {number} transactions with cells that lack a shadow cell were committed cannot be known: they lie at or below the journal's horizon",
@@ -330,7 +341,41 @@ _NOTES = {
 }
 
 
-def _name(found: Verification, known: DataFrame) -> None:
+def _mends(run: Run, transaction: Row) -> str:
+    """What names a commit timestamp of this transaction, and the statement that makes each of them right, or lets it go."""
+    least, most = transaction.least, transaction.most
+    stamps = dict.fromkeys(
+        s for s in (least and least.shadow, most and most.shadow, transaction.entry, transaction.pruned) if s
+    )
+    told = []
+    for one in {c.shadow: c for c in (least, most) if c}.values():
+        place = one.place
+        row, family, name = bytes.fromhex(place.row), bytes(place.family), shadow_qualifier(bytes(place.qualifier))
+        told += [
+            f"a shadow cell in row {place.row} of {place.table} says {one.shadow}; where {other} is right: "
+            + hshell.put_long(place.table, row, family, name, place.timestamp, other)
+            for other in stamps
+            if other != one.shadow
+        ]
+    key, entries, journal = (
+        commit_key(transaction.start_ts),
+        run.config.omid.commit_table,
+        run.config.state.journal_table,
+    )
+    if transaction.entry:
+        wrong = hshell.delete_row(entries, key, transaction.at)
+        told.append(f"{entries} says {transaction.entry}; where that is wrong: {wrong}")
+    if transaction.pruned:
+        wrong = hshell.delete_row(journal, key)
+        if least and least.shadow == most.shadow:  # readers go by it
+            wrong = _REMEDY_SHOWN.format(
+                start=transaction.start_ts, shadow=least.shadow, table=least.place.table, row=least.place.row
+            )
+        told.append(f"{journal} says {transaction.pruned}; where that is wrong: {wrong}")
+    return "; ".join(told)
+
+
+def _name(run: Run, found: Verification, known: DataFrame) -> None:
     """Name the first transactions of each kind, count the rest."""
     broken = known.where("wrong is not null").select(F.explode("wrong").alias("kind"), "*")
     numbers = {r["kind"]: r["count"] for r in broken.groupBy("kind").count().collect()}
@@ -340,12 +385,18 @@ def _name(found: Verification, known: DataFrame) -> None:
             continue
         first = broken.where(F.col("kind") == kind).orderBy("start_ts").limit(NAMED).collect()
         for r in first:
-            place = (r.has if kind.startswith("V3") else r.lacks) or r.has
-            table = place.table if place else ""
+            has = r.least.place if r.least else None
+            place = (has if kind.startswith("V3") else r.lacks) or has
+            table, row = (place.table, place.row) if place else ("", "")
             cells = r.below_mark if kind == "V4" else r.below_bound
             text = what.format(cells=cells)
-            remedy = _REMEDY.get(kind, _COMPLETE).format(table=table)
-            row = place.row if place else ""
+            remedy = _REMEDY.get(kind, _COMPLETE).format(
+                table=table,
+                row=row,
+                start=r.start_ts,
+                shadow=r.least.shadow if r.least else "TIMESTAMP",
+                mends=_mends(run, r) if kind == "V3 commits" else "",
+            )
             found.violations.append(Violation(kind[:2], table, text, remedy, 1, row, r.start_ts))
         if numbers[kind] > len(first):
             more = numbers[kind] - len(first)
@@ -360,6 +411,7 @@ def _name(found: Verification, known: DataFrame) -> None:
 def _sidelines(run: Run, records: Records, found: Verification) -> list[Violation]:
     """V5: what the runs removed, as their summaries count it, against the files that they put aside."""
     removed: dict[tuple[str, str], int] = {}
+    until: dict[str, datetime] = {}
     for row, columns in records.items():
         if not row.startswith("run/"):
             continue
@@ -367,6 +419,10 @@ def _sidelines(run: Run, records: Records, found: Verification) -> list[Violatio
         if summary["job"] in _REMOVING:
             for t in summary["tables"]:
                 if t["execute"] and t["counts"]["deleted"]:
+                    began = EPOCH + timedelta(milliseconds=summary["started"])
+                    until[summary["run"]] = max(
+                        until.get(summary["run"], EPOCH), began + run.config.state.sideline_keep
+                    )
                     key = (summary["run"], t["table"])
                     removed[key] = removed.get(key, 0) + t["counts"]["deleted"]
     wrong = []
@@ -375,7 +431,10 @@ def _sidelines(run: Run, records: Records, found: Verification) -> list[Violatio
             continue
         what = _lost(run, name, table, number)
         if what:
-            remedy = f"What it lacks cannot be put back by lowtide restore {name}; look for a copy of the folder"
+            remedy = (
+                f"What it lacks cannot be put back by lowtide restore {name}: look for a copy of the folder. Nothing in the store is wrong; without a copy "
+                f"this is told until {until[name]:%Y-%m-%d %H:%M} UTC, when sidelines of then go (state.sideline_keep)"
+            )
             wrong.append(Violation("V5", table, f"run {name} removed {number:,} cells: {what}", remedy))
     found.notes.append(
         f"{len(removed)} sidelines of the last {run.config.state.sideline_keep.days} days were looked at"

@@ -285,6 +285,17 @@ def test_a_journal_row_of_before_the_oracle_was_made_anew_names_nobody(spark: Sp
         assert found == {50: odd, 100: odd}
 
 
+def test_who_decided_is_no_word_of_its_own(spark: SparkSession) -> None:
+    """Beside a decision it changes nothing; alone it says nothing of the transaction, which is then not known."""
+    cells = [
+        cell(commit_key(50), b"C", encode_long(100)),
+        cell(commit_key(100), b"IT", MARK),
+        *(cell(commit_key(start), b"by", b"somebody@host") for start in (50, 100, 150)),
+    ]
+    found = {r.start_ts: (r.commit_ts, r.odd) for r in omid.journal(frame(spark, cells)).collect()}
+    assert found == {50: (100, False), 100: (None, False), 150: (None, True)}
+
+
 def test_a_journal_row_that_pruning_did_not_write_is_odd(spark: SparkSession) -> None:
     """A commit of another length or beyond 63 bits, another mark, column or key: nothing is known of the transaction, not even beside a right cell."""
     cells = [

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from conftest import Outcome
 from lowtide_spark import orphans
 from pyspark.sql import SparkSession
@@ -84,6 +85,18 @@ def clean_and_prune(job: Job, *tables: str, config: Path | None = None) -> tuple
     named = [part for table in tables for part in ("--table", table)]
     cleaned = job("orphan_cleanup", *named, "--execute", config=config)
     return cleaned, job("commit_table_pruning", "--grace", "0s", "--execute", config=config)
+
+
+def decide(config: Path, *said: str) -> Result:
+    """What a person says with ``lowtide resolve``."""
+    return CliRunner().invoke(app, ["resolve", *said, "--yes", "--config", str(config)])
+
+
+def write(folder: Path, text: str) -> Path:
+    """A list of decisions, filled in."""
+    file = folder / "decisions"
+    file.write_text(text)
+    return file
 
 
 @pytest.mark.parametrize("way", ["cloned", "restored"])
@@ -247,14 +260,17 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     configure: Callable[..., Path],
     snapshot: Callable[[str], str],
     as_of: Callable[[str], set[bytes]],
+    tmp_path: Path,
 ) -> None:
     """The snapshot is gone, the journal let go of the entry, the commit table is compacted: even a full pass deletes no committed cell.
 
-    Nor does a read as of a snapshot leave it out. What they say to do leads to green, both ways. A table that was under watch all the time loses its orphans as ever.
+    Nor does a read as of a snapshot leave it out. What they say to do leads to green, both ways, for all of them at once: the run lists them in a file. A table
+    that was under watch all the time loses its orphans as ever.
     """
     table, watched = scene.table(), scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
     orphan = scene.orphan(table, row=b"orphan")
+    others = {scene.orphan(table, row=b"other%d" % i): b"other%d" % i for i in range(5)}
     name = snapshot(table)
     late = omid.begin()
     omid.advance_watermark()
@@ -269,26 +285,37 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
         omid.compact(compacted, major=True)
     with pytest.raises(
         Exception,
-        match=f"{table} cannot be read as of a snapshot: nothing tells whether .* at ({start}|{orphan}) committed.* orphan_cleanup",
+        match=f"{table} cannot be read as of a snapshot: nothing tells whether .* at ({'|'.join(map(str, (start, orphan, *others)))}) committed.* orphan_cleanup",
     ):
         as_of(table)
     scene.cell(watched, late, row=b"late")  # of a client that was paused
     outcome = job("orphan_cleanup", "--table", table, "--table", watched, "--full", "--execute", config=short)
     assert outcome.code == 1
-    assert f"at timestamp {start}" in outcome.problems or f"at timestamp {orphan}" in outcome.problems
-    assert "lowtide resolve" in outcome.problems
+    assert any(
+        f"lowtide resolve {each} --aborted, or --committed" in outcome.problems for each in (start, orphan, *others)
+    )
     told = {name for name in (table, watched) if f"major_compact '{name}'" in str(outcome.table(name)["notes"])}
     assert told == {table}, "the journal does not tell which of its shadow cells lie apart"
     assert scene.has(table, start, row=b"healed")
     assert scene.has(table, orphan, row=b"orphan")
     assert not scene.has(watched, late, row=b"late")
-    for decision in ([str(start), "--committed", str(commit)], [str(orphan), "--aborted"]):
-        said = CliRunner().invoke(app, ["resolve", *decision, "--yes", "--config", str(short)])
-        assert said.exit_code == 0, said.output
+    assert "7 transactions wait for somebody to decide" in outcome.problems
+    listed = Path(next(part for part in outcome.problems.split() if "lowtide-undecided-" in part).rstrip(":"))
+    text = listed.read_text()
+    wrong = text.replace(f"{start} undecided", f"{start} committed {start}").replace("undecided", "aborted")
+    refused = decide(short, "--from", str(write(tmp_path, wrong)))
+    assert f"{start} is no commit timestamp of it" in str(refused.exception)
+    still = decide(short, str(orphan), "--committed", str(orphan + 50))  # a slip: nothing has acted on it yet
+    assert still.exit_code == 0, "what is refused has recorded nothing of any of them"
+    right = text.replace(f"{start} undecided", f"{start} committed {commit}").replace("undecided", "aborted")
+    said = decide(short, "--from", str(write(tmp_path, right)))
+    assert said.exit_code == 0, said.output
+    assert f"transaction {orphan} committed at {orphan + 50}" in " ".join(said.output.split()), "the slip is told"
     outcome = job("orphan_cleanup", "--table", table, "--execute", config=short)
     assert outcome.code == 0, outcome.problems
     assert scene.healed(table, start, row=b"healed") == commit
     assert not scene.has(table, orphan, row=b"orphan")
+    assert not any(scene.has(table, each, row=row) for each, row in others.items())
     assert as_of(table) == {b"healed"}
 
 

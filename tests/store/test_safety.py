@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Outcome
+from hshell import obey, statements
 from lowtide_spark import orphans, pruning, watermarks
 from lowtide_spark.store import Store
 from pyspark.sql import functions as F
@@ -30,6 +31,20 @@ def clean(job: Job, *tables: str, **options: Any) -> Outcome:
     extra = options.pop("extra", ())
     named = [part for table in tables for part in ("--table", table)]
     return job("orphan_cleanup", *named, "--execute", *extra, **options)
+
+
+def decided(config: Path, start: int, commit: int | None) -> None:
+    """Say what became of a transaction, as runs ask for it."""
+    word = ["--aborted"] if commit is None else ["--committed", str(commit)]
+    said = CliRunner().invoke(app.app, ["resolve", str(start), *word, "--yes", "--config", str(config)])
+    assert said.exit_code == 0, (said.output, said.exception)
+
+
+@pytest.fixture
+def gateway(connector: Store) -> Iterator[Any]:
+    """HBase's Thrift gateway."""
+    with connect(connector.config.hbase.thrift) as connection:
+        yield connection
 
 
 # -- rule 1
@@ -585,9 +600,15 @@ def test_marks_of_a_low_latency_oracle_stay(
     "form", ["short shadow cell", "short shadow cell alone", "shadow cell below its timestamp", "old shadow qualifier"]
 )
 def test_an_unknown_form_stops_its_range_only(
-    job: Job, scene: Scene, omid: OmidClient, state: StateStore, form: str
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    configure: Callable[..., Path],
+    gateway: Any,
+    form: str,
 ) -> None:
-    """A cell that no rule names is counted and left alone; its key range is neither acted on nor recorded, the others are."""
+    """A cell that no rule names is counted and left alone; its key range is neither acted on nor recorded, the others are. Done as the run says, all is green."""
     table = scene.table(splits=(b"m",))
     odd = omid.begin()
     if form != "short shadow cell alone":
@@ -611,9 +632,22 @@ def test_an_unknown_form_stops_its_range_only(
     assert outcome.code == 1
     assert "unknown form" in outcome.problems
 
+    # What it says to do, where the application says that the transaction committed.
+    assert f"lowtide resolve {odd} --aborted, or --committed" in outcome.problems
+    decided(configure(), odd, odd + 50)
+    obey(omid, gateway, *statements(outcome.problems))
+    mended = clean(job, table, extra=("--full",))
+    assert (mended.code, mended.problems) == (0, "")
+    if form != "short shadow cell alone":
+        assert scene.healed(table, odd, row=b"a") == odd + 50
+    assert not scene.has(table, same_range, row=b"b")
 
-def test_an_unknown_commit_table_value_is_left_alone(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """A commit-table row of an unknown form is named and stays; its transaction's cells stay undecided."""
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_an_unknown_commit_table_value_is_left_alone(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], gateway: Any, committed: bool
+) -> None:
+    """A commit-table row of an unknown form is named and stays; its transaction's cells stay undecided, until somebody does as the run says."""
     table = scene.table()
     start = scene.orphan(table)
     row = bytes([start & 15]) + encode_long(start)
@@ -627,6 +661,14 @@ def test_an_unknown_commit_table_value_is_left_alone(job: Job, scene: Scene, omi
         pruned = job("commit_table_pruning", "--grace", "0s", "--execute")
         assert any(c.row == row for c in omid.raw("OMID_COMMIT_TABLE"))
         assert pruned.summary["bound"] == 0
+        assert f"lowtide resolve {start} --aborted, or --committed" in outcome.problems
+        (statement,) = set(statements(outcome.problems))
+        decided(configure(), start, start + 50 if committed else None)
+        obey(omid, gateway, statement)
+        outcome = clean(job, table, extra=("--full",))
+        assert (outcome.code, outcome.problems) == (0, "")
+        assert scene.healed(table, start) == (start + 50 if committed else None)
+        assert scene.has(table, start) == committed
     finally:
         omid.delete_commit_entry(start)
 

@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
+from hshell import obey, resolves, statements
 from lowtide_spark.store import Store
 from scene import Scene
+from typer.testing import CliRunner
 
+from lowtide.cli.app import app
 from lowtide.config import Config
-from lowtide.formats import commit_key, encode_long, shadow_qualifier
+from lowtide.formats import INVALID_VALUE, commit_key, encode_long, shadow_qualifier
 from lowtide.stack import Stack
 from lowtide.state import StateStore
 from lowtide.workload import OmidClient, Shape, run
@@ -56,11 +59,23 @@ class Verifier:
         done = self.job("verify", *self.tables, "--json", str(self.file), *arguments)
         return done, json.loads(self.file.read_text())
 
+    def silent_of(self, transaction: int) -> None:
+        """Nothing is found of one any more."""
+        _, found = self()
+        assert transaction not in {v["transaction"] for v in found["violations"]}
+
     def silent(self, *arguments: str) -> dict[str, Any]:
         """Of a store that is right."""
         done, found = self(*arguments)
         assert (found["violations"], found["unseen"], done.code) == ([], [], 0), done.problems
         return found
+
+
+def resolved(config: Path, remedy: str) -> None:
+    """Decide as a remedy says."""
+    (command,) = resolves(remedy)
+    said = CliRunner().invoke(app, [*command, "--yes", "--config", str(config)])
+    assert said.exit_code == 0, (said.output, said.exception)
 
 
 @seeds.each("verified")
@@ -76,12 +91,15 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
     seed: int,
 ) -> None:
     """Before and after each job on what a workload of crashing clients left; then with a healed cell taken back, a pruned entry that a cell still
-    needs, a watermark moved up by hand, a sideline file cut short, a marked transaction with a shadow cell; and without them again."""
+    needs, a watermark moved up by hand, a sideline file cut short, marked transactions with shadow cells, one of which the journal says something else; and
+    silent again when its remedies were followed."""
     model = run(stack, seed=seed, transactions=TRANSACTIONS, out=tmp_path / "history", omid=omid).model
     table = scene.table()
     healed, _ = scene.crashed_after_commit(table, row=b"healed")
     needed, needed_tc = scene.crashed_after_commit(table, row=b"needed")
     complete, _ = scene.committed(table, row=b"complete")
+    slept, _ = scene.committed(table, row=b"slept")
+    torn, torn_tc = scene.committed(table, row=b"torn")
     scene.orphan(table, row=b"orphan")
     omid.advance_watermark()
     verify, points = Verifier(job, tmp_path, [*model.tables, table]), tmp_path / "points.json"
@@ -92,7 +110,7 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
     act(job, "watermark_collection")
     assert act(job, "commit_table_pruning", "--grace", "0s").totals["pruned"] > 2
     found = verify.silent("--after", str(points))
-    assert found["tables"][table]["cells"] == 3
+    assert found["tables"][table]["cells"] == 5
     assert all(found["tables"][t]["cells"] for t in model.tables)
     read = json.loads(points.read_text())["tables"]
     assert all(any(p["cells"] for p in read[t].values()) for t in model.tables)
@@ -115,6 +133,9 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
     whole = part.read_bytes()
     part.write_bytes(whole[:-10])
     omid.invalidate(complete)
+    # Clients that slept for longer than the grace put marks; the one of this transaction was pruned since.
+    omid.put(JOURNAL, commit_key(slept), b"j", b"IT", kept.timestamp, INVALID_VALUE)
+    omid.put(JOURNAL, commit_key(torn), b"j", b"C", kept.timestamp, encode_long(torn_tc + 50))
 
     done, wrong = verify("--after", str(points))
     assert done.code == 1
@@ -122,18 +143,29 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
     assert ("V1", table, b"healed".hex(), healed) in told
     assert ("V2", table, b"needed".hex(), needed) in told
     assert ("V3", table, b"complete".hex(), complete) in told
+    assert ("V3", table, b"slept".hex(), slept) in told
+    assert ("V3", table, b"torn".hex(), torn) in told
     assert ("V4", table, "", None) in told
     assert ("V5", table, "", None) in told
     assert {(v["table"], v["transaction"]) for v in wrong["violations"]} <= {
         (table, None),
-        *((table, start) for start in (healed, needed, complete)),
+        *((table, start) for start in (healed, needed, complete, slept, torn)),
     }
     assert ("V6", table, "", None) in told
     assert part.name in done.problems
+    assert "this is told until 20" in done.problems, "a sideline that is lost makes nothing red for ever"
+    remedies = {v["transaction"]: v["remedy"] for v in wrong["violations"] if v["invariant"] == "V3"}
 
     state.put_watermarks(table, mark)
     part.write_bytes(whole)
-    omid.delete_commit_entry(complete)
+    for wrong_mark in (complete, slept):
+        resolved(configure(), remedies[wrong_mark])
+    put, to_journal = remedies[torn].split(f"{JOURNAL} says")
+    obey(omid, None, *statements(put))
+    assert scene.healed(table, torn, row=b"torn") == torn_tc + 50
+    verify.silent_of(torn)
+    omid.put(table, b"torn", b"a", where[1], torn, encode_long(torn_tc))  # and the other way
+    resolved(configure(), to_journal)
     omid.put(JOURNAL, kept.row, kept.family, kept.qualifier, kept.timestamp + 1, encode_long(needed_tc))
     omid.flush(table)
     omid.compact(table, major=True)  # a put at the timestamp of a delete marker is hidden as long as that is there

@@ -188,7 +188,7 @@ def test_a_proof_is_not_overruled(table: str, commit: int | None) -> None:
     store = Tables(ENTRIES, JOURNAL)
     value = encode_long(START + 100) if table == JOURNAL else encode_varint(100)
     store.rows[table][commit_key(START)] = {family + COMMIT_QUALIFIER: value}
-    with pytest.raises(StoreError, match=f"{table} holds a proof of transaction {START}, when it committed"):
+    with pytest.raises(StoreError, match=f"{table} holds a proof of transaction {START}, that it committed at 5100:"):
         check_decision(store, Config(), START, commit)
     store.rows[table][commit_key(START)] = {family + INVALID_QUALIFIER: INVALID_VALUE}
     if commit is None:
@@ -279,7 +279,11 @@ def test_a_shadow_cell_overrules_marks_and_the_journal(journaled: bytes) -> None
 @pytest.mark.parametrize(
     ("commit", "shown", "told"),
     [
-        (START + 150, ("orders", b"row"), f"does not show that transaction {START} committed at {START + 150}.*: {START + 100}"),
+        (
+            START + 150,
+            ("orders", b"row"),
+            f"does not show that transaction {START} committed at {START + 150}.*: {START + 100}",
+        ),
         (START + 100, ("orders", b"other"), "in its shadow cells there: none"),
         (START + 100, ("nothing", b"row"), "a row of a table that is there, and nothing is none"),
         (None, ("orders", b"row"), "orders is given for an abort"),
