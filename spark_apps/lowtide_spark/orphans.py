@@ -486,7 +486,7 @@ def _told(run: Run, table: str, cell: Row) -> str:
 
 def _list_undecided(run: Run, work: Work) -> None:
     """Write the transactions that only a person decides to a file, so that they need not be met one by one, and name that."""
-    if work.decided is None:
+    if work.decided is None or not work.stopped:
         return
     left = work.decided.where((F.col("action") == rules.STOP) & F.col("why").contains(rules.RESOLVE))
     each = left.groupBy("start_ts").agg(F.count("*").alias("cells"), F.lower(F.hex(F.min("row"))).alias("row"))

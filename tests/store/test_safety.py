@@ -36,7 +36,7 @@ def clean(job: Job, *tables: str, **options: Any) -> Outcome:
 def decided(config: Path, start: int, commit: int | None) -> None:
     """Say what became of a transaction, as runs ask for it."""
     word = ["--aborted"] if commit is None else ["--committed", str(commit)]
-    said = CliRunner().invoke(app.app, ["resolve", str(start), *word, "--yes", "--config", str(config)])
+    said = CliRunner().invoke(app, ["resolve", str(start), *word, "--yes", "--config", str(config)])
     assert said.exit_code == 0, (said.output, said.exception)
 
 
@@ -786,9 +786,8 @@ def test_the_journal_of_before_the_oracle_was_made_anew_decides_nothing(
     )
     assert not {start, aborted} & set(omid.commit_table())
     assert (replayed.code, replayed.totals["skipped"]["of before the oracle was made anew"] >= 2) == (0, True)
-    for decision in ((start, "--committed", start + 50), (aborted, "--aborted")):
-        said = CliRunner().invoke(app, ["resolve", *map(str, decision), "--yes", "--config", str(configure())])
-        assert said.exit_code == 0, said.output
+    decided(configure(), start, start + 50)
+    decided(configure(), aborted, None)
     assert clean(job, table).code == 0
     assert scene.healed(table, start) == start + 50
     assert not scene.has(table, aborted, row=b"aborted")
