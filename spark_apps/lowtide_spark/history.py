@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from lowtide.ancient import By, Limit, at_most, limits, mark_of
 from lowtide.budget import check_budget
-from lowtide.cleaned import Incarnation, Region, prune_bound
+from lowtide.cleaned import Region, prune_bound
 from lowtide.clock import millis
 from lowtide.compaction import RegionFamily, last_compactions, still_there
 from lowtide.config import Read
@@ -34,7 +34,7 @@ from lowtide_spark.inventory import take_inventory
 from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.sideline import put_aside
 from lowtide_spark.sideline import sweep as sweep_sideline
-from lowtide_spark.store import FOREVER, LIVE, Source, Written, by_region
+from lowtide_spark.store import FOREVER, LIVE, Life, Source, Written, by_region
 from lowtide_spark.watermarks import region_marks
 
 #: Regions that the summary tells of, those that lose most.
@@ -68,6 +68,11 @@ class Work:
     @property
     def table(self) -> str:
         return self.entry.table
+
+    @property
+    def life(self) -> Life:
+        """The table as it was before anything of it was read; in what came back in its place what replaced a version may be missing."""
+        return Life.of(self.table, self.regions)
 
     def stop(self, regions: Iterable[str], reason: str) -> None:
         """Touch nothing (more) in these regions."""
@@ -343,10 +348,11 @@ def _act(run: Run, work: Work) -> None:
     """Apply the mark, put aside what goes, delete it: tombstones of families after all that they hid."""
     counts = work.report.counts
     counts.deleted = counts.markers = counts.bytes_removed = 0
-    _check_same_table(run, work)
+    run.store.check_life(work.life)
     intent = _apply_mark(run, work)
     going = _going(work)
     if not going.isEmpty():
+        run.store.check_life(work.life)
         run.store.make_durable(work.table)  # what replaced a version must outlive the version
         with _removal(run, intent) as claim:
             _remove(run, work, going, claim)
@@ -379,12 +385,14 @@ def _remove(run: Run, work: Work, going: DataFrame, claim: Intent) -> None:
     for last in (False, True):
         now = mutations.where((F.col("last") == last) & ~_in_regions(work.stopped)).drop("last")
         if not now.isEmpty():
+            run.store.check_life(work.life)
             with run.state() as state:
                 state.check_claim(claim)
-                holding = state.mark_claim(claim)
+                holding = [state.mark_claim(claim), work.life]
             written = run.store.write(now, work.table, holding=holding)
             _book(work, written)
             answered.update(by_region(written))
+    run.store.check_life(work.life)
     _reckon(work, answered)
     _total(work)
 
@@ -395,17 +403,6 @@ def _reckon(work: Work, answered: Mapping[str, int]) -> None:
         name, planned = region["region"], region["markers"]
         if name not in work.stopped and answered.get(name, 0) != planned:
             work.stop([name], f"{planned} mutations were planned and {answered.get(name, 0)} answered for; run again")
-
-
-def _check_same_table(run: Run, work: Work) -> None:
-    """Refuse a table that was dropped and made again, or restored, since it was read: what replaced a version may not be in it."""
-    before = Incarnation.unseen().advance(work.regions)
-    if before.advance(run.store.regions(work.table)).number != before.number:
-        msg = (
-            f"all regions of {work.table} were replaced, or it was disabled and enabled, while the run went on; "
-            "nothing is removed from it. Run again"
-        )
-        raise StoreError(msg)
 
 
 def _apply_mark(run: Run, work: Work) -> Intent:

@@ -45,7 +45,7 @@ from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.sideline import put_aside, put_list
 from lowtide_spark.sideline import sweep as sweep_sideline
 from lowtide_spark.startset import StartSet
-from lowtide_spark.store import LIVE, Source, Written, by_region
+from lowtide_spark.store import LIVE, Life, Source, Written, by_region
 
 #: Rows of the commit table that prove a commit by themselves.
 PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is not null"
@@ -650,21 +650,21 @@ def _act(run: Run, work: Work) -> None:
         return
     counts = work.report.counts
     counts.healed = counts.deleted = 0
-    epoch = _epochs(run, [work])
+    holding = [*_epochs(run, [work]), Life(work.entry.table, work.state.incarnation.stated)]
     run.store.make_durable(
         work.entry.table
     )  # what proved a commit here must outlive what is done for it, and what is recorded
     heals = work.plan.where(F.col("action") == rules.HEAL)
     if not heals.isEmpty():
         work.healed = heals
-        written = run.store.write(_heal_rows(heals), work.entry.table, holding=epoch)
+        written = run.store.write(_heal_rows(heals), work.entry.table, holding=holding)
         counts.healed = _book(work, written, rules.HEAL)
         _skip(work, written, "gone before it was healed")
     deletes = work.plan.where((F.col("action") == rules.DELETE) & ~_in_regions(work.stopped))
     if not deletes.isEmpty():
         folder = put_aside(run, work.entry.table, deletes)
         work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
-        written = run.store.write(_delete_rows(deletes), work.entry.table, holding=epoch)
+        written = run.store.write(_delete_rows(deletes), work.entry.table, holding=holding)
         counts.deleted = _book(work, written, rules.DELETE)
         if _skip(work, written, "committed before it was deleted"):
             _after_refusal(run, work, deletes, [w.region for w in written if w.refused])

@@ -38,7 +38,7 @@ from lowtide_spark.orphans import shadow_cells, shadow_of, unmark_rows
 from lowtide_spark.rules import CELL_KINDS
 from lowtide_spark.sideline import sideline
 from lowtide_spark.startset import StartSet
-from lowtide_spark.store import Written
+from lowtide_spark.store import Life, Written
 
 #: A restore that is killed keeps history GC off its table for so long; one that goes on renews its hold with each step.
 HELD_FOR = timedelta(days=1)
@@ -185,10 +185,11 @@ def _check_table(table: str, descriptor: Descriptor | None) -> None:
 
 @dataclass
 class Kept:
-    """What keeps history GC off a table: the claim of its mark, and a hold on all its history."""
+    """What keeps history GC off a table: the claim of its mark, and a hold on all its history; and the table as it was then."""
 
     claim: Intent
     hold: Hold
+    life: Life
 
     def renew(self, state: StateStore) -> None:
         """Before each step: both are there, and the hold lasts on from now.
@@ -225,7 +226,8 @@ def _undisturbed(run: Run, table: str) -> Iterator[Kept]:
         with run.state() as state:
             seen = state.history(table)
             _check_removal(table, seen, now)
-            kept = Kept(state.intend(table, seen.applied, run.request.run, seen), held)
+            life = run.store.life(table)  # before anything of it is read
+            kept = Kept(state.intend(table, seen.applied, run.request.run, seen), held, life)
             for left in state.holds(table):  # of restores that were killed: without the claim they put nothing back
                 if left.of_restore and left.id != held.id:
                     state.drop_hold(left)
@@ -284,12 +286,14 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, kept: Kept |
     with run.state() as state:
         state.put_uncompacted(table, to_record(others, last_compactions(run.store.regions(table))))
     whole = _put_back(run, report, families, back, kept)
+    run.store.check_life(kept.life, _IF_ANOTHER)
     hidden = _missing(back, _live(run, table, families, back)).count()
     counts.restored -= hidden
     if hidden and whole:
         report.problems.append(f"{hidden} cells are put but {_HIDDEN}; major-compact {table} and run the restore again")
 
 
+_IF_ANOTHER = "What came back from an HBase snapshot of before that run needs nothing of it; a table that was only disabled and enabled: run the restore again"
 _HIDDEN = (
     "still hidden behind delete markers that the compaction kept (it may have been put off, or the markers are younger than "
     "hbase.hstore.time.to.purge.deletes)"
@@ -334,9 +338,10 @@ def _put(run: Run, report: TableReport, cells: DataFrame, kept: Kept) -> int:
     """Put these; how many were refused, because what hides them is not there."""
     refused = 0
     if not cells.isEmpty():
+        run.store.check_life(kept.life, _IF_ANOTHER)
         with run.state() as state:
             kept.renew(state)
-            holding = state.mark_claim(kept.claim)
+            holding = [state.mark_claim(kept.claim), kept.life]
         written = run.store.write(_puts(cells), report.table, holding=holding)
         _book(report, written)
         refused = sum(w.refused for w in written)

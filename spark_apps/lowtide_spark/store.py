@@ -47,6 +47,23 @@ class Written:
     failure: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A table as it was when a run listed its regions: known by *stated*, the time in ms of its state in hbase:meta.
+
+    That is written anew whenever the table is made, disabled or enabled; an HBase snapshot is restored or cloned only into a table that is disabled
+    or not there. Given to :meth:`Store.write`, it is looked at again by each task before each of its batches.
+    """
+
+    table: str
+    stated: int
+
+    @classmethod
+    def of(cls, table: str, regions: Sequence[Region]) -> Life:
+        """Of *table* when its *regions* were listed."""
+        return cls(table, max((r.stated for r in regions), default=0))
+
+
 def by_region(written: Iterable[Written]) -> Counter[str]:
     """How many mutations of each region were answered for: done, refused or failed."""
     answered = Counter[str]()
@@ -208,7 +225,33 @@ class Store:
 
     # -- writing
 
-    def write(self, mutations: DataFrame, table: str, *, holding: Claim | Sequence[Claim] = ()) -> list[Written]:
+    def life(self, table: str) -> Life:
+        """*table* as it is now.
+
+        Raises:
+            StoreError: HBase cannot tell.
+        """
+        try:
+            return Life(table, self._admin().stated(self._options, table))
+        except Py4JError as error:
+            msg = f"cannot tell whether {table} is the table that was read: {cause(error)}; nothing more is done to it. Run again"
+            raise StoreError(msg) from error
+
+    def check_life(self, life: Life, remedy: str = "Run again: what there is now is read then") -> None:
+        """What was planned for a table is done to no other, also not to what a backup has brought back under its name.
+
+        Args:
+            life: of the table that was read.
+            remedy: what to do where it is another.
+
+        Raises:
+            StoreError: it was restored, made anew, or disabled and enabled since, or HBase cannot tell.
+        """
+        if self.life(life.table) != life:
+            msg = f"{life.table} was restored, made anew, or disabled and enabled while the run went on; nothing more is done to it. {remedy}"
+            raise StoreError(msg)
+
+    def write(self, mutations: DataFrame, table: str, *, holding: Claim | Sequence[Claim | Life] = ()) -> list[Written]:
         """Apply mutation rows (see the connector's page) and count what became of them.
 
         Returns when all are acknowledged, refused or failed. A failed mutation does not raise: it is counted, with its text.
@@ -216,8 +259,9 @@ class Store:
         Args:
             mutations: rows.
             table: name.
-            holding: what must stand in the records for the write to go on, read by each task before each of its batches: a task that
-                goes on after the run has ended stops when another run takes over.
+            holding: what must stand for the write to go on, read by each task before each of its batches, in the records: a task that
+                goes on after the run has ended stops when another run takes over; and of the table that was read: what was planned for it
+                is not done to what came back in its place.
         """
         name = uuid.uuid4().hex
         claims = [holding] if isinstance(holding, Claim) else holding
@@ -372,19 +416,20 @@ def _is_family(families: Sequence[str]) -> Any:
     return F.col("family").isin([bytearray(f.encode()) for f in families])
 
 
-def _claims_json(claims: Sequence[Claim]) -> str:
-    return json.dumps(
-        [
-            {
-                "table": c.table,
-                "row": c.row.hex(),
-                "family": c.family,
-                "qualifier": c.qualifier,
-                "value": c.value.hex(),
-            }
-            for c in claims
-        ]
-    )
+def _claims_json(claims: Sequence[Claim | Life]) -> str:
+    return json.dumps([_claim_json(claim) for claim in claims])
+
+
+def _claim_json(claim: Claim | Life) -> dict[str, Any]:
+    if isinstance(claim, Life):
+        return {"table": claim.table, "stated": claim.stated}
+    return {
+        "table": claim.table,
+        "row": claim.row.hex(),
+        "family": claim.family,
+        "qualifier": claim.qualifier,
+        "value": claim.value.hex(),
+    }
 
 
 def _ranges_json(ranges: Sequence[WorkRange]) -> str:

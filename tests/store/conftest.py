@@ -110,6 +110,21 @@ def no_snapshots(omid: OmidClient) -> None:
         omid.delete_snapshot(name)
 
 
+@pytest.fixture
+def snapshot(omid: OmidClient) -> Iterator[Callable[..., str]]:
+    """Take an HBase snapshot that goes with the test; of one table several bear names that end differently."""
+    taken: list[str] = []
+
+    def take(table: str, end: str = "") -> str:
+        taken.append(f"of-{table}{end}")
+        omid.snapshot(table, taken[-1])
+        return taken[-1]
+
+    yield take
+    for name in set(taken) & set(omid.snapshots()):
+        omid.delete_snapshot(name)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests: a start costs seconds."""

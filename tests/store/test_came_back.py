@@ -33,21 +33,6 @@ FOREVER = {"TTL": str(2**31 - 1)}
 
 
 @pytest.fixture
-def snapshot(omid: OmidClient) -> Iterator[Callable[[str], str]]:
-    """Take an HBase snapshot that goes with the test."""
-    taken: list[str] = []
-
-    def take(table: str) -> str:
-        taken.append(f"of-{table}")
-        omid.snapshot(table, taken[-1])
-        return taken[-1]
-
-    yield take
-    for name in set(taken) & set(omid.snapshots()):
-        omid.delete_snapshot(name)
-
-
-@pytest.fixture
 def as_of(spark: SparkSession, configure: Callable[..., Path]) -> Callable[[str], set[bytes]]:
     """The rows that a table's newest snapshot shows."""
     options = read_options(load(configure()))

@@ -1,4 +1,4 @@
-"""A table that is dropped and made anew while a run goes on: nothing of the successor is removed, and nothing is recorded of it."""
+"""A table that is made anew, or restored, while a run goes on: nothing is done to what is there then, and nothing is recorded of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark import history, orphans
+from lowtide_spark import history, orphans, restore
+from lowtide_spark.store import Store
 from scene import Scene
 
 from lowtide.formats import encode_long, shadow_qualifier
@@ -63,11 +64,153 @@ def test_history_gc_removes_nothing_of_a_successor(
         ("put", shadow_qualifier(b"q")): encode_long(commit),
     }
     assert outcome.code == 1
-    assert f"all regions of {table} were replaced" in outcome.problems
+    assert f"{table} was restored, made anew" in outcome.problems
     assert (state.history(table).applied, state.history(table).intended) == (0, 0)
     assert outcome.table(table)["counts"]["deleted"] == 0
     assert outcome.table(other)["counts"]["deleted"] == 2
     assert state.history(other).applied > 0
+
+
+#: When it comes back, and whether the driver sees that, so that no mutation is sent.
+MOMENTS = {
+    "its mark is applied": (history, "_apply_mark", True),
+    "what goes is put aside": (history, "put_aside", True),
+    "its versions are deleted": (Store, "write", False),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_history_gc_removes_nothing_of_what_came_back(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    configure: Callable[..., Path],
+    snapshot: Callable[..., str],
+    recorded: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+) -> None:
+    """A snapshot of before a version was replaced is restored while the run is at work: the version that was about to go is what readers
+    are shown, and stays so at every read point.
+
+    The run is red and names the table; run again it is green, and so is everything after it.
+    """
+    eager = configure(defaults=YOUNG)
+    table = scene.table(splits=(b"m",))
+    _, first = scene.committed(table, value=b"first")
+    before = snapshot(table)
+    _, second = scene.committed(table, value=b"second")
+    scene.committed(table, row=b"z", value=b"")
+    points = (first, first + 50, second + 50, omid.begin())
+    recorded(table)
+    owner, name, seen = MOMENTS[moment]
+    effect = getattr(owner, name)
+    shown: dict[int, Any] = {}
+
+    def after_a_restore(*arguments: Any, **named: Any) -> Any:
+        if not shown:
+            omid.restore(before)
+            shown.update((point, omid.read(table, point)) for point in points)
+        return effect(*arguments, **named)
+
+    monkeypatch.setattr(owner, name, after_a_restore)
+    outcome = job("history_gc", "--table", table, "--execute", config=eager)
+    monkeypatch.undo()
+    assert {point: omid.read(table, point) for point in points} == shown, "what readers are shown is deleted"
+    assert set(map(str, shown.values())) == {"{}", str({(b"r", b"a", b"q"): b"first"})}
+    assert outcome.code == 1
+    assert f"{table} was restored, made anew, or disabled and enabled while the run went on" in outcome.problems
+    assert (outcome.totals["deleted"], outcome.totals["failed"] == 0) == (0, seen)
+    assert job("history_gc", "--table", table, "--execute", config=eager).code == 0
+    scene.committed(table, value=b"third")
+    at = omid.begin()
+    omid.advance_watermark()
+    for name in ("orphan_cleanup", "watermark_collection", "history_gc"):
+        later = job(name, *(("--table", table) if name != "watermark_collection" else ()), "--execute", config=eager)
+        assert later.code == 0, later.problems
+    assert (later.totals["deleted"], omid.read(table, at)) == (1, {(b"r", b"a", b"q"): b"third"})
+
+
+@pytest.mark.parametrize("moment", ["its tombstones are put", "its cells are put"])
+def test_a_restore_hides_nothing_of_what_came_back(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    configure: Callable[..., Path],
+    snapshot: Callable[..., str],
+    recorded: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+) -> None:
+    """A tombstone that a restore brings back would hide what an older snapshot, restored meanwhile, shows: nothing is put, and the restore is red.
+
+    Run again on the table as it was, it brings all of it back.
+    """
+    eager = configure(defaults=YOUNG)
+    table = scene.table()
+    scene.committed(table, value=b"first")
+    before = snapshot(table)
+    scene.committed(table, value=b"")
+    scene.committed(table, value=b"third")
+    recorded(table)
+    removed = job("history_gc", "--table", table, "--execute", config=eager)
+    assert (removed.code, removed.totals["deleted"]) == (0, 2), removed.problems
+    at, after = omid.begin(), snapshot(table, "-after")
+    owner, name = {"its tombstones are put": (restore, "_put"), "its cells are put": (Store, "write")}[moment]
+    effect = getattr(owner, name)
+    done: list[Any] = []
+
+    def after_another(*arguments: Any, **named: Any) -> Any:
+        if not done:
+            done.append(omid.restore(before))
+        return effect(*arguments, **named)
+
+    monkeypatch.setattr(owner, name, after_another)
+    restored = job("sideline_restore", "--restore", removed.summary["run"], "--execute", config=eager)
+    monkeypatch.undo()
+    assert omid.read(table, at) == {(b"r", b"a", b"q"): b"first"}, "what readers are shown is hidden"
+    assert restored.code == 1
+    assert f"{table} was restored, made anew, or disabled and enabled while the run went on" in restored.problems
+    omid.restore(after)
+    again = job("sideline_restore", "--restore", removed.summary["run"], "--execute", config=eager)
+    assert (again.code, again.totals["restored"]) == (0, 2), again.problems
+    assert omid.read(table, at) == {(b"r", b"a", b"q"): b"third"}
+
+
+def test_a_cleanup_deletes_nothing_of_what_came_back(
+    job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is an orphan by all that there is may be proved by a shadow cell of the snapshot that comes back before it is deleted: it stays, and the
+    next run heals it.
+    """
+    table = scene.table()
+    start, commit = omid.begin(), omid.begin()
+    for row in (b"a", b"b"):
+        scene.cell(table, start, row=row)
+    bare = snapshot(table)
+    scene.shadow(table, start, commit, row=b"b")
+    half = snapshot(table, "-half")
+    scene.shadow(table, start, commit, row=b"a")
+    whole = omid.read(table, commit + 1)
+    omid.restore(bare)
+    omid.advance_watermark()
+    write = Store.write
+    done: list[Any] = []
+
+    def after_a_restore(self: Store, mutations: Any, name: str, **named: Any) -> Any:
+        if name == table and not done:
+            done.append(omid.restore(half))
+        return write(self, mutations, name, **named)
+
+    monkeypatch.setattr(Store, "write", after_a_restore)
+    outcome = job("orphan_cleanup", "--table", table, "--execute")
+    monkeypatch.undo()
+    assert scene.has(table, start, row=b"a"), "a committed cell is deleted"
+    assert outcome.code == 1
+    assert f"{table} was restored, made anew" in outcome.problems
+    again = job("orphan_cleanup", "--table", table, "--execute")
+    assert again.code == 0, again.problems
+    assert (omid.read(table, commit + 1), start in omid.commit_table()) == (whole, False)
 
 
 @pytest.mark.parametrize("moment", ["it is read", "its cells are deleted", "it is looked at last", "it is recorded"])

@@ -14,7 +14,7 @@ import pytest
 from lowtide_spark import history as gc
 from lowtide_spark import restore
 from lowtide_spark.compaction import compact
-from lowtide_spark.store import Written
+from lowtide_spark.store import Life, Written
 
 from lowtide import history, state
 from lowtide.ancient import OF_RESTORE, By, Hold, Limit
@@ -391,6 +391,10 @@ def test_a_mutation_that_nobody_answered_for_makes_its_region_count_as_not_done(
 # -- restore
 
 
+#: HBase, asked for the life of a table.
+TABLES: Any = SimpleNamespace(life=lambda table: Life(table, 70))
+
+
 class Cells(list[str]):
     """Cells by name, for want of a DataFrame."""
 
@@ -424,9 +428,11 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], 
         monkeypatch.setattr(restore, "_missing", lambda cells, live: cells.where(lambda cell: cell not in live))
         report = TableReport("orders")
         state = SimpleNamespace(mark_claim=lambda _: ())
-        fake: Any = SimpleNamespace(store=SimpleNamespace(write=write), state=lambda: nullcontext(state))
+        fake: Any = SimpleNamespace(
+            store=SimpleNamespace(write=write, check_life=lambda *_: None), state=lambda: nullcontext(state)
+        )
         cells: Any = Cells(["put", "tombstone", "family", "highest"])
-        kept: Any = SimpleNamespace(renew=lambda _: None, claim=None)
+        kept: Any = SimpleNamespace(renew=lambda _: None, claim=None, life=None)
         return sent, report, restore._put_back(fake, report, [], cells, kept)
 
     return run
@@ -486,6 +492,7 @@ def test_history_gc_keeps_off_while_cells_come_back(store: StateStore) -> None:
         request=SimpleNamespace(now=datetime.now(UTC) - timedelta(minutes=1), run="r"),
         options=options,
         state=lambda: nullcontext(store),
+        store=TABLES,
     )
     with restore._undisturbed(run, "orders") as kept:
         [held] = store.holds("orders")
@@ -511,7 +518,7 @@ def test_the_hold_of_a_restore_is_nobodys_to_release(store: StateStore, monkeypa
     with pytest.raises(HistoryError, match=f"hold {OF_RESTORE}r on orders is a restore's .*expires at"):
         history.release(Config(), "orders", held.id)
     assert history.release(Config(), "orders", dead.id) == dead
-    kept = restore.Kept(store.intend("orders", 1049, "r"), held)
+    kept = restore.Kept(store.intend("orders", 1049, "r"), held, TABLES.life("orders"))
     assert store.drop_hold(held)
     with pytest.raises(StoreError, match=f"the hold {OF_RESTORE}r on orders is gone"):
         kept.renew(store)
@@ -541,7 +548,10 @@ def test_nothing_is_put_back_beside_a_run_that_removes(store: StateStore) -> Non
 
     def at(now: datetime) -> Any:
         return SimpleNamespace(
-            request=SimpleNamespace(now=now, run="r"), options=options, state=lambda: nullcontext(store)
+            request=SimpleNamespace(now=now, run="r"),
+            options=options,
+            state=lambda: nullcontext(store),
+            store=TABLES,
         )
 
     with (

@@ -48,6 +48,11 @@ public final class Admin {
         return WriteReport.take(writeId);
     }
 
+    /** When the table was made, enabled or disabled last, in ms; 0 where there is none. See {@link Planner#stated}. */
+    public static long stated(Map<String, String> options, String table) throws IOException {
+        return Planner.stated(Connections.get(options), Options.tableName(table));
+    }
+
     /** Takes a snapshot of an enabled table, its memstore flushed. */
     public static void createSnapshot(Map<String, String> options, String table, String name) throws IOException {
         Connection connection = Connections.get(options);

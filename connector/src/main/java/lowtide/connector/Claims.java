@@ -15,20 +15,59 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * What a writer goes by: cells of Lowtide's records that must hold what the run wrote there. An executor that the driver
- * has lost goes on writing when the run has long ended and another one has claimed the table; so a writer reads
- * its claims again before each batch, and sends a batch only as long as what it read is fresh. What was sent by then ends within
- * the operation's time-out of HBase's client.
+ * What a writer goes by: cells of Lowtide's records that must hold what the run wrote there, and tables that must still be those
+ * that the run has read. An executor that the driver has lost goes on writing when the run has long ended and another one has
+ * claimed the table, and a table may be restored in place at any time; so a writer reads its claims again before each batch, and
+ * sends a batch only as long as what it read is fresh.
  */
 final class Claims {
     /** So long after a claim was read a batch may be sent. A process that was suspended in between reads again, or gives up. */
     static final long FRESH_MILLIS = 10_000;
 
+    /** What must stand for the write to go on. */
+    interface Claim extends Serializable {
+        boolean stands(Connection connection) throws IOException;
+
+        /** What has happened where it does not stand. */
+        String lost();
+    }
+
     /** A cell and the value it must have. */
-    record Claim(String table, byte[] row, byte[] family, byte[] qualifier, byte[] value) implements Serializable {
+    record CellClaim(String table, byte[] row, byte[] family, byte[] qualifier, byte[] value) implements Claim {
+        @Override
+        public boolean stands(Connection connection) throws IOException {
+            try (Table records = connection.getTable(TableName.valueOf(table))) {
+                return Arrays.equals(value,
+                        records.get(new Get(row).addColumn(family, qualifier)).getValue(family, qualifier));
+            }
+        }
+
+        @Override
+        public String lost() {
+            return "another run, or a restore, has taken over (" + this + " has changed)";
+        }
+
         @Override
         public String toString() {
             return "row " + Bytes.toStringBinary(row) + " of " + table;
+        }
+    }
+
+    /** A table and the time of its state, see {@link Planner#stated}. */
+    record LifeClaim(String table, long stated) implements Claim {
+        @Override
+        public boolean stands(Connection connection) throws IOException {
+            return Planner.stated(connection, TableName.valueOf(table)) == stated;
+        }
+
+        @Override
+        public String lost() {
+            return table + " was restored, made anew, or disabled and enabled while the run went on";
+        }
+
+        @Override
+        public String toString() {
+            return "the state of " + table;
         }
     }
 
@@ -63,13 +102,16 @@ final class Claims {
         ArrayList<Claim> parsed = new ArrayList<>();
         try {
             for (JsonNode node : new ObjectMapper().readTree(json)) {
-                parsed.add(new Claim(text(node, "table"), Bytes.fromHex(text(node, "row")),
-                        Bytes.toBytes(text(node, "family")), Bytes.toBytes(text(node, "qualifier")),
-                        Bytes.fromHex(text(node, "value"))));
+                parsed.add(node.path("stated").isIntegralNumber()
+                        ? new LifeClaim(text(node, "table"), node.path("stated").asLong())
+                        : new CellClaim(text(node, "table"), Bytes.fromHex(text(node, "row")),
+                                Bytes.toBytes(text(node, "family")), Bytes.toBytes(text(node, "qualifier")),
+                                Bytes.fromHex(text(node, "value"))));
             }
         } catch (IOException | IllegalArgumentException e) {
             throw new IllegalArgumentException("Option holding = " + json + " cannot be used: " + e.getMessage()
-                    + ". Give [{\"table\": text, \"row\": hex, \"family\": text, \"qualifier\": text, \"value\": hex}, ...].", e);
+                    + ". Give [{\"table\": text, \"row\": hex, \"family\": text, \"qualifier\": text, \"value\": hex}, ...],"
+                    + " of a table's life {\"table\": text, \"stated\": ms}.", e);
         }
         return parsed;
     }
@@ -88,8 +130,8 @@ final class Claims {
         }
         Look look = Look.now();
         for (Claim claim : claims) {
-            if (lost == null && !Arrays.equals(claim.value(), stands(connection, claim))) {
-                lost = "not tried: another run, or a restore, has taken over (" + claim + " has changed)";
+            if (lost == null && !claim.stands(connection)) {
+                lost = "not tried: " + claim.lost();
             }
         }
         if (lost != null) {
@@ -100,12 +142,5 @@ final class Claims {
             return age <= freshMillis ? null
                     : "not tried: " + age + " ms have passed since the claim was read (" + claims.get(0) + ")";
         };
-    }
-
-    private static byte[] stands(Connection connection, Claim claim) throws IOException {
-        try (Table table = connection.getTable(TableName.valueOf(claim.table()))) {
-            return table.get(new Get(claim.row()).addColumn(claim.family(), claim.qualifier()))
-                    .getValue(claim.family(), claim.qualifier());
-        }
     }
 }

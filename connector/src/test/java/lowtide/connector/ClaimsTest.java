@@ -11,6 +11,7 @@ import java.util.List;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.KeyValue;
 import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
@@ -21,6 +22,7 @@ class ClaimsTest {
     private static final String OPTION =
             "[{\"table\": \"LOWTIDE_STATE\", \"row\": \"6f\", \"family\": \"s\", \"qualifier\": \"epoch\", \"value\": \"37\"}]";
     private String stands = "7";
+    private long written = 1;
 
     private final Connection connection = (Connection) proxy(Connection.class, proxy(Table.class, null));
 
@@ -29,10 +31,14 @@ class ClaimsTest {
         return Proxy.newProxyInstance(ClaimsTest.class.getClassLoader(), new Class<?>[] {type},
                 (proxy, method, arguments) -> switch (method.getName()) {
                     case "getTable" -> table;
-                    case "get" -> stands == null ? Result.EMPTY_RESULT : Result.create(List.<Cell>of(new KeyValue(
-                            Bytes.toBytes("o"), Bytes.toBytes("s"), Bytes.toBytes("epoch"), 1, Bytes.toBytes(stands))));
+                    case "get" -> stands == null ? Result.EMPTY_RESULT : Result.create(List.of(cell((Get) arguments[0])));
                     default -> null;
                 });
+    }
+
+    private Cell cell(Get get) {
+        byte[] family = get.familySet().iterator().next();
+        return new KeyValue(get.getRow(), family, get.getFamilyMap().get(family).first(), written, Bytes.toBytes(stands));
     }
 
     /** A batch is sent while the claim stands; once it has changed, nothing more, also if it should change back. */
@@ -52,6 +58,26 @@ class ClaimsTest {
     void aClaimThatIsGoneStandsNoMore() throws IOException {
         stands = null;
         assertTrue(new Claims(Claims.parse(OPTION)).look(connection).refusal().contains("has taken over"));
+    }
+
+    /** A table that was restored, or made anew, is not the one that was read: the time of its state is another, whatever the state. */
+    @Test
+    void aWriterStopsForGoodWhenItsTableHasComeBack() throws IOException {
+        Claims claims = new Claims(Claims.parse("[{\"table\": \"orders\", \"stated\": 70}]"));
+        written = 70;
+        assertNull(claims.look(connection).refusal());
+        written = 60;
+        String text = "not tried: orders was restored, made anew, or disabled and enabled while the run went on";
+        assertEquals(text, claims.look(connection).refusal());
+        written = 70;
+        assertEquals(text, claims.look(connection).refusal());
+    }
+
+    /** Of several each has to stand, the last too. */
+    @Test
+    void everyClaimHasToStand() throws IOException {
+        String both = OPTION.replace("]", ", {\"table\": \"orders\", \"stated\": 70}]");
+        assertTrue(new Claims(Claims.parse(both)).look(connection).refusal().contains("orders was restored"));
     }
 
     /** What was read too long ago permits nothing: the process may have slept since. */
