@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -53,21 +53,37 @@ class Kit:
             return name
         hadoop: Any = self.spark._jvm.org.apache.hadoop  # type: ignore[union-attr]
         client = hadoop.hbase.client
-        settings = hadoop.hbase.HBaseConfiguration.create()
-        for key, value in self.options.items():
-            settings.set(key, value)
         descriptor = client.TableDescriptorBuilder.newBuilder(hadoop.hbase.TableName.valueOf(name)).setColumnFamily(
             client.ColumnFamilyDescriptorBuilder.newBuilder(family.encode())
             .setMaxVersions(2**31 - 1)
             .setDataBlockEncoding(hadoop.hbase.io.encoding.DataBlockEncoding.valueOf(encoding))
             .build()
         )
-        connection = client.ConnectionFactory.createConnection(settings)
+        with self._master() as admin:
+            admin.createTable(descriptor.build())
+        return name
+
+    @contextmanager
+    def _master(self) -> Iterator[Any]:
+        """HBase's own administration."""
+        hadoop: Any = self.spark._jvm.org.apache.hadoop  # type: ignore[union-attr]
+        settings = hadoop.hbase.HBaseConfiguration.create()
+        for key, value in self.options.items():
+            settings.set(key, value)
+        connection = hadoop.hbase.client.ConnectionFactory.createConnection(settings)
         try:
-            connection.getAdmin().createTable(descriptor.build())
+            yield connection.getAdmin()
         finally:
             connection.close()
-        return name
+
+    @contextmanager
+    def closed(self, table: str) -> Iterator[Callable[[], None]]:
+        """No server has the table's one region open, until what this gives is called, or the table is enabled anew."""
+        name = self.spark._jvm.org.apache.hadoop.hbase.TableName.valueOf(table)  # type: ignore[union-attr]
+        with self._master() as admin:
+            (region,) = admin.getRegions(name)
+            admin.unassign(region.getRegionName(), False)
+            yield lambda: admin.assign(region.getRegionName())
 
     def region_threads(self) -> int:
         """Threads that an open region starts, in the driver, which is also the executor."""

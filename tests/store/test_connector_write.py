@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -158,6 +160,45 @@ def test_nothing_is_written_for_a_run_that_no_longer_holds_its_claim(kit: Kit, t
             in report["failure"]
         )
     assert set(kit.plain(table)) == {(R, b"q", 100)}
+
+
+def test_what_was_on_its_way_is_not_sent_to_a_table_that_came_back(kit: Kit, omid: OmidClient, table: str) -> None:
+    """A region that is closed is waited for, and the table is looked at each time: what was meant for it does not reach what was restored
+    meanwhile. One that opens again as it was gets it.
+    """
+    kit.put(table, [Cell(R, b"q", 100)])
+    before = kit.plain(table)
+    omid.snapshot(table, f"of-{table}")
+    holding = json.dumps([{"table": table, "stated": kit.admin.stated(kit.options, table)}])
+    patient = {"holding": holding, "hbase.client.retries.number": "10"}
+    reports: list[Any] = []
+
+    def late(timestamp: int) -> None:
+        rows = [
+            mutation("put", timestamp, value=b"late"),
+            mutation("put_if_absent", timestamp, row=b"s", value=b"late"),
+        ]
+        reports.append(kit.write(table, rows, **patient))
+
+    try:
+        for comes_back in (False, True):
+            with kit.closed(table) as opened:
+                thread = Thread(target=late, args=[200 + comes_back])
+                thread.start()
+                time.sleep(2)
+                assert not reports[comes_back:], "it is waited for"
+                if comes_back:
+                    omid.restore(f"of-{table}")
+                else:
+                    opened()
+                thread.join(60)
+    finally:
+        omid.delete_snapshot(f"of-{table}")
+    assert kit.plain(table) == before, "what was meant for another table was written"
+    assert counts(reports[0]) == {"put": (1, 0, 0), "put_if_absent": (1, 0, 0)}
+    for report in reports[1]:
+        assert (report["done"], report["failed"]) == (0, 1)
+        assert f"{table} was restored, made anew, or disabled and enabled while the run went on" in report["failure"]
 
 
 def test_mutations_are_safe_to_repeat(kit: Kit, table: str) -> None:

@@ -123,6 +123,11 @@ final class Claims {
         return node.path(name).asText();
     }
 
+    /** Whether one stands no more, so that nothing will be permitted again. */
+    boolean lost() {
+        return lost != null;
+    }
+
     /** Reads the claims; gives what tells, at any later time, why a batch must not be sent (any more), or null. */
     Batches.Permit look(Connection connection) throws IOException {
         if (claims.isEmpty()) {

@@ -5,13 +5,20 @@ import java.io.InterruptedIOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hbase.DoNotRetryIOException;
+import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.CheckAndMutateResult;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Delete;
 import org.apache.hadoop.hbase.client.Durability;
+import org.apache.hadoop.hbase.client.NoServerForRegionException;
 import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Row;
@@ -24,6 +31,9 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 /**
  * Sends the mutations of one task in batches. What comes in sequence for one row without a guard becomes one atomic
  * row mutation, up to a batch. In which order different mutations of one row take effect is not defined.
+ *
+ * <p>What HBase cannot work off at once, because a region moves or is closed, is sent again by the writer, not by HBase's client: the claims
+ * are looked at each time. The client would go on sending when the region is back, be it in a table that was restored meanwhile.
  */
 final class MutationWriter implements DataWriter<InternalRow> {
     private static final int BATCH = 1000;
@@ -32,6 +42,11 @@ final class MutationWriter implements DataWriter<InternalRow> {
     private static final int PATIENCE = 10;
 
     private final Connection connection;
+    /** The same cluster, where an action is sent once. */
+    private final Connection once;
+    private final int retries;
+    private final long pauseMillis;
+    private final long patienceNanos;
     private final TableName name;
     private final ExecutorService requests = Executors.newFixedThreadPool(Batches.REQUESTS, Batches::thread);
     private final int[] positions;
@@ -59,6 +74,13 @@ final class MutationWriter implements DataWriter<InternalRow> {
         this.durability = durability;
         this.claims = new Claims(options.holding);
         this.connection = Connections.get(options.hbase);
+        Map<String, String> unrepeated = new TreeMap<>(options.hbase);
+        unrepeated.put(HConstants.HBASE_CLIENT_RETRIES_NUMBER, "0");
+        this.once = Connections.get(unrepeated);
+        Configuration settings = connection.getConfiguration();
+        this.retries = settings.getInt(HConstants.HBASE_CLIENT_RETRIES_NUMBER, 0);
+        this.pauseMillis = settings.getLong(HConstants.HBASE_CLIENT_PAUSE, HConstants.DEFAULT_HBASE_CLIENT_PAUSE);
+        this.patienceNanos = TimeUnit.MILLISECONDS.toNanos(settings.getLong(HConstants.HBASE_CLIENT_OPERATION_TIMEOUT, 0));
         this.name = options.tableName();
         this.positions = positions;
     }
@@ -155,17 +177,55 @@ final class MutationWriter implements DataWriter<InternalRow> {
         pendingBytes = 0;
     }
 
-    /** Sends the actions, if this writer may still; what went wrong, or null. */
+    /** Sends the actions, as often as HBase's client would; what went wrong, or null. */
     private String sent(Object[] results) throws IOException {
-        Batches.Permit permit;
-        try {
-            permit = claims.look(connection);
-        } catch (InterruptedIOException e) {
-            throw e;
-        } catch (IOException e) {
-            return "not tried: the claim cannot be read: " + Batches.firstLine(e);
+        List<Integer> open = new ArrayList<>();
+        for (int i = 0; i < results.length; i++) {
+            open.add(i);
         }
-        return new Batches(requests, connection, name, actions, results, permit).await();
+        long start = System.nanoTime();
+        for (int tried = 0;; tried++) {
+            Batches.Permit permit;
+            try {
+                permit = claims.look(connection);
+            } catch (InterruptedIOException e) {
+                throw e;
+            } catch (IOException e) {
+                return "not tried: the claim cannot be read: " + Batches.firstLine(e);
+            }
+            String failure = sent(open, results, permit);
+            open.removeIf(i -> !worthAnother(results[i]));
+            if (open.isEmpty() || claims.lost() || tried >= retries || System.nanoTime() - start > patienceNanos) {
+                return failure;
+            }
+            pause(tried);
+        }
+    }
+
+    /** Sends those of the actions once; what went wrong, or null. */
+    private String sent(List<Integer> open, Object[] results, Batches.Permit permit) throws IOException {
+        Object[] answers = new Object[open.size()];
+        List<Row> wanted = open.stream().map(actions::get).toList();
+        String failure = new Batches(requests, once, name, wanted, answers, permit).await();
+        for (int i = 0; i < answers.length; i++) {
+            results[open.get(i)] = answers[i];
+        }
+        return failure;
+    }
+
+    /** Whether HBase's client would send again what ended so: its region may be elsewhere, or nowhere for a moment. */
+    private static boolean worthAnother(Object result) {
+        return result == null || result instanceof NoServerForRegionException
+                || result instanceof IOException && !(result instanceof DoNotRetryIOException);
+    }
+
+    private void pause(int tried) throws IOException {
+        try {
+            Thread.sleep(pauseMillis * HConstants.RETRY_BACKOFF[Math.min(tried, HConstants.RETRY_BACKOFF.length - 1)]);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw (InterruptedIOException) new InterruptedIOException("Interrupted while writing").initCause(e);
+        }
     }
 
     /** Counts an action's mutations; true if HBase answered. */
