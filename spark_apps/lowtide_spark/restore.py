@@ -44,6 +44,7 @@ from lowtide_spark.store import Life, Written
 HELD_FOR = timedelta(days=1)
 
 KEY = ("row", "family", "qualifier", "timestamp", "lone")
+_SHOWN = "they would be visible again; restore the runs after this one first"
 
 
 def restore(run: Run) -> None:
@@ -287,10 +288,17 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, kept: Kept |
         state.put_uncompacted(table, to_record(others, last_compactions(run.store.regions(table))))
     whole = _put_back(run, report, families, back, kept)
     run.store.check_life(kept.life, _IF_ANOTHER)
-    hidden = _missing(back, _live(run, table, families, back)).count()
+    now = _live(run, table, families, back)
+    hidden = _missing(back, now).count()
     counts.restored -= hidden
     if hidden and whole:
         report.problems.append(f"{hidden} cells are put but {_HIDDEN}; major-compact {table} and run the restore again")
+    visible = _visible(back, now, mark).count()
+    if visible:
+        report.problems.append(
+            f"{visible} of the cells that came back are visible again: what hid them was removed while the restore was at work; run the restore again, "
+            "and restore the runs after this one"
+        )
 
 
 _IF_ANOTHER = "What came back from an HBase snapshot of before that run needs nothing of it; a table that was only disabled and enabled: run the restore again"
@@ -402,6 +410,14 @@ def _missing(cells: DataFrame, live: DataFrame) -> DataFrame:
     return found.localCheckpoint()
 
 
+def _visible(back: DataFrame, live: DataFrame, mark: int) -> DataFrame:
+    """Those of *back* that are there, as *live* was read, and are hidden by nothing that is there."""
+    key = [*KEY[:-1]]
+    there = back.drop("why", "highest", "under").join(live.select(*key), key, "left_semi")
+    others = live.join(there.select(*key), key, "left_anti")
+    return _judged(there, others, mark).where(F.col("why") == _SHOWN)
+
+
 def _judged(missing: DataFrame, live: DataFrame, mark: int) -> DataFrame:
     """*missing* with ``why`` it must not come back (null: it may), ``highest``: the family tombstone that counts in its family, and ``under``:
     for a put, the version that hides it, which is to be there when it is put.
@@ -440,7 +456,7 @@ def _judged(missing: DataFrame, live: DataFrame, mark: int) -> DataFrame:
     visible = (F.col("kind") == "put") & ~F.coalesce("_higher", F.lit(False)) & ~by_family
     why = F.when(
         buries, "their family tombstone would hide what lies there now; restore the runs after this one first"
-    ).when(visible, "they would be visible again; restore the runs after this one first")
+    ).when(visible, _SHOWN)
     highest = is_family & F.coalesce(F.col("_top.timestamp") == F.col("timestamp"), F.lit(False))
     hider = F.coalesce(
         F.col("_hider"), F.when(by_family, F.struct(F.col("_top.timestamp"), F.lit(b"").alias("qualifier")))

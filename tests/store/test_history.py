@@ -1007,6 +1007,46 @@ def test_a_restore_shows_nothing_whose_tombstone_goes_while_it_is_at_work(
     assert omid.read(table, snapshot) == {}
 
 
+def test_a_restore_tells_what_readers_see_again(
+    job: Job,
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    recorded: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tombstone that goes when what it hides has come back leaves that to be seen: the restore looks at the end, and is red. Run again it
+    brings the tombstone back, and is green.
+    """
+    table = scene.table()
+    for row in (b"stays", b"gone"):
+        scene.committed(table, row=row)
+        tombstone, _ = scene.committed(table, row=row, value=b"")
+    recorded(table)
+    before, snapshot = shown(omid, table), omid.begin()
+    removed = gc(table)
+    assert (removed.code, shown(omid, table)) == (0, {})
+    write = Store.write
+
+    def beside(self: Store, mutations: Any, name: str, **named: Any) -> Any:
+        hidden = mutations.where("length(value) > 0").count() if name == table else 0
+        written = write(self, mutations, name, **named)
+        for key in before if hidden else ():
+            if key[3] == tombstone:
+                omid.delete_version(table, *key)
+        return written
+
+    monkeypatch.setattr(Store, "write", beside)
+    restored = job("sideline_restore", "--restore", removed.summary["run"], "--execute")
+    monkeypatch.undo()
+    assert omid.read(table, snapshot) == {(b"gone", b"a", b"q"): b"v"}, "nothing is to be told"
+    assert restored.code == 1
+    assert "1 of the cells that came back are visible again" in restored.problems
+    again = job("sideline_restore", "--restore", removed.summary["run"], "--execute")
+    assert again.code == 0, again.problems
+    assert (shown(omid, table), omid.read(table, snapshot)) == (before, {})
+
+
 def test_what_cannot_be_restored_is_said(
     job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, recorded: Callable[..., int]
 ) -> None:
