@@ -309,7 +309,7 @@ def _another_store(scene: Scene, watermark: int) -> dict[str, str]:
     """Options of an empty commit table with a low watermark of its own, beside which nothing was ever pruned."""
     table = scene.table(families=("F", "LWF"))
     scene.omid.put(table, b"LOW_WATERMARK", b"LWF", b"LWC", 1, encode_long(watermark))
-    return {"commitTable": table, "stateTable": scene.table(families=("s",))}
+    return {"commitTable": table, "stateTable": scene.table(families=("s",)), "journalTable": f"{table}_pruned"}
 
 
 @seeds.each("random rows as of snapshots", always=[7])

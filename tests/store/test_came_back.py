@@ -580,11 +580,16 @@ def test_records_that_vanish_by_themselves_are_refused(job: Job, scene: Scene, o
     orphan = scene.orphan(table)
     omid.advance_watermark()
     omid.set(STATE, families={"TTL": "2592000"})
-    for name in ("orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc"):
-        refused = job(name, "--execute")
-        assert (refused.code, f"alter '{STATE}', {{NAME => 's', TTL => 'FOREVER'}}" in refused.problems) == (1, True)
+    try:
+        for name in ("orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc"):
+            refused = job(name, "--execute")
+            assert (refused.code, f"alter '{STATE}', {{NAME => 's', TTL => 'FOREVER'}}" in refused.problems) == (
+                1,
+                True,
+            )
+    finally:
+        omid.set(STATE, families=FOREVER)
     assert scene.has(table, orphan)
-    omid.set(STATE, families=FOREVER)
     assert job("orphan_cleanup", "--table", table, "--execute").code == 0
 
 
