@@ -84,6 +84,11 @@ class Entry:
         return replace(self, doubt="; ".join(filter(None, (self.doubt, why)))) if why else self
 
     @property
+    def unconfirmed(self) -> bool:
+        """Whether its cells may be another oracle's, as far as is known: its shadow cells then prove nothing of this one's transactions."""
+        return self.came_after > 0
+
+    @property
     def workable(self) -> bool:
         """Whether nothing forbids to work on it now."""
         return self.enabled and not self.doubt

@@ -381,9 +381,12 @@ def shadow_cells(
 ) -> tuple[DataFrame, bool]:
     """Shadow cells of the transactions in question in every transactional table, and whether one could not be searched.
 
+    They are as :func:`lowtide_spark.rules.verdicts` takes them, with the table where that has to be confirmed first.
     *sources*: what tables are read from, where not live; *proofs_in*: as for :func:`look`.
     """
-    empty = run.store.spark.createDataFrame([], "start_ts bigint, timestamp bigint, commit_ts bigint")
+    empty = run.store.spark.createDataFrame(
+        [], "start_ts bigint, timestamp bigint, commit_ts bigint, unconfirmed string"
+    )
     if not starts:
         return empty, False
     found, blind = [empty], False
@@ -396,7 +399,8 @@ def shadow_cells(
             continue
         families = sorted(entry.families | entry.unmarked)
         proofs = run.store.proofs(entry.table, families, starts.span, sources.get(entry.table, LIVE), ranges)
-        found.append(starts.restrict(proofs).select("start_ts", "timestamp", "commit_ts"))
+        unconfirmed = F.lit(entry.table if entry.unconfirmed else None).cast("string").alias("unconfirmed")
+        found.append(starts.restrict(proofs).select("start_ts", "timestamp", "commit_ts", unconfirmed))
     return reduce(lambda a, b: a.unionByName(b), found), blind
 
 

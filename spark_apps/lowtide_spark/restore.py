@@ -154,6 +154,8 @@ def _check_shadow_cells(run: Run, said: DataFrame) -> None:
     )
     for other in others.limit(1).collect():
         msg = f"--as-committed {other.start_ts}={other.decided_ts}: a shadow cell says that it committed at {other.commit_ts}"
+        if other.unconfirmed:
+            msg += f"; it lies in table {other.unconfirmed}, which may have come from elsewhere. If so, move it away, or put it under omid.foreign"
         raise UsageError(msg)
     starts.close()
 

@@ -46,6 +46,11 @@ UNPROVED = (
     "the journal has let go of what it held of its time, and the cell may have come back since, so that no proof is no proof of an abort; "
     + RESOLVE
 )
+#: Why a shadow cell in a table that has to be confirmed decides nothing, with that table for each ``%1$s``.
+UNCONFIRMED = (
+    "a shadow cell of it lies in table %1$s, which may have come from elsewhere: it may be another oracle's, of a transaction with the same number. "
+    "If the table's transactions were this oracle's, run: lowtide confirm %1$s. If not, move the table away, or put it under omid.foreign"
+)
 ODD_JOURNAL = f"its row in the journal is of an unknown form, or older than the oracle, which has given the number again; {RESOLVE}"
 
 ODD_ENTRY = f"its commit-table row is of an unknown form; {_WRONG_ROW}"
@@ -66,7 +71,8 @@ def verdicts(
         entries: the commit table's rows, see :func:`lowtide_spark.omid.entries`.
         journal: ``start_ts, commit_ts, odd`` of pruned rows, see :func:`lowtide_spark.omid.journal`.
         siblings: shadow cells of these transactions in any table: ``start_ts, timestamp, commit_ts``; null where the shadow
-            cell is of an unknown form.
+            cell is of an unknown form. ``unconfirmed`` is the table where it may be another oracle's (:attr:`lowtide.inventory.Entry.unconfirmed`),
+            else null: such a shadow cell is no proof, and nothing is absent beside it.
         hidden: ``start_ts`` of transactions whose commit-table row lies behind a delete marker, so that a mark put there
             could not be read back.
         blind: whether some transactional table could not be searched for sibling shadow cells.
@@ -74,6 +80,7 @@ def verdicts(
     Returns:
         ``start_ts, verdict, tc`` (commit timestamp, for committed), ``marked`` (an invalidation mark is there), ``why``.
     """
+    ours = F.col("unconfirmed").isNull()
     said = (
         starts.select("start_ts", F.lit(True).alias("asked")),
         # A row of an odd start (older than Omid 1.0) has a problem, and speaks of the cells of its base all the same.
@@ -93,8 +100,11 @@ def verdicts(
         # A shadow cell with its own timestamp is index population's and proves its own cell only.
         siblings.select(
             "start_ts",
-            F.when(F.col("commit_ts") > F.col("timestamp"), F.col("commit_ts")).alias("shadow"),
-            F.col("commit_ts").isNull().alias("odd_shadow"),
+            F.when(ours & (F.col("commit_ts") > F.col("timestamp")), F.col("commit_ts")).alias("shadow"),
+            (ours & F.col("commit_ts").isNull()).alias("odd_shadow"),
+            F.when(~F.coalesce(F.col("commit_ts") <= F.col("timestamp"), F.lit(False)), F.col("unconfirmed")).alias(
+                "unconfirmed"
+            ),
         ),
         hidden.select("start_ts", F.lit(True).alias("hidden")),
     )
@@ -110,6 +120,7 @@ def verdicts(
         "in_journal",
         "odd_journal",
         "odd_shadow",
+        "unconfirmed",
         "hidden",
     )
     facts = (
@@ -134,6 +145,7 @@ def verdicts(
         .when(F.col("pruned").isNotNull(), _of(COMMITTED, tc=F.col("pruned")))
         .when(F.col("fence"), _of(UNDECIDED, why=f"its commit-table row is a table fence; {_WRONG_ROW}"))
         .when(~invalid & F.col("entry").isNotNull(), _of(COMMITTED, tc=F.col("entry")))
+        .when(F.col("unconfirmed").isNotNull(), _of(UNDECIDED, why=F.format_string(UNCONFIRMED, "unconfirmed")))
         .when(F.lit(blind), _of(UNDECIDED, why=BLIND))
         .when(invalid | F.col("in_journal"), _of(ABORTED))
         .when(F.col("hidden"), _of(UNDECIDED, why=f"its commit-table row lies behind a delete marker; {RESOLVE}"))
@@ -142,11 +154,11 @@ def verdicts(
     return facts.select("start_ts", verdict.alias("v"), invalid.alias("marked")).select("start_ts", "v.*", "marked")
 
 
-def _of(verdict: str, tc: Column | None = None, why: str | None = None) -> Column:
+def _of(verdict: str, tc: Column | None = None, why: Column | str | None = None) -> Column:
     return F.struct(
         F.lit(verdict).alias("verdict"),
         (F.lit(None).cast("bigint") if tc is None else tc).alias("tc"),
-        F.lit(why).cast("string").alias("why"),
+        (why if isinstance(why, Column) else F.lit(why).cast("string")).alias("why"),
     )
 
 

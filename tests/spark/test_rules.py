@@ -20,7 +20,7 @@ ENTRIES = "row binary, start_ts bigint, commit_ts bigint, invalid boolean, probl
 
 
 class Case:
-    """A transaction and all that tells of it; *siblings* are (checkpoint, commit timestamp)."""
+    """A transaction and all that tells of it; *siblings* are (checkpoint, commit timestamp), as *strangers* in a table that is not confirmed."""
 
     def __init__(
         self,
@@ -32,13 +32,14 @@ class Case:
         problem: str | None = None,
         journal: tuple[int | None] | None = None,
         siblings: tuple[tuple[int, int], ...] = (),
+        strangers: tuple[tuple[int, int | None], ...] = (),
         hidden: bool = False,
         odd_journal: bool = False,
     ) -> None:
         self.expected, self.when_blind = expected, when_blind or expected
         self.entry, self.mark, self.problem = entry, mark, problem
         self.journal, self.siblings, self.hidden = journal, siblings, hidden
-        self.odd_journal = odd_journal
+        self.odd_journal, self.strangers = odd_journal, strangers
 
 
 #: By name; commit timestamps count from the start timestamp: +50 is the first that can be.
@@ -80,6 +81,15 @@ CASES = {
     "a row of unknown form": Case((UNDECIDED, None), problem="unknown column"),
     "a row of unknown form with an entry": Case((UNDECIDED, None), entry=50, problem="unknown column"),
     "a row of unknown form with a mark": Case((UNDECIDED, None), mark=True, problem="mark with value"),
+    "a stranger's shadow cell": Case((UNDECIDED, None), strangers=((0, 50),)),
+    "a stranger's shadow cell beside a mark": Case((UNDECIDED, None), mark=True, strangers=((0, 50),)),
+    "a stranger's shadow cell beside a journaled mark": Case((UNDECIDED, None), journal=(None,), strangers=((0, 50),)),
+    "a stranger's shadow cell contradicts no proof": Case((COMMITTED, 50), siblings=((0, 50),), strangers=((0, 100),)),
+    "a stranger's shadow cell contradicts no entry": Case((COMMITTED, 50), entry=50, strangers=((0, 100),)),
+    "strangers' shadow cells contradict one another": Case((UNDECIDED, None), strangers=((0, 50), (0, 100))),
+    "a stranger's shadow cell of unknown form": Case((UNDECIDED, None), strangers=((0, None),)),
+    "a stranger's shadow cell of unknown form beside an entry": Case((COMMITTED, 50), entry=50, strangers=((0, None),)),
+    "a stranger's index": Case((ABORTED, None), (UNDECIDED, None), mark=True, strangers=((7, 7),)),
     "nothing": Case((ABSENT, None), (UNDECIDED, None)),
 }
 START = {name: 1000 * (n + 1) for n, name in enumerate(CASES)}
@@ -111,8 +121,9 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
             "start_ts bigint, commit_ts bigint, odd boolean",
         ),
         "siblings": spark.createDataFrame(
-            [(t, t + k, t + tc) for t, c in known for k, tc in c.siblings],
-            "start_ts bigint, timestamp bigint, commit_ts bigint",
+            [(t, t + k, t + tc, None) for t, c in known for k, tc in c.siblings]
+            + [(t, t + k, tc and t + tc, "import") for t, c in known for k, tc in c.strangers],
+            "start_ts bigint, timestamp bigint, commit_ts bigint, unconfirmed string",
         ),
         "hidden": spark.createDataFrame([(t,) for t, c in known if c.hidden], "start_ts bigint"),
     }

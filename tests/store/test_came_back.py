@@ -342,6 +342,41 @@ def test_a_clone_under_a_new_name_is_left_alone_until_it_is_confirmed(
     omid.drop(copy)
 
 
+@pytest.mark.parametrize("said", ["confirmed", "foreign"])
+def test_an_import_that_nobody_confirmed_proves_nothing_of_this_oracles_transactions(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], said: str
+) -> None:
+    """Its oracle has given the same number to a transaction that committed: an orphan of here is neither healed by that one's shadow cell nor deleted
+    beside it, and the run names the table. Once it is said whose the table is, the orphan goes, or is healed. It bears a mark, or none.
+    """
+    table, other = scene.table(), scene.table()
+    orphan, lone = scene.orphan(table), scene.orphan(other)
+    omid.advance_watermark()
+    assert job("watermark_collection", "--execute").code == 0
+    imported = scene.table(omid_enabled=said == "confirmed")
+    scene.cell(imported, orphan)
+    scene.shadow(imported, orphan, orphan + 50)
+    cleanup = ("orphan_cleanup", "--table", table, "--table", other, "--execute")
+    outcome = job(*cleanup)
+    assert scene.healed(table, orphan) is None, "another oracle's commit is no proof"
+    assert scene.has(table, orphan), "it may have committed here"
+    assert orphan not in omid.commit_table()
+    assert outcome.code == 1
+    assert f"lies in table {imported}" in outcome.problems
+    assert f"lowtide confirm {imported}" in outcome.problems
+    assert "omid.foreign" in outcome.problems
+    assert not scene.has(other, lone), "what has no shadow cell there goes as ever"
+    if said == "confirmed":
+        confirmed = CliRunner().invoke(app, ["confirm", imported, "--yes", "--config", str(configure())])
+        assert confirmed.exit_code == 0, confirmed.output
+        outcome = job(*cleanup)
+        assert scene.healed(table, orphan) == orphan + 50
+    else:
+        outcome = job(*cleanup, config=configure(omid={"foreign": [imported]}))
+        assert not scene.has(table, orphan)
+    assert outcome.code == 0, outcome.problems
+
+
 def test_a_table_that_is_restored_while_a_run_goes_on_is_left_to_the_next(
     job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
