@@ -6,7 +6,8 @@ concerned are flushed and compacted first, then the cells are put, then read bac
 Orphans come back as they were: without shadow cell, invisible to Omid's readers. Those of a transaction that committed after all (``--as-committed``)
 come back with shadow cells; first the journal says so, and the mark goes that called it aborted. Committed history comes back with its shadow cells, and
 hidden as it was: tombstones are put before what they hide, the highest family tombstone first. What would be *visible* again, because
-what replaced it was removed by a later run, is not put back: that run is to be restored first.
+what replaced it was removed by a later run, is not put back: that run is to be restored first. Neither is an orphan over which a later run removed a
+tombstone: it would be shown as soon as its transaction is said to have committed.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from lowtide_spark.job import Run, failures_kept
 from lowtide_spark.omid import bytes_of
 from lowtide_spark.orphans import shadow_cells, shadow_of, unmark_rows
 from lowtide_spark.rules import CELL_KINDS
+from lowtide_spark.sideline import kept as kept_sidelines
 from lowtide_spark.sideline import sideline
 from lowtide_spark.startset import StartSet
 from lowtide_spark.store import Life, Written
@@ -160,6 +162,17 @@ def _check_shadow_cells(run: Run, said: DataFrame) -> None:
     starts.close()
 
 
+def _absent(run: Run, table: str, cells: DataFrame) -> DataFrame:
+    """Those of *cells*, which are committed, that *table* does not show as such. Reads no more than the time span of their transactions."""
+    starts = StartSet(cells.select((F.col("timestamp") - F.col("timestamp") % CHECKPOINTS).alias("start_ts")))
+    families = sorted(bytes(r.family).decode() for r in cells.select("family").distinct().collect())
+    ranges = [WorkRange(r.name, r.keys, *starts.span) for r in run.store.regions(table)]
+    live = starts.restrict(run.store.versions(table, ranges, families))
+    found = _missing(cells.withColumn("lone", F.lit(False)), live)
+    starts.close()
+    return found
+
+
 @dataclass
 class Work:
     """One table of the restore."""
@@ -261,7 +274,7 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, kept: Kept |
     counts.candidates = cells.count()
     there = counts.candidates - missing.count()
     mark = _mark(run, table)
-    judged = _judged(missing, live, mark).localCheckpoint()
+    judged = _judged(missing, live, mark, *_bared(run, table, missing)).localCheckpoint()
     back = judged.where(F.col("why").isNull())
     counts.restored = back.count()
     if there:
@@ -413,23 +426,59 @@ def _missing(cells: DataFrame, live: DataFrame) -> DataFrame:
 
 
 def _visible(back: DataFrame, live: DataFrame, mark: int) -> DataFrame:
-    """Those of *back* that are there, as *live* was read, and are hidden by nothing that is there."""
+    """Those of *back* that are there, as *live* was read, hidden by nothing that is there, and are not to be seen."""
     key = [*KEY[:-1]]
     there = back.drop("why", "highest", "under").join(live.select(*key), key, "left_semi")
     others = live.join(there.select(*key), key, "left_anti")
     return _judged(there, others, mark).where(F.col("why") == _SHOWN)
 
 
-def _judged(missing: DataFrame, live: DataFrame, mark: int) -> DataFrame:
+def _bared(run: Run, table: str, missing: DataFrame) -> tuple[DataFrame, str | None]:
+    """Those puts of *missing* that were taken for an abort's, and over which another run removed a tombstone that is not back: their key, and ``bared``,
+    a sentence on it; and a sentence on why it cannot be known of the others, where it cannot.
+
+    While such a put is there history GC leaves the tombstone over it. When a cleanup had removed it the tombstone could go, and nothing would hide it.
+    """
+    puts = missing.where((F.col("kind") == "put") & (F.col("commit_ts").isNull() | F.col("decided"))).select(*KEY)
+    if puts.isEmpty():
+        return puts.withColumn("bared", F.lit(None).cast("string")), None
+    aside = kept_sidelines(run)
+    tombstone = F.col("kind").isin("tombstone", "family_tombstone") & F.col("commit_ts").isNotNull()
+    removed = aside.cells.where(tombstone & (F.col("table") == table) & (F.col("run") != run.options.restore))
+    over = removed.join(puts.select("row", "family").distinct(), ["row", "family"], "left_semi").localCheckpoint()
+    if not over.isEmpty():
+        over = _absent(run, table, over)
+    hiding = over.select("row", "family", F.struct("run", "kind", "qualifier", "timestamp", "commit_ts").alias("over"))
+    hides = F.when(
+        F.col("over.kind") == "tombstone",
+        (F.col("over.qualifier") == F.col("qualifier")) & (F.col("over.timestamp") > F.col("timestamp")),
+    ).otherwise(F.col("over.commit_ts") >= F.col("timestamp"))
+    told = F.format_string(
+        "a tombstone over them was removed since, without which they may be shown although they were deleted; first run: "
+        f"lowtide restore %s --table {table} --execute",
+        F.max("over.run"),
+    )
+    found = puts.join(hiding, ["row", "family"]).where(hides).groupBy(*KEY).agg(told.alias("bared"))
+    lost = sorted(set(aside.lost.get(table, ())) - {run.options.restore})
+    doubt = (
+        f"files of the sideline of run {', '.join(lost)} are missing or cut short, and may have held a tombstone over them. Put the files back; or, "
+        "where nothing of what comes back was ever deleted, remove that sideline's folder"
+    )
+    return found, doubt if lost else None
+
+
+def _judged(
+    missing: DataFrame, live: DataFrame, mark: int, bared: DataFrame | None = None, doubt: str | None = None
+) -> DataFrame:
     """*missing* with ``why`` it must not come back (null: it may), ``highest``: the family tombstone that counts in its family, and ``under``:
     for a put, the version that hides it, which is to be there when it is put.
 
     A version may come back if, before the mark, a higher version or a family tombstone hides it: one that is there, or a tombstone
     that comes back with it. Those hide what was put back whatever else is; a put that comes back is itself hidden by one of them.
+    What was taken for an abort's may come back to be seen, but not *bared* of a tombstone, nor in *doubt* of that (:func:`_bared`).
     """
-    is_history = F.col("commit_ts").isNotNull() & ~F.col("decided")
     both = live.withColumn("back", F.lit(False)).unionByName(
-        missing.where(is_history).withColumn("back", F.lit(True)), allowMissingColumns=True
+        missing.where(F.col("commit_ts").isNotNull()).withColumn("back", F.lit(True)), allowMissingColumns=True
     )
     before = F.coalesce(F.col("commit_ts") < mark, F.lit(False)) & (F.col("kind") != "shadow")
     hides = before & (~F.col("back") | F.col("kind").isin("tombstone", "family_tombstone"))
@@ -456,16 +505,21 @@ def _judged(missing: DataFrame, live: DataFrame, mark: int) -> DataFrame:
     by_family = ~F.col("_bare") & F.coalesce(F.col("_top.commit_ts") >= F.col("timestamp"), F.lit(False))
     buries = F.coalesce(F.col("_top.back") & (F.col("_exposed") <= F.col("_top.commit_ts")), F.lit(False))
     visible = (F.col("kind") == "put") & ~F.coalesce("_higher", F.lit(False)) & ~by_family
+    # What committed after all is to hide, and to be seen.
     why = F.when(
-        buries, "their family tombstone would hide what lies there now; restore the runs after this one first"
-    ).when(visible, _SHOWN)
+        buries & ~F.col("decided"),
+        "their family tombstone would hide what lies there now; restore the runs after this one first",
+    ).when(
+        visible,
+        F.when(~F.col("decided"), _SHOWN).when(F.col("timestamp") < mark, F.lit(doubt)),
+    )
     highest = is_family & F.coalesce(F.col("_top.timestamp") == F.col("timestamp"), F.lit(False))
     hider = F.coalesce(
         F.col("_hider"), F.when(by_family, F.struct(F.col("_top.timestamp"), F.lit(b"").alias("qualifier")))
     )
     names = [*missing.columns, "why", "highest", "under"]
-    orphans = missing.where(~is_history)  # those that committed after all are to be seen
-    return (
+    orphans = missing.where(F.col("commit_ts").isNull())
+    found = (
         judged.withColumn("why", why)
         .withColumn("highest", highest)
         .withColumn("under", F.when(F.col("kind") == "put", hider))
@@ -475,6 +529,9 @@ def _judged(missing: DataFrame, live: DataFrame, mark: int) -> DataFrame:
             allowMissingColumns=True,
         )
     )
+    if bared is None:
+        return found
+    return found.join(bared, [*KEY], "left").withColumn("why", F.coalesce("bared", "why")).select(*names)
 
 
 def _puts(cells: DataFrame) -> DataFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -71,6 +72,14 @@ class Sideline:
     lost: dict[str, list[str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What all runs put aside whose sidelines are kept, with the ``run``; and the runs, by table, of whose files some are missing or cut short."""
+
+    cells: DataFrame
+    lost: dict[str, list[str]]
+
+
 def sideline(run: Run, name: str) -> Sideline:
     """All that run *name* put aside and that is there whole; ``commit_ts`` is null for what had no shadow cell.
 
@@ -83,6 +92,29 @@ def sideline(run: Run, name: str) -> Sideline:
     if not files.exists(root):
         msg = f"run {name} has no sideline under {run.config.state.sideline}: it removed nothing, or it was cleared after sideline_keep"
         raise StoreError(msg)
+    whole, lost = _whole(run, files, root)
+    return Sideline(_read(run, whole), lost)
+
+
+def kept(run: Run) -> Kept:
+    """The sidelines of all runs; of each what is there whole."""
+    root, files = _at(run, run.config.state.sideline)
+    whole: list[str] = []
+    lost: dict[str, list[str]] = {}
+    for status in files.listStatus(root) if files.exists(root) else ():
+        folder = status.getPath()
+        if status.isDirectory() and _is_sideline(run, files, folder):
+            there, missing = _whole(run, files, folder)
+            whole += there
+            for table in (table for table, names in missing.items() if names):
+                lost.setdefault(table, []).append(unquote(folder.getName().replace("=", "%")))
+    # Of .../RUN/TABLE/FILE, the run's name as _safe made it a folder's.
+    name = F.element_at(F.split(F.input_file_name(), "/"), -3)
+    return Kept(_read(run, whole).withColumn("run", F.url_decode(F.replace(name, F.lit("="), F.lit("%")))), lost)
+
+
+def _whole(run: Run, files: Any, root: Any) -> tuple[list[str], dict[str, list[str]]]:
+    """The files of a run's sideline, and by table those that are missing or cut short."""
     whole: list[str] = []
     lost = {}
     for folder in (status.getPath() for status in files.listStatus(root) if status.isDirectory()):
@@ -94,8 +126,12 @@ def sideline(run: Run, name: str) -> Sideline:
         whole += [
             _child(run, folder, file).toString() for file, length in there.items() if wanted.get(file, length) == length
         ]
+    return whole, lost
+
+
+def _read(run: Run, whole: list[str]) -> DataFrame:
     spark = run.store.spark
-    return Sideline(spark.read.schema(SCHEMA).parquet(*whole) if whole else spark.createDataFrame([], SCHEMA), lost)
+    return spark.read.schema(SCHEMA).parquet(*whole) if whole else spark.createDataFrame([], SCHEMA)
 
 
 def _folder(run: Run, name: str) -> str:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lowtide_spark.sideline import COLUMNS, put_aside, sideline, sweep
+from lowtide_spark.sideline import COLUMNS, kept, put_aside, sideline, sweep
 from pyspark.sql import DataFrame, SparkSession
 
 KEEP = timedelta(days=30)
@@ -69,6 +69,21 @@ def test_files_that_are_missing_or_cut_short_are_named(runs: Runs, cells: DataFr
         checksum.unlink()
     assert sideline(runs("x"), "one").lost == {"orders": [gone.name, short.name]}
     assert sideline(runs("x"), "one").cells.count() == 0
+
+
+def test_all_that_is_kept_is_read_with_the_names_of_its_runs(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
+    """As they were given, whatever a folder's name allows; a run of which files are missing is named beside what is left of it, and nothing else is read."""
+    names = {"one", "a/b", "x y=", "..", "manual__2026-07-28T00:00:00+00:00", "für alle"}
+    assert kept(runs("x")).cells.count() == 0
+    folders = {name: Path(put_aside(runs(name), "orders", cells)) for name in sorted(names)}
+    put_aside(runs("one"), "users", cells)
+    (tmp_path / "warehouse" / "orders").mkdir(parents=True)
+    (tmp_path / "warehouse" / "orders" / "data").write_text("not ours")
+    min(folders["für alle"].glob("part-*")).unlink()
+    found = kept(runs("x"))
+    assert found.lost == {"orders": ["für alle"]}
+    counts = {(r.run, r.table): r["count"] for r in found.cells.groupBy("run", "table").count().collect()}
+    assert counts == {**{(name, "orders"): 10 for name in names}, ("one", "users"): 10, ("für alle", "orders"): 5}
 
 
 def test_a_damaged_file_is_not_passed_over(runs: Runs, cells: DataFrame) -> None:

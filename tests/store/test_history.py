@@ -1047,6 +1047,45 @@ def test_a_restore_tells_what_readers_see_again(
     assert (shown(omid, table), omid.read(table, snapshot)) == (before, {})
 
 
+@pytest.mark.parametrize("before", ["nothing", "as it was"])
+def test_what_was_deleted_is_not_shown_again_because_it_had_been_taken_for_aborted(
+    job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, before: str
+) -> None:
+    """A cleanup removed it, then history GC the tombstone over it, which hid nothing any more: it comes back after the tombstone, whether the cleanup's
+    orphans were put back before or not. What was never deleted comes back to be read.
+    """
+    table = scene.table()
+    start, rows = omid.begin(), (b"column", b"family", b"seen")
+    for row in rows:
+        scene.cell(table, start, row=row)
+    commit, between = omid.begin(), omid.begin()
+    scene.committed(table, row=b"column", value=b"")
+    scene.committed(table, row=b"family", qualifier=b"", value=b"")
+    omid.advance_watermark()
+    cleanup = job("orphan_cleanup", "--table", table, "--full", "--execute")
+    assert cleanup.totals["deleted"] == len(rows), cleanup.problems
+    assert job("watermark_collection", "--execute").code == 0
+    removed = gc(table)
+    assert (removed.code, shown(omid, table)) == (0, {}), removed.problems
+    back = ("sideline_restore", "--restore", cleanup.summary["run"], "--execute")
+    if before == "as it was":
+        assert job(*back).totals["restored"] == 1
+    seen, snapshot = {(b"seen", b"a", b"q"): b"v"}, omid.begin()
+    restored = job(*back, "--as-committed", f"{start}={commit}")
+    assert omid.read(table, snapshot) == seen, "a deleted value is shown again"
+    assert restored.code == 1
+    command = f"--restore {removed.summary['run']} --table {table} --execute"
+    assert command.replace("--restore", "lowtide restore") in restored.problems
+    tombstones = job("sideline_restore", *command.split())
+    assert (tombstones.code, tombstones.totals["restored"]) == (0, 2), tombstones.problems
+    restored = job(*back, "--as-committed", f"{start}={commit}")
+    assert (restored.code, restored.totals["restored"]) == (0, 2), restored.problems
+    assert omid.read(table, snapshot) == seen
+    assert {row for row, *_ in omid.read(table, between)} == set(rows)
+    assert gc(table).code == 0
+    assert omid.read(table, snapshot) == seen
+
+
 def test_what_cannot_be_restored_is_said(
     job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, recorded: Callable[..., int]
 ) -> None:
