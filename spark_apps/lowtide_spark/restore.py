@@ -12,7 +12,8 @@ tombstone: it would be shown as soon as its transaction is said to have committe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -75,6 +76,7 @@ def restore(run: Run) -> None:
                 with _undisturbed(run, table) if run.summary.execute else nullcontext() as kept:
                     if not of_table.isEmpty():
                         _restore_table(run, work.report, of_table, kept)
+    _name_the_rest(run, [t for t in tables if not run.options.table or t in run.options.table], there)
     run.phase("restore")
 
 
@@ -160,6 +162,49 @@ def _check_shadow_cells(run: Run, said: DataFrame) -> None:
             msg += f"; it lies in table {other.unconfirmed}, which may have come from elsewhere. If so, move it away, or put it under omid.foreign"
         raise UsageError(msg)
     starts.close()
+
+
+def _name_the_rest(run: Run, restored: Collection[str], there: Collection[str]) -> None:
+    """Name what was removed of the transactions that committed after all, and is not back: until it is, readers see a part of each.
+
+    What the journal says of them is said for every table, so all sidelines that are kept are looked into, but for the tables that this run has *restored*:
+    their own reports tell. *there*: the tables that HBase has.
+    """
+    wanted = overruled(run.options.as_committed)
+    if not wanted:
+        return
+    said = run.store.spark.createDataFrame(list(wanted.items()), "start_ts bigint, commit_ts bigint")
+    aside = kept_sidelines(run)
+    orphans = aside.cells.where(
+        F.col("commit_ts").isNull() & F.col("timestamp").between(min(wanted), max(wanted) + CHECKPOINTS)
+    ).drop("commit_ts")
+    start = F.col("timestamp") - F.col("timestamp") % CHECKPOINTS
+    mine = (F.col("run") == run.options.restore) & F.col("table").isin(list(restored))
+    removed = orphans.withColumn("start_ts", start).join(F.broadcast(said), "start_ts")
+    # A cell that was removed, put back and removed again lies in several.
+    by_cell = removed.groupBy("table", *KEY[:-1], "start_ts", "commit_ts")
+    cells = by_cell.agg(F.max("run").alias("run"), F.max(mine).alias("mine")).where("not mine").localCheckpoint()
+    for table in sorted(r.table for r in cells.select("table").distinct().collect()):
+        of_table = cells.where(F.col("table") == table)
+        missing = _absent(run, table, of_table) if table in there else of_table
+        found = missing.groupBy("run").agg(
+            F.count("*").alias("n"), F.sort_array(F.collect_set("start_ts")).alias("starts")
+        )
+        for row in found.orderBy("run").collect():
+            decisions = " ".join(f"--as-committed {start}={wanted[start]}" for start in row.starts)
+            told = (
+                f"run {row.run} removed {row.n} cells of transaction {', '.join(map(str, row.starts))} in {table}, too"
+            )
+            if table in there:
+                command = f"lowtide restore {shlex.quote(row.run)} --table {table} {decisions} --execute"
+                run.summary.problems.append(f"{told}; until they are back readers see the rest without them: {command}")
+            else:
+                run.summary.notes.append(f"{told}, which is not in HBase any more")
+    others = {name for names in aside.lost.values() for name in names} - {run.options.restore}
+    for name in sorted(others):
+        run.summary.notes.append(
+            f"files of the sideline of run {name} are missing or cut short; whether they held cells of these transactions is not known"
+        )
 
 
 def _absent(run: Run, table: str, cells: DataFrame) -> DataFrame:

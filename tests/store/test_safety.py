@@ -901,6 +901,41 @@ def test_what_was_taken_for_aborted_comes_back_as_committed(job: Job, scene: Sce
     assert omid.read(tables[0], snapshot) == {(b"a", b"a", b"q"): b"lost"}
 
 
+def test_what_else_was_removed_of_a_transaction_is_named_until_it_is_back(
+    job: Job, scene: Scene, omid: OmidClient
+) -> None:
+    """The journal says for every table that it committed. A restore of one run, or of one table of it, tells of the others, with the command that brings
+    each back; it ends red until all are, and readers see the whole transaction then.
+    """
+    tables = [scene.table() for _ in range(3)]
+    wronged = omid.begin()
+    for table in tables:
+        scene.cell(table, wronged, value=table.encode())
+    commit = omid.begin()
+    omid.advance_watermark()
+    snapshot = omid.begin()
+    runs = {
+        f"scheduled__2026-07-28T00:00:00+00:00-{n}-{tables[0]}": part for n, part in enumerate((tables[:2], tables[2:]))
+    }
+    for name, part in runs.items():
+        assert clean(job, *part, extra=("--run-id", name)).totals["deleted"] == len(part)
+    first, second = runs
+    wanted = ("--as-committed", f"{wronged}={commit}", "--execute")
+    outcome = job("sideline_restore", "--restore", first, "--table", tables[0], *wanted)
+    told = [line.partition("lowtide restore ")[2] for line in outcome.problems.splitlines()]
+    assert sorted(told) == sorted(
+        " ".join([name, "--table", table, *wanted]) for name, table in ((first, tables[1]), (second, tables[2]))
+    ), "half of a transaction is shown without a word"
+    assert outcome.code == 1
+    for at, command in enumerate(told):
+        name, *rest = command.split()
+        outcome = job("sideline_restore", "--restore", name, *rest)
+        assert (outcome.code, outcome.totals["restored"]) == (1 - at, 1), outcome.problems
+    assert {t: omid.read(t, snapshot) for t in tables} == {t: {(b"r", b"a", b"q"): t.encode()} for t in tables}
+    again = clean(job, *tables, extra=("--full",))
+    assert (again.code, again.totals["deleted"]) == (0, 0), again.problems
+
+
 # -- rule 11
 
 
