@@ -265,10 +265,10 @@ def check_decision(
         Which decision of whom this one replaces; empty: none.
 
     Raises:
-        UsageError: *start* is no transaction's, *commit* no later, or *shown* no row of a table.
+        UsageError: *start* is no transaction's, *commit* no later, either above the low watermark, or *shown* no row of a table.
         StoreError: the commit table or the journal proves something of it already, or *shown* does not show it.
     """
-    _check_numbers(start, commit)
+    _check_numbers(start, commit, low_watermark(connection, config))
     if shown is not None:
         _check_shown(connection, start, commit, shown)
     entry, pruned = _entry(connection, config, start), _journaled(connection, config, start, anew)
@@ -284,12 +284,22 @@ def became(commit: int | None) -> str:
     return "never committed" if commit is None else f"committed at {commit}"
 
 
-def _check_numbers(start: int, commit: int | None) -> None:
+def _check_numbers(start: int, commit: int | None, watermark: int) -> None:
+    """Refuse numbers that the oracle cannot have given, or not yet: a transaction above the low watermark may still commit."""
     if start <= 0 or start % CHECKPOINTS:
         msg = f"{start} is no start timestamp: those are multiples of {CHECKPOINTS}. `orphan_cleanup` names those that nothing decides"
         raise UsageError(msg)
     if commit is not None and commit < start + CHECKPOINTS:
         msg = f"{commit} is no commit timestamp of it: a transaction that began at {start} commits at {start + CHECKPOINTS} or later"
+        raise UsageError(msg)
+    if commit is not None and commit % CHECKPOINTS:
+        msg = f"{commit} is no commit timestamp: those are multiples of {CHECKPOINTS}, as the value of a shadow cell is"
+        raise UsageError(msg)
+    if start > watermark:
+        msg = f"transaction {start} began above the low watermark {watermark}: it may still commit, and is not for anybody to decide"
+        raise UsageError(msg)
+    if commit is not None and commit > watermark:
+        msg = f"{commit} is above the low watermark {watermark}: what a cleanup found or removed had committed before that, or never"
         raise UsageError(msg)
 
 
@@ -383,10 +393,7 @@ def check_overruled(connection: Any, config: Config, start: int, commit: int, an
         UsageError: *start* is no transaction's, or *commit* no later than it or above the low watermark.
         StoreError: the commit table has its entry, or the journal another commit timestamp.
     """
-    _check_numbers(start, commit)
-    if commit > (watermark := low_watermark(connection, config)):
-        msg = f"{commit} is above the low watermark {watermark}: whatever a cleanup removed had committed before that, or never"
-        raise UsageError(msg)
+    _check_numbers(start, commit, low_watermark(connection, config))
     omid = config.omid
     if f"{omid.commit_family}:".encode() + COMMIT_QUALIFIER in connection.table(omid.commit_table).row(
         commit_key(start)

@@ -11,7 +11,7 @@ from lowtide import journal
 from lowtide.config import load, source
 from lowtide.decisions import UNDECIDED, Decision, parse, row_of
 from lowtide.errors import UsageError
-from lowtide.gateway import connect
+from lowtide.gateway import connect, low_watermark
 from lowtide.screen import screen
 from lowtide.state import StateStore
 from lowtide.summary import by_hand
@@ -75,6 +75,7 @@ def resolve(
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
         anew = state.numbered_anew()
+        journal.checked(connection, state, name, acting=False)  # one that is gone, or lost rows, is not made anew
         for each in decisions:
             replaced = journal.check_decision(connection, loaded, each.start, each.commit, anew, each.shown)
             if replaced:
@@ -87,7 +88,8 @@ def resolve(
             typer.confirm(f"Record in {name} that {told}?", abort=True)
         for each in decisions:
             journal.decide(connection, loaded, each.start, each.commit, overrule=each.shown is not None)
-        state.remember_journal()
+        state.create()
+        journal.checked(connection, state, name, acting=True)
         state.add_run(by_hand("resolve", f"decided that {told}", source(config)).to_json())
     console.print(f"Recorded in {name}. The next orphan_cleanup --execute acts on it.")
     if left:
@@ -167,6 +169,10 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
         journal.check_kept(seen, name)
         said = seen.said or journal.Said()
         horizon = max(known.pruned, said.pruned, *(bound.value for bound in state.bounds()))
+        if (
+            not known.pruned and seen.said is None
+        ):  # neither side tells how far was pruned, as where both are lost; never beyond this
+            horizon = max(horizon, low_watermark(connection, loaded))
         if not yes:
             typer.confirm(
                 f"Go on without {'rows that ' if seen.listed else ''}{name}{' has lost' if seen.listed else ''}? Of tables that come back from a "

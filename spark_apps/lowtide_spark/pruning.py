@@ -60,7 +60,7 @@ def prune(run: Run) -> None:
             run.phase("gate")
             run.check_low_watermark_again()
             _journal_and_delete(run, doomed, bound, report)
-            _sweep_journal(run, inventory, report)
+            _sweep_journal(run, inventory, fresh, report)
         run.phase("act")
         if report.counts.pruned:
             _count(run, "left")
@@ -170,8 +170,9 @@ def _unanswered(written: list[Written], planned: int, report: TableReport, what:
     return answered != planned
 
 
-def _sweep_journal(run: Run, inventory: Sequence[Entry], report: TableReport) -> None:
-    """Drop journal entries that are old enough and that no snapshot predates, those of dropped tables included; none, unless the configuration asks for it.
+def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: TableReport) -> None:
+    """Drop journal entries that are old enough, that no snapshot predates, and that no table needs now: up to the bound, as it is *fresh*. Those of
+    dropped tables are among them. None, unless the configuration asks for it.
 
     Only snapshots of tables known to be plain, or of Lowtide's and Omid's own, do not count. A day of margin lies between the
     master's clock, which dates the snapshots, and ours, which dates the entries.
@@ -182,7 +183,10 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], report: TableReport) ->
     oldest = min((s.created for s in run.store.snapshots() if s.table not in harmless), default=2**62)
     limit = min(millis(run.request.now - run.config.state.journal_keep), oldest - millis(EPOCH + timedelta(days=1)))
     rows = omid.pruned_rows(run.store.cells(run.config.state.journal_table))
-    old = rows.where(F.col("timestamp") < limit).localCheckpoint()
+    needless = (
+        omid.long_of(F.substring("row", 2, 8)) <= fresh
+    )  # a table that came back waits for its proofs, and holds the bound
+    old = rows.where((F.col("timestamp") < limit) & needless).localCheckpoint()
     horizon = omid.journal(old).agg(F.max("start_ts")).first()[0]
     if horizon is None:
         return

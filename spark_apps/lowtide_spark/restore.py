@@ -117,6 +117,7 @@ def _decided(run: Run, cells: DataFrame) -> DataFrame:
     if missing:
         msg = f"run {run.options.restore} removed nothing of transaction {missing[0]} that was taken for aborted; its orphans' timestamps are in its sideline"
         raise UsageError(msg)
+    run.has_journal()  # one that is gone, or lost rows, is not made anew
     with connect(run.config.hbase.thrift) as connection, run.state() as state:
         anew = state.numbered_anew()
         for each, commit in wanted.items():
@@ -127,7 +128,7 @@ def _decided(run: Run, cells: DataFrame) -> DataFrame:
             for each, commit in wanted.items():
                 journal.decide(connection, run.config, each, commit)
             state.create()
-            state.remember_journal()
+        run.has_journal()
         omid = run.config.omid
         for w in run.store.write(unmark_rows(said, omid.commit_family), omid.commit_table):
             if (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from lowtide.cleaned import DROPPING, VOID
 from lowtide.cli.app import app
 from lowtide.config import Config, load
+from lowtide.formats import shadow_qualifier
 from lowtide.gateway import connect, table_state
 from lowtide.history import read_options
 from lowtide.inventory import STRANGER, without_compactor
@@ -70,6 +71,16 @@ def clean_and_prune(job: Job, *tables: str, config: Path | None = None) -> tuple
     named = [part for table in tables for part in ("--table", table)]
     cleaned = job("orphan_cleanup", *named, "--execute", config=config)
     return cleaned, job("commit_table_pruning", "--grace", "0s", "--execute", config=config)
+
+
+def load_anew(omid: OmidClient, scene: Scene, table: str, cells: Mapping[bytes, int]) -> None:
+    """Rows and start timestamps as they were before the cleanup, without shadow cells, as by a bulk load, of which HBase tells nothing."""
+    for row, start in cells.items():
+        omid.delete_version(table, row, b"a", shadow_qualifier(b"q"), start)
+    omid.flush(table)
+    omid.compact(table, major=True)  # or what is put would lie behind the markers of what was deleted
+    for row, start in cells.items():
+        scene.cell(table, start, row=row)
 
 
 def decide(config: Path, *said: str) -> Result:
@@ -243,11 +254,11 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     scene: Scene,
     omid: OmidClient,
     configure: Callable[..., Path],
-    snapshot: Callable[[str], str],
+    said: Callable[..., str],
     as_of: Callable[[str], set[bytes]],
     tmp_path: Path,
 ) -> None:
-    """The snapshot is gone, the journal let go of the entry, the commit table is compacted: even a full pass deletes no committed cell.
+    """Old bytes are loaded when the journal has let go of the entry and the commit table is compacted: even a full pass deletes no committed cell.
 
     Nor does a read as of a snapshot leave it out. What they say to do leads to green, both ways, for all of them at once: the run lists them in a file. A table
     that was under watch all the time loses its orphans as ever.
@@ -256,15 +267,14 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     start, commit = scene.crashed_after_commit(table, row=b"healed")
     orphan = scene.orphan(table, row=b"orphan")
     others = {scene.orphan(table, row=b"other%d" % i): b"other%d" % i for i in range(5)}
-    name = snapshot(table)
     late = omid.begin()
     omid.advance_watermark()
     short = configure(state={"journal_keep": "0s"}, defaults={"full_pass_every": "0s", "budget": {"share": 1.0}})
     for outcome in clean_and_prune(job, table, watched, config=short):
         assert outcome.code == 0, outcome.problems
-    omid.restore(name)
-    omid.delete_snapshot(name)
     assert job("commit_table_pruning", "--grace", "0s", "--execute", config=short).code == 0
+    load_anew(omid, scene, table, {b"healed": start, b"orphan": orphan} | {row: each for each, row in others.items()})
+    said("forget", table)
     for compacted in (ENTRIES, JOURNAL):
         omid.flush(compacted)
         omid.compact(compacted, major=True)
@@ -293,15 +303,34 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     still = decide(short, str(orphan), "--committed", str(orphan + 50))  # a slip: nothing has acted on it yet
     assert still.exit_code == 0, "what is refused has recorded nothing of any of them"
     right = text.replace(f"{start} undecided", f"{start} committed {commit}").replace("undecided", "aborted")
-    said = decide(short, "--from", str(write(tmp_path, right)))
-    assert said.exit_code == 0, said.output
-    assert f"transaction {orphan} committed at {orphan + 50}" in " ".join(said.output.split()), "the slip is told"
+    done = decide(short, "--from", str(write(tmp_path, right)))
+    assert done.exit_code == 0, done.output
+    assert f"transaction {orphan} committed at {orphan + 50}" in " ".join(done.output.split()), "the slip is told"
     outcome = job("orphan_cleanup", "--table", table, "--execute", config=short)
     assert outcome.code == 0, outcome.problems
     assert scene.healed(table, start, row=b"healed") == commit
     assert not scene.has(table, orphan, row=b"orphan")
     assert not any(scene.has(table, each, row=row) for each, row in others.items())
     assert as_of(table) == {b"healed"}
+
+
+def test_the_journal_keeps_what_a_table_that_came_back_waits_for(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], snapshot: Callable[[str], str]
+) -> None:
+    """The table holds the bound until it is clean, and nothing above the bound is let go of, however short the journal is to be kept."""
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
+    name = snapshot(table)
+    omid.advance_watermark()
+    short = configure(state={"journal_keep": "0s"}, defaults={"full_pass_every": "0s", "budget": {"share": 1.0}})
+    for outcome in clean_and_prune(job, table, config=short):
+        assert outcome.code == 0, outcome.problems
+    omid.restore(name)
+    omid.delete_snapshot(name)
+    assert job("commit_table_pruning", "--grace", "0s", "--execute", config=short).code == 0
+    cleaned = job("orphan_cleanup", "--table", table, "--execute", config=short)
+    assert scene.healed(table, start, row=b"healed") == commit, "its proof is gone"
+    assert cleaned.code == 0, cleaned.problems
 
 
 def test_a_clone_under_a_new_name_is_left_alone_until_it_is_confirmed(
@@ -405,18 +434,21 @@ def test_a_table_that_is_restored_while_a_run_goes_on_is_left_to_the_next(
 def test_a_journal_that_is_gone_stops_cleaning_and_pruning(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
 ) -> None:
-    """It is not taken for an empty one; under its right name again all goes on."""
+    """It is not taken for an empty one, nor made anew by a decision; under its right name again all goes on."""
     table = scene.table()
     scene.crashed_after_commit(table)
     omid.advance_watermark()
     for outcome in clean_and_prune(job, table):
         assert outcome.code == 0, outcome.problems
-    scene.orphan(table, row=b"other")
+    orphan, elsewhere = scene.orphan(table, row=b"other"), "ANOTHER_JOURNAL"
     omid.advance_watermark()
-    renamed = configure(state={"journal_table": "ANOTHER_JOURNAL"})
+    renamed = configure(state={"journal_table": elsewhere})
     for outcome in clean_and_prune(job, table, config=renamed):
         assert outcome.code == 1
-        assert "the journal ANOTHER_JOURNAL is gone" in outcome.problems
+        assert f"the journal {elsewhere} is gone" in outcome.problems
+    refused = decide(renamed, str(orphan), "--aborted")
+    assert elsewhere not in omid.tables()
+    assert f"the journal {elsewhere} is gone" in str(refused.exception)
     for outcome in clean_and_prune(job, table):
         assert outcome.code == 0, outcome.problems
 
@@ -582,21 +614,18 @@ def test_what_the_journal_let_go_of_is_known_without_the_state_table(
     scene: Scene,
     omid: OmidClient,
     configure: Callable[..., Path],
-    snapshot: Callable[[str], str],
     said: Callable[..., str],
     as_of: Callable[[str], set[bytes]],
 ) -> None:
-    """The journal was swept, the state table is dropped, the table comes back: the journal itself says up to where absence proves nothing."""
+    """The journal was swept, old bytes are loaded, the state table is dropped: the journal itself says up to where absence proves nothing."""
     table = scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
-    name = snapshot(table)
     omid.advance_watermark()
     short = configure(state={"journal_keep": "0s"}, defaults={"full_pass_every": "0s", "budget": {"share": 1.0}})
     for outcome in clean_and_prune(job, table, config=short):
         assert outcome.code == 0, outcome.problems
-    omid.restore(name)
-    omid.delete_snapshot(name)
     assert job("commit_table_pruning", "--grace", "0s", "--execute", config=short).code == 0
+    load_anew(omid, scene, table, {b"healed": start})
     omid.drop(STATE)
     assert job("watermark_collection", "--execute").code == 0  # makes it anew
     for compacted in (ENTRIES, JOURNAL):

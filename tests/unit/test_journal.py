@@ -28,6 +28,8 @@ from lowtide.keyranges import KeyRange
 from lowtide.summary import myself
 
 START = 5_000
+#: Of the oracle, in every commit table here.
+WATERMARK = START + 1_000
 ENTRIES, JOURNAL = Config().omid.commit_table, Config().state.journal_table
 
 
@@ -40,6 +42,9 @@ class Tables:
 
     def __init__(self, *names: str) -> None:
         self.rows: dict[str, dict[bytes, dict[bytes, bytes]]] = {name: {} for name in names}
+        if ENTRIES in names:
+            column = Config().omid.watermark_family.encode() + b":" + LOW_WATERMARK_QUALIFIER
+            self.rows[ENTRIES][LOW_WATERMARK_ROW] = {column: encode_long(WATERMARK)}
         self.written: dict[tuple[str, bytes, bytes], int] = {}
         self.clock = [NOW]
         self._named = ""
@@ -172,10 +177,14 @@ def test_a_decision_is_kept_where_the_cleanup_looks_for_proofs() -> None:
         (START + 1, None, "no start timestamp"),
         (0, None, "no start timestamp"),
         (START, START + 49, "commits at 5050 or later"),
+        (START, START + 51, "5051 is no commit timestamp: those are multiples of 50"),
+        (START, WATERMARK + 50, "6050 is above the low watermark 6000"),
+        (WATERMARK + 50, None, "began above the low watermark 6000: it may still commit"),
+        (START, 50 * 2**60, "above the low watermark"),
     ],
 )
 def test_what_no_transaction_can_be_is_refused(start: int, commit: int | None, told: str) -> None:
-    """Start timestamps are multiples of 50, and a commit comes after its start's checkpoints."""
+    """Timestamps are multiples of 50, a commit comes after its start's checkpoints, and neither above the low watermark, where a transaction may still commit."""
     with pytest.raises(UsageError, match=told):
         check_decision(Tables(ENTRIES), Config(), start, commit)
 
@@ -312,8 +321,6 @@ def overruling(commit: int, *, entry: bytes | None = None, journaled: int | None
     """A store with a mark of the transaction in both tables, after it was decided that it committed."""
     store = Tables(ENTRIES, JOURNAL)
     omid, row = Config().omid, commit_key(START)
-    watermark = omid.watermark_family.encode() + b":" + LOW_WATERMARK_QUALIFIER
-    store.table(ENTRIES).put(LOW_WATERMARK_ROW, {watermark: encode_long(START + 1000)})
     store.table(ENTRIES).put(row, {omid.commit_family.encode() + b":" + INVALID_QUALIFIER: INVALID_VALUE})
     store.table(JOURNAL).put(row, {b"j:" + INVALID_QUALIFIER: INVALID_VALUE})
     if entry is not None:
