@@ -183,9 +183,8 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: Tab
     oldest = min((s.created for s in run.store.snapshots() if s.table not in harmless), default=2**62)
     limit = min(millis(run.request.now - run.config.state.journal_keep), oldest - millis(EPOCH + timedelta(days=1)))
     rows = omid.pruned_rows(run.store.cells(run.config.state.journal_table))
-    needless = (
-        omid.long_of(F.substring("row", 2, 8)) <= fresh
-    )  # a table that came back waits for its proofs, and holds the bound
+    # A table that came back waits for its proofs, and holds the bound.
+    needless = omid.long_of(F.substring("row", 2, 8)) <= fresh
     old = rows.where((F.col("timestamp") < limit) & needless).localCheckpoint()
     horizon = omid.journal(old).agg(F.max("start_ts")).first()[0]
     if horizon is None:
