@@ -357,8 +357,8 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, kept: Kept |
     visible = _visible(back, now, mark).count()
     if visible:
         report.problems.append(
-            f"{visible} of the cells that came back are visible again: what hid them was removed while the restore was at work; run the restore again, "
-            "and restore the runs after this one"
+            f"{visible} of the cells that came back are visible again: what hid them was removed while the restore was at work; restore the runs "
+            "after this one, which removed it; where there is none, run this restore again"
         )
 
 
