@@ -30,6 +30,8 @@ DROPPING = (
     "Omid's compactor is on the table: if it came back from a snapshot, that drops committed cells whose commit entries were pruned since, until a cleanup "
     "has healed them"
 )
+#: What lets readers see at once what only the cleanup would show them again.
+REPLAY = "lowtide journal replay --since-snapshot SNAPSHOT --execute"
 #: Why a region whose records count holds the prune bound, and one of which nothing is recorded from 0 on.
 PARTLY, NEVER = "cleaned up to here only", "never cleaned"
 #: A run that is started again goes on from what it has recorded for so long, in ms; after that the id tells of another run.
@@ -201,9 +203,9 @@ def prune_bound(
             reason = PARTLY if mark.watermark else VOID if mark.void else NEVER
             remedy = f"lowtide run orphan_cleanup --table {mark.table} --execute"
             if mark.void and mark.compactor:
-                reason, remedy = (
-                    f"{reason}; {DROPPING}",
-                    f"in HBase's shell: {without_compactor(mark.table)}; then {remedy}",
+                reason = f"{reason}; {DROPPING}"
+                remedy = (
+                    f"in HBase's shell: {without_compactor(mark.table)}; then, for readers, {REPLAY}; then {remedy}"
                 )
             blockers.append(Blocker(mark.table, mark.region, str(mark.keys), mark.watermark, reason, remedy))
     return bound, blockers

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any
 
 from lowtide.catalog import UNFINISHED, UNREADABLE
-from lowtide.cleaned import DROPPING, NEVER, PARTLY
+from lowtide.cleaned import DROPPING, NEVER, PARTLY, REPLAY
 from lowtide.clock import EPOCH, clock_contradiction
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
@@ -189,7 +189,7 @@ def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, see
         remedy = "Clean it and collect" + (", and set its mode to execute to have that done by itself" if dry else "")
         commands: tuple[str, ...] = clean
         if DROPPING in blocker["reason"]:
-            remedy = f"Take Omid's compactor off the table until it is clean. {remedy}"
+            remedy = f"Take Omid's compactor off the table until it is clean; if it came back, let readers see all of it ({REPLAY}). {remedy}"
             commands = (_in_hbase_shell(without_compactor(table)), *clean)
         return Finding(
             cause,

@@ -230,6 +230,7 @@ def test_omids_compactor_on_a_table_whose_records_are_void_is_named() -> None:
     """With the statement that takes it off, before the cleanup; on a table whose records count it is nobody's business, nor on one without any."""
     _, [held] = prune_bound([RegionMark("t", "r", span(0, 8), 0, void=True, compactor=True)], [], 1000)
     assert held.reason == f"{VOID}; {DROPPING}"
+    assert "lowtide journal replay" in held.remedy
     assert held.remedy.index(without_compactor("t")) < held.remedy.index(
         "lowtide run orphan_cleanup --table t --execute"
     )

@@ -183,6 +183,7 @@ def test_a_region_whose_records_are_void() -> None:
     assert "drops committed cells whose commit entries were pruned" in finding.why
     assert finding.commands[0] == f'echo "{without_compactor("users")}" | hbase shell -n'
     assert finding.commands[1] == "lowtide run orphan_cleanup --table users --execute"
+    assert "lowtide journal replay" in finding.remedy
 
 
 def test_a_lag_of_a_day_is_nothing_to_worry_about() -> None:
