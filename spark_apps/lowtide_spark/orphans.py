@@ -451,7 +451,8 @@ def _plan(run: Run, work: Work, known: DataFrame) -> None:
         .groupBy("region")
         .agg(
             F.count("*").alias("n"),
-            F.min_by(F.struct("why", *(F.col(name) for name in _PLACE)), "row").alias("one"),
+            # A damaged shadow cell before the cells beside it that are undecided for its sake.
+            F.min_by(F.struct("why", *_PLACE), F.struct(F.col("kind") != "unknown", *_PLACE)).alias("one"),
         )
     )
     for found in unknown.collect():

@@ -172,7 +172,7 @@ KNOWN = {
     T: (COMMITTED, TC, None, False),
     T + 100: (ABORTED, None, None, True),
     T + 200: (ABSENT, None, None, False),
-    T + 300: (UNDECIDED, None, "for a reason", False),
+    T + 300: (UNDECIDED, None, "for a reason; run again", False),
     T + 400: (COMMITTED, T + 400, None, False),
     T + 500: (COMMITTED, T + 600, None, True),
     T + 700: (COMMITTED, T + 749, None, False),
