@@ -13,10 +13,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lowtide import decisions, hshell, journal
+from lowtide import hshell, journal
 from lowtide.budget import check_budget
 from lowtide.cleaned import DROPPING, VOID, Fact, Region, cleaned_intervals, last_full_pass, read_by, valid
 from lowtide.clock import millis
@@ -30,8 +30,6 @@ from lowtide.formats import (
     SHADOW_SUFFIX,
     after,
     base,
-    commit_key,
-    shadow_qualifier,
 )
 from lowtide.gateway import connect
 from lowtide.intervals import Intervals
@@ -39,20 +37,16 @@ from lowtide.inventory import Entry, without_compactor
 from lowtide.planning import WorkRange, first_unrecorded, plan_ranges, without_read
 from lowtide.state import Claim, TableState
 from lowtide.summary import TableReport
-from lowtide_spark import omid, rules
+from lowtide_spark import omid, rules, undecided
 from lowtide_spark.inventory import take_inventory, transactional
 from lowtide_spark.job import Run, failures_kept
-from lowtide_spark.sideline import put_aside, put_list
+from lowtide_spark.sideline import put_aside
 from lowtide_spark.sideline import sweep as sweep_sideline
 from lowtide_spark.startset import StartSet
 from lowtide_spark.store import LIVE, Life, Source, Written, by_region
 
 #: Rows of the commit table that prove a commit by themselves.
 PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is not null"
-#: What names a cell of a plan.
-_PLACE = ("row", "family", "qualifier", "timestamp")
-#: The most transactions in a file for ``lowtide resolve``; the next run lists the next.
-MOST_UNDECIDED = 100_000
 #: Rows of each of its regions whose keys are looked at, wherever the interval lies.
 KEY_SAMPLE = 100
 
@@ -121,7 +115,8 @@ def clean(run: Run) -> None:
             _act_all(run, acting, looked.known, held)
             for work in acting:
                 with failures_kept(work):
-                    _list_undecided(run, work)
+                    if work.decided is not None and work.stopped:
+                        undecided.listed(run, work.report, work.decided)
             run.phase("act")
             _stop_if_entries_came(run, acting, looked.committed)
             for work in acting:
@@ -452,14 +447,16 @@ def _plan(run: Run, work: Work, known: DataFrame) -> None:
         .agg(
             F.count("*").alias("n"),
             # A damaged shadow cell before the cells beside it that are undecided for its sake.
-            F.min_by(F.struct("why", *_PLACE), F.struct(F.col("kind") != "unknown", *_PLACE)).alias("one"),
+            F.min_by(F.struct("why", *undecided.PLACE), F.struct(F.col("kind") != "unknown", *undecided.PLACE)).alias(
+                "one"
+            ),
         )
     )
     for found in unknown.collect():
         one = found.one
         work.stop(
             [found.region],
-            f"{found.n} cells that no rule decides, such as row {bytes(one.row).hex()} at timestamp {one.timestamp}: {_told(run, work.entry.table, one)}",
+            f"{found.n} cells that no rule decides, such as row {bytes(one.row).hex()} at timestamp {one.timestamp}: {undecided.told(run, work.entry.table, one)}",
         )
     work.decided = plan
     work.plan = plan.where(~_in_regions(work.stopped))
@@ -467,41 +464,6 @@ def _plan(run: Run, work: Work, known: DataFrame) -> None:
     check_budget(
         work.entry.table, work.report.counts.deleted, work.report.counts.cells_read, run.budget(work.entry.table)
     )
-
-
-def _told(run: Run, table: str, cell: Row) -> str:
-    """Why nothing is done about a cell, with the statements that its remedy names."""
-    row, family, qualifier = bytes(cell.row), bytes(cell.family), bytes(cell.qualifier)
-    start = base(cell.timestamp)
-    own, shadow = (
-        hshell.delete(table, row, family, name, cell.timestamp) for name in (qualifier, shadow_qualifier(qualifier))
-    )
-    # What Omid writes is at the start; what a replay put back, a little above.
-    proofs = hshell.delete_row(run.config.omid.commit_table, commit_key(start), after(start) - 1)
-    text: str = cell.why
-    for place, told in (
-        (rules.START, str(start)),
-        (rules.OWN_CELL, own),
-        (rules.OWN_SHADOW, shadow),
-        (rules.PROOFS, proofs),
-    ):
-        text = text.replace(place, told)
-    return text
-
-
-def _list_undecided(run: Run, work: Work) -> None:
-    """Write the transactions that only a person decides to a file, so that they need not be met one by one, and name that."""
-    if work.decided is None or not work.stopped:
-        return
-    left = work.decided.where((F.col("action") == rules.STOP) & F.col("why").contains(rules.RESOLVE))
-    each = left.groupBy("start_ts").agg(F.count("*").alias("cells"), F.lower(F.hex(F.min("row"))).alias("row"))
-    found = each.orderBy("start_ts").limit(MOST_UNDECIDED).collect()
-    if len(found) > 1:
-        text = "\n".join(decisions.lines(run.request.run, work.entry.table, [tuple(r) for r in found])) + "\n"
-        work.report.problems.append(
-            f"{len(found):,} transactions wait for somebody to decide; they are listed in {put_list(run, work.entry.table, text)}: write there what became "
-            "of each, then lowtide resolve --from FILE"
-        )
 
 
 def _in_regions(regions: Iterable[str]) -> Column:

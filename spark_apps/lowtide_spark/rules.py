@@ -53,7 +53,9 @@ UNCONFIRMED = (
 )
 ODD_JOURNAL = f"its row in the journal is of an unknown form, or older than the oracle, which has given the number again; {RESOLVE}"
 
-ODD_ENTRY = f"its commit-table row is of an unknown form; {RESOLVE}; then in HBase's shell what the run tells with that row"
+ODD_ENTRY = (
+    f"its commit-table row is of an unknown form; {RESOLVE}; then in HBase's shell what the run tells with that row"
+)
 ODD_SHADOW = "a shadow cell of it is of an unknown form; lowtide run orphan_cleanup --full of all tables names that, and what to do"
 OTHER_VERSION = "; the connector's jar is of another version of Lowtide: put this version's beside it"
 BLIND = "a transactional table cannot be searched for its shadow cells; enable it, or drop it"

@@ -1,0 +1,51 @@
+"""What no rule decides, told to people: a cell with the statements that mend it, and the list of transactions that wait for ``lowtide resolve``."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from lowtide import decisions, hshell
+from lowtide.formats import after, base, commit_key, shadow_qualifier
+from lowtide.summary import TableReport
+from lowtide_spark import rules
+from lowtide_spark.job import Run
+from lowtide_spark.sideline import put_list
+
+#: What names a cell of a plan.
+PLACE = ("row", "family", "qualifier", "timestamp")
+#: The most transactions in a list; the next run lists the next.
+MOST = 100_000
+
+
+def told(run: Run, table: str, cell: Row) -> str:
+    """Why nothing is done about *cell* (``why``, :data:`PLACE`), with the statements that its remedy names filled in."""
+    row, family, qualifier = bytes(cell.row), bytes(cell.family), bytes(cell.qualifier)
+    start = base(cell.timestamp)
+    own, shadow = (
+        hshell.delete(table, row, family, name, cell.timestamp) for name in (qualifier, shadow_qualifier(qualifier))
+    )
+    # What Omid writes is at the start; what a replay put back, a little above.
+    proofs = hshell.delete_row(run.config.omid.commit_table, commit_key(start), after(start) - 1)
+    text: str = cell.why
+    for place, filled in (
+        (rules.START, str(start)),
+        (rules.OWN_CELL, own),
+        (rules.OWN_SHADOW, shadow),
+        (rules.PROOFS, proofs),
+    ):
+        text = text.replace(place, filled)
+    return text
+
+
+def listed(run: Run, report: TableReport, cells: DataFrame) -> None:
+    """Write the transactions of *cells*, a plan's, that only a person decides to a file, so that they need not be met one by one, and name that."""
+    left = cells.where((F.col("action") == rules.STOP) & F.col("why").contains(rules.RESOLVE))
+    each = left.groupBy("start_ts").agg(F.count("*").alias("cells"), F.lower(F.hex(F.min("row"))).alias("row"))
+    found = [(r.start_ts, r.cells, r.row) for r in each.orderBy("start_ts").limit(MOST).collect()]
+    if len(found) > 1:
+        text = "\n".join(decisions.lines(run.request.run, report.table, found)) + "\n"
+        report.problems.append(
+            f"{len(found):,} transactions wait for somebody to decide; they are listed in {put_list(run, report.table, text)}: write there what became "
+            "of each, then lowtide resolve --from FILE"
+        )
