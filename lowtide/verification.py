@@ -57,6 +57,10 @@ class Verification:
         return json.dumps(asdict(self), indent=2) + "\n"
 
 
+#: Among the records the row of the journal's table about itself, which has no other home.
+JOURNALS_OWN = "journal's own"
+
+
 @dataclass(frozen=True, slots=True)
 class Published:
     """A region watermark as published: of the key range [start, stop), inclusive."""
@@ -86,8 +90,9 @@ def bound(records: Records) -> int:
 
 
 def horizon(records: Records) -> int:
-    """The greatest start timestamp that was swept from the journal; 0: none was."""
-    return int(json.loads(records.get("journal", {}).get("value", "{}")).get("horizon", 0))
+    """The greatest start timestamp that was swept from the journal, by the state table or by the journal's row about itself; 0: none was."""
+    said = (records.get(row, {}).get("value", "{}") for row in ("journal", JOURNALS_OWN))
+    return max(int(json.loads(value).get("horizon", 0)) for value in said)
 
 
 def history_mark(records: Records, table: str) -> int:

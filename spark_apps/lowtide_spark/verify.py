@@ -27,6 +27,7 @@ from lowtide.inventory import Kind, marked_families
 from lowtide.keyranges import KeyRange
 from lowtide.planning import WorkRange
 from lowtide.verification import (
+    JOURNALS_OWN,
     NAMED,
     Published,
     Records,
@@ -128,15 +129,19 @@ def _seen(found: Verification, what: str) -> Iterator[None]:
 
 
 def _records(run: Run) -> Records:
-    """The rows of the state table, as they are."""
-    table = run.config.state.table
-    if table not in {d.table for d in run.store.descriptors()}:
-        return {}
+    """The rows of the state table, as they are, and the journal's about itself, which outlives them."""
+    table, journal = run.config.state.table, run.config.state.journal_table
+    there = {d.table for d in run.store.descriptors()}
+    found: dict[str, dict[str, str]] = {}
+    if journal in there:
+        for r in run.store.cells(journal).where((F.col("row") == b"journal") & (F.col("kind") == "put")).collect():
+            found[JOURNALS_OWN] = {bytes(r.qualifier).decode(): bytes(r.value).decode()}
+    if table not in there:
+        return found
     wanted = reduce(lambda a, b: a | b, (F.substring("row", 1, len(p)) == p.encode() for p in _RECORDS))
     # Summaries are many; those whose sideline is gone by its age are of no use here.
     oldest = _MAX_MILLIS - millis(run.request.now - run.config.state.sideline_keep)
     old = (F.substring("row", 1, 4) == b"run/") & (F.col("row") > f"run/{oldest:020d}".encode())
-    found: dict[str, dict[str, str]] = {}
     for r in run.store.cells(table).where(wanted & ~old & (F.col("kind") == "put")).toLocalIterator():
         found.setdefault(bytes(r.row).decode(), {})[bytes(r.qualifier).decode()] = bytes(r.value).decode()
     return found

@@ -13,6 +13,7 @@ from lowtide.cleaned import Fact, region_watermark
 from lowtide.intervals import Intervals
 from lowtide.keyranges import KeyRange
 from lowtide.verification import (
+    JOURNALS_OWN,
     READ_POINTS,
     allowed,
     bound,
@@ -113,6 +114,8 @@ def test_single_records_are_read() -> None:
     records = store(9, 9)
     assert (bound(records), horizon(records), history_mark(records, "t")) == (9, 4, 5)
     assert (bound({}), horizon({}), history_mark({}, "t")) == (0, 0, 0)
+    own = {JOURNALS_OWN: {"value": json.dumps({"horizon": 6, "pruned": 9})}}
+    assert (horizon({**records, **own}), horizon(own)) == (6, 6), "the state table may be lost"
 
 
 @given(st.integers(0, 10**18), st.integers(0, 10**18), st.text(max_size=5))
