@@ -169,9 +169,8 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
         journal.check_kept(seen, name)
         said = seen.said or journal.Said()
         horizon = max(known.pruned, said.pruned, *(bound.value for bound in state.bounds()))
-        if (
-            not known.pruned and seen.said is None
-        ):  # neither side tells how far was pruned, as where both are lost; never beyond this
+        if not known.pruned and seen.said is None:
+            # Neither side tells how far was pruned, as where both are lost. It was never beyond this.
             horizon = max(horizon, low_watermark(connection, loaded))
         if not yes:
             typer.confirm(
