@@ -95,6 +95,7 @@ def write(folder: Path, text: str) -> Path:
     return file
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("way", ["cloned", "restored"])
 def test_what_comes_back_is_cleaned_again_by_the_next_run(
     job: Job,
@@ -466,6 +467,7 @@ def decided(
     assert job("commit_table_pruning", "--grace", "0s", "--execute", config=config).code == 0
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("way", ["truncated", "restored", "kept for a second"])
 def test_a_journal_that_lost_rows_is_not_gone_by_until_somebody_says_so(
     job: Job,

@@ -706,6 +706,7 @@ def places(omid: OmidClient, table: str) -> list[tuple[bytes, bytes]]:
     return sorted((row, qualifier) for row, _, qualifier, _ in shown(omid, table))
 
 
+@pytest.mark.turns(2, group="killed at any effect")
 @seeds.each("history_gc killed at any effect")
 def test_killed_at_any_effect_and_run_again(
     gc: Callable[..., Outcome],
@@ -821,6 +822,7 @@ def _at(step: str, moment: Moment) -> deadman.Watch:
     return watch
 
 
+@pytest.mark.turns(2, group="killed at any effect")
 @seeds.each("sideline_restore killed at any effect")
 def test_a_restore_killed_at_any_effect_and_run_again(
     gc: Callable[..., Outcome],
@@ -1051,6 +1053,7 @@ def test_a_restore_tells_what_readers_see_again(
     assert {k[3] for k in shown(omid, table)} > {k[3] for k in hiding}
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("before", ["nothing", "as it was"])
 def test_what_was_deleted_is_not_shown_again_because_it_had_been_taken_for_aborted(
     job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, before: str

@@ -143,6 +143,7 @@ def test_repairs_that_are_stopped_themselves(
     assert (final.code, final.totals["candidates"]) == (0, 0), final.problems
 
 
+@pytest.mark.turns(2, group="killed at any effect")
 @seeds.each("transaction_repair killed at any effect")
 def test_a_repair_killed_at_any_effect_and_run_again(run: Job, books: Books, seed: int) -> None:
     """Many transactions under way at once, some of their writes done and others not: the next repair ends each, once."""
@@ -174,6 +175,7 @@ def test_a_repair_killed_at_any_effect_and_run_again(run: Job, books: Books, see
     assert (final.code, final.totals["candidates"]) == (0, 0), final.problems
 
 
+@pytest.mark.turns(2, group="killed through spark-submit")
 def test_through_spark_submit_killed_and_run_again(books: Books) -> None:
     """A driver that is killed as soon as it has ended a transaction leaves the rest to the next, which exits with 0."""
     begun = sum(stop_everywhere(books, 7)[1] for _ in range(2))

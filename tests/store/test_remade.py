@@ -79,6 +79,7 @@ MOMENTS = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_history_gc_removes_nothing_of_what_came_back(
     job: Job,
@@ -131,6 +132,7 @@ def test_history_gc_removes_nothing_of_what_came_back(
     assert (later.totals["deleted"], omid.read(table, at)) == (1, {(b"r", b"a", b"q"): b"third"})
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("moment", ["its tombstones are put", "its cells are put"])
 def test_a_restore_hides_nothing_of_what_came_back(
     job: Job,

@@ -54,6 +54,7 @@ def shape(scene: Scene, table: str) -> list[tuple[bytes, bytes]]:
     return sorted((row, qualifier) for row, _, qualifier, _ in scene.data(table))
 
 
+@pytest.mark.turns(2, group="killed at any effect")
 @seeds.each("orphan_cleanup killed at any effect")
 def test_killed_at_any_effect_and_run_again(
     job: Job,
@@ -124,6 +125,7 @@ def fresh_entries(scene: Scene, omid: OmidClient, recorded: Callable[..., int]) 
     return made
 
 
+@pytest.mark.turns(2, group="killed at any effect")
 @seeds.each("commit_table_pruning killed at any effect")
 def test_a_pruning_killed_at_any_effect_and_run_again(
     job: Job,
@@ -169,6 +171,7 @@ def test_a_pruning_killed_at_any_effect_and_run_again(
         assert gone(starts) == journaled(starts) == set(starts), told
 
 
+@pytest.mark.turns(2, group="killed at any effect")
 @seeds.each("watermark_collection killed at any effect")
 def test_a_collection_killed_at_any_effect_and_run_again(
     job: Job, scene: Scene, recorded: Callable[..., int], state: StateStore, seed: int
@@ -196,6 +199,7 @@ def test_a_collection_killed_at_any_effect_and_run_again(
         assert max(bound.value for bound in state.bounds()) == watermark, told
 
 
+@pytest.mark.turns(2, group="killed at any effect")
 @seeds.each("journal_replay killed at any effect")
 def test_a_replay_killed_at_any_effect_and_run_again(
     job: Job, omid: OmidClient, state: StateStore, fresh_entries: Callable[[], dict[int, int]], seed: int
@@ -282,6 +286,7 @@ def test_another_interval_under_the_same_run_id_is_read(job: Job, scene: Scene, 
     assert (full.code, full.table(table)["regions"], scene.has(table, paused)) == (0, 2, False)
 
 
+@pytest.mark.turns(2, group="killed through spark-submit")
 def test_a_submitted_job_that_is_killed_ends_well_the_second_time(
     job: Job, scene: Scene, configure: Callable[..., Path], state: StateStore
 ) -> None:
