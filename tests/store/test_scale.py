@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from conftest import Outcome
@@ -10,7 +11,6 @@ from lowtide_spark.store import Store
 from pyspark.sql import SparkSession
 from scene import Scene
 
-from lowtide.cleaned import Region
 from lowtide.keyranges import KeyRange
 from lowtide.state import StateStore
 from lowtide.workload import OmidClient
@@ -24,6 +24,7 @@ def test_thousands_of_regions_are_planned_read_and_recorded(
     scene: Scene,
     omid: OmidClient,
     spark: SparkSession,
+    connector: Store,
     state: StateStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -34,7 +35,11 @@ def test_thousands_of_regions_are_planned_read_and_recorded(
     orphans = [scene.orphan(table, row=number.to_bytes(2, "big") + b"row") for number in range(0, REGIONS, 1000)]
     omid.advance_watermark()
     edges = [b"", *(number.to_bytes(2, "big") for number in range(1, REGIONS)), b""]
-    listed = [Region(f"region{number:05d}", KeyRange(edges[number], edges[number + 1]), 1) for number in range(REGIONS)]
+    [real] = connector.regions(table)
+    listed = [
+        replace(real, name=f"region{number:05d}", keys=KeyRange(edges[number], edges[number + 1]))
+        for number in range(REGIONS)
+    ]
     monkeypatch.setattr(Store, "regions", lambda _, name: listed if name == table else [])
     outcome = job("orphan_cleanup", "--table", table, "--execute")
     assert outcome.code == 0, outcome.problems
