@@ -884,7 +884,7 @@ def test_what_was_taken_for_aborted_comes_back_as_committed(job: Job, scene: Sce
     back = ("--restore", removed.summary["run"], "--execute", "--as-committed")
     for wrong, told in (
         (f"{commit}={commit + 50}", "removed nothing of transaction"),
-        (f"{wronged}={2**62}", "above the low watermark"),
+        (f"{wronged}={50 * 2**56}", "above the low watermark"),
     ):
         refused = job("sideline_restore", *back, wrong)
         assert (refused.code, told in refused.problems) == (2, True), refused.problems
