@@ -116,13 +116,13 @@ def test_history_goes_to_the_approved_mark_or_not_at_all(
     assert (scene.data(table), state.history(table).applied) == (before, 0)
     release(load(eager), table, held.id)
 
-    def hold_comes(run: Any, work: Any) -> None:
-        original(run, work)
+    def hold_comes(run: Any, work: Any) -> Any:
         take(load(eager), table, 50, owner="ann", reason="month end", lasting=timedelta(hours=1))
+        return apply_mark(run, work)
 
-    original = history_job._check_same_table
+    apply_mark = history_job._apply_mark
     with monkeypatch.context() as patched:
-        patched.setattr(history_job, "_check_same_table", hold_comes)
+        patched.setattr(history_job, "_apply_mark", hold_comes)
         refused = gc("--execute", "--approved", plan)
     assert (refused.code, "cannot be done" in refused.problems) == (1, True), refused.problems
     assert (scene.data(table), state.history(table).applied) == (before, 0)

@@ -646,13 +646,11 @@ def test_records_that_vanish_by_themselves_are_refused(job: Job, scene: Scene, o
     orphan = scene.orphan(table)
     omid.advance_watermark()
     omid.set(STATE, families={"TTL": "2592000"})
+    told = f"alter '{STATE}', {{NAME => 's', TTL => 'FOREVER'}}"
     try:
         for name in ("orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc"):
             refused = job(name, "--execute")
-            assert (refused.code, f"alter '{STATE}', {{NAME => 's', TTL => 'FOREVER'}}" in refused.problems) == (
-                1,
-                True,
-            )
+            assert (refused.code, told in refused.problems) == (1, True), name
     finally:
         omid.set(STATE, families=FOREVER)
     assert scene.has(table, orphan)

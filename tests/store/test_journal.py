@@ -76,8 +76,9 @@ def test_the_journal_is_kept_as_long_as_an_older_snapshot_of_a_table(
     connector: Store,
     configure: Callable[..., Path],
     snapshots: Callable[[str], str],
+    recorded: Callable[..., int],
 ) -> None:
-    """An entry goes once it is older than ``journal_keep`` and than a day before every HBase snapshot that could bring its cells back.
+    """An entry below the bound goes once it is older than ``journal_keep`` and than a day before every HBase snapshot that could bring its cells back.
 
     A snapshot of a table that was dropped since counts, one of a plain table, of the journal or of the commit table does not. A dry run
     removes nothing.
@@ -93,6 +94,7 @@ def test_the_journal_is_kept_as_long_as_an_older_snapshot_of_a_table(
     for start, written in ((before, edge - 1), (at, edge), (beyond, edge + 2 * HOUR), (young, edge + DAY)):
         omid.put(JOURNAL, commit_key(start), b"j", ENTRY, written, encode_long(start + 50))
     omid.put(JOURNAL, commit_key(mark), b"j", MARK, edge - HOUR, INVALID_VALUE)
+    recorded()
     there = shown(omid, JOURNAL, *starts)
     assert len(there) == 5
     short = configure(state={"journal_keep": "1h"}, defaults={"full_pass_every": "1h"})
@@ -107,15 +109,21 @@ def test_the_journal_is_kept_as_long_as_an_older_snapshot_of_a_table(
 
 @pytest.mark.usefixtures("no_snapshots")
 def test_the_journal_is_kept_for_its_time(
-    job: Job, scene: Scene, omid: OmidClient, state: StateStore, configure: Callable[..., Path]
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    configure: Callable[..., Path],
+    recorded: Callable[..., int],
 ) -> None:
     """Where no snapshot is older, ``journal_keep`` is what an entry is kept, and nothing younger goes; unless it is configured, nothing does at all.
 
     What went is remembered as a horizon.
     """
-    scene.table()
+    table = scene.table()
     before = state.journal().horizon
     starts = older, younger = omid.begin(), omid.begin()
+    recorded(table)
     now = int(time.time() * 1000)
     for start, written in ((older, now - 30 * DAY - HOUR), (younger, now - 30 * DAY + HOUR)):
         omid.put(JOURNAL, commit_key(start), b"j", ENTRY, written, encode_long(start + 50))

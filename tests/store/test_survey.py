@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -233,7 +233,9 @@ def test_a_survey_tells_what_is_wrong_with_the_store(
     finally:
         state.reset()
     assert any("does not answer" in n["what"] for n in found["notices"])
-    notices = {(n["severity"], n["table"]): n["what"] for n in found["notices"]}
+    notices: dict[tuple[str, str], str] = defaultdict(str)
+    for notice in found["notices"]:
+        notices[notice["severity"], notice["table"]] += notice["what"]
     assert "3 versions" in notices["danger", few]
     assert "no mark of Omid" in notices["caution", unmarked]
     assert "compactor is attached" in notices["note", table]

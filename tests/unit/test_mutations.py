@@ -23,7 +23,7 @@ def test_each_mutation_can_be_made_and_names_tests_that_are_there(name: str) -> 
     assert mutation.broken(text) != text
     assert len(mutation.folders) == 1, "a folder of tests has a process of its own"
     for test in mutation.tests:
-        file, _, function = test.partition("::")
+        file, _, function = test.partition("[")[0].partition("::")
         before = "void" if folder(test) == "connector" else "def"
         assert function, "a test is named, not a file of them"
         assert re.search(rf"\b{before} {function}\(", (ROOT / file).read_text())
