@@ -94,7 +94,7 @@ def test_the_journal_is_kept_as_long_as_an_older_snapshot_of_a_table(
     for start, written in ((before, edge - 1), (at, edge), (beyond, edge + 2 * HOUR), (young, edge + DAY)):
         omid.put(JOURNAL, commit_key(start), b"j", ENTRY, written, encode_long(start + 50))
     omid.put(JOURNAL, commit_key(mark), b"j", MARK, edge - HOUR, INVALID_VALUE)
-    recorded()
+    recorded(scene.table())
     there = shown(omid, JOURNAL, *starts)
     assert len(there) == 5
     short = configure(state={"journal_keep": "1h"}, defaults={"full_pass_every": "1h"})
