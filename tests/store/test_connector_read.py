@@ -231,7 +231,7 @@ def test_large_regions_are_read_in_pieces(kit: Kit, large: str) -> None:
     """A region above ``splitBytes`` is read by several partitions that share its id, cover it and are about even."""
     whole = shown(kit.read(large))
     with kit.snapshot(large) as snapshot:
-        for options in ({"read": "rpc", "splitBytes": 1 << 20}, {**snapshot, "splitBytes": 1 << 20}):
+        for options in ({"read": "rpc", "splitBytes": 1 << 19}, {**snapshot, "splitBytes": 1 << 19}):
             frame = kit.read(large, endRows="true", **options)
             ends = frame.where("kind = 'end_of_range'").select("region", "cells_read").collect()
             assert len(ends) >= 4
