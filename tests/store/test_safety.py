@@ -249,8 +249,8 @@ def test_a_shadow_cell_in_another_table_proves_the_commit(
         assert omid.invalidate(start)
     omid.advance_watermark()
     outcome = clean(job, table)
-    assert outcome.code == 0
     assert scene.healed(table, start) == commit
+    assert outcome.code == 0
     assert start not in omid.commit_table()
     assert outcome.totals["unmarked"] == int(marked)
 

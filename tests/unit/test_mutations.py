@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,16 @@ def test_each_mutation_can_be_made_and_names_tests_that_are_there(name: str) -> 
         named = body.count("".join(mutation.fails.split()))
         assert named < 2, "which of the two assertions fails does not show"
     assert mutation.fails, "tools/break-rules --learn tells what fails"
+
+
+def test_broken_code_still_runs(tmp_path: Path) -> None:
+    """A name that is not there fails every test, and shows nothing of the rule."""
+    for mutation in MUTATIONS.values():
+        if mutation.file.endswith(".py"):
+            (tmp_path / f"m_{mutation.name}.py").write_text(mutation.broken((ROOT / mutation.file).read_text()))
+    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select", "F821,F823", str(tmp_path)]
+    done = subprocess.run(ruff, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _body(source: str, begins: str) -> str:
