@@ -16,7 +16,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lowtide import hshell, journal
+from lowtide import journal
 from lowtide.budget import check_budget
 from lowtide.cleaned import DROPPING, VOID, Fact, Region, cleaned_intervals, last_full_pass, read_by, valid
 from lowtide.clock import millis
@@ -28,8 +28,6 @@ from lowtide.formats import (
     INVALID_VALUE,
     SHADOW_PREFIX,
     SHADOW_SUFFIX,
-    after,
-    base,
 )
 from lowtide.gateway import connect
 from lowtide.intervals import Intervals
@@ -67,6 +65,8 @@ class Work:
     plan: DataFrame | None = None
     #: The plan with the cells of ranges that are stopped.
     decided: DataFrame | None = None
+    #: What no rule decides, by what the look found: of a range that is stopped nothing is marked, which a later plan takes for the reason.
+    waits: DataFrame | None = None
     #: Cells that the plan has for each action and region, of all regions.
     planned: Counter[tuple[str, str]] = field(default_factory=Counter)
     #: Cells whose heal was sent.
@@ -115,8 +115,8 @@ def clean(run: Run) -> None:
             _act_all(run, acting, looked.known, held)
             for work in acting:
                 with failures_kept(work):
-                    if work.decided is not None and work.stopped:
-                        undecided.listed(run, work.report, work.decided)
+                    if work.waits is not None and work.stopped:
+                        undecided.listed(run, work.report, work.waits)
             run.phase("act")
             _stop_if_entries_came(run, acting, looked.committed)
             for work in acting:
@@ -246,11 +246,7 @@ def _entries(run: Run, works: Sequence[Work]) -> DataFrame:
         )
         raise StoreError(msg)
     for row in entries.where("problem is not null").limit(20).collect():
-        mend = hshell.delete_row(table, bytes(row.row), max(row.newest, after(row.start_ts) - 1))
-        run.summary.problems.append(
-            f"{table}: {row.problem} (row {bytes(row.row).hex()}); left alone. Say what became of transaction {base(row.start_ts)}: lowtide resolve; then "
-            f"in HBase's shell: {mend}"
-        )
+        run.summary.problems.append(f"{table}: {undecided.odd_entry(table, row)}")
     return entries
 
 
@@ -459,6 +455,8 @@ def _plan(run: Run, work: Work, known: DataFrame) -> None:
             f"{found.n} cells that no rule decides, such as row {bytes(one.row).hex()} at timestamp {one.timestamp}: {undecided.told(run, work.entry.table, one)}",
         )
     work.decided = plan
+    if work.waits is None:
+        work.waits = plan.where(F.col("action") == rules.STOP)
     work.plan = plan.where(~_in_regions(work.stopped))
     _count_plan(work, plan)
     check_budget(

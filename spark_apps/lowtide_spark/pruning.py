@@ -15,7 +15,7 @@ from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE
 from lowtide.inventory import Entry, Kind
 from lowtide.state import Bound
 from lowtide.summary import TableReport
-from lowtide_spark import gate, omid
+from lowtide_spark import gate, omid, undecided
 from lowtide_spark.inventory import take_inventory
 from lowtide_spark.job import Run
 from lowtide_spark.store import Written, by_region
@@ -92,7 +92,7 @@ def _doomed(rows: DataFrame, run: Run, report: TableReport) -> DataFrame:
     """Rows to prune; those of unknown form are named and stay, and marks of a low-latency oracle stay too."""
     counts = report.counts
     for row in rows.where("problem is not null").limit(20).collect():
-        report.problems.append(f"{row.problem} (row {bytes(row.row).hex()}); left alone")
+        report.problems.append(undecided.odd_entry(run.config.omid.commit_table, row))
     keep_marks = F.lit(run.config.omid.low_latency) & F.col("invalid")
     tally = {
         (r.unknown, r.kept): r["count"]

@@ -38,9 +38,21 @@ def told(run: Run, table: str, cell: Row) -> str:
     return text
 
 
+def odd_entry(table: str, entry: Row) -> str:
+    """A row of the commit table that is of an unknown form (:func:`lowtide_spark.omid.entries`), with what mends it."""
+    row = bytes(entry.row)
+    said = f"{entry.problem} (row {row.hex()}); left alone"
+    if entry.start_ts is None:  # no transaction's key
+        return said
+    mend = hshell.delete_row(table, row, max(entry.newest, after(entry.start_ts) - 1))
+    return (
+        f"{said}. Say what became of transaction {base(entry.start_ts)}: lowtide resolve; then in HBase's shell: {mend}"
+    )
+
+
 def listed(run: Run, report: TableReport, cells: DataFrame) -> None:
-    """Write the transactions of *cells*, a plan's, that only a person decides to a file, so that they need not be met one by one, and name that."""
-    left = cells.where((F.col("action") == rules.STOP) & F.col("why").contains(rules.RESOLVE))
+    """Write the transactions of *cells*, of a plan's that are stopped, that only a person decides to a file, so that they need not be met one by one, and name that."""
+    left = cells.where(F.col("why").contains(rules.RESOLVE))
     each = left.groupBy("start_ts").agg(F.count("*").alias("cells"), F.lower(F.hex(F.min("row"))).alias("row"))
     found = [(r.start_ts, r.cells, r.row) for r in each.orderBy("start_ts").limit(MOST).collect()]
     if len(found) > 1:

@@ -22,7 +22,7 @@ from breaking.verdict import BROKEN, ELSEWHERE, NOTICED, Outcome, Verdict
 from breaking.warm import ROOT, WarmDriver, WarmStore
 
 #: How long the tests of one mutation may take; those of the unbroken code as long each.
-_SECONDS = 180
+_SECONDS = 300
 _LEFT_OUT = shutil.ignore_patterns(".*", "target", "__pycache__", "*.egg-info", "dist", "build", "spark-warehouse")
 
 
