@@ -18,6 +18,8 @@ from lowtide.workload.script import Group, Shape
 
 #: Of a client that is to be killed: it gets more than it can do before it dies.
 _DOOMED_TRANSACTIONS = 200
+_ENDS = 5
+"""How often a client that shall halt goes to its crash point: the oracle may refuse one of them before it is reached."""
 
 
 @dataclass(frozen=True)
@@ -132,13 +134,13 @@ class _Doomed:
         return [each for log in self.logs for each in history.read(log, fate, ended="kill")]
 
     def _groups(self, index: int, point: int | None) -> list[Group]:
-        """For a client to be killed: more than enough. For one that halts: a few groups, then its end."""
+        """For a client to be killed: more than enough. For one that halts: a few groups, then its end, more than once."""
         seed = f"{self.seed}-{'kill' if point is None else 'halt'}{index}"
         if point is None:
             return script.generate(self.shape, seed, _DOOMED_TRANSACTIONS)
         source = script.generate(self.shape, seed, 20)
-        last = script.crash_each(replace(self.shape, crash_points=(point,)), f"{seed}-end", halt=True)
-        return [*source, *last]
+        shape = replace(self.shape, crash_points=(point,) * _ENDS)
+        return [*source, *script.crash_each(shape, f"{seed}-end", halt=True)]
 
     def _await_events(self, log: Path) -> None:
         """Until the client has done some random part of its work."""
@@ -153,8 +155,8 @@ class _Doomed:
 def _await_halt(client: OmidClient) -> None:
     """See a client that halts at a crash point dead.
 
-    One whose last transaction the oracle refused (a conflict, or the low watermark had passed it) never reaches its point
-    and would live on: it is killed, which is one more way to crash.
+    One whose last transactions the oracle refused, every one (a conflict, or the low watermark had passed it), never
+    reaches its point and would live on: it is killed, which is one more way to crash.
     """
     try:
         client.wait(30)

@@ -32,6 +32,8 @@ final class Attempt {
     /** A crash point that needs no trap: the driver walks away, and marks the transaction as a later reader would. */
     private static final int INVALIDATED = 9;
 
+    private static final Object DEATH = new Object();
+
     private final Store store;
     private final EventLog log;
     private final JsonObject script;
@@ -157,8 +159,10 @@ final class Attempt {
     /** A crash point was reached: either this process ends here, or only this transaction is left behind. */
     private void die() {
         if (halt) {
-            log.write(event("die").with("crash", crash).json);
-            Runtime.getRuntime().halt(137);
+            synchronized (DEATH) { // a process dies once, also where two of its threads reach their points together
+                log.write(event("die").with("crash", crash).json);
+                Runtime.getRuntime().halt(137);
+            }
         }
     }
 
