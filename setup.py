@@ -9,7 +9,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-#: Folder of the package ``lowtide`` in the wheel (see lowtide/places.py) to files of the checkout.
+#: Folder of the package ``lowtide`` in the wheel (see lowtide/paths.py) to files of the checkout.
 SHIPPED = {
     "dags": "dags/*.py",
     "spark_apps": "spark_apps/*.py",

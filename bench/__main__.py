@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from lowtide_spark import omid as omid_rows
-from lowtide_spark.job import run_job
-from lowtide_spark.orphans import clean
-from lowtide_spark.store import LIVE, Source, Store
+from lowtide_spark.cleaning.orphans import clean
+from lowtide_spark.frames import omid as omid_rows
+from lowtide_spark.frames.store import LIVE, Source, Store
+from lowtide_spark.run.job import run_job
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
@@ -29,10 +29,10 @@ from rich.table import Table
 
 from bench.bare import Bare
 from lowtide.config import Config, load
-from lowtide.formats import INVALID_QUALIFIER
-from lowtide.stack import Stack, free_ports_config
-from lowtide.submit import job_conf
-from lowtide.workload import OmidClient
+from lowtide.lab.stack import Stack, free_ports_config
+from lowtide.lab.workload import OmidClient
+from lowtide.run.submit import job_conf
+from lowtide.values.formats import INVALID_QUALIFIER
 
 HOME = Path(".lowtide/bench")
 TABLE = "bench"

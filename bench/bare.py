@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 from lowtide.config import Config
-from lowtide.stack import Stack
-from lowtide.submit import class_path
+from lowtide.lab.stack import Stack
+from lowtide.run.submit import class_path
 
 SOURCE = Path(__file__).parent / "java" / "Bare.java"
 FAMILY = "f"

@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from lowtide_spark import ancient
-from lowtide_spark.compaction import COMPACTION_TIMEOUT_SECONDS
-from lowtide_spark.history import collect_history
-from lowtide_spark.job import run_job
-from lowtide_spark.orphans import clean
-from lowtide_spark.store import Source, Store
-from lowtide_spark.watermarks import collect
+from lowtide_spark.cleaning.orphans import clean
+from lowtide_spark.cleaning.watermarks import collect
+from lowtide_spark.frames.store import Source, Store
+from lowtide_spark.history import superseded
+from lowtide_spark.history.collection import collect_history
+from lowtide_spark.history.compaction import COMPACTION_TIMEOUT_SECONDS
+from lowtide_spark.run.job import run_job
 from pyspark.sql import SparkSession
 
 from bench.__main__ import HOME, Ratio, _config, _print, _spark, _store, _timed, _turns, console
 from bench.bare import COLUMNS, FAMILY, Bare
 from lowtide.config import load
-from lowtide.workload import OmidClient
+from lowtide.lab.workload import OmidClient
 
 TABLE = "benchhistory"
 #: A table that was written once: nothing lies between a reader and what it is shown.
@@ -91,7 +91,7 @@ def _examined(connector: Store, bare: Bare, mark: int, rounds: int) -> Ratio:
 
     def find(source: Source) -> None:
         frame = connector._read("versions", TABLE, traces="true", **source.options())
-        frame.where(ancient.wanted(first, first)).drop("replaced_ts").write.format("noop").mode("overwrite").save()
+        frame.where(superseded.wanted(first, first)).drop("replaced_ts").write.format("noop").mode("overwrite").save()
 
     assert mark > first
     with connector.snapshot(TABLE, "bench", sweep=True) as source:

@@ -12,21 +12,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lowtide_spark.job import run_job
-from lowtide_spark.repair import repair
-from lowtide_spark.store import Store
+from lowtide_spark.frames.store import Store
+from lowtide_spark.ledger.repair import repair
+from lowtide_spark.run.job import run_job
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bench.__main__ import HOME, Ratio, _config, _print, _spark, _store, _timed, console
-from lowtide.conditions import TransactionsSettled, look
 from lowtide.config import Config, load
-from lowtide.gateway import connect
+from lowtide.health.conditions import TransactionsSettled, look
 from lowtide.ledger import init, ledger, steps, user_id
 from lowtide.ledger.model import FAMILY, Request, Table, entry_bound
 from lowtide.ledger.settled import read_settled
 from lowtide.ledger.steps import CheckAndPut, Put, Read, Scan
 from lowtide.ledger.store import Tables
+from lowtide.store.gateway import connect
 
 #: Transactions of a user; the last of them is the one that was left half-way.
 EACH = 100

@@ -22,12 +22,12 @@ from rich.console import Console
 from rich.table import Table
 
 from lowtide.config import load
-from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
-from lowtide.stack import Stack, free_ports_config
-from lowtide.submit import command, environment
-from lowtide.workload import OmidClient
-from lowtide.workload.phoenix import DDL, PhoenixWorkload
-from lowtide.workload.sql import PhoenixClient
+from lowtide.lab.stack import Stack, free_ports_config
+from lowtide.lab.workload import OmidClient
+from lowtide.lab.workload.phoenix import DDL, PhoenixWorkload
+from lowtide.lab.workload.sql import PhoenixClient
+from lowtide.run.submit import command, environment
+from lowtide.values.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
 
 HOME = Path(".lowtide/bench-phoenix")
 WAYS = ("as shipped", "with Omid's compactor", "with Lowtide", "and its history GC")

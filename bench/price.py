@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
-from lowtide_spark import omid as omid_rows
-from lowtide_spark.job import Run, run_job
-from lowtide_spark.orphans import clean
-from lowtide_spark.pruning import prune
-from lowtide_spark.store import Store
-from lowtide_spark.watermarks import collect
+from lowtide_spark.cleaning.orphans import clean
+from lowtide_spark.cleaning.pruning import prune
+from lowtide_spark.cleaning.watermarks import collect
+from lowtide_spark.frames import omid as omid_rows
+from lowtide_spark.frames.store import Store
+from lowtide_spark.run.job import Run, run_job
 from pyspark.sql import functions as F
 
 from bench.__main__ import HOME, TABLE, Ratio, _config, _print, _spark, _store, _work_seconds, console
 from bench.bare import Bare
 from lowtide.config import load
-from lowtide.formats import COMMIT_QUALIFIER
-from lowtide.stack import Stack
-from lowtide.workload import OmidClient
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import OmidClient
+from lowtide.values.formats import COMMIT_QUALIFIER
 
 #: Of so many of the day's transactions one left its entry.
 LEFT = 20

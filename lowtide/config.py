@@ -28,10 +28,10 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from lowtide.ancient import Ages
-from lowtide.durations import duration_text, parse_duration
 from lowtide.errors import UsageError
-from lowtide.inventory import Kind
+from lowtide.history.mark import Ages
+from lowtide.tables.inventory import Kind
+from lowtide.values.durations import duration_text, parse_duration
 
 
 def _age(value: object) -> object:

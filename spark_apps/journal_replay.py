@@ -2,8 +2,8 @@
 
 import sys
 
-from lowtide_spark.job import run_job
-from lowtide_spark.replay import replay
+from lowtide_spark.run.job import run_job
+from lowtide_spark.undo.replay import replay
 
 if __name__ == "__main__":
     sys.exit(run_job("journal_replay", replay))

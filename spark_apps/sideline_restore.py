@@ -2,8 +2,8 @@
 
 import sys
 
-from lowtide_spark.job import run_job
-from lowtide_spark.restore import restore
+from lowtide_spark.run.job import run_job
+from lowtide_spark.undo.restore import restore
 
 if __name__ == "__main__":
     sys.exit(run_job("sideline_restore", restore))

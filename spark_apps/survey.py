@@ -2,7 +2,7 @@
 
 import sys
 
-from lowtide_spark.job import run_job
+from lowtide_spark.run.job import run_job
 from lowtide_spark.survey import survey
 
 if __name__ == "__main__":

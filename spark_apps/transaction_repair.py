@@ -2,8 +2,8 @@
 
 import sys
 
-from lowtide_spark.job import run_job
-from lowtide_spark.repair import repair
+from lowtide_spark.ledger.repair import repair
+from lowtide_spark.run.job import run_job
 
 if __name__ == "__main__":
     sys.exit(run_job("transaction_repair", repair))

@@ -2,8 +2,8 @@
 
 import sys
 
-from lowtide_spark.job import run_job
-from lowtide_spark.verify import verify
+from lowtide_spark.run.job import run_job
+from lowtide_spark.verification.verify import verify
 
 if __name__ == "__main__":
     sys.exit(run_job("verify", verify, read_only=True, blind=2))

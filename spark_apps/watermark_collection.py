@@ -2,8 +2,8 @@
 
 import sys
 
-from lowtide_spark.job import run_job
-from lowtide_spark.watermarks import collect
+from lowtide_spark.cleaning.watermarks import collect
+from lowtide_spark.run.job import run_job
 
 if __name__ == "__main__":
     sys.exit(run_job("watermark_collection", collect))

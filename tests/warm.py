@@ -23,9 +23,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from lowtide.config import Config
-from lowtide.stack import Stack, StackConfig, free_ports_config, load
-from lowtide.submit import job_conf
-from lowtide.workload import OmidClient
+from lowtide.lab.stack import Stack, StackConfig, free_ports_config, load
+from lowtide.lab.workload import OmidClient
+from lowtide.run.submit import job_conf
 from tests.prove import PROVE
 
 ROOT = Path(__file__).resolve().parents[1]

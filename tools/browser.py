@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
-from lowtide.airflowctl import LocalAirflow
+from lowtide.lab.airflow import LocalAirflow
 
 #: A browser of one of these names is used, the first that is on the path.
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")

@@ -6,7 +6,7 @@ import sys
 
 from lowtide.cli.app import app
 from lowtide.errors import LowtideError
-from lowtide.stack import StackError
+from lowtide.lab.stack import StackError
 
 __all__ = ["app", "main"]
 

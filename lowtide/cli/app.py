@@ -12,23 +12,24 @@ from typing import Annotated
 
 import typer
 
-from lowtide import __version__, anew, places
-from lowtide.airflowctl.cli import app as airflow_app
+from lowtide import __version__, paths
 from lowtide.cli.health import explain, status
 from lowtide.cli.history import history_app, hold_app
+from lowtide.cli.ledger import app as ledger_app
+from lowtide.cli.report import report
+from lowtide.cli.screen import screen
 from lowtide.cli.tables import print_runs, print_tables
 from lowtide.cli.undoing import confirm, forget, journal_app, resolve
 from lowtide.config import Config, load, source
-from lowtide.demo.cli import demo
 from lowtide.errors import WatermarkError
-from lowtide.gateway import connect, low_watermark
-from lowtide.ledger.cli import app as ledger_app
-from lowtide.report.cli import report
-from lowtide.screen import screen
-from lowtide.stack.cli import app as stack_app
-from lowtide.state import StateStore
-from lowtide.submit import command, environment, without_grace
-from lowtide.summary import by_hand
+from lowtide.lab.airflow.cli import app as airflow_app
+from lowtide.lab.demo.cli import demo
+from lowtide.lab.stack.cli import app as stack_app
+from lowtide.run.submit import command, environment, without_grace
+from lowtide.run.summary import by_hand
+from lowtide.store import reset
+from lowtide.store.gateway import connect, low_watermark
+from lowtide.store.state import StateStore
 
 
 class Place(StrEnum):
@@ -194,9 +195,7 @@ def _submit(job: str, arguments: list[str]) -> None:
 @app.command()
 def path(what: Annotated[Place, typer.Argument(help="What is looked for.")]) -> None:
     """Print the folder of the DAG files (for Airflow), of the Spark programs, or of the connector's jars."""
-    typer.echo(
-        {Place.DAGS: places.dags, Place.SPARK_APPS: places.spark_apps, Place.CONNECTOR: places.connector}[what]()
-    )
+    typer.echo({Place.DAGS: paths.dags, Place.SPARK_APPS: paths.spark_apps, Place.CONNECTOR: paths.connector}[what]())
 
 
 @app.command()
@@ -256,7 +255,7 @@ def _check_reset(config: Config, state: StateStore) -> None:
     with connect(config.hbase.thrift) as connection:
         current = low_watermark(connection, config)
     own = (config.state.table, config.state.journal_table)
-    if why := anew.refusal(seen.low_watermark, current, config.omid.timestamp_table, own):
+    if why := reset.refusal(seen.low_watermark, current, config.omid.timestamp_table, own):
         raise WatermarkError(why)
 
 

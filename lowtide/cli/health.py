@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from lowtide.cli.screen import screen
 from lowtide.config import Config, load
 from lowtide.errors import TableError
 from lowtide.health import (
@@ -33,8 +34,7 @@ from lowtide.health import (
 )
 from lowtide.health.history import hold_text, kept_back, mark_text
 from lowtide.health.ledger import facts
-from lowtide.looking import look
-from lowtide.screen import screen
+from lowtide.health.look import look
 from lowtide.survey.words import size
 
 _LEVELS = {

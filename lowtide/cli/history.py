@@ -11,20 +11,20 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.advice import advise, bucket, bytes_a_day
-from lowtide.ancient import Hold
+from lowtide.cli.screen import screen
 from lowtide.config import Config, load
-from lowtide.durations import duration_text, parse_duration, parse_time
 from lowtide.errors import GatewayError, UsageError
-from lowtide.gateway import connect
 from lowtide.health import histories
 from lowtide.health.history import kept_back
+from lowtide.health.look import look
 from lowtide.health.words import time_of
-from lowtide.history import clock_of, release, snapshot_at, take
-from lowtide.looking import look
-from lowtide.screen import screen
-from lowtide.state import StateStore
-from lowtide.summary import myself
+from lowtide.history.advice import advise, bucket, bytes_a_day
+from lowtide.history.holding import clock_of, release, snapshot_at, take
+from lowtide.history.mark import Hold
+from lowtide.run.summary import myself
+from lowtide.store.gateway import connect
+from lowtide.store.state import StateStore
+from lowtide.values.durations import duration_text, parse_duration, parse_time
 
 hold_app = typer.Typer(no_args_is_help=True, help="Keep history that a reader needs.")
 history_app = typer.Typer(no_args_is_help=True, help="How far tables can be read back.")

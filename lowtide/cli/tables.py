@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.clock import EPOCH, SampledClock, WorldClock, is_world
 from lowtide.health import told
-from lowtide.state import StateStore
-from lowtide.summary import BY_HAND, ran_by
+from lowtide.run.summary import BY_HAND, ran_by
+from lowtide.store.state import StateStore
 from lowtide.survey.words import size
+from lowtide.values.clock import EPOCH, SampledClock, WorldClock, is_world
 
 #: The counters of a summary that say what was done (docs/jobs.md), in words.
 _DONE = {

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from lowtide import journal
+from lowtide.cli.screen import screen
 from lowtide.config import load, source
-from lowtide.decisions import UNDECIDED, Decision, parse, row_of
 from lowtide.errors import UsageError
-from lowtide.gateway import connect, low_watermark
-from lowtide.screen import screen
-from lowtide.state import StateStore
-from lowtide.summary import by_hand
+from lowtide.journal import life
+from lowtide.journal.decision_lines import UNDECIDED, Decision, parse, row_of
+from lowtide.run.summary import by_hand
+from lowtide.store.gateway import connect, low_watermark
+from lowtide.store.state import StateStore
 
 journal_app = typer.Typer(no_args_is_help=True, help="What was pruned from the commit table.")
 
@@ -75,9 +75,9 @@ def resolve(
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
         anew = state.numbered_anew()
-        journal.checked(connection, state, name, acting=False)  # one that is gone, or lost rows, is not made anew
+        life.checked(connection, state, name, acting=False)  # one that is gone, or lost rows, is not made anew
         for each in decisions:
-            replaced = journal.check_decision(connection, loaded, each.start, each.commit, anew, each.shown)
+            replaced = life.check_decision(connection, loaded, each.start, each.commit, anew, each.shown)
             if replaced:
                 console.print(
                     f"This replaces {replaced}. Where a cleanup has acted on that already, `lowtide verify` names the cells that still say so, and what it "
@@ -87,9 +87,9 @@ def resolve(
         if not yes:
             typer.confirm(f"Record in {name} that {told}?", abort=True)
         for each in decisions:
-            journal.decide(connection, loaded, each.start, each.commit, overrule=each.shown is not None)
+            life.decide(connection, loaded, each.start, each.commit, overrule=each.shown is not None)
         state.create()
-        journal.checked(connection, state, name, acting=True)
+        life.checked(connection, state, name, acting=True)
         state.add_run(by_hand("resolve", f"decided that {told}", source(config)).to_json())
     console.print(f"Recorded in {name}. The next orphan_cleanup --execute acts on it.")
     if left:
@@ -130,7 +130,7 @@ def _decisions(
 def _told(decisions: list[Decision]) -> str:
     """In words: each of a few, the numbers of many."""
     if len(decisions) <= _SPOKEN:
-        return ", ".join(f"transaction {each.start} {journal.became(each.commit)}" for each in decisions)
+        return ", ".join(f"transaction {each.start} {life.became(each.commit)}" for each in decisions)
     gone = sum(each.commit is None for each in decisions)
     return f"of {len(decisions)} transactions, from {decisions[0].start} on, {gone} never committed and {len(decisions) - gone} did"
 
@@ -165,9 +165,9 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
     name = loaded.state.journal_table
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
-        known, seen = state.journal(), journal.look(connection, name)
-        journal.check_kept(seen, name)
-        said = seen.said or journal.Said()
+        known, seen = state.journal(), life.look(connection, name)
+        life.check_kept(seen, name)
+        said = seen.said or life.Said()
         horizon = max(known.pruned, said.pruned, *(bound.value for bound in state.bounds()))
         if not known.pruned and seen.said is None:
             # Neither side tells how far was pruned, as where both are lost. It was never beyond this.
@@ -179,7 +179,7 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
                 abort=True,
             )
         state.create()
-        journal.settle(connection, state, name, lost_up_to=horizon)
+        life.settle(connection, state, name, lost_up_to=horizon)
         note = f"went on without what {name} has lost, of transactions up to {horizon}"
         state.add_run(by_hand("journal lost", note, source(config)).to_json())
     console.print(f"Noted. Horizon: {horizon}.")
@@ -192,15 +192,15 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
     name = loaded.state.journal_table
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
-        known, seen = state.journal(), journal.look(connection, name)
-        journal.check_kept(seen, name)
+        known, seen = state.journal(), life.look(connection, name)
+        life.check_kept(seen, name)
         if not seen.listed:
             msg = f"HBase has no table {name}: restore it, correct state.journal_table, or, where it is lost for good: lowtide journal lost"
             raise UsageError(msg)
-        if lost := journal.missing(known, seen):
+        if lost := life.missing(known, seen):
             msg = f"{name} is not whole: {lost}. Restore the snapshot that has its rows; where they are lost for good: lowtide journal lost"
             raise UsageError(msg)
-        why = journal.doubt(known, seen)
+        why = life.doubt(known, seen)
         if not why:
             console.print(f"Nothing speaks against {name}; nothing was noted.")
             return
@@ -209,6 +209,6 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
                 f"{name}: {why}. Does it have every row that was ever pruned into it? Without its proof a committed cell that comes back is deleted.",
                 abort=True,
             )
-        journal.settle(connection, state, name)
+        life.settle(connection, state, name)
         state.add_run(by_hand("journal whole", f"took {name} for whole: {why}", source(config)).to_json())
     console.print(f"Noted. {name} is gone by again.")

@@ -1,6 +1,6 @@
 """What does not move, since when, why, and what to do about it: findings, and the one sentence that sums them up. Pure.
 
-A :class:`Seen` is what was read of a store (:mod:`lowtide.looking`); :func:`assess` judges it by the configuration. Whatever a later job
+A :class:`Seen` is what was read of a store (:mod:`lowtide.health.look`); :func:`assess` judges it by the configuration. Whatever a later job
 keeps in the state table gets a field there and a check in ``CHECKS``. ``lowtide status``, ``lowtide explain`` and the page in
 Airflow show what comes out of here and judge nothing themselves.
 
@@ -20,7 +20,7 @@ from lowtide.health.history import HistoryStanding, histories, removals
 from lowtide.health.ledger import LedgerStanding, ledger_standing, repairs
 from lowtide.health.seen import LedgerSeen, Seen
 from lowtide.health.words import ago, span, told, when
-from lowtide.state import Bound
+from lowtide.store.state import Bound
 
 __all__ = [
     "CHECKS",

@@ -8,17 +8,17 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
 
-from lowtide.catalog import UNFINISHED, UNREADABLE
-from lowtide.cleaned import DROPPING, NEVER, PARTLY, REPLAY
-from lowtide.clock import EPOCH, clock_contradiction
+from lowtide.cleaning.facts import DROPPING, NEVER, PARTLY, REPLAY
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.ledger import wrong_money
 from lowtide.health.seen import Seen
 from lowtide.health.words import ago, listed, told
-from lowtide.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
-from lowtide.skew import machine_apart, oracle_ahead, oracle_apart
-from lowtide.state import Bound
+from lowtide.store.state import Bound
+from lowtide.tables.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
+from lowtide.tables.phoenix_catalog import UNFINISHED, UNREADABLE
+from lowtide.values.clock import EPOCH, clock_contradiction
+from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart
 
 #: The jobs that must run again and again, in their order, and what each is for.
 RECURRING = {

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from lowtide.ancient import By, Hold, Limit, at_most, limits, mark_of
-from lowtide.clock import EPOCH, Clock
 from lowtide.config import Config, Mode
-from lowtide.durations import duration_text
 from lowtide.errors import StoreError
 from lowtide.health.cleaning import COLLECT
 from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.seen import Seen
 from lowtide.health.words import ago, listed, span, told
-from lowtide.inventory import Kind
-from lowtide.state import Bound, History
+from lowtide.history.mark import By, Hold, Limit, at_most, limits, mark_of
+from lowtide.store.state import Bound, History
+from lowtide.tables.inventory import Kind
+from lowtide.values.clock import EPOCH, Clock
+from lowtide.values.durations import duration_text
 
 JOB = "history_gc"
 #: Between announcing a mark and applying it a run reads a few rows; what takes longer has ended in between.

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
 
-from lowtide.clock import EPOCH
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.seen import Seen
 from lowtide.health.words import ago, when
 from lowtide.ledger.model import Table
 from lowtide.ledger.settled import money_figures
+from lowtide.values.clock import EPOCH
 
 JOB = "transaction_repair"
 _REPAIR = f"lowtide run {JOB} --execute"

@@ -1,4 +1,4 @@
-"""What was read of a store at one moment (:mod:`lowtide.looking` reads it)."""
+"""What was read of a store at one moment (:mod:`lowtide.health.look` reads it)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from lowtide.ancient import Hold
-from lowtide.clock import Clock, SampledClock, WorldClock, is_world
-from lowtide.commitcount import CommitCount
-from lowtide.inventory import Entry
+from lowtide.cleaning.commit_count import CommitCount
+from lowtide.history.mark import Hold
 from lowtide.ledger.settled import Settled
-from lowtide.skew import Allotted
-from lowtide.state import Bound, History
+from lowtide.store.state import Bound, History
+from lowtide.tables.inventory import Entry
+from lowtide.values.clock import Clock, SampledClock, WorldClock, is_world
+from lowtide.values.skew import Allotted
 
 
 @dataclass(frozen=True, slots=True)

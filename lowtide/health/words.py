@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from lowtide.clock import Clock, WorldClock
-from lowtide.formats import UNITS_PER_MILLI
+from lowtide.values.clock import Clock, WorldClock
+from lowtide.values.formats import UNITS_PER_MILLI
 
 #: Names told in one finding; of more, their number.
 _NAMED = 5

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lowtide.errors import UsageError
-from lowtide.gateway import connect
 from lowtide.ledger import steps
 from lowtide.ledger.model import ISSUER_ROW, Cells, Entry, Request, Table, check_amount, parse_transaction, user_id
 from lowtide.ledger.steps import CheckAndPut, Outcome
 from lowtide.ledger.store import Hook, Node, Tables, node
+from lowtide.store.gateway import connect
 
 if TYPE_CHECKING:
     from lowtide.config import Config

@@ -10,10 +10,10 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lowtide.errors import GatewayError, LedgerError, LowtideError, TableError, UsageError
-from lowtide.gateway import FAMILY_SETTINGS, check_and_put, pool
 from lowtide.ledger import steps
 from lowtide.ledger.model import FAMILY, ISSUER_ROW, Table
 from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan, Write
+from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, pool
 
 if TYPE_CHECKING:
     from lowtide.config import Config

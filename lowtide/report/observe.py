@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from lowtide.clock import EPOCH, Clock, SampledClock, WorldClock, is_world
 from lowtide.config import Config
 from lowtide.errors import StoreError
-from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, parse_commit_key
-from lowtide.gateway import low_watermark
-from lowtide.keyranges import KeyRange
 from lowtide.report.observation import CommitRows, Day, JobRun, Leftovers, Observation, RegionMark, by_day
-from lowtide.state import StateStore
+from lowtide.store.gateway import low_watermark
+from lowtide.store.state import StateStore
+from lowtide.values.clock import EPOCH, Clock, SampledClock, WorldClock, is_world
+from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, parse_commit_key
+from lowtide.values.keyranges import KeyRange
 
 _FIRST_ROW = b"\x00"
 #: No start timestamp's row begins higher: the first byte is a bucket of 0 to 15.

@@ -15,9 +15,9 @@ from itertools import groupby
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from lowtide.clock import EPOCH
-from lowtide.formats import UNITS_PER_MILLI, WORLD_CLOCK_MIN
 from lowtide.report.observation import Day, RegionMark, Report
+from lowtide.values.clock import EPOCH
+from lowtide.values.formats import UNITS_PER_MILLI, WORLD_CLOCK_MIN
 
 #: Regions drawn one by one; of more, those that are furthest behind.
 _MOST_REGIONS = 120

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lowtide.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind, is_phoenix
-from lowtide.shape import ALL_VERSIONS, FOREVER
 from lowtide.survey.findings import Notice, Severity
+from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind, is_phoenix
+from lowtide.tables.settings import ALL_VERSIONS, FOREVER
 
 #: A low watermark that is older stands still, for all that cleaning can do: what began since cannot be judged.
 OLD_WATERMARK_SECONDS = 24 * 3600

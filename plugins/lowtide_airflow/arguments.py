@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from lowtide.errors import UsageError
-from lowtide.submit import LOOKING, takes
+from lowtide.run.submit import LOOKING, takes
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LENGTH = 150

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from lowtide.config import Config, load
 from lowtide.errors import UsageError
-from lowtide.gateway import connect, pool
+from lowtide.store.gateway import connect, pool
 
 #: Where a connection's extra goes in the configuration.
 _EXTRA = {

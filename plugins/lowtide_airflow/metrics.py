@@ -12,9 +12,9 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from lowtide.clock import WorldClock, is_world, millis
-from lowtide.commitcount import counted_figures
+from lowtide.cleaning.commit_count import counted_figures
 from lowtide.ledger.settled import money_figures
+from lowtide.values.clock import WorldClock, is_world, millis
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from lowtide import submit
 from lowtide.config import Config, load
 from lowtide.errors import UsageError
+from lowtide.run import submit
 from lowtide_airflow import approval, arguments, metrics, report
 from lowtide_airflow.links import PageLink
 
@@ -33,7 +33,7 @@ _USAGE = 2
 class LowtideSparkOperator(SparkSubmitOperator):
     """Run a job of Lowtide through ``spark-submit`` in client mode.
 
-    Program, class path and Spark settings are those of ``lowtide run`` (:mod:`lowtide.submit`); the arguments follow from the kind of
+    Program, class path and Spark settings are those of ``lowtide run`` (:mod:`lowtide.run.submit`); the arguments follow from the kind of
     run (:mod:`lowtide_airflow.arguments`). After the job the log has its summary as a table, XCom its digest, and every
     outlet's asset event carries the digest too, and Airflow's metrics get its numbers (:mod:`lowtide_airflow.metrics`). A dry run sends
     no asset event: it has nothing to hand on.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lowtide import approval
+from lowtide.run import approval
 
 #: An XCom and an asset event are rows of the metadata database: names beyond these are counted only.
 _MOST = 20
@@ -43,7 +43,7 @@ def merge(digests: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def plan(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """What a dry run planned: to be shown to a person, and to hold a later run to it (:mod:`lowtide.approval`)."""
+    """What a dry run planned: to be shown to a person, and to hold a later run to it (:mod:`lowtide.run.approval`)."""
     notes = {t["table"]: t["notes"][:_NOTES] for t in summary["tables"] if t["notes"]}
     return {**approval.digest(summary), "notes": notes}
 

@@ -11,7 +11,8 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from lowtide.conditions import (
+from lowtide.errors import GatewayError, LowtideError, UsageError
+from lowtide.health.conditions import (
     CommitTableLarger,
     Condition,
     LowWatermarkPast,
@@ -23,8 +24,7 @@ from lowtide.conditions import (
     look,
     pauses,
 )
-from lowtide.durations import parse_duration
-from lowtide.errors import GatewayError, LowtideError, UsageError
+from lowtide.values.durations import parse_duration
 from lowtide_airflow.hook import HBaseHook
 from lowtide_airflow.triggers import ConditionTrigger
 

@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lowtide.errors import TableError
-from lowtide.gateway import connect
-from lowtide.inventory import Kind
-from lowtide.state import StateStore
+from lowtide.store.gateway import connect
+from lowtide.store.state import StateStore
+from lowtide.tables.inventory import Kind
 
 if TYPE_CHECKING:
     from lowtide.config import Config
-    from lowtide.inventory import Entry
+    from lowtide.tables.inventory import Entry
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 
-from lowtide.conditions import Condition, Verdict, from_json, look, pauses
-from lowtide.durations import parse_duration
 from lowtide.errors import GatewayError, LowtideError
+from lowtide.health.conditions import Condition, Verdict, from_json, look, pauses
+from lowtide.values.durations import parse_duration
 from lowtide_airflow.hook import HBaseHook
 
 #: Seconds between two tries of a watcher at a gateway that does not answer, at most.
@@ -25,7 +25,7 @@ class ConditionTrigger(BaseTrigger):
 
     A gateway that does not answer is tried again with growing pauses for *patience*; then that is the error.
 
-    :param condition: of :meth:`lowtide.conditions.Condition.to_json`
+    :param condition: of :meth:`lowtide.health.conditions.Condition.to_json`
     :param poke_interval: seconds between two looks
     :param hbase_conn_id: see :class:`lowtide_airflow.hook.HBaseHook`
     :param patience: a duration, as in 5m
@@ -91,7 +91,7 @@ class ConditionWatcher(BaseEventTrigger):
     came meanwhile is told then. The cursor moves ten seconds after the event was told: a triggerer that dies between the two tells it
     twice. A gateway that does not answer is waited for, however long.
 
-    :param condition: of :meth:`lowtide.conditions.Condition.to_json`
+    :param condition: of :meth:`lowtide.health.conditions.Condition.to_json`
     :param poll_interval: seconds between two looks
     :param hbase_conn_id: see :class:`lowtide_airflow.hook.HBaseHook`
     """

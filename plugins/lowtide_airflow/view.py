@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from lowtide.clock import EPOCH, Clock, WorldClock
 from lowtide.config import Config, load
 from lowtide.errors import LowtideError
 from lowtide.health import Seen, Standing, ago, assess, span, standings, told
-from lowtide.looking import look
-from lowtide.summary import ran_by
+from lowtide.health.look import look
+from lowtide.run.summary import ran_by
+from lowtide.values.clock import EPOCH, Clock, WorldClock
 from lowtide_airflow.sections import SECTIONS
 
 #: The gateway's time to answer, for the page: less than anybody waits.

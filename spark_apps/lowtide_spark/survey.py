@@ -1,6 +1,6 @@
 """The survey: what a cleanup would find and do, and what the owner should know. Writes nothing to the store.
 
-It finds and decides as ``orphan_cleanup`` does, by the same code (:func:`lowtide_spark.orphans.look`); what is its own is adding up.
+It finds and decides as ``orphan_cleanup`` does, by the same code (:func:`lowtide_spark.cleaning.orphans.look`); what is its own is adding up.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from rich.console import Console
 
-from lowtide.budget import check_budget
+from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import BudgetError, StoreError, UsageError
-from lowtide.formats import ALLOTTED_ROW, SHADOW_PREFIX, SHADOW_SUFFIX
-from lowtide.inventory import Descriptor, Entry, Kind
-from lowtide.planning import WorkRange
+from lowtide.run.budget import check_budget
 from lowtide.survey.estimate import Estimate, draw, total
 from lowtide.survey.findings import AgeRow, CommitTableFindings, Notice, Severity, Survey, TableFindings
 from lowtide.survey.notices import table_notices, timestamp_store_notices, watermark_notices
 from lowtide.survey.page import render
 from lowtide.survey.terminal import print_survey
-from lowtide_spark import omid, rules
-from lowtide_spark.inventory import take_inventory
-from lowtide_spark.job import Run
-from lowtide_spark.orphans import Work, look, prepare
-from lowtide_spark.progress import told
-from lowtide_spark.store import FOREVER
+from lowtide.tables.inventory import Descriptor, Entry, Kind
+from lowtide.values.formats import ALLOTTED_ROW, SHADOW_PREFIX, SHADOW_SUFFIX
+from lowtide_spark.cleaning import rules
+from lowtide_spark.cleaning.orphans import Work, look, prepare
+from lowtide_spark.frames import omid
+from lowtide_spark.frames.inventory import take_inventory
+from lowtide_spark.frames.store import FOREVER
+from lowtide_spark.run.job import Run
+from lowtide_spark.run.progress import told
 
 AGES = (
     ("up to an hour", timedelta(hours=1)),

@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 from warm_driver import AirflowWithDriver, WarmDriver
 
-from lowtide.airflowctl import AirflowConfig, Dags, LocalAirflow, free_port_config
 from lowtide.config import load
-from lowtide.stack import Stack
+from lowtide.lab.airflow import AirflowConfig, Dags, LocalAirflow, free_port_config
+from lowtide.lab.stack import Stack
 
 #: Seconds for a few Spark starts on a machine that has much else to do.
 PATIENCE = 1800

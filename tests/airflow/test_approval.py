@@ -14,8 +14,8 @@ from lowtide_airflow.approval import APPROVE, PLAN, PlanApproval, approved_plan
 from lowtide_airflow.settings import POOL
 from test_arguments import DAY, context
 
-from lowtide.approval import approved
-from lowtide.summary import Counts, Summary, TableReport
+from lowtide.run.approval import approved
+from lowtide.run.summary import Counts, Summary, TableReport
 
 ROOT = Path(__file__).resolve().parents[2]
 

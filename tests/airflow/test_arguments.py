@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lowtide_airflow import arguments
 from lowtide_airflow.arguments import Run
-from lowtide_spark.job import arguments as program
+from lowtide_spark.run.job import arguments as program
 
 from lowtide.errors import UsageError
-from lowtide.submit import JOBS, TAKEN_BY
+from lowtide.run.submit import JOBS, TAKEN_BY
 
 DAY = (datetime(2026, 1, 30, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC))
 FORM = {"tables": [], "execute": False, "full": False, "from": None, "to": None, "budget_rows": None}

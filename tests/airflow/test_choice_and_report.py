@@ -7,8 +7,8 @@ from lowtide_airflow import report
 from lowtide_airflow.tables import candidates
 
 from lowtide.config import Config
-from lowtide.inventory import Entry, Kind
-from lowtide.summary import Summary, TableReport
+from lowtide.run.summary import Summary, TableReport
+from lowtide.tables.inventory import Entry, Kind
 
 
 def entry(table: str, kind: Kind) -> Entry:

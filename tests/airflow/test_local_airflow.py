@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.airflowctl import AirflowConfig, AirflowError, LocalAirflow
-from lowtide.airflowctl.config import load, password, write
-from lowtide.airflowctl.family import end_family
-from lowtide.stack.processes import Process, start_time
+from lowtide.lab.airflow import AirflowConfig, AirflowError, LocalAirflow
+from lowtide.lab.airflow.config import load, password, write
+from lowtide.lab.airflow.family import end_family
+from lowtide.lab.stack.processes import Process, start_time
 
 
 def test_what_was_written_is_loaded_again(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from lowtide_airflow.metrics import COUNTS, Kind, Metric, emit, metrics
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from test_dag_files import in_a_new_python
 
-from lowtide.clock import millis
-from lowtide.commitcount import CommitCount, count_figures
+from lowtide.cleaning.commit_count import CommitCount, count_figures
 from lowtide.ledger.settled import money_figure
-from lowtide.summary import Counts, Summary, TableReport
+from lowtide.run.summary import Counts, Summary, TableReport
+from lowtide.values.clock import millis
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 WORLD = 1_000_000

@@ -15,7 +15,7 @@ from lowtide_airflow import approval
 from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
 from test_arguments import DAY, context
 
-from lowtide.summary import Counts, Summary, TableReport
+from lowtide.run.summary import Counts, Summary, TableReport
 
 DONE = Asset("done")
 

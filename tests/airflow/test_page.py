@@ -20,16 +20,16 @@ from lowtide_airflow.view import Reader, Reading, hurried, log_link, marks, view
 from lowtide_airflow.web import application
 from test_dag_files import in_a_new_python
 
-from lowtide.ancient import Hold
-from lowtide.clock import millis
-from lowtide.commitcount import CommitCount
+from lowtide.cleaning.commit_count import CommitCount
 from lowtide.config import Config
 from lowtide.health import LedgerSeen, Seen
-from lowtide.inventory import Entry, Kind
+from lowtide.history.mark import Hold
+from lowtide.lab.stack import free_ports_config
 from lowtide.ledger.settled import Settled, money_figure
-from lowtide.stack import free_ports_config
-from lowtide.state import Bound, History
-from lowtide.summary import Counts, Summary, TableReport
+from lowtide.run.summary import Counts, Summary, TableReport
+from lowtide.store.state import Bound, History
+from lowtide.tables.inventory import Entry, Kind
+from lowtide.values.clock import millis
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 ROUTES = ("/", "/data", "/page.js", "/page.css", "/icon.svg", "/icon-dark.svg", "/plotly.js")

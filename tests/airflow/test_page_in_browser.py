@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from plotly.offline import offline
 from test_page import NOW, seen
 
-from lowtide.commitcount import CommitCount
+from lowtide.cleaning.commit_count import CommitCount
 from lowtide.config import Config
 from lowtide.health import Seen
 

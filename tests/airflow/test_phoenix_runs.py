@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from installation import PATIENCE, SUBMITTED, follow_only, installation
 
-from lowtide.stack import Stack, free_ports_config
-from lowtide.workload import OmidClient
-from lowtide.workload.phoenix import DDL
-from lowtide.workload.sql import PhoenixClient
+from lowtide.lab.stack import Stack, free_ports_config
+from lowtide.lab.workload import OmidClient
+from lowtide.lab.workload.phoenix import DDL
+from lowtide.lab.workload.sql import PhoenixClient
 from tests.prove import PROVE
 
 FOLLOWERS = ("watermark_collection", "commit_table_pruning")

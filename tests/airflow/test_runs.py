@@ -25,13 +25,13 @@ from playwright.sync_api import Page, expect
 from test_metrics import collector
 from warm_driver import AirflowWithDriver
 
-from lowtide.airflowctl import Dags, Run, Task
 from lowtide.config import Config, load
-from lowtide.gateway import connect
-from lowtide.stack import Stack, free_ports_config
-from lowtide.stack.processes import Process, start_time
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.lab.airflow import Dags, Run, Task
+from lowtide.lab.stack import Stack, free_ports_config
+from lowtide.lab.stack.processes import Process, start_time
+from lowtide.lab.workload import OmidClient
+from lowtide.store.gateway import connect
+from lowtide.store.state import StateStore
 from tests.prove import PROVE
 
 DAYS = tuple(date(2026, 1, 5) + timedelta(n) for n in range(7 if PROVE else 2))

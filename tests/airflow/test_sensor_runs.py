@@ -11,14 +11,14 @@ import pytest
 import yaml
 from installation import UNHURRIED, up_together
 
-from lowtide.airflowctl import Dags, LocalAirflow, Run, free_port_config
 from lowtide.config import Config, load
+from lowtide.lab.airflow import Dags, LocalAirflow, Run, free_port_config
+from lowtide.lab.stack import Stack, free_ports_config
+from lowtide.lab.stack.processes import Process, start_time
 from lowtide.ledger import Ledger, State, init, ledger
 from lowtide.ledger.model import Entry
 from lowtide.ledger.steps import Write
 from lowtide.ledger.store import Moment
-from lowtide.stack import Stack, free_ports_config
-from lowtide.stack.processes import Process, start_time
 
 PATIENCE = 600
 
@@ -27,7 +27,7 @@ SENSING = """
     from airflow.sdk import DAG, Asset, AssetWatcher, Param
     from lowtide_airflow.sensors import TransactionsSettledSensor, TransactionsStuckSensor, TransactionStateSensor
     from lowtide_airflow.triggers import ConditionWatcher
-    from lowtide.conditions import TransactionsStuck
+    from lowtide.health.conditions import TransactionsStuck
 
     often = {"poke_interval": 1, "timeout": 500, "patience": "3m", "hbase_conn_id": "hbase_bank"}
     stuck = TransactionsStuck(older_than="1s").to_json()

@@ -23,9 +23,9 @@ from lowtide_airflow import sensors, triggers
 from lowtide_airflow.hook import HBaseHook, merged
 from lowtide_airflow.triggers import ConditionTrigger, ConditionWatcher
 
-from lowtide.conditions import CommitTableLarger, TransactionsSettled, Verdict
 from lowtide.config import Config, load
 from lowtide.errors import GatewayError, UsageError
+from lowtide.health.conditions import CommitTableLarger, TransactionsSettled, Verdict
 from lowtide.ledger.model import transaction_id
 
 TIME = "2026-01-31T00:00:00+00:00"

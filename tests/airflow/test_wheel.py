@@ -81,7 +81,7 @@ def test_library_and_command_line_need_neither_airflow_nor_spark(installed: Inst
         assert (printed / pattern).is_file()
     code = """
         from lowtide.config import Config
-        from lowtide.submit import application, class_path
+        from lowtide.run.submit import application, class_path
         jar, lib = class_path(Config())
         print(application("watermark_collection"), jar, lib)
         """
@@ -116,7 +116,7 @@ def test_airflow_finds_one_plugin_and_every_dag(with_airflow: Installed, checkou
         import lowtide
         from airflow import plugins_manager
         from airflow.dag_processing.dagbag import DagBag
-        from lowtide.places import dags
+        from lowtide.paths import dags
         plugins, errors = plugins_manager._get_plugins()
         named = [p for p in plugins if p.name == "lowtide"]
         bag = DagBag(dags(), known_pools={"lowtide", "default_pool"})

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lowtide.airflowctl import AirflowConfig, LocalAirflow
 from lowtide.config import Config
-from lowtide.submit import job_conf
+from lowtide.lab.airflow import AirflowConfig, LocalAirflow
+from lowtide.run.submit import job_conf
 
 BIN = Path(__file__).parent / "warm"
 

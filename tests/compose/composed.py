@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lowtide.stack.config import free_ports_config
+from lowtide.lab.stack.config import free_ports_config
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Not the name under which a person's own stack runs: its containers and volumes are others.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from composed import PROJECT, Composed, ComposeError, tell
 
-from lowtide.airflowctl.dags import Dags
-from lowtide.airflowctl.rest import Rest
+from lowtide.lab.airflow.dags import Dags
+from lowtide.lab.airflow.rest import Rest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

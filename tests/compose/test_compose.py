@@ -12,8 +12,8 @@ from urllib.request import urlopen
 import pytest
 from composed import Composed, tell
 
-from lowtide.airflowctl.dags import Dags, Run
-from lowtide.airflowctl.rest import Rest
+from lowtide.lab.airflow.dags import Dags, Run
+from lowtide.lab.airflow.rest import Rest
 
 JOBS = {
     "orphan_cleanup",
@@ -29,8 +29,8 @@ TABLES = {"accounts", "audit", "orders"}
 _RUNS = """
 import json
 from lowtide.config import load
-from lowtide.gateway import connect
-from lowtide.state import StateStore
+from lowtide.store.gateway import connect
+from lowtide.store.state import StateStore
 config = load()
 with connect(config.hbase.thrift) as connection:
     print(json.dumps(StateStore(connection, config.state.table).runs(job="orphan_cleanup")))

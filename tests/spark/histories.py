@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 
-from lowtide.formats import base, encode_long, shadow_qualifier
+from lowtide.values.formats import base, encode_long, shadow_qualifier
 from tests.spark.omid_reader import (
     LEGACY_TOMBSTONE,
     Key,

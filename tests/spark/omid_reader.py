@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, decode_long, encode_long, shadow_qualifier
+from lowtide.values.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, decode_long, encode_long, shadow_qualifier
 
 LEGACY_TOMBSTONE = b"__OMID_TOMBSTONE__"
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, combinations
 
 import pytest
-from lowtide_spark import ancient
+from lowtide_spark.history import superseded
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lowtide.formats import base, shadow_qualifier
+from lowtide.values.formats import base, shadow_qualifier
 from tests import seeds
 from tests.spark.histories import COLUMNS, History, leaving, random_history, versions
 from tests.spark.omid_reader import EndlessError, Key, commits, is_family_tombstone, is_shadow, kind, put, read, shadow
@@ -34,12 +34,12 @@ def plans(
     frame = spark.createDataFrame(shown, COLUMNS)
     # The connector passes on what is wanted, and all traces.
     traces = "kind != 'put' or length(qualifier) = 0"
-    handed = frame.where(ancient.wanted(mark, first) | F.expr(traces)).localCheckpoint()
-    planned = ancient.plan(handed, mark, first).localCheckpoint()
+    handed = frame.where(superseded.wanted(mark, first) | F.expr(traces)).localCheckpoint()
+    planned = superseded.plan(handed, mark, first).localCheckpoint()
     cells, mutations = defaultdict(list), defaultdict(list)
     for r in planned.collect():
         cells[bytes(r.row)].append(r)
-    for m in ancient.mutations(planned.where(planned.action == ancient.REMOVE)).collect():
+    for m in superseded.mutations(planned.where(planned.action == superseded.REMOVE)).collect():
         mutations[bytes(m.row)].append(m)
     return cells, mutations
 
@@ -48,7 +48,7 @@ def removed(planned: Iterable[SparkRow]) -> set[Key]:
     """The keys that the plan removes, shadow cells too."""
     gone = set()
     for r in planned:
-        if r.action == ancient.REMOVE:
+        if r.action == superseded.REMOVE:
             key = Key(bytes(r.family), bytes(r.qualifier), r.timestamp)
             gone |= {shadow(key)} if r.kind == "shadow" else {key, shadow(key)}
     return gone
@@ -120,9 +120,9 @@ def test_nothing_extra_goes_and_nothing_extra_stays(
             seen_kinds |= {(r.action, r.kind), r.why, ("marker", r.up_to is not None), ("last", r.last)}
     # The histories have it all, or the agreement would say little.
     assert seen_kinds >= {
-        *((ancient.REMOVE, k) for k in ("put", "tombstone", "family_tombstone", "shadow")),
-        *((ancient.KEEP, k) for k in ("put", "tombstone", "family_tombstone", "shadow")),
-        *(ancient.UNDECIDED, ancient.DOUBTFUL, ancient.BARE, ancient.COVERS, ancient.FOREIGN),
+        *((superseded.REMOVE, k) for k in ("put", "tombstone", "family_tombstone", "shadow")),
+        *((superseded.KEEP, k) for k in ("put", "tombstone", "family_tombstone", "shadow")),
+        *(superseded.UNDECIDED, superseded.DOUBTFUL, superseded.BARE, superseded.COVERS, superseded.FOREIGN),
         *(("marker", True), ("marker", False), ("last", True), ("last", False)),
     }
 
@@ -200,7 +200,7 @@ def test_one_marker_a_column(
             stays = [
                 r.timestamp
                 for r in planned[0][name]
-                if r.action != ancient.REMOVE and (bytes(r.family), bytes(r.qualifier)) == column
+                if r.action != superseded.REMOVE and (bytes(r.family), bytes(r.qualifier)) == column
             ]
             if not stays or min(stays) > max(m.timestamp for m in of_column):
                 assert len(of_column) == 1, (name, column)
@@ -405,11 +405,11 @@ def test_unknown_forms_stop_their_range(spark: SparkSession) -> None:
     frame = spark.createDataFrame(
         [tuple(bytearray(v) if isinstance(v, bytes) else v for v in r) for r in shown], COLUMNS
     )
-    found = {r.timestamp: (r.action, r.why) for r in ancient.plan(frame, 1049, 50).collect()}
+    found = {r.timestamp: (r.action, r.why) for r in superseded.plan(frame, 1049, 50).collect()}
     assert found == {
-        800: (ancient.STOP, "unknown form: shadow cell of 3 bytes"),
-        750: (ancient.STOP, "unknown kind novelty"),
-        700: (ancient.STOP, "commit before the start"),
+        800: (superseded.STOP, "unknown form: shadow cell of 3 bytes"),
+        750: (superseded.STOP, "unknown kind novelty"),
+        700: (superseded.STOP, "commit before the start"),
     }
 
 

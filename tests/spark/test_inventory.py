@@ -6,13 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lowtide_spark import inventory
-from lowtide_spark.inventory import take_inventory, transactional
+from lowtide_spark.frames import inventory
+from lowtide_spark.frames.inventory import take_inventory, transactional
 from pyspark.sql import DataFrame, SparkSession
 
 from lowtide.config import Config
-from lowtide.inventory import FAMILY_FLAG, Descriptor, Entry, Kind
-from lowtide.state import Listing
+from lowtide.store.state import Listing
+from lowtide.tables.inventory import FAMILY_FLAG, Descriptor, Entry, Kind
 
 FLAG = {FAMILY_FLAG: "true"}
 OWN = sorted(Config().own_tables)

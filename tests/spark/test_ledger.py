@@ -6,8 +6,8 @@ import json
 import random
 from typing import Any
 
-from lowtide_spark import ledger, repair
-from lowtide_spark.balances import by_user
+from lowtide_spark.ledger import dataframes, repair
+from lowtide_spark.ledger.balances import by_user
 from pyspark.sql import SparkSession
 
 from lowtide.ledger import steps
@@ -16,7 +16,7 @@ from tests import seeds
 from tests.unit.ledger_memory import Memory, opened, request, transfer
 from tests.unit.test_ledger_steps import until
 
-COLUMNS = ledger.TRANSACTION_COLUMNS
+COLUMNS = dataframes.TRANSACTION_COLUMNS
 
 
 def left(seed: int) -> Memory:
@@ -105,7 +105,7 @@ def test_what_the_columns_clear_the_rules_take_too(spark: SparkSession, seed: in
     frame = spark.createDataFrame(
         data, ", ".join(f"`{name}` string" for name in ("key", *COLUMNS)).join(("number int, ", ""))
     )
-    cleared = {row.number for row in frame.where(ledger.orderly()).select("number").collect()}
+    cleared = {row.number for row in frame.where(dataframes.orderly()).select("number").collect()}
     assert cleared >= set(range(len(whole)))
     assert [rows[number] for number in cleared if not parses(*rows[number])] == []
     assert sum(not parses(*row) for row in rows) > 1000
@@ -126,8 +126,8 @@ def test_money_that_moves_backwards_is_not_balanced(spark: SparkSession) -> None
         ],
         "transaction string, user string, amount string, state string",
     )
-    sides = ledger.settled_sides(transactions, records)
-    assert {row.key: row.good for row in sides.select("key", ledger.balanced().alias("good")).collect()} == {
+    sides = dataframes.settled_sides(transactions, records)
+    assert {row.key: row.good for row in sides.select("key", dataframes.balanced().alias("good")).collect()} == {
         "0": True,
         "1": False,
     }
@@ -166,7 +166,7 @@ def test_records_are_due_or_odd(spark: SparkSession) -> None:
 
 def test_bytes_that_are_no_text_do_not_end_a_run(spark: SparkSession) -> None:
     """They become text that no rule takes."""
-    (row,) = spark.sql("select X'35ff' as cell").select(ledger._text("cell").alias("text")).collect()
+    (row,) = spark.sql("select X'35ff' as cell").select(dataframes._text("cell").alias("text")).collect()
     assert row.text == "5\ufffd"
 
 

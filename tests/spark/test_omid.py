@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lowtide_spark import omid
-from lowtide_spark.orphans import shadow_of
+from lowtide_spark.cleaning.orphans import shadow_of
+from lowtide_spark.frames import omid
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from lowtide import formats
-from lowtide.formats import LOW_WATERMARK_ROW, commit_key, encode_long, encode_varint, shadow_qualifier
+from lowtide.values import formats
+from lowtide.values.formats import LOW_WATERMARK_ROW, commit_key, encode_long, encode_varint, shadow_qualifier
 
 CELLS = "row binary, family binary, qualifier binary, timestamp bigint, value binary, kind string"
 MARK = formats.INVALID_VALUE
@@ -66,7 +66,7 @@ def test_commit_ranges_hold_exactly_the_interval(start: int, length: int, offset
 @settings(settings.get_profile("spark"))
 @given(st.lists(timestamps, min_size=50, max_size=200))
 def test_codecs_agree_with_the_pure_ones(spark: SparkSession, numbers: list[int]) -> None:
-    """Keys, longs and varints made and read by Spark are those of ``lowtide.formats``, for any timestamps."""
+    """Keys, longs and varints made and read by Spark are those of ``lowtide.values.formats``, for any timestamps."""
     rows = [(n, bytearray(encode_long(n)), bytearray(encode_varint(n))) for n in [0, 2**63 - 1, *numbers]]
     found = (
         spark.createDataFrame(rows, "n bigint, long binary, varint binary")

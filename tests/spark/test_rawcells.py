@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lowtide_spark import rawcells
+from lowtide_spark.verification import rawcells
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from lowtide.formats import INVALID_VALUE, commit_key, encode_long, encode_varint, shadow_qualifier
+from lowtide.values.formats import INVALID_VALUE, commit_key, encode_long, encode_varint, shadow_qualifier
 
 CELLS = "region string, row binary, family binary, qualifier binary, timestamp bigint, value binary, kind string"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowtide_spark.restore import KEY, _judged
+from lowtide_spark.undo.restore import KEY, _judged
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 

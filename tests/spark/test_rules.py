@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lowtide_spark import orphans, rules
-from lowtide_spark.orphans import Work
-from lowtide_spark.rules import ABORTED, ABSENT, COMMITTED, DELETE, HEAL, SKIP, STOP, UNDECIDED
+from lowtide_spark.cleaning import orphans, rules
+from lowtide_spark.cleaning.orphans import Work
+from lowtide_spark.cleaning.rules import ABORTED, ABSENT, COMMITTED, DELETE, HEAL, SKIP, STOP, UNDECIDED
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from lowtide.cleaned import Incarnation
-from lowtide.inventory import Entry, Kind
-from lowtide.state import TableState
-from lowtide.summary import TableReport
+from lowtide.cleaning.facts import Incarnation
+from lowtide.run.summary import TableReport
+from lowtide.store.state import TableState
+from lowtide.tables.inventory import Entry, Kind
 
 ENTRIES = "row binary, start_ts bigint, commit_ts bigint, invalid boolean, problem string, fence boolean"
 

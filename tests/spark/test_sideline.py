@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lowtide_spark.sideline import COLUMNS, kept, put_aside, sideline, sweep
+from lowtide_spark.frames.sideline import COLUMNS, kept, put_aside, sideline, sweep
 from pyspark.sql import DataFrame, SparkSession
 
 KEEP = timedelta(days=30)

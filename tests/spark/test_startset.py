@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from lowtide_spark import startset
-from lowtide_spark.startset import StartSet
+from lowtide_spark.frames import startset
+from lowtide_spark.frames.startset import StartSet
 from pyspark.sql import DataFrame, SparkSession
 
 #: id, start_ts, commit_ts: with and without shadow cell, in and out of the set, and an end-of-range row.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lowtide.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, decode_long
-from lowtide.workload import OmidClient
-from lowtide.workload.client import COMMIT_TABLE
+from lowtide.lab.workload import OmidClient
+from lowtide.lab.workload.client import COMMIT_TABLE
+from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, decode_long
 
 
 def ever_committed(omid: OmidClient) -> set[int]:

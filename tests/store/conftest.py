@@ -10,29 +10,29 @@ from typing import Any
 
 import pytest
 import yaml
-from lowtide_spark.balances import balances
-from lowtide_spark.history import collect_history
-from lowtide_spark.job import run_job
-from lowtide_spark.orphans import clean
-from lowtide_spark.pruning import prune
-from lowtide_spark.repair import repair
-from lowtide_spark.replay import replay
-from lowtide_spark.restore import restore
-from lowtide_spark.session import remember_classes
-from lowtide_spark.store import Store
+from lowtide_spark.cleaning.orphans import clean
+from lowtide_spark.cleaning.pruning import prune
+from lowtide_spark.cleaning.watermarks import collect
+from lowtide_spark.frames.store import Store
+from lowtide_spark.history.collection import collect_history
+from lowtide_spark.ledger.balances import balances
+from lowtide_spark.ledger.repair import repair
+from lowtide_spark.run.job import run_job
+from lowtide_spark.run.session import remember_classes
 from lowtide_spark.survey import survey
-from lowtide_spark.verify import verify
-from lowtide_spark.watermarks import collect
+from lowtide_spark.undo.replay import replay
+from lowtide_spark.undo.restore import restore
+from lowtide_spark.verification.verify import verify
 from pyspark.sql import SparkSession
 from recorded import record_as_cleaned
 from scene import Scene, staged
 
 from lowtide.config import Config, load
-from lowtide.gateway import connect
-from lowtide.stack import Stack
-from lowtide.state import StateStore
-from lowtide.submit import LOOKING
-from lowtide.workload import OmidClient
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import OmidClient
+from lowtide.run.submit import LOOKING
+from lowtide.store.gateway import connect
+from lowtide.store.state import StateStore
 from tests import warm
 
 JOBS = {

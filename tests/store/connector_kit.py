@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lowtide.formats import shadow_qualifier
-from lowtide.stack import Stack
+from lowtide.lab.stack import Stack
+from lowtide.values.formats import shadow_qualifier
 
 COLUMNS = (
     "op string, region string, row binary, family binary, qualifier binary, timestamp bigint, value binary, "

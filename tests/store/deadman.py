@@ -4,7 +4,7 @@ What SIGKILL leaves behind is what is left here: after the death every effect of
 threads that it started too. Effects are caught at the lowest *seams*, which everything passes that changes the store or the sideline:
 
 ``gateway``    calls of the Thrift gateway that write
-``connector``  a DataFrame of mutations, written by :meth:`lowtide_spark.store.Store.write`
+``connector``  a DataFrame of mutations, written by :meth:`lowtide_spark.frames.store.Store.write`
 ``hbase``      what :class:`lowtide.connector.Admin` asks of HBase's master: tables, snapshots, scratch folders, compactions
 ``rows``       writes of single rows by the driver: ``lowtide.connector.Rows``
 ``files``      Spark's files, and what is done to a file system of Hadoop's
@@ -286,8 +286,8 @@ def _step() -> str:
         module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
         if module.partition(".")[0] in ("lowtide", "lowtide_spark"):
             found = f"{module.rpartition('.')[2]}.{function}"
-            helper = function.startswith(("_", "<")) and module == "lowtide.state"
-            if module != "lowtide.gateway" and not helper:
+            helper = function.startswith(("_", "<")) and module == "lowtide.store.state"
+            if module != "lowtide.store.gateway" and not helper:
                 return found
         frame = frame.f_back  # type: ignore[assignment]
     return found
@@ -411,7 +411,7 @@ def _file(member: Any, arguments: Sequence[Any], ask: Callable[..., Any], send: 
 
 
 def _spark() -> None:
-    from lowtide_spark.store import Store
+    from lowtide_spark.frames.store import Store
     from pyspark.sql import DataFrame, DataFrameWriter
 
     write = Store.write

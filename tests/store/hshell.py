@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lowtide.workload import OmidClient
+from lowtide.lab.workload import OmidClient
 
 _STATEMENT = re.compile(r"""(put|delete|deleteall|flush|major_compact) ('[^']*'(?:, (?:"[^"]*"|'[^']*'|\d+))*)""")
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from lowtide.config import Config, load
 from lowtide.errors import LedgerError
-from lowtide.gateway import connect
 from lowtide.ledger import Ledger, init, ledger
 from lowtide.ledger.model import Entry, Table
 from lowtide.ledger.steps import Scan, Write
 from lowtide.ledger.store import Moment, Tables
+from lowtide.store.gateway import connect
 
 _numbers = count(1)
 

@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from lowtide_spark.store import Store
+from lowtide_spark.frames.store import Store
 
-from lowtide import shape
-from lowtide.cleaned import Fact, cleaned_intervals, valid
-from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX, after, base, shadow_qualifier
-from lowtide.intervals import Intervals
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.cleaning.facts import Fact, cleaned_intervals, valid
+from lowtide.lab.workload import OmidClient
+from lowtide.store.state import StateStore
+from lowtide.tables import settings
+from lowtide.values.formats import SHADOW_PREFIX, SHADOW_SUFFIX, after, base, shadow_qualifier
+from lowtide.values.intervals import Intervals
 
 
 def record_as_cleaned(omid: OmidClient, store: Store, state: StateStore, tables: Iterable[str]) -> int:
@@ -52,7 +52,7 @@ def _to_be_cleaned(omid: OmidClient, table: str, watermark: int, entries: set[in
 def _record(store: Store, state: StateStore, table: str, watermark: int) -> None:
     (descriptor,) = [d for d in store.descriptors() if d.table == table]
     families = frozenset(descriptor.families)
-    look = shape.of(descriptor, families)
+    look = settings.of(descriptor, families)
     regions = store.regions(table)
     taken = state.begin(table, regions)
     facts = valid(taken.facts, families, taken.incarnation, look)

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lowtide.formats import encode_long, shadow_qualifier
-from lowtide.workload import OmidClient
+from lowtide.lab.workload import OmidClient
+from lowtide.values.formats import encode_long, shadow_qualifier
 
 _numbers = itertools.count(1)
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark import history as history_job
+from lowtide_spark.history import collection as history_job
 from scene import Scene
 
 from lowtide.config import load
-from lowtide.history import release, take
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.history.holding import release, take
+from lowtide.lab.workload import OmidClient
+from lowtide.store.state import StateStore
 
 pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]

@@ -18,20 +18,20 @@ from urllib.parse import urlsplit
 import pytest
 from conftest import Outcome
 from connector_kit import Kit
-from lowtide_spark.job import Run
+from lowtide_spark.run.job import Run
 from pyspark.sql import DataFrame, SparkSession
 from scene import Scene
 
-from lowtide.ancient import at_most
-from lowtide.clock import WorldClock
 from lowtide.config import Config, load
 from lowtide.errors import HistoryError
-from lowtide.formats import encode_long
-from lowtide.gateway import connect
-from lowtide.history import read_options, release, take
-from lowtide.stack import Stack
-from lowtide.state import FORMAT, StateStore
-from lowtide.workload import CRASH_POINTS, OmidClient, Shape, run
+from lowtide.history.holding import read_options, release, take
+from lowtide.history.mark import at_most
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import CRASH_POINTS, OmidClient, Shape, run
+from lowtide.store.gateway import connect
+from lowtide.store.state import FORMAT, StateStore
+from lowtide.values.clock import WorldClock
+from lowtide.values.formats import encode_long
 from tests import seeds
 from tests.spark.histories import is_bare, random_history
 from tests.spark.omid_reader import EndlessError, Key, is_shadow, read, shadow

@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 from click.testing import Result
 from conftest import Outcome
-from lowtide_spark import orphans
+from lowtide_spark.cleaning import orphans
 from pyspark.sql import SparkSession
 from scene import Scene
 from typer.testing import CliRunner
 
-from lowtide.cleaned import DROPPING, VOID
+from lowtide.cleaning.facts import DROPPING, VOID
 from lowtide.cli.app import app
 from lowtide.config import Config, load
-from lowtide.formats import shadow_qualifier
-from lowtide.gateway import connect, table_state
-from lowtide.history import read_options
-from lowtide.inventory import STRANGER, without_compactor
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.history.holding import read_options
+from lowtide.lab.workload import OmidClient
+from lowtide.store.gateway import connect, table_state
+from lowtide.store.state import StateStore
+from lowtide.tables.inventory import STRANGER, without_compactor
+from lowtide.values.formats import shadow_qualifier
 
 pytestmark = pytest.mark.usefixtures("swept", "no_snapshots")
 Job = Callable[..., Outcome]

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 from conftest import Outcome
-from lowtide_spark import job as program
-from lowtide_spark.job import Run
+from lowtide_spark.run import job as program
+from lowtide_spark.run.job import Run
 from scene import Scene
 
-from lowtide.clock import WorldClock
-from lowtide.formats import ALLOTTED_QUALIFIER, ALLOTTED_ROW, encode_long
-from lowtide.skew import ALLOTTED_AHEAD
-from lowtide.state import Bound, StateStore
-from lowtide.workload import OmidClient
+from lowtide.lab.workload import OmidClient
+from lowtide.store.state import Bound, StateStore
+from lowtide.values.clock import WorldClock
+from lowtide.values.formats import ALLOTTED_QUALIFIER, ALLOTTED_ROW, encode_long
+from lowtide.values.skew import ALLOTTED_AHEAD
 
 pytestmark = pytest.mark.usefixtures("swept")
 

@@ -11,9 +11,10 @@ from ledger_kit import made
 from relay import Relay
 from scene import Scene
 
-from lowtide import conditions
-from lowtide.clock import WorldClock
-from lowtide.conditions import (
+from lowtide.config import load
+from lowtide.errors import GatewayError, StoreError, UsageError
+from lowtide.health import conditions
+from lowtide.health.conditions import (
     CommitTableLarger,
     LowWatermarkPast,
     RegionWatermarkPast,
@@ -22,19 +23,18 @@ from lowtide.conditions import (
     TransactionsStuck,
     look,
 )
-from lowtide.config import load
-from lowtide.errors import GatewayError, StoreError, UsageError
-from lowtide.formats import (
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import OmidClient
+from lowtide.store.state import StateStore
+from lowtide.values.clock import WorldClock
+from lowtide.values.formats import (
     ALLOTTED_QUALIFIER,
     ALLOTTED_ROW,
     LOW_WATERMARK_QUALIFIER,
     LOW_WATERMARK_ROW,
     encode_long,
 )
-from lowtide.skew import ALLOTTED_AHEAD
-from lowtide.stack import Stack
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.values.skew import ALLOTTED_AHEAD
 
 pytestmark = pytest.mark.usefixtures("swept")
 

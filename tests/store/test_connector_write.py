@@ -13,9 +13,9 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lowtide.formats import shadow_qualifier
-from lowtide.stack import Stack
-from lowtide.workload import OmidClient
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import OmidClient
+from lowtide.values.formats import shadow_qualifier
 
 R = b"r"
 

@@ -15,15 +15,15 @@ import happybase  # noqa: F401, it makes the gateway's module
 import pytest
 from conftest import Outcome
 from deadman import Cut, Die, Effect, Killed, Moment
-from lowtide_spark.store import Store
+from lowtide_spark.frames.store import Store
 from pyspark.sql import DataFrameWriter, SparkSession
 from scene import Scene
 
-from lowtide import history
 from lowtide.config import Config, load
-from lowtide.gateway import connect
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.history import holding
+from lowtide.lab.workload import OmidClient
+from lowtide.store.gateway import connect
+from lowtide.store.state import StateStore
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = "\n".join(file.read_text() for file in sorted((ROOT / "spark_apps").rglob("*.py")))
@@ -77,13 +77,13 @@ def test_after_the_cut_nothing_of_the_run_takes_effect(
     scene: Scene, state: StateStore, configure: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither what stands in ``finally``, nor the renewals of a hold that the run took; the hold itself is left as it was."""
-    monkeypatch.setattr(history, "RENEWED_FOR", timedelta(seconds=3))
+    monkeypatch.setattr(holding, "RENEWED_FOR", timedelta(seconds=3))
     config, table = load(configure()), scene.table()
     state.create()
     reached: list[str] = []
 
     def work() -> None:
-        with history.hold(config, table, reason="a run"):
+        with holding.hold(config, table, reason="a run"):
             time.sleep(1.5)  # it is renewed once
             try:
                 _publish(config, "first")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.cleaned import Blocker
+from lowtide.cleaning.facts import Blocker
 from lowtide.config import load
-from lowtide.gateway import connect
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import OmidClient
 from lowtide.report import CommitRows, Day, RegionMark, observe
-from lowtide.stack import Stack
-from lowtide.state import Bound, StateStore
-from lowtide.workload import OmidClient
+from lowtide.store.gateway import connect
+from lowtide.store.state import Bound, StateStore
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from conftest import Outcome
 from pyspark.sql import SparkSession
 from scene import Scene
 
-from lowtide.stack import Stack, free_ports_config
-from lowtide.workload import OmidClient
+from lowtide.lab.stack import Stack, free_ports_config
+from lowtide.lab.workload import OmidClient
 
 Job = Callable[..., Outcome]
 

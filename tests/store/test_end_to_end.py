@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from commits import ever_committed
 from conftest import Outcome
-from lowtide_spark.job import Run
+from lowtide_spark.run.job import Run
 
-from lowtide.formats import CHECKPOINTS, SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
-from lowtide.stack import Stack
-from lowtide.workload import (
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import (
     CRASH_POINTS,
     LiveClients,
     Model,
@@ -27,6 +26,7 @@ from lowtide.workload import (
     run,
     script,
 )
+from lowtide.values.formats import CHECKPOINTS, SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
 from tests import seeds
 from tests.prove import PROVE
 

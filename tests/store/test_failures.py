@@ -13,14 +13,14 @@ import pytest
 import wreck
 from conftest import Outcome
 from deadman import Moment
-from lowtide_spark.store import Store
+from lowtide_spark.frames.store import Store
 from pyspark.sql import functions as F
 from scene import Scene
 
 from lowtide.config import Config
-from lowtide.stack import Stack
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import OmidClient
+from lowtide.store.state import StateStore
 
 pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]

@@ -17,27 +17,27 @@ from ledger_kit import Books
 from scene import Scene
 from typer.testing import CliRunner
 
-from lowtide.ancient import Hold
-from lowtide.cleaned import Blocker, by_reason
+from lowtide.cleaning.commit_count import CommitCount, counted_figures
+from lowtide.cleaning.facts import Blocker, by_reason
 from lowtide.cli import app
-from lowtide.clock import EPOCH, millis
-from lowtide.commitcount import CommitCount, counted_figures
 from lowtide.config import load
-from lowtide.formats import encode_long, shadow_qualifier
-from lowtide.gateway import connect
 from lowtide.health import RECURRING
-from lowtide.history import take
-from lowtide.inventory import Entry, Kind
+from lowtide.health.look import STUCK, look, observe
+from lowtide.history.holding import take
+from lowtide.history.mark import Hold
+from lowtide.lab.stack import free_ports_config
+from lowtide.lab.workload import OmidClient
 from lowtide.ledger import init, user_id
 from lowtide.ledger.model import Entry as Open
 from lowtide.ledger.model import Table, transaction_id
 from lowtide.ledger.steps import Put
 from lowtide.ledger.store import Tables
-from lowtide.looking import STUCK, look, observe
-from lowtide.stack import free_ports_config
-from lowtide.state import Bound, StateStore
-from lowtide.summary import Summary, TableReport
-from lowtide.workload import OmidClient
+from lowtide.run.summary import Summary, TableReport
+from lowtide.store.gateway import connect
+from lowtide.store.state import Bound, StateStore
+from lowtide.tables.inventory import Entry, Kind
+from lowtide.values.clock import EPOCH, millis
+from lowtide.values.formats import encode_long, shadow_qualifier
 
 pytestmark = pytest.mark.usefixtures("swept")
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark import pruning, watermarks
-from lowtide_spark.omid import JOURNAL_FAMILY
-from lowtide_spark.store import Store
+from lowtide_spark.cleaning import pruning, watermarks
+from lowtide_spark.frames.omid import JOURNAL_FAMILY
+from lowtide_spark.frames.store import Store
 from scene import Scene
 
 from lowtide.config import Config
-from lowtide.formats import INVALID_VALUE, commit_key, encode_long
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.lab.workload import OmidClient
+from lowtide.store.state import StateStore
+from lowtide.values.formats import INVALID_VALUE, commit_key, encode_long
 
 pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]

@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 from lowtide.cli import app
 from lowtide.config import Config
 from lowtide.errors import GatewayError, TableError, UsageError
-from lowtide.gateway import connect
+from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.ledger import State, init, ledger, user_id
 from lowtide.ledger.model import ContradictionError, Table
 from lowtide.ledger.steps import Write
 from lowtide.ledger.store import Moment
-from lowtide.stack import Stack, free_ports_config
+from lowtide.store.gateway import connect
 
 pytestmark = pytest.mark.usefixtures("swept")
 

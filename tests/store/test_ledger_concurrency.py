@@ -21,9 +21,9 @@ import pytest
 from conftest import Outcome
 from ledger_kit import Books, made
 
-from lowtide.gateway import connect
 from lowtide.ledger import user_id
 from lowtide.ledger.model import Table, parse_transaction
+from lowtide.store.gateway import connect
 from tests import seeds
 from tests.prove import PROVE
 

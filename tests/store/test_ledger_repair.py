@@ -21,20 +21,20 @@ import deadman
 import pytest
 from conftest import Outcome
 from ledger_kit import Bomb, Books, made
-from lowtide_spark import job as lowtide_job
-from lowtide_spark import repair
-from lowtide_spark.ledger import LedgerRows
-from lowtide_spark.store import Store
+from lowtide_spark.frames.store import Store
+from lowtide_spark.ledger import repair
+from lowtide_spark.ledger.dataframes import LedgerRows
+from lowtide_spark.run import job as lowtide_job
 
 from lowtide.config import load
 from lowtide.errors import LedgerError, UsageError
-from lowtide.gateway import connect
 from lowtide.ledger import State, init, user_id
 from lowtide.ledger.model import FAMILY, Table, parse_transaction, transaction_id
 from lowtide.ledger.settled import Settled
 from lowtide.ledger.steps import CheckAndPut, Put, Read, Remove, Scan, Write
 from lowtide.ledger.store import Moment, Tables, node
-from lowtide.submit import command, environment
+from lowtide.run.submit import command, environment
+from lowtide.store.gateway import connect
 from tests import seeds
 from tests.prove import PROVE
 

@@ -16,22 +16,22 @@ import pytest
 from commits import ever_committed
 from conftest import Outcome
 from lowtide_airflow.tables import sizes
-from lowtide_spark.inventory import take_inventory
-from lowtide_spark.store import Store
+from lowtide_spark.frames.inventory import take_inventory
+from lowtide_spark.frames.store import Store
 
-from lowtide.conditions import LowWatermarkPast
-from lowtide.conditions import look as look_once
 from lowtide.config import load
-from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
-from lowtide.gateway import allotted, connect
 from lowtide.health import Cause, assess
-from lowtide.inventory import Kind
-from lowtide.looking import look
-from lowtide.skew import oracle_ahead
-from lowtide.stack import Stack, free_ports_config
-from lowtide.workload import OmidClient
-from lowtide.workload.phoenix import DDL, LATE_DDL, PhoenixWorkload
-from lowtide.workload.sql import PhoenixClient, SqlError
+from lowtide.health.conditions import LowWatermarkPast
+from lowtide.health.conditions import look as look_once
+from lowtide.health.look import look
+from lowtide.lab.stack import Stack, free_ports_config
+from lowtide.lab.workload import OmidClient
+from lowtide.lab.workload.phoenix import DDL, LATE_DDL, PhoenixWorkload
+from lowtide.lab.workload.sql import PhoenixClient, SqlError
+from lowtide.store.gateway import allotted, connect
+from lowtide.tables.inventory import Kind
+from lowtide.values.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
+from lowtide.values.skew import oracle_ahead
 from tests import seeds
 from tests.prove import PROVE
 

@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from conftest import Outcome
-from lowtide_spark.store import Store
+from lowtide_spark.frames.store import Store
 from scene import Scene
 
-from lowtide import shape
-from lowtide.cleaned import Fact, region_watermark, valid
-from lowtide.intervals import Intervals
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.cleaning.facts import Fact, region_watermark, valid
+from lowtide.lab.workload import OmidClient
+from lowtide.store.state import StateStore
+from lowtide.tables import settings
+from lowtide.values.intervals import Intervals
 
 pytestmark = pytest.mark.usefixtures("swept")
 
@@ -59,7 +59,7 @@ def test_the_records_of_a_test_are_those_of_the_jobs(
         assert [told(table) for table in by_hand] == [told(table) for table in by_jobs]
         assert sample[1] == state.samples()[-1][1] == watermark == state.recorded_low_watermark()
         assert timedelta() <= state.samples()[-1][0] - sample[0] < timedelta(minutes=10)
-    shaped = {d.table: shape.of(d, d.families) for d in connector.descriptors()}
+    shaped = {d.table: settings.of(d, d.families) for d in connector.descriptors()}
     for table in (*by_jobs, *by_hand):
         regions, kept = connector.regions(table), state.read(table)
         facts = valid(kept.facts, {"a"}, kept.incarnation, shaped[table])

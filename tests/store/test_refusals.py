@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import Outcome
-from lowtide_spark import store
-from lowtide_spark.store import Store
+from lowtide_spark.frames import store
+from lowtide_spark.frames.store import Store
 from scene import Scene
 from typer.testing import CliRunner
 
 from lowtide.cli import app
 from lowtide.errors import StoreError
-from lowtide.formats import LOW_WATERMARK_ROW, decode_long, encode_long
-from lowtide.gateway import connect
-from lowtide.stack import Stack, free_ports_config
-from lowtide.workload import OmidClient
+from lowtide.lab.stack import Stack, free_ports_config
+from lowtide.lab.workload import OmidClient
+from lowtide.store.gateway import connect
+from lowtide.values.formats import LOW_WATERMARK_ROW, decode_long, encode_long
 
 Job = Callable[..., Outcome]
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark import orphans
-from lowtide_spark.store import Store
+from lowtide_spark.cleaning import orphans
+from lowtide_spark.frames.store import Store
 from scene import Scene
 
-from lowtide import shape
-from lowtide.cleaned import cleaned_intervals, region_watermark, valid
-from lowtide.formats import after, encode_long, shadow_qualifier
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.cleaning.facts import cleaned_intervals, region_watermark, valid
+from lowtide.lab.workload import OmidClient
+from lowtide.store.state import StateStore
+from lowtide.tables import settings
+from lowtide.values.formats import after, encode_long, shadow_qualifier
 
 Job = Callable[..., Outcome]
 ROWS = (b"a", b"h", b"p", b"z")
@@ -32,7 +32,7 @@ def watermarks(connector: Store, state: StateStore, table: str) -> list[int]:
     regions = connector.regions(table)
     recorded = state.read(table)
     (descriptor,) = [d for d in connector.descriptors() if d.table == table]
-    facts = valid(recorded.facts, {"a"}, recorded.incarnation.advance(regions), shape.of(descriptor, {"a"}))
+    facts = valid(recorded.facts, {"a"}, recorded.incarnation.advance(regions), settings.of(descriptor, {"a"}))
     return [region_watermark(r.keys, facts) for r in regions]
 
 

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark import history, orphans, restore
-from lowtide_spark.store import Store
+from lowtide_spark.cleaning import orphans
+from lowtide_spark.frames.store import Store
+from lowtide_spark.history import collection
+from lowtide_spark.undo import restore
 from scene import Scene
 
-from lowtide.formats import encode_long, shadow_qualifier
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.lab.workload import OmidClient
+from lowtide.store.state import StateStore
+from lowtide.values.formats import encode_long, shadow_qualifier
 
 pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]
@@ -46,7 +48,7 @@ def test_history_gc_removes_nothing_of_a_successor(
     omid.advance_watermark()
     for job_name in ("orphan_cleanup", "watermark_collection"):
         assert job(job_name, "--execute", config=eager).code == 0
-    check = history.Run.check_approved
+    check = collection.Run.check_approved
 
     def meanwhile(run: Any) -> None:
         check(run)
@@ -55,7 +57,7 @@ def test_history_gc_removes_nothing_of_a_successor(
         scene.cell(table, start)
         scene.shadow(table, start, commit)
 
-    monkeypatch.setattr(history.Run, "check_approved", meanwhile)
+    monkeypatch.setattr(collection.Run, "check_approved", meanwhile)
     outcome = job("history_gc", "--table", table, "--table", other, "--execute", config=eager)
     monkeypatch.undo()
     _, commit = versions[table][0]
@@ -73,8 +75,8 @@ def test_history_gc_removes_nothing_of_a_successor(
 
 #: When it comes back, and whether the driver sees that, so that no mutation is sent.
 MOMENTS = {
-    "its mark is applied": (history, "_apply_mark", True),
-    "what goes is put aside": (history, "put_aside", True),
+    "its mark is applied": (collection, "_apply_mark", True),
+    "what goes is put aside": (collection, "put_aside", True),
     "its versions are deleted": (Store, "write", False),
 }
 

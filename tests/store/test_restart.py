@@ -17,16 +17,16 @@ import pytest
 import wreck
 from conftest import Outcome
 from deadman import Cut, Moment
-from lowtide_spark import sideline
-from lowtide_spark.store import Store
+from lowtide_spark.frames import sideline
+from lowtide_spark.frames.store import Store
 from scene import Scene
 
 from lowtide.config import load
-from lowtide.formats import parse_commit_key
-from lowtide.stack import Stack
-from lowtide.state import StateStore
-from lowtide.submit import command, environment
-from lowtide.workload import OmidClient
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import OmidClient
+from lowtide.run.submit import command, environment
+from lowtide.store.state import StateStore
+from lowtide.values.formats import parse_commit_key
 from tests import seeds
 from tests.prove import PROVE
 

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from conftest import Outcome
 from hshell import obey, statements
-from lowtide_spark import orphans, pruning, watermarks
-from lowtide_spark.store import Store
+from lowtide_spark.cleaning import orphans, pruning, watermarks
+from lowtide_spark.frames.store import Store
 from pyspark.sql import functions as F
 from scene import Scene
 from typer.testing import CliRunner
 
 from lowtide.cli import app
 from lowtide.errors import FencedError, WatermarkError
-from lowtide.formats import after, commit_key, encode_long, shadow_qualifier
-from lowtide.gateway import connect
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.lab.workload import OmidClient
+from lowtide.store.gateway import connect
+from lowtide.store.state import StateStore
+from lowtide.values.formats import after, commit_key, encode_long, shadow_qualifier
 
 Job = Callable[..., Outcome]
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 from conftest import Outcome
-from lowtide_spark.store import Store
+from lowtide_spark.frames.store import Store
 from pyspark.sql import SparkSession
 from scene import Scene
 
-from lowtide.keyranges import KeyRange
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.lab.workload import OmidClient
+from lowtide.store.state import StateStore
+from lowtide.values.keyranges import KeyRange
 from tests.prove import PROVE
 
 REGIONS = 10_000 if PROVE else 2_000

@@ -15,9 +15,9 @@ import happybase
 import pytest
 from typer.testing import CliRunner
 
-from lowtide.stack import Stack, StackConfig, StackError, free_ports_config, load, machine
-from lowtide.stack.cli import app
-from lowtide.stack.processes import Process, ProcessFile, start_time
+from lowtide.lab.stack import Stack, StackConfig, StackError, free_ports_config, load, machine
+from lowtide.lab.stack.cli import app
+from lowtide.lab.stack.processes import Process, ProcessFile, start_time
 
 LOOPBACK_IN_PROC = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 
@@ -241,7 +241,7 @@ def test_a_saved_configuration_is_read_back(tmp_path: Path) -> None:
     config = free_ports_config(
         tmp_path, extra_hbase={"a.b": "c"}, extra_classpath=(tmp_path / "x.jar",), java_options=("-Da=b",)
     )
-    from lowtide.stack import files
+    from lowtide.lab.stack import files
 
     files.write(config)
     assert load(tmp_path) == config

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark import orphans
+from lowtide_spark.cleaning import orphans
 from scene import Scene
 
-from lowtide.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, decode_long
-from lowtide.stack import Stack
-from lowtide.state import StateStore
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import OmidClient, RawCell, Shape, run
+from lowtide.store.state import StateStore
 from lowtide.survey.estimate import draw, total
-from lowtide.workload import OmidClient, RawCell, Shape, run
+from lowtide.values.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, decode_long
 from tests import seeds
 
 Job = Callable[..., Outcome]

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from lowtide.cli.app import app
 from lowtide.config import Thrift
-from lowtide.gateway import connect
-from lowtide.stack import Stack
-from lowtide.state import StateStore
-from lowtide.submit import LOOKING
-from lowtide.workload import OmidClient
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import OmidClient
+from lowtide.run.submit import LOOKING
+from lowtide.store.gateway import connect
+from lowtide.store.state import StateStore
 from tests import warm
 
 Job = Callable[..., Outcome]

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 from conftest import Outcome
-from lowtide_spark.store import Store
+from lowtide_spark.frames.store import Store
 from scene import Scene
 
-from lowtide import anew
-from lowtide.formats import encode_long
-from lowtide.stack import Stack, free_ports_config, probes
-from lowtide.stack.processes import Process, spawn
-from lowtide.workload import OmidClient, Shape
-from lowtide.workload.runner import make_tables
-from lowtide.workload.script import CRASH_POINTS, generate
+from lowtide.lab.stack import Stack, free_ports_config, probes
+from lowtide.lab.stack.processes import Process, spawn
+from lowtide.lab.workload import OmidClient, Shape
+from lowtide.lab.workload.runner import make_tables
+from lowtide.lab.workload.script import CRASH_POINTS, generate
+from lowtide.store import reset
+from lowtide.values.formats import encode_long
 from tests import seeds
 
 pytestmark = pytest.mark.usefixtures("swept")
@@ -163,7 +163,7 @@ def _theirs(configure: Callable[..., Path], second: Oracle, said: dict[str, list
 def test_an_oracle_begins_where_the_statement_of_a_refused_reset_says(omid: OmidClient, second: Oracle) -> None:
     """The row that is put while it is stopped is the low watermark that it stores and the number below all that it gives from then on."""
     second.stop()
-    number = anew.beginning(10**12)
+    number = reset.beginning(10**12)
     omid.put(
         TIMESTAMPS,
         b"MAX_TIMESTAMP_R",

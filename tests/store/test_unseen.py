@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark import inventory as listing
-from lowtide_spark import orphans, pruning
-from lowtide_spark.inventory import take_inventory
-from lowtide_spark.store import Store
+from lowtide_spark.cleaning import orphans, pruning
+from lowtide_spark.frames import inventory as listing
+from lowtide_spark.frames.inventory import take_inventory
+from lowtide_spark.frames.store import Store
 from pyspark.sql import functions as F
 from scene import Scene
 
+from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import StoreError
-from lowtide.formats import commit_key, encode_long, shadow_qualifier
-from lowtide.gateway import connect
-from lowtide.inventory import FAMILY_FLAG, Entry, Kind
-from lowtide.keyranges import KeyRange
-from lowtide.planning import WorkRange
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient
+from lowtide.lab.workload import OmidClient
+from lowtide.store.gateway import connect
+from lowtide.store.state import StateStore
+from lowtide.tables.inventory import FAMILY_FLAG, Entry, Kind
+from lowtide.values.formats import commit_key, encode_long, shadow_qualifier
+from lowtide.values.keyranges import KeyRange
 
 pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]

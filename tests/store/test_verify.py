@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from conftest import Outcome
 from hshell import obey, resolves, statements
-from lowtide_spark.store import Store
+from lowtide_spark.frames.store import Store
 from scene import Scene
 from typer.testing import CliRunner
 
 from lowtide.cli.app import app
 from lowtide.config import Config
-from lowtide.formats import INVALID_VALUE, commit_key, encode_long, shadow_qualifier
-from lowtide.stack import Stack
-from lowtide.state import StateStore
-from lowtide.workload import OmidClient, Shape, run
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import OmidClient, Shape, run
+from lowtide.store.state import StateStore
+from lowtide.values.formats import INVALID_VALUE, commit_key, encode_long, shadow_qualifier
 from tests import seeds
 
 pytestmark = pytest.mark.usefixtures("swept")

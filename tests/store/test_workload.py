@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.formats import shadow_qualifier
-from lowtide.stack import Stack, free_ports_config
-from lowtide.workload import (
+from lowtide.lab.stack import Stack, free_ports_config
+from lowtide.lab.workload import (
     CRASH_POINTS,
     CommitEntry,
     LiveClients,
@@ -28,6 +27,7 @@ from lowtide.workload import (
     run,
     script,
 )
+from lowtide.values.formats import shadow_qualifier
 
 SEED = 11
 TRANSACTIONS = 400

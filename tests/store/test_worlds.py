@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark.inventory import take_inventory
-from lowtide_spark.store import Store
+from lowtide_spark.frames.inventory import take_inventory
+from lowtide_spark.frames.store import Store
 from scene import Scene
 
-from lowtide.gateway import connect
-from lowtide.inventory import Kind
-from lowtide.workload import OmidClient
+from lowtide.lab.workload import OmidClient
+from lowtide.store.gateway import connect
+from lowtide.tables.inventory import Kind
 
 pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]

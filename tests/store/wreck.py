@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from lowtide_spark import sideline
+from lowtide_spark.frames import sideline
 from pyarrow import parquet
 
-from lowtide.stack import Stack
-from lowtide.workload import OmidClient
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import OmidClient
 
 Key = tuple[bytes, bytes, bytes, int]
 

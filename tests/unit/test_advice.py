@@ -7,8 +7,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.advice import BUCKETS, advise, bucket, bytes_a_day, upper
-from lowtide.durations import parse_duration
+from lowtide.history.advice import BUCKETS, advise, bucket, bytes_a_day, upper
+from lowtide.values.durations import parse_duration
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.ancient import EXPIRY_MARGIN, Ages, By, Hold, Limit, at_most, check_hold, limits, mark_of
-from lowtide.clock import SampledClock, WorldClock
 from lowtide.errors import StoreError, UsageError
+from lowtide.history.mark import EXPIRY_MARGIN, Ages, By, Hold, Limit, at_most, check_hold, limits, mark_of
+from lowtide.values.clock import SampledClock, WorldClock
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 WORLD = WorldClock()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lowtide.anew import BEYOND, beginning, refusal
-from lowtide.clock import is_world
-from lowtide.formats import CHECKPOINTS, encode_long
-from lowtide.state import Epoch
+from lowtide.store.reset import BEYOND, beginning, refusal
+from lowtide.store.state import Epoch
+from lowtide.values.clock import is_world
+from lowtide.values.formats import CHECKPOINTS, encode_long
 
 OWN = ("LOWTIDE_STATE", "LOWTIDE_JOURNAL")
 

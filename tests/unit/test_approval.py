@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.approval import COMPARED, Approved, Part, approved, check, digest, parts, read
 from lowtide.errors import ApprovalError, UsageError
-from lowtide.summary import Counts, Summary, TableReport
+from lowtide.run.approval import COMPARED, Approved, Part, approved, check, digest, parts, read
+from lowtide.run.summary import Counts, Summary, TableReport
 
 
 def plan(**changes: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tenacity import wait_none
 
-from lowtide.airflowctl.config import AirflowError
-from lowtide.airflowctl.dags import Dags
+from lowtide.lab.airflow.config import AirflowError
+from lowtide.lab.airflow.dags import Dags
 
 DAY = date(2026, 1, 1)
 

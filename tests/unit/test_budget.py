@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.budget import check_budget
 from lowtide.config import Budget
 from lowtide.errors import BudgetError
+from lowtide.run.budget import check_budget
 
 BUDGET = Budget(rows=100, share=0.5, always=10)
 

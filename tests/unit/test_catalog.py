@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.catalog import Catalog, Said, parse, told_by
-from lowtide.inventory import Descriptor, Entry, Kind, classify
+from lowtide.tables.inventory import Descriptor, Entry, Kind, classify
+from lowtide.tables.phoenix_catalog import Catalog, Said, parse, told_by
 
 OMID = b"\x82"
 INDEXER = "org.apache.phoenix.index.PhoenixTransactionalIndexer"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.cleaned import (
+from lowtide.cleaning.facts import (
     DROPPING,
     NEVER,
     PARTLY,
@@ -23,9 +23,9 @@ from lowtide.cleaned import (
     region_watermark,
     valid,
 )
-from lowtide.intervals import Intervals
-from lowtide.inventory import without_compactor
-from lowtide.keyranges import KeyRange
+from lowtide.tables.inventory import without_compactor
+from lowtide.values.intervals import Intervals
+from lowtide.values.keyranges import KeyRange
 
 KEYS = 8
 TIMES = 12

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.clock import EPOCH, SampledClock, WorldClock, clock_contradiction, is_world, millis
 from lowtide.errors import StoreError
-from lowtide.formats import CHECKPOINTS
+from lowtide.values.clock import EPOCH, SampledClock, WorldClock, clock_contradiction, is_world, millis
+from lowtide.values.formats import CHECKPOINTS
 
 moments = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 samples = st.lists(st.tuples(moments, st.integers(0, 10**6)), min_size=1, max_size=8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.compaction import Gain, Uncompacted, gains, still_there, to_record, worth_compacting
+from lowtide.history.compaction import Gain, Uncompacted, gains, still_there, to_record, worth_compacting
 
 A, B = ("r", "a"), ("r", "b")
 found_gains = st.lists(

@@ -9,8 +9,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from lowtide.clock import EPOCH, millis
-from lowtide.conditions import (
+from lowtide.config import Config
+from lowtide.errors import UsageError
+from lowtide.health.conditions import (
     CONDITIONS,
     CommitTableLarger,
     Condition,
@@ -22,10 +23,9 @@ from lowtide.conditions import (
     from_json,
     pauses,
 )
-from lowtide.config import Config
-from lowtide.errors import UsageError
 from lowtide.ledger.model import SETTLED_ROW, ContradictionError, Entry, State, Table, transaction_id, user_id
 from lowtide.ledger.settled import SKEW, Settled, next_mark, trusted
+from lowtide.values.clock import EPOCH, millis
 from tests.unit.ledger_memory import opened
 
 TIME = "2026-01-31T00:00:00+00:00"
@@ -182,8 +182,8 @@ def test_a_sensor_believes_no_mark_of_a_time_to_come(monkeypatch: pytest.MonkeyP
     memory, config = opened("ann"), Config()
     now = AT
     memory.rows[Table.OPEN][SETTLED_ROW] = {"mark": Settled(now + 3_600_000, "fast", now + 3_600_000).encode()}
-    monkeypatch.setattr("lowtide.conditions.Tables", lambda *_: memory)
-    monkeypatch.setattr("lowtide.conditions._now", lambda *_: now)
+    monkeypatch.setattr("lowtide.health.conditions.Tables", lambda *_: memory)
+    monkeypatch.setattr("lowtide.health.conditions._now", lambda *_: now)
     grace = config.ledger.grace // timedelta(milliseconds=1)
     waiting = TransactionsSettled(past=(EPOCH + timedelta(milliseconds=now - grace - 5)).isoformat())
     young = TransactionsSettled(past=TIME)

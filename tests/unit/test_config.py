@@ -10,7 +10,7 @@ import pytest
 
 from lowtide.config import CONFIG_VARIABLE, Config, Mode, Read, State, load
 from lowtide.errors import UsageError
-from lowtide.inventory import Kind
+from lowtide.tables.inventory import Kind
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lowtide.cli.app import app
-from lowtide.decisions import Decision, lines, parse
 from lowtide.errors import UsageError
+from lowtide.journal.decision_lines import Decision, lines, parse
 
 
 def test_a_file_that_a_run_wrote_decides_what_is_filled_in() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lowtide.config import Mode, load
-from lowtide.demo import DemoError, DemoSettings
-from lowtide.demo.settings import CHECKOUT, missing, start_afresh
+from lowtide.lab.demo import DemoError, DemoSettings
+from lowtide.lab.demo.settings import CHECKOUT, missing, start_afresh
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lowtide.demo.elsewhere import app
-from lowtide.stack.machine import java
-from lowtide.workload import RemoteStore
+from lowtide.lab.demo.elsewhere import app
+from lowtide.lab.stack.machine import java
+from lowtide.lab.workload import RemoteStore
 
 
 def test_clients_take_the_stores_configuration_and_a_log_of_their_own(tmp_path: Path):

@@ -14,7 +14,7 @@ import yaml
 from typer.main import get_command
 
 from lowtide.cli import app
-from lowtide.submit import JOBS
+from lowtide.run.submit import JOBS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.durations import parse_duration, parse_time
 from lowtide.errors import UsageError
+from lowtide.values.durations import parse_duration, parse_time
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide import formats
+from lowtide.values import formats
 
 # start, commit, key, value of C, value of the shadow cell; made with Omid's own classes.
 GOLDEN = [

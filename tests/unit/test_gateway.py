@@ -9,7 +9,7 @@ import pytest
 from happybase.batch import Batch
 
 from lowtide.errors import WatermarkError
-from lowtide.gateway import check_and_put, parse_low_watermark
+from lowtide.store.gateway import check_and_put, parse_low_watermark
 
 
 def test_low_watermark_is_eight_bytes() -> None:

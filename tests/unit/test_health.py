@@ -12,11 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.catalog import UNREADABLE
-from lowtide.cleaned import VOID, RegionMark, by_reason, prune_bound, still_blocking
-from lowtide.clock import WorldClock, millis
+from lowtide.cleaning.facts import VOID, RegionMark, by_reason, prune_bound, still_blocking
 from lowtide.config import Config, Omid
-from lowtide.durations import parse_time
 from lowtide.health import (
     RECURRING,
     Cause,
@@ -31,11 +28,14 @@ from lowtide.health import (
     standings,
     told,
 )
-from lowtide.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
-from lowtide.keyranges import KeyRange
-from lowtide.skew import ALLOTTED_AHEAD, Allotted
-from lowtide.state import Bound
-from lowtide.summary import Counts, Summary, TableReport
+from lowtide.run.summary import Counts, Summary, TableReport
+from lowtide.store.state import Bound
+from lowtide.tables.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
+from lowtide.tables.phoenix_catalog import UNREADABLE
+from lowtide.values.clock import WorldClock, millis
+from lowtide.values.durations import parse_time
+from lowtide.values.keyranges import KeyRange
+from lowtide.values.skew import ALLOTTED_AHEAD, Allotted
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.ancient import Hold
-from lowtide.clock import WorldClock, millis
 from lowtide.config import Config
 from lowtide.health import RECURRING, Cause, Level, Seen, Severity, assess, histories, removals
 from lowtide.health.history import hold_text, kept_back
-from lowtide.state import Bound, History
-from lowtide.summary import Counts, Summary, TableReport
+from lowtide.history.mark import Hold
+from lowtide.run.summary import Counts, Summary, TableReport
+from lowtide.store.state import Bound, History
+from lowtide.values.clock import WorldClock, millis
 from tests.unit.test_health import DAY, HOUR, NOW, a_run, blocker, healthy, only
 
 CLOCK = WorldClock()

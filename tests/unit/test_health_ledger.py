@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.clock import millis
 from lowtide.config import Config
 from lowtide.health import Cause, LedgerSeen, Level, Severity, assess, ledger_standing, repairs
 from lowtide.health.ledger import facts
 from lowtide.ledger.settled import Settled, money_figure, money_figures
-from lowtide.summary import Counts, Summary, TableReport
+from lowtide.run.summary import Counts, Summary, TableReport
+from lowtide.values.clock import millis
 from tests.unit.test_health import ACTING, DAY, HOUR, NOW, healthy, only
 
 MINUTE = timedelta(minutes=1)

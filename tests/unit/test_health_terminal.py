@@ -10,8 +10,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from lowtide.cleaning.commit_count import CommitCount
 from lowtide.cli import app
-from lowtide.commitcount import CommitCount
 from lowtide.errors import GatewayError
 from lowtide.health import Seen
 from tests.unit.test_health import DAY, HOUR, NOW, healthy

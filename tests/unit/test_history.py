@@ -11,19 +11,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lowtide_spark import history as gc
-from lowtide_spark import restore
-from lowtide_spark.compaction import compact
-from lowtide_spark.store import Life, Written
+from lowtide_spark.frames.store import Life, Written
+from lowtide_spark.history import collection as gc
+from lowtide_spark.history.compaction import compact
+from lowtide_spark.undo import restore
 
-from lowtide import history, state
-from lowtide.ancient import OF_RESTORE, By, Hold, Limit
 from lowtide.config import Config
 from lowtide.errors import FencedError, HistoryError, StoreError, TableError, UsageError
-from lowtide.history import hold
-from lowtide.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind
-from lowtide.state import StateStore
-from lowtide.summary import TableReport
+from lowtide.history import holding
+from lowtide.history.holding import hold
+from lowtide.history.mark import OF_RESTORE, By, Hold, Limit
+from lowtide.run.summary import TableReport
+from lowtide.store import state
+from lowtide.store.state import StateStore
+from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 Rows = dict[bytes, dict[bytes, bytes]]
@@ -70,9 +71,9 @@ def store(monkeypatch: pytest.MonkeyPatch) -> StateStore:
         return True
 
     monkeypatch.setattr(state, "check_and_put", check_and_put)
-    monkeypatch.setattr(history, "connect", lambda _: nullcontext(connection))
-    monkeypatch.setattr(history, "low_watermark", lambda *_: 5000)
-    monkeypatch.setattr(StateStore, "server_time", lambda _: history._now())
+    monkeypatch.setattr(holding, "connect", lambda _: nullcontext(connection))
+    monkeypatch.setattr(holding, "low_watermark", lambda *_: 5000)
+    monkeypatch.setattr(StateStore, "server_time", lambda _: holding._now())
     return StateStore(connection, "LOWTIDE_STATE")
 
 
@@ -96,13 +97,13 @@ def test_a_block_whose_history_went_meanwhile_fails_at_its_end(store: StateStore
 @pytest.mark.parametrize("off", [timedelta(hours=1), timedelta(hours=-1), timedelta(days=1), timedelta(days=-1)])
 def test_a_hold_lasts_by_hbases_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch, off: timedelta) -> None:
     """By which history GC looks at it: one of a reader whose machine is a day behind would have expired before it began."""
-    true = history._now()
+    true = holding._now()
     monkeypatch.setattr(StateStore, "server_time", lambda _: true)
-    monkeypatch.setattr(history, "_now", lambda: true + off)
+    monkeypatch.setattr(holding, "_now", lambda: true + off)
     lasting = timedelta(minutes=10)
-    held = history.take(Config(), "orders", 1000, owner="test", reason="a wrong clock", lasting=lasting)
+    held = holding.take(Config(), "orders", 1000, owner="test", reason="a wrong clock", lasting=lasting)
     assert (held.taken, held.expires) == (true, true + lasting)
-    assert history.renew(Config(), held, 2 * lasting).expires == true + 2 * lasting
+    assert holding.renew(Config(), held, 2 * lasting).expires == true + 2 * lasting
 
 
 def test_no_hold_is_promised_where_omids_compactor_removes_history(store: StateStore) -> None:
@@ -115,7 +116,7 @@ def test_no_hold_is_promised_where_omids_compactor_removes_history(store: StateS
 
 def test_an_error_of_the_gateway_does_not_end_the_renewals(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thrift's own errors are no reason to let a hold expire: it is renewed when the gateway is back, and nothing is raised then."""
-    monkeypatch.setattr(history, "RENEWED_FOR", timedelta(seconds=0.9))
+    monkeypatch.setattr(holding, "RENEWED_FOR", timedelta(seconds=0.9))
     change, tried, renewed = StateStore.change_hold, [], threading.Event()
 
     def broken_at_first(self: StateStore, *arguments: Any) -> bool:
@@ -137,12 +138,12 @@ def test_a_renewal_that_failed_in_passing_is_no_loss(store: StateStore) -> None:
     """Where the mark has not passed the hold, nothing was lost, whatever became of the renewals."""
     with hold(Config(), "orders", 1000, reason="flaky"):
         renewals = next(t for t in threading.enumerate() if t.name.startswith("hold "))
-        renewals.failure = history.GatewayError("not now")  # type: ignore[attr-defined]
+        renewals.failure = holding.GatewayError("not now")  # type: ignore[attr-defined]
 
 
 def test_milliseconds_are_no_snapshot_of_a_world_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hold at a number that such an oracle cannot have given holds nothing that anybody means; none is left behind."""
-    monkeypatch.setattr(history, "low_watermark", lambda *_: 1_700_000_000 * 10**9)
+    monkeypatch.setattr(holding, "low_watermark", lambda *_: 1_700_000_000 * 10**9)
     milliseconds = 1_700_000_000_000
     with pytest.raises(UsageError, match="six more digits"), hold(Config(), "orders", milliseconds, reason="x"):
         pass
@@ -508,16 +509,16 @@ def test_history_gc_keeps_off_while_cells_come_back(store: StateStore) -> None:
 
 def test_the_hold_of_a_restore_is_nobodys_to_release(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends with the restore, or expires; a restore that finds it gone puts nothing more."""
-    monkeypatch.setattr(history, "connect", lambda _: nullcontext())
-    monkeypatch.setattr(history, "StateStore", lambda *_: store)
+    monkeypatch.setattr(holding, "connect", lambda _: nullcontext())
+    monkeypatch.setattr(holding, "StateStore", lambda *_: store)
     now = store.server_time()
     held = Hold(f"{OF_RESTORE}r", "orders", 0, "ann", "restore of run run1", now, now + timedelta(hours=1))
     dead = replace(held, id=f"{OF_RESTORE}q", expires=now - timedelta(hours=1))
     for one in (held, dead):
         store.add_hold(one)
     with pytest.raises(HistoryError, match=f"hold {OF_RESTORE}r on orders is a restore's .*expires at"):
-        history.release(Config(), "orders", held.id)
-    assert history.release(Config(), "orders", dead.id) == dead
+        holding.release(Config(), "orders", held.id)
+    assert holding.release(Config(), "orders", dead.id) == dead
     kept = restore.Kept(store.intend("orders", 1049, "r"), held, TABLES.life("orders"))
     assert store.drop_hold(held)
     with pytest.raises(StoreError, match=f"the hold {OF_RESTORE}r on orders is gone"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lowtide.inventory import (
+from lowtide.tables.inventory import (
     FAMILY_FLAG,
     OMID_COPROCESSORS,
     PHOENIX_COPROCESSORS,

@@ -7,11 +7,11 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from lowtide_spark import job as program
+from lowtide_spark.run import job as program
 from typer.testing import CliRunner
 
 from lowtide.cli import app
-from lowtide.submit import JOBS, LOOKING, TAKEN_BY
+from lowtide.run.submit import JOBS, LOOKING, TAKEN_BY
 
 #: What an option that wants a value is given.
 VALUES = {

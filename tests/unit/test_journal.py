@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from lowtide.cleaned import Fact
+from lowtide.cleaning.facts import Fact
 from lowtide.config import Config
 from lowtide.errors import StoreError, UsageError
-from lowtide.formats import (
+from lowtide.journal.life import Journal, Said, Seen, check_decision, check_overruled, decide, in_force, unwatched
+from lowtide.run.summary import myself
+from lowtide.values.formats import (
     COMMIT_QUALIFIER,
     INVALID_QUALIFIER,
     INVALID_VALUE,
@@ -22,10 +24,8 @@ from lowtide.formats import (
     encode_varint,
     shadow_qualifier,
 )
-from lowtide.intervals import Intervals
-from lowtide.journal import Journal, Said, Seen, check_decision, check_overruled, decide, in_force, unwatched
-from lowtide.keyranges import KeyRange
-from lowtide.summary import myself
+from lowtide.values.intervals import Intervals
+from lowtide.values.keyranges import KeyRange
 
 START = 5_000
 #: Of the oracle, in every commit table here.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.keyranges import KeyRange, printable
+from lowtide.values.keyranges import KeyRange, printable
 
 KEYS = sorted(bytes(k) for n in range(4) for k in itertools.product((0, 1, 255), repeat=n))
 keys = st.sampled_from(KEYS)

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lowtide_spark import orphans
+from lowtide_spark.cleaning import orphans
 
-from lowtide.cleaned import Incarnation, Region
+from lowtide.cleaning.facts import Incarnation, Region
 from lowtide.errors import StoreError
-from lowtide.keyranges import KeyRange
+from lowtide.values.keyranges import KeyRange
 
 BEFORE, SINCE = 70, 90
 

@@ -65,8 +65,10 @@ def test_every_rule_is_broken_somewhere() -> None:
             for n in ("VersionReader", "Pushdown", "MutationWriter")
         ),
         *(f"connector/src/main/java/lowtide/connector/{n}.java" for n in ("Hold", "Omid", "Hiding", "Mutation")),
-        *(f"spark_apps/lowtide_spark/{n}.py" for n in ("omid", "store", "inventory", "rules", "orphans", "pruning")),
-        *(f"lowtide/{n}.py" for n in ("intervals", "keyranges", "approval", "cleaned", "planning", "state")),
+        *(f"spark_apps/lowtide_spark/frames/{n}.py" for n in ("omid", "store", "inventory")),
+        *(f"spark_apps/lowtide_spark/cleaning/{n}.py" for n in ("rules", "orphans", "pruning")),
+        *(f"lowtide/values/{n}.py" for n in ("intervals", "keyranges")),
+        *(f"lowtide/{n}.py" for n in ("run/approval", "cleaning/facts", "cleaning/planning", "store/state")),
         *(f"plugins/lowtide_airflow/{n}.py" for n in ("operator", "arguments", "approval", "sensors", "triggers")),
         *(f"plugins/lowtide_airflow/{n}.py" for n in ("tables", "batches", "settings", "hook")),
         *(str(file.relative_to(ROOT)) for file in (ROOT / "dags").glob("*.py")),

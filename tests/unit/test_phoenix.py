@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from lowtide.stack import Stack, StackConfig, StackError, files, load, machine
-from lowtide.workload.phoenix import (
+from lowtide.lab.stack import Stack, StackConfig, StackError, files, load, machine
+from lowtide.lab.workload.phoenix import (
     COLUMNS,
     DDL,
     INDEXES,
@@ -22,7 +22,7 @@ from lowtide.workload.phoenix import (
     _shift,
     draft,
 )
-from lowtide.workload.sql import PhoenixClient
+from lowtide.lab.workload.sql import PhoenixClient
 from tests import seeds
 
 Statement = tuple[str, tuple[Any, ...]]

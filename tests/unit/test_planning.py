@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.cleaned import RESTART, Fact, Region, cleaned_intervals, region_watermark
-from lowtide.clock import EPOCH, WorldClock, millis
+from lowtide.cleaning.facts import RESTART, Fact, Region, cleaned_intervals, region_watermark
+from lowtide.cleaning.planning import Request, WorkRange, first_unrecorded, plan_ranges, without_read
 from lowtide.errors import UsageError
-from lowtide.formats import CHECKPOINTS, after
-from lowtide.intervals import Intervals
-from lowtide.keyranges import KeyRange
-from lowtide.planning import Request, WorkRange, first_unrecorded, plan_ranges, without_read
+from lowtide.values.clock import EPOCH, WorldClock, millis
+from lowtide.values.formats import CHECKPOINTS, after
+from lowtide.values.intervals import Intervals
+from lowtide.values.keyranges import KeyRange
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 WEEK = timedelta(days=7)

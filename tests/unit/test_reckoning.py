@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lowtide_spark import orphans, pruning, rules
-from lowtide_spark.store import Written
+from lowtide_spark.cleaning import orphans, pruning, rules
+from lowtide_spark.frames.store import Written
 
-from lowtide.cleaned import Incarnation
-from lowtide.inventory import Entry, Kind
-from lowtide.state import TableState
-from lowtide.summary import TableReport
+from lowtide.cleaning.facts import Incarnation
+from lowtide.run.summary import TableReport
+from lowtide.store.state import TableState
+from lowtide.tables.inventory import Entry, Kind
 
 
 def _work(**planned: int) -> orphans.Work:

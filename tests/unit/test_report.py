@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lowtide.clock import SampledClock, WorldClock
 from lowtide.config import Config
 from lowtide.report import (
     Bank,
@@ -34,7 +33,8 @@ from lowtide.report import (
 )
 from lowtide.report.page import Axis
 from lowtide.report.terminal import print_report
-from lowtide.summary import Counts, Summary, TableReport
+from lowtide.run.summary import Counts, Summary, TableReport
+from lowtide.values.clock import SampledClock, WorldClock
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 DAYS = (Day(date(2026, 1, 29), 0, 1000), Day(date(2026, 1, 30), 1000, 2500))

@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from lowtide.airflowctl import rest
-from lowtide.airflowctl.config import AirflowError
-from lowtide.airflowctl.rest import Rest
+from lowtide.lab.airflow import rest
+from lowtide.lab.airflow.config import AirflowError
+from lowtide.lab.airflow.rest import Rest
 
 
 class Slow(ThreadingHTTPServer):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lowtide.inventory import Descriptor
-from lowtide.shape import ALL_VERSIONS, hiding, losing, of
+from lowtide.tables.inventory import Descriptor
+from lowtide.tables.settings import ALL_VERSIONS, hiding, losing, of
 
 OPEN = {
     "VERSIONS": str(ALL_VERSIONS),

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.clock import WorldClock
-from lowtide.skew import ALLOTTED_AHEAD, MARGIN, Allotted, machine_apart, oracle_ahead, oracle_apart, refusal
+from lowtide.values.clock import WorldClock
+from lowtide.values.skew import ALLOTTED_AHEAD, MARGIN, Allotted, machine_apart, oracle_ahead, oracle_apart, refusal
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)

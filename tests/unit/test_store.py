@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lowtide_spark.store import Store
+from lowtide_spark.frames.store import Store
 
 from lowtide.config import Config
 from lowtide.errors import StoreError

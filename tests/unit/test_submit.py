@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lowtide import places, submit
+from lowtide import paths
 from lowtide.config import Config, Spark
 from lowtide.errors import UsageError
+from lowtide.run import submit
 
 CONFIG = Config(spark=Spark(master="local[3]", driver_memory="2g", connector_class_path=["one.jar", "lib/*"]))
 
@@ -64,18 +65,18 @@ def test_unknown_job_is_refused() -> None:
 
 def test_built_connector_is_found_beside_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without configuration the class path is what the build left, and its absence is an error with the remedy."""
-    monkeypatch.setattr(places, "_CHECKOUT", tmp_path)
+    monkeypatch.setattr(paths, "_CHECKOUT", tmp_path)
     with pytest.raises(UsageError, match=r"lowtide-connector\.jar is missing.*make setup"):
         submit.class_path(Config())
     target = tmp_path / "connector" / "target"
     target.mkdir(parents=True)
     (target / "lowtide-connector.jar").touch()
     assert submit.class_path(Config()) == [str(target / "lowtide-connector.jar"), str(target / "lib" / "*")]
-    monkeypatch.setattr(places, "_SHIPPED", shipped := tmp_path / "shipped")
+    monkeypatch.setattr(paths, "_SHIPPED", shipped := tmp_path / "shipped")
     (shipped / "connector").mkdir(parents=True)
     (shipped / "connector" / "lowtide-connector.jar").touch()
     assert submit.class_path(Config())[0] == str(shipped / "connector" / "lowtide-connector.jar")
-    assert places.data() == Path.cwd() / ".lowtide"
+    assert paths.data() == Path.cwd() / ".lowtide"
 
 
 def test_missing_spark_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.summary import Counts, Summary, TableReport
+from lowtide.run.summary import Counts, Summary, TableReport
 
 
 def two_tables() -> Summary:

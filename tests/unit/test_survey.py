@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lowtide.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind, classify
 from lowtide.survey.estimate import LEAST_REGIONS, Estimate, draw, total, variance_of_total
 from lowtide.survey.findings import AgeRow, CommitTableFindings, Notice, Severity, Survey, TableFindings
 from lowtide.survey.notices import ALL_VERSIONS, table_notices, timestamp_store_notices, watermark_notices
 from lowtide.survey.page import render
 from lowtide.survey.terminal import print_survey
+from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind, classify
 from tests import seeds
 
 COUNTS = st.integers(min_value=0, max_value=1000)

@@ -15,14 +15,14 @@ from click.testing import Result
 from rich.console import Console
 from typer.testing import CliRunner
 
-from lowtide.ancient import Hold
 from lowtide.cli import app
+from lowtide.cli.screen import screen
 from lowtide.cli.tables import done_text, print_runs, print_tables
+from lowtide.history.mark import Hold
 from lowtide.report.observation import Observation, RegionMark
 from lowtide.report.terminal import regions
-from lowtide.screen import screen
-from lowtide.state import Bound, StateStore
-from lowtide.summary import Counts, Summary, TableReport
+from lowtide.run.summary import Counts, Summary, TableReport
+from lowtide.store.state import Bound, StateStore
 from tests.unit.test_health import a_run, blocker
 from tests.unit.test_health_history import gc_run, store
 from tests.unit.test_health_history import hold as a_hold
@@ -83,8 +83,8 @@ def test_a_hold_of_somebody_else_is_let_go_of_only_when_told_so(
     state: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The question names owner, reason and life; one's own, expired ones and --yes raise no question."""
-    monkeypatch.setattr("lowtide.summary.getpass.getuser", lambda: "ann")
-    monkeypatch.setattr("lowtide.summary.socket.gethostname", lambda: "desk")
+    monkeypatch.setattr("lowtide.run.summary.getpass.getuser", lambda: "ann")
+    monkeypatch.setattr("lowtide.run.summary.socket.gethostname", lambda: "desk")
     released: list[str] = []
     monkeypatch.setattr("lowtide.cli.history.release", lambda *about: released.append(about[-1]) or held(id=about[-1]))
     over = NOW - timedelta(hours=1)

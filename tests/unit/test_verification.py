@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.cleaned import Fact, region_watermark
-from lowtide.intervals import Intervals
-from lowtide.keyranges import KeyRange
-from lowtide.verification import (
+from lowtide.cleaning.facts import Fact, region_watermark
+from lowtide.values.intervals import Intervals
+from lowtide.values.keyranges import KeyRange
+from lowtide.verification.invariants import (
     JOURNALS_OWN,
     READ_POINTS,
     allowed,

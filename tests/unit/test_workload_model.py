@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.workload import history, script
-from lowtide.workload.model import Cell, Model, Transaction
-from lowtide.workload.script import CRASH_POINTS, Shape
+from lowtide.lab.workload import history, script
+from lowtide.lab.workload.model import Cell, Model, Transaction
+from lowtide.lab.workload.script import CRASH_POINTS, Shape
 
 ROW, FAMILY = b"row", b"f"
 Q = (ROW, FAMILY, b"q")

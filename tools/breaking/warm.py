@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from lowtide.config import Config, Thrift
-from lowtide.formats import LOW_WATERMARK_ROW
-from lowtide.gateway import connect
-from lowtide.stack import Stack, free_ports_config
-from lowtide.workload import OmidClient, WorkloadError
+from lowtide.lab.stack import Stack, free_ports_config
+from lowtide.lab.workload import OmidClient, WorkloadError
+from lowtide.store.gateway import connect
+from lowtide.values.formats import LOW_WATERMARK_ROW
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]

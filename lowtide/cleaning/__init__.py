@@ -1,0 +1,1 @@
+"""What was cleaned where, what is to be read, and the marks that follow. Pure."""

@@ -1,0 +1,1 @@
+"""History: the mark, holds, what is worth removing."""

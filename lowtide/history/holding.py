@@ -1,0 +1,311 @@
+"""Holds on history: taken, renewed, released.
+
+A hold and a run of history GC meet in the state table, and one of the two gives way: the run writes the mark it intends,
+*then* reads the holds, then applies the mark and removes; a hold is written, *then* the mark is looked at. Whichever comes first,
+either the run sees the hold and keeps to it, or the hold sees the mark and is refused.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from lowtide.config import State
+from lowtide.errors import GatewayError, HistoryError, LowtideError, StoreError, TableError, UsageError
+from lowtide.history.mark import Hold, check_hold
+from lowtide.run.summary import myself
+from lowtide.store.gateway import connect, low_watermark
+from lowtide.store.state import ANNOUNCED_FOR, StateStore
+from lowtide.tables.inventory import Kind
+from lowtide.values.clock import EPOCH, Clock, WorldClock, is_world, oracle_clock, spoken
+
+if TYPE_CHECKING:
+    from lowtide.config import Config
+
+#: A hold that is renewed as long as its reader lives lasts so long beyond its last renewal.
+RENEWED_FOR = timedelta(minutes=10)
+
+
+def take(
+    config: Config,
+    table: str,
+    timestamp: int | None = None,
+    *,
+    owner: str,
+    reason: str,
+    lasting: timedelta,
+) -> Hold:
+    """Hold *table*'s history from the snapshot *timestamp* on (None: the oracle's low watermark now) for *lasting*.
+
+    When it returns, every snapshot from there on stays readable until the hold expires or is released.
+
+    Raises:
+        UsageError: no owner, no reason, or longer than ``hold_max_age``.
+        TableError: there is no such table.
+        HistoryError: that history is gone, or about to go, or Omid's own compactor is on the table, which keeps to no hold.
+    """
+    now = _now()
+    with connect(config.hbase.thrift) as connection:
+        state = StateStore(connection, config.state.table)
+        watermark = low_watermark(connection, config)
+        wanted = watermark if timestamp is None else timestamp
+        check_unit(wanted, watermark, "a hold's timestamp")
+        new = Hold(f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}", table, wanted, owner, reason, now, now + lasting)
+        check_hold(new, now, config.table(table).hold_max_age)
+        _check_table(config, state, table)
+        if wanted > watermark:
+            msg = (
+                f"a hold's timestamp is a snapshot that can be read: {spoken(wanted)} is above the low watermark {spoken(watermark)}, above which nothing "
+                "is removed. Leave the timestamp out: a hold at the low watermark keeps what transactions under way see, too"
+            )
+            raise UsageError(msg)
+        if any(entry.compactor for entry in state.inventory() if entry.table == table):
+            msg = (
+                f"history of {table} cannot be held: Omid's own compactor is on it and removes history whatever holds there are. "
+                "Take the coprocessor org.apache.omid.transaction.OmidCompactor off the table, let `lowtide run watermark_collection "
+                "--execute` see it, and hold again"
+            )
+            raise HistoryError(msg)
+        state.create()
+        taken = state.server_time()  # by which it is looked at: a reader's machine may be days off
+        new = replace(new, taken=taken, expires=taken + lasting)
+        state.add_hold(new)
+        try:
+            _check_mark(state, new)
+        except HistoryError:
+            state.drop_hold(new)
+            raise
+        return new
+
+
+def renew(config: Config, held: Hold, lasting: timedelta) -> Hold:
+    """Let *held* last until *lasting* from now, though never beyond ``hold_max_age`` after it was taken.
+
+    Raises:
+        HistoryError: it was released, has expired and its history is gone, or its hard maximum is reached.
+    """
+    with connect(config.hbase.thrift) as connection:
+        state = StateStore(connection, config.state.table)
+        now = state.server_time()
+        ends = min(now + lasting, held.taken + config.table(held.table).hold_max_age)
+        if ends <= now:
+            msg = (
+                f"hold {held.id} on {held.table} has reached its longest life (hold_max_age, taken {held.taken:%Y-%m-%d %H:%M} UTC); "
+                "it cannot be renewed: finish, or take a new snapshot"
+            )
+            raise HistoryError(msg)
+        longer = replace(held, expires=ends)
+        if not state.change_hold(held, longer):
+            msg = f"hold {held.id} on {held.table} is no longer there: it was released, or expired and was cleared away"
+            raise HistoryError(msg)
+        _check_mark(state, longer)
+    return longer
+
+
+def release(config: Config, table: str, identity: str) -> Hold:
+    """Let go of a hold, and return it.
+
+    Raises:
+        HistoryError: there is none of that id, or a restore has it and may be at work.
+    """
+    with connect(config.hbase.thrift) as connection:
+        state = StateStore(connection, config.state.table)
+        for found in state.holds(table):
+            if found.id == identity:
+                _check_released(found, state)
+            if found.id == identity and state.drop_hold(found):
+                snapshot = WorldClock().time(found.timestamp) if is_world(found.timestamp) else None
+                if snapshot is not None:  # for `lowtide history advise`, as the connector counts reads
+                    state.count_read(table, _now() - snapshot)
+                return found
+    msg = f"there is no hold {identity} on {table}; `lowtide hold list` shows those there are"
+    raise HistoryError(msg)
+
+
+def _check_released(held: Hold, state: StateStore) -> None:
+    if held.of_restore and held.counts(state.server_time()):
+        msg = (
+            f"hold {held.id} on {held.table} is a restore's ({held.reason}): without it history GC could take what hides a cell while the cell comes "
+            f"back. It goes when the restore ends; that of a restore that was killed goes with the next restore of the table, or expires at "
+            f"{held.expires:%Y-%m-%d %H:%M} UTC"
+        )
+        raise HistoryError(msg)
+
+
+@contextmanager
+def hold(
+    config: Config, table: str, timestamp: int | None = None, *, reason: str, owner: str | None = None
+) -> Iterator[Hold]:
+    """Hold history for as long as the block runs: taken before it, renewed in the background, released after it.
+
+    A process that dies holds nothing after :data:`RENEWED_FOR`. Where a renewal fails the block goes on, and the end raises: what
+    was read since may be short of history.
+
+    Args:
+        config: of the store.
+        table: name.
+        timestamp: the snapshot that is read; None: the low watermark now.
+        reason: for whoever looks at a mark that stands still.
+        owner: None: this user on this machine.
+    """
+    named = owner or myself()
+    lasting = min(RENEWED_FOR, config.table(table).hold_max_age)
+    held = take(config, table, timestamp, owner=named, reason=reason, lasting=lasting)
+    renewals = _Renewals(config, held, lasting)
+    renewals.start()
+    try:
+        yield held
+    finally:
+        renewals.stop()
+    if renewals.failure:
+        raise renewals.failure
+
+
+class _Renewals(threading.Thread):
+    """Renews a hold three times in its life, until it is stopped; then releases it."""
+
+    def __init__(self, config: Config, held: Hold, lasting: timedelta) -> None:
+        super().__init__(name=f"hold {held.id}", daemon=True)
+        self._config, self._held, self._lasting = config, held, lasting
+        self._done = threading.Event()
+        self.failure: LowtideError | None = None
+
+    def run(self) -> None:
+        while not self._done.wait(self._lasting.total_seconds() / 3):
+            try:
+                self._held = renew(self._config, self._held, self._lasting)
+                self.failure = None
+            except HistoryError as error:  # for good: the hold is gone
+                self.failure = error
+                return
+            except Exception as error:  # Thrift's and HBase's too: the gateway may be back before the hold expires
+                self.failure = _as_ours(error)
+
+    def stop(self) -> None:
+        """End the renewals, see whether the history is still there, and release.
+
+        The mark decides: it moves before anything is removed. A record that can still be released proves nothing; the reader's
+        machine may have slept through the expiry.
+        """
+        self._done.set()
+        self.join()
+        try:
+            with connect(self._config.hbase.thrift) as connection:
+                applied = StateStore(connection, self._config.state.table).history(self._held.table).applied
+            if self._held.timestamp < applied:
+                self.failure = HistoryError(too_early(self._held.table, self._held.timestamp, applied))
+            elif not isinstance(self.failure, HistoryError):
+                self.failure = None  # a renewal that failed in passing: nothing was lost
+            release(self._config, self._held.table, self._held.id)
+        except Exception as error:
+            # What cannot be released expires; a reader that has its result need not fail for it. One that was lost must.
+            self.failure = self.failure or (_as_ours(error) if datetime.now(UTC) >= self._held.expires else None)
+
+
+def _as_ours(error: Exception) -> LowtideError:
+    if isinstance(error, LowtideError):
+        return error
+    return GatewayError(f"the hold could not be renewed or released: {type(error).__name__}: {error}")
+
+
+def _now() -> datetime:
+    """The time to the millisecond, as it is recorded: a hold is compared with its record."""
+    now = datetime.now(UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+
+def _check_mark(state: StateStore, held: Hold) -> None:
+    history = state.history(held.table)
+    # A run that was killed between announcing its mark and applying it would refuse all holds until another run acts.
+    if history.applied <= held.timestamp < history.intended and state.overtake(history, _now(), f"hold {held.id}"):
+        history = state.history(held.table)
+    if held.timestamp < history.applied:
+        raise HistoryError(too_early(held.table, held.timestamp, history.applied))
+    if held.timestamp < history.intended:
+        ends = EPOCH + timedelta(milliseconds=history.intent.get("at", 0)) + ANNOUNCED_FOR
+        msg = (
+            f"a run of history_gc is about to remove the history of {held.table} before {spoken(history.intended)}, "
+            f"so a hold at {spoken(held.timestamp)} comes too late; hold {history.intended} or later, or try again after it "
+            f"(if it was killed: from {ends:%Y-%m-%d %H:%M} UTC on)"
+        )
+        raise HistoryError(msg)
+
+
+def _check_table(config: Config, state: StateStore, table: str) -> None:
+    if not state.has_table(table):
+        msg = f"unknown table {table}: it is not in HBase, so there is no history to hold"
+        raise TableError(msg)
+    plain = {e.table for e in state.inventory() if e.kind is Kind.PLAIN}
+    if table in config.own_tables | plain:
+        msg = f"table {table} holds no history of transactions, so there is none to hold; `lowtide tables` lists those that do"
+        raise TableError(msg)
+
+
+def read_options(config: Config) -> dict[str, str]:
+    """What ``spark.read.format("lowtide")`` must be told of the store for ``asOf``: ``.options(**read_options(config))``."""
+    # One that is named has to be there; under the name that ships it may be missing, where Lowtide has never run.
+    named = {"stateTable": config.state.table} if config.state.table != State().table else {}
+    return {
+        **config.hbase.client_properties(),
+        **named,
+        "journalTable": config.state.journal_table,
+        "commitTable": config.omid.commit_table,
+        "commitFamily": config.omid.commit_family,
+        "watermarkFamily": config.omid.watermark_family,
+        **({"lowLatency": "true"} if config.omid.low_latency else {}),
+    }
+
+
+def snapshot_at(config: Config, time: datetime) -> int:
+    """The oracle's timestamp at *time* (aware), never later than it: what a hold or ``asOf`` takes.
+
+    Raises:
+        UsageError: *time* is not over yet.
+        StoreError: the oracle counts, and no sample of its time is that old.
+    """
+    if time > _now():
+        msg = f"the time {time.isoformat(sep=' ', timespec='seconds')} is not over yet; give one that is, or leave it out for now"
+        raise UsageError(msg)
+    with connect(config.hbase.thrift) as connection:
+        clock = clock_of(config, connection)
+    found = clock.timestamp(time)
+    if found == 0:
+        msg = (
+            f"the oracle counts, and the first sample of its time is later than {time.isoformat(sep=' ', timespec='seconds')}; give a timestamp of the "
+            "oracle instead. watermark_collection takes the samples: run it regularly"
+        )
+        raise StoreError(msg)
+    return found
+
+
+def clock_of(config: Config, connection: Any) -> Clock:
+    """The clock of the oracle's timestamps; its low watermark is read where the configuration does not say."""
+    watermark = low_watermark(connection, config) if config.omid.clock == "auto" else 0
+    return oracle_clock(config.omid.clock, watermark, StateStore(connection, config.state.table).samples)
+
+
+def check_unit(timestamp: int, watermark: int, what: str) -> None:
+    """Refuse a timestamp that no oracle with this low watermark can have given: milliseconds, most likely.
+
+    Raises:
+        UsageError: that is so.
+    """
+    if is_world(watermark) and not is_world(timestamp):
+        msg = (
+            f"{what} is given as {timestamp}; timestamps of this oracle count nanoseconds since 1970 (now: {watermark}). Milliseconds take six more "
+            "digits; or give a time with zone, such as 2026-01-31T00:00:00Z"
+        )
+        raise UsageError(msg)
+
+
+def too_early(table: str, timestamp: int, mark: int) -> str:
+    """What to say to a reader of a snapshot before the mark."""
+    return (
+        f"the snapshot {spoken(timestamp)} of {table} lies {mark - timestamp} before its ancient history mark {spoken(mark)}: that history was "
+        f"removed. Read at {mark} or later; to keep more from now on, raise history_max_age for {table}"
+    )

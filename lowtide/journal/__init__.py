@@ -1,0 +1,1 @@
+"""The journal: the proofs of what was pruned from the commit table, and what people decided."""

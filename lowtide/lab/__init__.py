@@ -1,0 +1,1 @@
+"""A store, clients that crash in it, an Airflow and the demo, on one machine. Nothing that runs in production imports it."""

@@ -1,0 +1,75 @@
+"""``lowtide airflow``: the local Airflow from the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from lowtide.cli.screen import screen
+from lowtide.lab.airflow.config import load
+from lowtide.lab.airflow.server import LocalAirflow
+from lowtide.paths import data
+
+app = typer.Typer(no_args_is_help=True, help="An Airflow on this machine with the DAGs: start it, look at it, stop it.")
+
+_STYLES = {"running": "green", "stopped": "dim", "killed": "red", "not answering": "yellow"}
+
+console = screen()
+
+
+def default_home() -> Path:
+    """``.lowtide/airflow`` in this checkout, or in the current folder."""
+    return data() / "airflow"
+
+
+Home = Annotated[Path, typer.Option(help="Folder of database, logs and process ids.", default_factory=default_home)]
+
+
+@app.command()
+def up(
+    home: Home,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Of the page and the API; as at the last start unless given.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Lowtide's configuration, for the DAGs; as at the last start unless given.")
+    ] = None,
+) -> None:
+    """Start Airflow, or what of it does not run, and wait until its DAGs are loaded."""
+    given: dict[str, Any] = {"port": port, "lowtide_config": config}
+    given = {name: value for name, value in given.items() if value is not None}
+    airflow = LocalAirflow(dataclasses.replace(load(home), **given))
+    with console.status("looking"):
+        airflow.up(console.print)
+    _show(airflow)
+    console.print(f"{airflow.config.url}  user {airflow.user}, password {airflow.password}")
+
+
+@app.command()
+def status(home: Home) -> None:
+    """Say what runs. Exit code 1 unless every part does."""
+    if not _show(LocalAirflow(load(home))):
+        raise typer.Exit(1)
+
+
+@app.command()
+def down(home: Home) -> None:
+    """Stop Airflow and the tasks that run; its data stay."""
+    airflow = LocalAirflow(load(home))
+    airflow.down(console.print)
+    _show(airflow)
+
+
+def _show(airflow: LocalAirflow) -> bool:
+    table = Table("part", "state", "process")
+    parts = airflow.status()
+    for part in parts:
+        state = Text(part.state, _STYLES[part.state])
+        table.add_row(part.name, state, "" if part.pid is None else str(part.pid))
+    console.print(table)
+    return all(part.state == "running" for part in parts)

@@ -1,0 +1,264 @@
+"""The processes of a local Airflow: start, look, stop."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from lowtide.config import CONFIG_VARIABLE
+from lowtide.lab.airflow.config import USER, AirflowConfig, AirflowError, password, write
+from lowtide.lab.airflow.dags import Dags
+from lowtide.lab.airflow.family import end_family
+from lowtide.lab.airflow.rest import Rest
+from lowtide.lab.stack.config import LOOPBACK, port_is_free
+from lowtide.lab.stack.processes import Process, ProcessFile, start_time
+
+State = Literal["running", "stopped", "killed", "not answering"]
+Progress = Callable[[str], None]
+
+POOL = "lowtide"
+
+#: The parts' names in the health report.
+_COMPONENTS = {
+    "api-server": "metadatabase",
+    "scheduler": "scheduler",
+    "dag-processor": "dag_processor",
+    "triggerer": "triggerer",
+}
+_BOOT_SECONDS = 180
+_END_SECONDS = 15
+
+
+@dataclass(frozen=True)
+class Part:
+    """A process of Airflow as it is now; the states are those of the embedded store's parts."""
+
+    name: str
+    state: State
+    pid: int | None
+
+
+class LocalAirflow:
+    """Control of one local Airflow. Any number of objects and programs may control the same ``home``."""
+
+    def __init__(self, config: AirflowConfig) -> None:
+        self.config = config
+        self._processes = ProcessFile(config.home / "run" / "processes.json")
+
+    @property
+    def user(self) -> str:
+        """The one user."""
+        return USER
+
+    @property
+    def password(self) -> str:
+        """The user's password, made at the first start."""
+        return password(self.config)
+
+    @cached_property
+    def rest(self) -> Rest:
+        """The API."""
+        return Rest(self.config.url, self.password)
+
+    @cached_property
+    def dags(self) -> Dags:
+        """The DAGs."""
+        return Dags(self.rest, self.command)
+
+    def up(self, progress: Progress = lambda _: None) -> None:
+        """Start whatever does not run and wait until every part is healthy, the DAGs are loaded and the pool is there.
+
+        Raises:
+            AirflowError: a part ended or did not answer in time, or a DAG does not load. What was started is left as it is.
+        """
+        with self._exclusively():
+            missing = [part.name for part in self.status() if part.state != "running"]
+            if missing:
+                self._start(missing, progress)
+            self._await_parts()
+            self._await_dags()
+            self._make_pool()
+            progress(f"Airflow answers at {self.config.url}")
+
+    def status(self) -> list[Part]:
+        """The parts as they are now."""
+        known = self._processes.read()
+        health = self.rest.health() if known else {}
+        return [self._part(name, known.get(name), health) for name in self.config.parts]
+
+    def down(self, progress: Progress = lambda _: None) -> None:
+        """End every part and whatever it started; returns when no process is left. Data stay.
+
+        Tasks that run are ended too; at the next start Airflow counts them as failed tries.
+        """
+        if not self._processes.read():
+            return
+        with self._exclusively():
+            for name, process in reversed(self._processes.read().items()):
+                progress(f"stopping {name}")
+                end_family(process, _END_SECONDS)
+                self._processes.record(name, None)
+
+    def command(self, arguments: Sequence[str]) -> str:
+        """Run ``airflow`` with *arguments* on this home and return what it printed.
+
+        Raises:
+            AirflowError: it failed; the message ends with its last lines.
+        """
+        done = subprocess.run(
+            [self._program(), *arguments],
+            env=self._environment(),
+            cwd=self.config.home,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            said = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+            raise AirflowError(f"airflow {' '.join(arguments)} failed with exit code {done.returncode}:\n{said}")
+        return done.stdout
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _start(self, missing: list[str], progress: Progress) -> None:
+        for name in missing:
+            if process := self._processes.read().get(name):
+                end_family(process, _END_SECONDS)
+                self._processes.record(name, None)
+        if "api-server" in missing and not port_is_free(self.config.port):
+            raise AirflowError(f"port {self.config.port} is taken; end what listens there, or choose another port")
+        write(self.config)
+        self._migrate(progress)
+        progress(f"starting Airflow's {', '.join(missing)}")
+        for name in missing:
+            self._processes.record(name, self._spawn(name))
+
+    def _migrate(self, progress: Progress) -> None:
+        """Make the database or bring it up to date; skipped where this very version has done so."""
+        note = self._folder("run") / "migrated"
+        if note.exists() and note.read_text("utf-8") == _airflow_version() and self.config.database.exists():
+            return
+        progress("making Airflow's database")
+        self.command(["db", "migrate"])
+        with contextlib.closing(sqlite3.connect(self.config.database)) as database:
+            # Readers then do not wait for the one writer, nor it for them; the setting stays with the file.
+            database.execute("PRAGMA journal_mode=WAL")
+        note.write_text(_airflow_version(), "utf-8")
+
+    def _spawn(self, name: str) -> Process:
+        # A server for the logs of other machines' workers would listen on every interface.
+        alone = ["--skip-serve-logs"] if name in ("scheduler", "triggerer") else []
+        with self._output(name).open("ab") as sink:
+            child = subprocess.Popen(
+                [self._program(), name, *alone],
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                cwd=self.config.home,
+                env=self._environment(),
+                start_new_session=True,
+            )
+        return Process(child.pid, start_time(child.pid) or "")
+
+    def _environment(self) -> dict[str, str]:
+        """Ours, without settings meant for another Airflow; ``spark-submit`` and ``python`` are this environment's."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
+        local = ",".join(filter(None, (os.environ.get("NO_PROXY"), LOOPBACK, "localhost")))
+        added = {
+            "AIRFLOW_HOME": str(self.config.home),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            # Spark's driver would else listen on the address of the machine's name.
+            "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", LOOPBACK),
+            "NO_PROXY": local,
+            "no_proxy": local,
+        }
+        if self.config.lowtide_config:
+            added[CONFIG_VARIABLE] = str(self.config.lowtide_config)
+        return kept | added
+
+    def _part(self, name: str, process: Process | None, health: dict[str, str]) -> Part:
+        if process is None:
+            return Part(name, "stopped", None)
+        if not process.alive:
+            return Part(name, "killed", process.pid)
+        return Part(name, "running" if health.get(_COMPONENTS[name]) == "healthy" else "not answering", process.pid)
+
+    def _await_parts(self) -> None:
+        def answer() -> bool:
+            parts = self.status()
+            for part in parts:
+                if part.state == "killed":
+                    raise AirflowError(
+                        f"Airflow's {part.name} ended while it started; it said:\n{self._last_words(part.name)}"
+                    )
+            return all(part.state == "running" for part in parts)
+
+        self._await(answer, "Airflow did not become healthy")
+
+    def _await_dags(self) -> None:
+        files = [file.name for file in self.config.dags.glob("*.py")]
+
+        def loaded() -> bool:
+            errors = self.dags.import_errors()
+            if errors:
+                raise AirflowError("\n".join(["DAG files do not load:", *(f"{f}: {e}" for f, e in errors.items())]))
+            return len(self.dags.names()) >= len(files)
+
+        self._await(loaded, f"the DAGs of {self.config.dags} were not loaded")
+
+    def _await(self, reached: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + _BOOT_SECONDS
+        while not reached():
+            if time.monotonic() > deadline:
+                raise AirflowError(f"{what} within {_BOOT_SECONDS} s; see {self._folder('logs')}")
+            time.sleep(0.3)
+
+    def _make_pool(self) -> None:
+        if POOL not in {pool["name"] for pool in self.rest.get("pools", limit=100)["pools"]}:
+            description = "One job of Lowtide at a time, whatever started it"
+            self.rest.post(
+                "pools", body={"name": POOL, "slots": 1, "description": description, "include_deferred": False}
+            )
+
+    @staticmethod
+    def _program() -> str:
+        program = Path(sys.executable).parent / "airflow"
+        if not program.exists():
+            raise AirflowError(f"there is no {program}; run make setup")
+        return str(program)
+
+    def _output(self, name: str) -> Path:
+        return self._folder("logs") / f"{name}.out"
+
+    def _last_words(self, name: str) -> str:
+        return "\n".join(self._output(name).read_text("utf-8", errors="replace").splitlines()[-30:])
+
+    def _folder(self, name: str) -> Path:
+        folder = self.config.home / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @contextlib.contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        """One program at a time changes an Airflow; a second waits."""
+        with (self._folder("run") / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _airflow_version() -> str:
+    try:
+        return version("apache-airflow")
+    except PackageNotFoundError as error:
+        raise AirflowError("Airflow is not installed here; run make setup") from error

@@ -1,0 +1,94 @@
+"""``lowtide stack``: the embedded store from the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from lowtide.cli.screen import screen
+from lowtide.lab.stack.config import load
+from lowtide.lab.stack.stack import Stack
+from lowtide.paths import data
+
+app = typer.Typer(no_args_is_help=True, help="An HBase store with Omid on this machine: start it, look at it, stop it.")
+
+_STYLES = {"running": "green", "stopped": "dim", "killed": "red", "not answering": "yellow"}
+
+console = screen()
+
+
+class Clock(StrEnum):
+    """The oracle's clocks."""
+
+    WORLD = "world"
+    INCREMENTAL = "incremental"
+
+
+def default_home() -> Path:
+    """``.lowtide/store`` in this checkout, or in the current folder."""
+    return data() / "store"
+
+
+Home = Annotated[Path, typer.Option(help="Folder of data, logs and process ids.", default_factory=default_home)]
+Port = Annotated[int | None, typer.Option(min=1, max=65535, help="As at the last start unless given.")]
+
+
+@app.command()
+def up(
+    home: Home,
+    timestamps: Annotated[Clock | None, typer.Option(help="The oracle's clock; fixed once there are data.")] = None,
+    zookeeper_port: Port = None,
+    thrift_port: Port = None,
+    tso_port: Port = None,
+    conflict_map_size: Annotated[
+        int | None, typer.Option(min=1, help="Written cells that the oracle remembers.", show_default="1000")
+    ] = None,
+    phoenix: Annotated[
+        bool | None, typer.Option("--phoenix/--no-phoenix", help="With Apache Phoenix (its jars: make phoenix).")
+    ] = None,
+) -> None:
+    """Start the store, or what of it does not run, and wait until it answers."""
+    given: dict[str, Any] = {
+        "timestamps": timestamps.value if timestamps else None,
+        "zookeeper_port": zookeeper_port,
+        "thrift_port": thrift_port,
+        "tso_port": tso_port,
+        "conflict_map_size": conflict_map_size,
+        "phoenix": phoenix,
+    }
+    config = dataclasses.replace(load(home), **{name: value for name, value in given.items() if value is not None})
+    stack = Stack(config)
+    with console.status("looking"):
+        stack.up(console.print)
+    _show(stack)
+
+
+@app.command()
+def status(home: Home) -> None:
+    """Say what runs. Exit code 1 unless every part does."""
+    if not _show(Stack(load(home))):
+        raise typer.Exit(1)
+
+
+@app.command()
+def down(home: Home) -> None:
+    """Stop the store; its data stay."""
+    stack = Stack(load(home))
+    stack.down(console.print)
+    _show(stack)
+
+
+def _show(stack: Stack) -> bool:
+    table = Table("part", "state", "port", "process")
+    parts = stack.status()
+    for part in parts:
+        state = Text(part.state, _STYLES[part.state])
+        table.add_row(part.name, state, str(part.port), "" if part.pid is None else str(part.pid))
+    console.print(table)
+    return all(part.state == "running" for part in parts)

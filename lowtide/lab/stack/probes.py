@@ -1,0 +1,89 @@
+"""Does a server answer? Each probe asks one cheap, real question, with a time limit and no client library."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable
+
+from lowtide.lab.stack.config import LOOPBACK
+
+_SECONDS = 3.0
+
+# Thrift 1, binary protocol: version and type "call", the method's name, a sequence number, no arguments.
+_THRIFT_CALL = 0x80010001
+_THRIFT_REPLY = 0x80010002
+_GET_TABLE_NAMES = b"getTableNames"
+
+# Omid's Request messages (protobuf): field 3, a handshake without capabilities; field 1, a timestamp request.
+_OMID_HANDSHAKE = bytes([0x1A, 2, 0x0A, 0])
+_OMID_TIMESTAMP = bytes([0x0A, 0])
+
+
+def zookeeper_answers(port: int) -> bool:
+    """ZooKeeper, which lives in HBase's process, says that it is well."""
+
+    def ask(connection: socket.socket) -> bool:
+        connection.sendall(b"ruok")
+        return connection.recv(4) == b"imok"
+
+    return _asked(port, ask)
+
+
+def thrift_answers(port: int) -> bool:
+    """The gateway lists the tables, for which it asks HBase's master."""
+
+    def ask(connection: socket.socket) -> bool:
+        name = struct.pack(">I", len(_GET_TABLE_NAMES)) + _GET_TABLE_NAMES
+        connection.sendall(struct.pack(">I", _THRIFT_CALL) + name + struct.pack(">IB", 1, 0))
+        if struct.unpack(">I", _exactly(connection, 4))[0] != _THRIFT_REPLY:
+            return False
+        _exactly(connection, len(name) + 4)
+        # The result struct: field 0 is the list of names, field 1 an exception.
+        _kind, field = struct.unpack(">Bh", _exactly(connection, 3))
+        return bool(field == 0)
+
+    return _asked(port, ask)
+
+
+def oracle_answers(port: int) -> bool:
+    """Omid's oracle gives out a start timestamp."""
+    return _asked(port, lambda connection: _timestamp(connection) > 0)
+
+
+def timestamp(port: int) -> int:
+    """A fresh start timestamp from the oracle. Raises OSError when it does not answer."""
+    with socket.create_connection((LOOPBACK, port), _SECONDS) as connection:
+        return _timestamp(connection)
+
+
+def _timestamp(connection: socket.socket) -> int:
+    _framed(connection, _OMID_HANDSHAKE)
+    answer = _framed(connection, _OMID_TIMESTAMP)
+    # Response field 1, a message whose field 1 is the timestamp as a varint.
+    if answer[:1] != b"\x0a" or answer[2:3] != b"\x08":
+        raise OSError(f"the oracle answered {answer.hex()}, which is no timestamp")
+    return sum((byte & 0x7F) << (7 * place) for place, byte in enumerate(answer[3:]))
+
+
+def _framed(connection: socket.socket, message: bytes) -> bytes:
+    connection.sendall(struct.pack(">I", len(message)) + message)
+    return _exactly(connection, struct.unpack(">I", _exactly(connection, 4))[0])
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    parts = b""
+    while len(parts) < count:
+        part = connection.recv(count - len(parts))
+        if not part:
+            raise OSError("the server closed the connection")
+        parts += part
+    return parts
+
+
+def _asked(port: int, ask: Callable[[socket.socket], bool]) -> bool:
+    try:
+        with socket.create_connection((LOOPBACK, port), _SECONDS) as connection:
+            return ask(connection)
+    except OSError:
+        return False

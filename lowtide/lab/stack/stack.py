@@ -1,0 +1,251 @@
+"""The embedded store as a whole: start, look, stop."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lowtide.lab.stack import files, machine, probes
+from lowtide.lab.stack.config import LOOPBACK, StackConfig, StackError, load
+from lowtide.lab.stack.processes import Process, ProcessFile, spawn
+
+State = Literal["running", "stopped", "killed", "not answering"]
+Progress = Callable[[str], None]
+
+#: In the order they start; they stop in reverse.
+PARTS = ("hbase", "thrift", "tso")
+
+_TITLES = {"hbase": "HBase", "thrift": "the Thrift gateway", "tso": "Omid's oracle"}
+_PROBES = {
+    "hbase": probes.zookeeper_answers,
+    "thrift": probes.thrift_answers,
+    "tso": probes.oracle_answers,
+}
+_BOOT_SECONDS = 300
+#: HBase flushes its regions when it is told to end.
+_END_SECONDS = {"hbase": 60, "thrift": 5, "tso": 5}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A server of the store as it is now.
+
+    ``stopped``: not started, or ended by ``down``. ``killed``: it was started and its process is gone.
+    ``not answering``: its process runs and its probe got no answer within seconds (it may still boot).
+    """
+
+    name: str
+    state: State
+    pid: int | None
+    port: int
+
+
+class Stack:
+    """Control of one embedded store. Any number of objects and programs may control the same ``home``."""
+
+    def __init__(self, config: StackConfig) -> None:
+        self.config = config
+        self._processes = ProcessFile(config.home / "run" / "processes.json")
+
+    def up(self, progress: Progress = lambda _: None) -> None:
+        """Start whatever does not run and wait until every part answers. Harmless when all do.
+
+        A part that runs without answering is ended first. When HBase has to start, the others start anew with it:
+        they would otherwise hang on to servers that are gone. Raises StackError, with what was started left as it is.
+        """
+        with self._exclusively():
+            state = {part.name: part.state for part in self.status()}
+            missing = [name for name in PARTS if state[name] != "running"]
+            if not missing:
+                return
+            if "hbase" in missing:
+                missing = list(PARTS)
+            self._prepare(missing)
+            # The oracle waits for HBase by itself, the gateway needs ZooKeeper at its start.
+            for name in missing:
+                progress(f"starting {_TITLES[name]}")
+                self._start(name)
+                if name == "hbase":
+                    self._await(name)
+            for name in missing:
+                self._await(name)
+                progress(f"{_TITLES[name]} answers on port {self.config.ports[name]}")
+
+    def status(self) -> list[Part]:
+        """The parts as they are now; a part that does not answer takes some seconds."""
+        known = self._processes.read()
+        return [self._part(name, known.get(name)) for name in PARTS]
+
+    def down(self, progress: Progress = lambda _: None) -> None:
+        """End every part; returns when no process is left. Data stay."""
+        if not self.config.home.exists():
+            return
+        with self._exclusively():
+            for name in reversed(PARTS):
+                if name in self._processes.read():
+                    progress(f"stopping {_TITLES[name]}")
+                    self._end(name)
+
+    def restart(self, part: str, progress: Progress = lambda _: None) -> None:
+        """End one part in good order and bring the store up again."""
+        with self._exclusively():
+            self._end(part)
+        self.up(progress)
+
+    def kill(self, part: str) -> None:
+        """End one part without any of its clean-up, as a crash does; ``status`` then says ``killed``."""
+        process = self._processes.read().get(part)
+        if process:
+            process.kill()
+
+    @property
+    def oracle(self) -> str:
+        """The oracle's address."""
+        return f"{LOOPBACK}:{self.config.tso_port}"
+
+    @property
+    def conflict_map_size(self) -> int:
+        """How many written cells the oracle remembers."""
+        return self.config.conflict_map_size
+
+    @property
+    def logs(self) -> Path:
+        """Where servers and client programs log."""
+        return self.config.home / "logs"
+
+    def hbase_properties(self) -> dict[str, str]:
+        """What an HBase client needs to reach the store: ZooKeeper's address and the root folder."""
+        return files.client_properties(self.config)
+
+    def timestamp(self) -> int:
+        """A fresh start timestamp from Omid's oracle: larger than every commit acknowledged before."""
+        try:
+            return probes.timestamp(self.config.tso_port)
+        except OSError as e:
+            raise StackError(
+                f"Omid's oracle on port {self.config.tso_port} gave no timestamp ({e}); run `lowtide stack up`"
+            ) from e
+
+    def java_command(
+        self, main_class: str, *args: str, heap: str = "256m", log: str = "client", options: Sequence[str] = ()
+    ) -> list[str]:
+        """The command of a Java program on the store's class path and configuration.
+
+        It logs to ``home/logs/<log>.log``; *options* are more options of the virtual machine.
+        """
+        phoenix = [machine.phoenix_classpath()] if self.config.phoenix else []
+        class_path = [
+            *(str(self._folder("conf")), machine.embedded_classpath()),
+            *phoenix,
+            *map(str, self.config.extra_classpath),
+        ]
+        options = [*options, f"-Dlowtide.log={self.logs / f'{log}.log'}"]
+        return machine.java_command(class_path, main_class, *args, heap=heap, options=options)
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _part(self, name: str, process: Process | None) -> Part:
+        port = self.config.ports[name]
+        if process is None:
+            return Part(name, "stopped", None, port)
+        if not process.alive:
+            return Part(name, "killed", process.pid, port)
+        return Part(name, "running" if _PROBES[name](port) else "not answering", process.pid, port)
+
+    def _prepare(self, parts: list[str]) -> None:
+        machine.check_java()
+        machine.embedded_classpath()
+        if self.config.phoenix:
+            machine.phoenix_classpath()
+        machine.check_disk(self.config.home)
+        self._check_clock()
+        for name in reversed(parts):
+            self._end(name)
+        machine.check_ports(self.config, parts)
+        self._folder("logs")
+        files.write(self.config)
+
+    def _check_clock(self) -> None:
+        """A store's timestamps are of one kind for good: its cells carry them."""
+        home, wanted = self.config.home, self.config.timestamps
+        made = load(home).timestamps
+        if (home / "hbase").exists() and made != wanted:
+            raise StackError(
+                f"the store in {home} was made with {made} timestamps, not {wanted}; "
+                f"use --timestamps {made}, or another home"
+            )
+
+    def _start(self, name: str) -> None:
+        process = spawn(self._commands()[name], self._output(name), self.config.home)
+        self._processes.record(name, process)
+
+    def _commands(self) -> dict[str, list[str]]:
+        config = self.config
+        return {
+            "hbase": self.java_command(
+                "lowtide.store.Database",
+                f"--localRegionServers={config.region_servers}",
+                "start",
+                heap=config.hbase_heap,
+                log="hbase",
+                options=config.java_options,
+            ),
+            "thrift": self.java_command(
+                "org.apache.hadoop.hbase.thrift.ThriftServer",
+                *("--bind", "127.0.0.1", "--port", str(config.thrift_port), "--infoport", "-1", "start"),
+                heap=config.thrift_heap,
+                log="thrift",
+                options=config.java_options,
+            ),
+            "tso": self.java_command(
+                "lowtide.store.Oracle", heap=config.tso_heap, log="tso", options=config.java_options
+            ),
+        }
+
+    def _await(self, name: str) -> None:
+        deadline = time.monotonic() + _BOOT_SECONDS
+        while not _PROBES[name](self.config.ports[name]):
+            for part, process in self._processes.read().items():
+                if not process.alive:
+                    raise StackError(f"{_TITLES[part]} ended while it started; it said:\n{self._last_words(part)}")
+            if time.monotonic() > deadline:
+                raise StackError(
+                    f"{_TITLES[name]} did not answer within {_BOOT_SECONDS} s; see {self.config.home / 'logs'}"
+                )
+            time.sleep(0.1)
+
+    def _end(self, name: str) -> None:
+        process = self._processes.read().get(name)
+        if process:
+            process.end(_END_SECONDS[name])
+            self._processes.record(name, None)
+
+    def _output(self, name: str) -> Path:
+        return self._folder("logs") / f"{name}.out"
+
+    def _last_words(self, name: str) -> str:
+        log = self.config.home / "logs" / f"{name}.log"
+        lines = [
+            line
+            for path in (log, self._output(name))
+            if path.exists()
+            for line in path.read_text("utf-8", errors="replace").splitlines()[-15:]
+        ]
+        return "\n".join(lines)
+
+    def _folder(self, name: str) -> Path:
+        folder = self.config.home / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @contextlib.contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        """One program at a time changes a store; a second waits."""
+        with (self._folder("run") / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield

@@ -1,0 +1,1 @@
+"""What a run of a job is, may do, and tells."""

@@ -1,0 +1,170 @@
+"""How a job is submitted: its program, its class path, its Spark settings. Shared by ``lowtide run`` and the DAGs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lowtide import paths
+from lowtide.errors import UsageError
+from lowtide.run import approval
+from lowtide.values.durations import parse_duration
+
+if TYPE_CHECKING:
+    from lowtide.config import Config
+
+JOBS = (
+    "orphan_cleanup",
+    "watermark_collection",
+    "commit_table_pruning",
+    "history_gc",
+    "sideline_restore",
+    "journal_replay",
+    "transaction_repair",
+    "balances",
+    "survey",
+    "verify",
+)
+#: Those that look and write nothing, each with arguments of its own.
+LOOKING = ("survey", "verify")
+
+_INTERVAL = ("orphan_cleanup", "transaction_repair")
+_REMOVING = ("orphan_cleanup", "history_gc")
+#: The options that only some jobs have a use for, and which: those are offered and given to no other.
+TAKEN_BY = {
+    # The ledger's jobs say themselves why they take none.
+    "--table": (*_REMOVING, "sideline_restore", "transaction_repair", "balances", *LOOKING),
+    "--discovered": _REMOVING,
+    "--from": (*_INTERVAL, "journal_replay"),
+    "--to": (*_INTERVAL, "history_gc"),
+    "--full": _INTERVAL,
+    "--grace": ("commit_table_pruning", "transaction_repair"),
+    "--yes": ("commit_table_pruning",),
+    "--budget-rows": _REMOVING,
+    "--budget-share": _REMOVING,
+    "--approved": approval.JOBS,
+    "--compact": ("history_gc",),
+    "--output": ("balances",),
+    "--sample": LOOKING,
+    "--rate": LOOKING,
+    "--restore": ("sideline_restore",),
+    "--since-snapshot": ("journal_replay",),
+    "--as-committed": ("sideline_restore",),
+}
+
+
+def takes(job: str, option: str) -> bool:
+    """Whether *job* has a use for *option*."""
+    return job in TAKEN_BY.get(option, JOBS)
+
+
+def without_grace(job: str, arguments: Sequence[str]) -> bool:
+    """Whether a run that acts is told by its *arguments* to prune without grace, and not that this is meant (``--yes``)."""
+    if job != "commit_table_pruning" or "--execute" not in arguments or "--yes" in arguments:
+        return False
+    given = [
+        value
+        for name, following in pairwise([*arguments, ""])
+        for value in (
+            [following] if name == "--grace" else [name.removeprefix("--grace=")] if name.startswith("--grace=") else []
+        )
+    ]
+    try:
+        return bool(given) and not parse_duration(given[-1])
+    except ValueError:  # the job says what is wrong with it
+        return False
+
+
+def application(job: str) -> Path:
+    """The Spark program of *job*.
+
+    Raises:
+        UsageError: there is no such job.
+    """
+    if job not in JOBS:
+        msg = f"unknown job {job!r}; the jobs are {', '.join(JOBS)}"
+        raise UsageError(msg)
+    return paths.spark_apps() / f"{job}.py"
+
+
+def class_path(config: Config) -> list[str]:
+    """The connector's jar and its dependencies, as entries of a Java class path.
+
+    Raises:
+        UsageError: the connector is neither configured nor built.
+    """
+    if config.spark.connector_class_path:
+        return list(config.spark.connector_class_path)
+    target = paths.connector()
+    jar = target / "lowtide-connector.jar"
+    if not jar.exists():
+        msg = f"the connector is not built ({jar} is missing); run make setup, or set spark.connector_class_path"
+        raise UsageError(msg)
+    return [str(jar), str(target / "lib" / "*")]
+
+
+def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
+    """Spark settings for a job: the class path on driver and executors, then the configuration's own, which win.
+
+    *master*: where the job goes, if not to the configured one.
+    """
+    entries = os.pathsep.join(class_path(config))
+    # A driver on this machine alone needs no address that others can reach.
+    here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return {
+        **(here if (master or config.spark.master).startswith("local") else {}),
+        # The program's Python is this one, whatever comes first on PATH; executors run none.
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.driver.extraClassPath": entries,
+        "spark.executor.extraClassPath": entries,
+        # Off: a job's page helps nobody after its half minute, and its port would be one more to open.
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Off: to note of each column which line made it takes five more calls of the JVM, thousands in a run.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # By default a page is a 16th of a core's memory, and every operator takes one: plans of some thousand rows would
+        # fill a small driver.
+        "spark.buffer.pageSize": "1m",
+        # A plan is small beside the table it comes from: by default every join would end in 200 near-empty tasks.
+        "spark.sql.shuffle.partitions": "16",
+        **config.spark.conf,
+    }
+
+
+def command(config: Config, job: str, arguments: Sequence[str]) -> list[str]:
+    """The ``spark-submit`` command line of a run of *job*.
+
+    Raises:
+        UsageError: no such job, no connector, no ``spark-submit``.
+    """
+    beside = Path(sys.executable).parent / "spark-submit"
+    submit = str(beside) if beside.exists() else shutil.which("spark-submit")
+    if submit is None:
+        msg = "spark-submit is not on PATH; install pyspark, or put Spark's bin folder on PATH"
+        raise UsageError(msg)
+    settings = [part for name, value in job_conf(config).items() for part in ("--conf", f"{name}={value}")]
+    return [
+        submit,
+        "--master",
+        config.spark.master,
+        "--driver-memory",
+        config.spark.driver_memory,
+        "--name",
+        f"lowtide {job}",
+        *settings,
+        str(application(job)),
+        *arguments,
+    ]
+
+
+def environment() -> dict[str, str]:
+    """The environment for :func:`command`: this one, with this Python's folder first on the path.
+
+    pip's ``spark-submit`` looks for Spark by whatever ``python3`` comes first there, also where this virtual environment is not active.
+    """
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}

@@ -1,0 +1,217 @@
+"""The Thrift gateway, through happybase: for small reads and single-row writes with a check.
+
+happybase is imported when a connection is made, not before, so that DAG files and the plugin load without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from lowtide.errors import GatewayError, TableError, WatermarkError
+from lowtide.values.clock import EPOCH
+from lowtide.values.formats import (
+    ALLOTTED_QUALIFIER,
+    ALLOTTED_ROW,
+    LOW_WATERMARK_QUALIFIER,
+    LOW_WATERMARK_ROW,
+    decode_long,
+)
+from lowtide.values.skew import Allotted
+
+if TYPE_CHECKING:
+    from lowtide.config import Config, Thrift
+
+#: How Lowtide's own tables keep a family. Said in full: of what Thrift is not told it makes three versions, no bloom filter and no block cache.
+FAMILY_SETTINGS = {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_enabled": True}
+
+#: HBase's "forever" in seconds.
+_FOREVER = 2**31 - 1
+_META = "hbase:meta"
+_STATE = b"table:state"
+#: HBase's ``TableState`` of an enabled table.
+_ENABLED = b"\x08\x00"
+
+
+@contextmanager
+def connect(thrift: Thrift, attempts: int = 4) -> Iterator[Any]:
+    """A happybase connection, closed at the end; the first contact is tried *attempts* times, with growing pauses.
+
+    Raises:
+        GatewayError: nothing answers at the gateway's address.
+    """
+    import happybase
+
+    @retry(
+        retry=retry_if_exception_type(Exception),
+        stop=stop_after_attempt(attempts),
+        wait=wait_exponential(multiplier=0.5, max=8),
+        reraise=True,
+    )
+    def opened() -> Any:
+        connection = happybase.Connection(**_arguments(thrift))
+        connection.tables()  # the first real answer: a gateway that lost its HBase accepts connections all the same
+        return connection
+
+    try:
+        connection = opened()
+    except Exception as error:
+        msg = (
+            f"the Thrift gateway at {thrift.host}:{thrift.port} does not answer ({type(error).__name__}: {error}); "
+            "start it, or set hbase.thrift in the configuration"
+        )
+        raise GatewayError(msg) from error
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def pool(thrift: Thrift, size: int, attempts: int = 4) -> Iterator[Any]:
+    """A happybase connection pool, its connections closed at the end.
+
+    Raises:
+        GatewayError: nothing answers at the gateway's address (tried as in :func:`connect`).
+    """
+    import happybase
+
+    with connect(thrift, attempts):
+        pass
+    connections = happybase.ConnectionPool(size, **_arguments(thrift))
+    try:
+        yield connections
+    finally:
+        while not connections._queue.empty():
+            connections._queue.get().close()
+
+
+def _arguments(thrift: Thrift) -> dict[str, Any]:
+    return {
+        "host": thrift.host,
+        "port": thrift.port,
+        "timeout": int(thrift.timeout.total_seconds() * 1000),
+        "transport": thrift.transport,
+        "protocol": thrift.protocol,
+    }
+
+
+def check_and_put(
+    connection: Any, table: str, row: bytes, check: tuple[bytes, bytes | None], put: tuple[bytes, bytes]
+) -> bool:
+    """Put one cell if, atomically, another of the same row has the expected value.
+
+    Args:
+        connection: of :func:`connect`.
+        table: name of an HBase table.
+        row: the row of both cells.
+        check: column (``family:qualifier``) and the value it must have; None: it must be absent.
+        put: column and value to write.
+
+    Returns:
+        Whether the check held and the cell was written.
+    """
+    from happybase.util import ensure_bytes
+    from Hbase_thrift import Mutation
+
+    return bool(
+        connection.client.checkAndPut(
+            ensure_bytes(table), row, check[0], check[1], Mutation(isDelete=False, column=put[0], value=put[1]), {}
+        )
+    )
+
+
+def without_bloom_or_cache(connection: Any, table: str) -> list[str]:
+    """The families of *table* that have no bloom filter or are kept out of the block cache: each read of a row looks into every file then.
+
+    Thrift tells of it, and cannot alter it.
+    """
+    families = connection.table(table).families()
+    return sorted(
+        name.decode()
+        for name, settings in families.items()
+        if settings["bloom_filter_type"] in ("NONE", b"NONE") or not settings["block_cache_enabled"]
+    )
+
+
+def kept_for(connection: Any, table: str) -> timedelta | None:
+    """How long *table* keeps a cell, by the least TTL of its families; None: for ever."""
+    finite = [f["time_to_live"] for f in connection.table(table).families().values()]
+    return min((timedelta(seconds=ttl) for ttl in finite if 0 < ttl < _FOREVER), default=None)
+
+
+def table_state(connection: Any, table: str) -> tuple[bool, int]:
+    """Whether *table* is enabled, and since when it is so, ms: HBase writes that anew when a table is made, enabled or restored. 0: it does not tell."""
+    found = connection.table(_META).row(table.encode(), [_STATE], include_timestamp=True).get(_STATE)
+    value, at = found or (_ENABLED, 0)
+    return value == _ENABLED, at
+
+
+def allotted(connection: Any, config: Config, listed: Collection[bytes] | None = None) -> Allotted | None:
+    """The highest timestamp that the oracle has allotted to itself, as it stored it in HBase; None where it stores it elsewhere, or this user may not know.
+
+    Args:
+        connection: of :func:`connect`.
+        config: names the oracle's timestamp table.
+        listed: the tables of HBase, where they are known already.
+    """
+    name = config.omid.timestamp_table
+    if name.encode() not in (connection.tables() if listed is None else listed):
+        return None
+    from Hbase_thrift import IOError as HBaseError
+
+    try:
+        cells = connection.table(name).row(ALLOTTED_ROW, include_timestamp=True)
+    except HBaseError as error:
+        if "AccessDenied" not in str(error):
+            raise
+        return None
+    found = [(value, at) for column, (value, at) in cells.items() if column.partition(b":")[2] == ALLOTTED_QUALIFIER]
+    if not found or len(found[0][0]) != 8:
+        return None
+    (value, at), *_ = found
+    return Allotted(decode_long(value), EPOCH + timedelta(milliseconds=at))
+
+
+def low_watermark(connection: Any, config: Config, listed: Collection[bytes] | None = None) -> int:
+    """The low watermark, inclusive, as the oracle stored it in the commit table.
+
+    Args:
+        connection: of :func:`connect`.
+        config: names the commit table.
+        listed: the tables of HBase, where they are known already.
+
+    Raises:
+        TableError: there is no commit table.
+        WatermarkError: the row is missing or no eight-byte number.
+    """
+    name = config.omid.commit_table
+    if name.encode() not in (connection.tables() if listed is None else listed):
+        msg = f"there is no commit table {name}; create it with Omid's OmidTableManager, or set omid.commit_table"
+        raise TableError(msg)
+    column = config.omid.watermark_family.encode() + b":" + LOW_WATERMARK_QUALIFIER
+    value = connection.table(name).row(LOW_WATERMARK_ROW, columns=[column]).get(column)
+    return parse_low_watermark(value, name)
+
+
+def parse_low_watermark(value: bytes | None, table: str) -> int:
+    """The low watermark in the cell's *value*.
+
+    Raises:
+        WatermarkError: it is missing or malformed.
+    """
+    if value is None:
+        msg = (
+            f"{table} has no low watermark: the oracle has never started on it, or the row was removed; "
+            "start the oracle (it writes the row) and run again"
+        )
+        raise WatermarkError(msg)
+    try:
+        return decode_long(value)
+    except ValueError as error:
+        msg = f"the low watermark in {table} is malformed: {error}"
+        raise WatermarkError(msg) from error

@@ -1,0 +1,1 @@
+"""Which tables are transactional, whose, and what their settings keep from a reader. Pure."""

@@ -1,0 +1,57 @@
+"""Whose tables are whose, where HBase serves more than one oracle. Pure.
+
+Every mark says "transactional", none says by which oracle. Judged by another's commit table a committed cell looks like an orphan's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowtide.config import Omid
+from lowtide.tables.inventory import Descriptor, Entry, Kind, marked_families
+
+#: Names that a message tells; of more it says how many.
+_TOLD = 20
+
+
+def problems(omid: Omid, descriptors: Sequence[Descriptor], entries: Sequence[Entry]) -> list[str]:
+    """What the configuration leaves open about whose tables are whose; where it leaves anything open, nothing may be judged.
+
+    Args:
+        omid: what it says.
+        descriptors: of all tables but Lowtide's own and the configured oracle's.
+        entries: what those tables are that are not another oracle's by the configuration.
+    """
+    families = {omid.commit_family, omid.watermark_family}
+    others = [d.table for d in descriptors if families <= set(d.families)]
+    said = [d for d in descriptors if omid.is_foreign(d.table)]
+    found = []
+    if both := [d.table for d in said if omid.is_named(d.table)]:
+        found.append(
+            f"omid.tables and omid.foreign both name {_told(both)}: a table is one oracle's; take it out of one of them"
+        )
+    if not others:
+        if marked := [d.table for d in said if marked_families(d)[1]]:
+            found.append(
+                f"omid.foreign names {_told(marked)}, marked as transactional, and HBase has no commit table but {omid.commit_table}. Take what is "
+                "this oracle's out of omid.foreign; drop what is of an oracle that is gone, or take off its mark"
+            )
+        return found
+    if unnamed := [name for name in others if not omid.is_foreign(name)]:
+        found.append(
+            f"beside {omid.commit_table} (omid.commit_table) HBase has another oracle's commit table, with families {omid.commit_family} and "
+            f"{omid.watermark_family}: {_told(unnamed)}. {omid.commit_table} proves nothing of that oracle's tables, so nothing is judged until "
+            f"the configuration says whose tables are whose: name {_told(unnamed)} and all of that oracle's tables in omid.foreign, those of "
+            f"{omid.commit_table}'s oracle in omid.tables. A copy that nobody uses can be dropped instead"
+        )
+    if undecided := [e.table for e in entries if e.kind is not Kind.PLAIN and not omid.is_named(e.table)]:
+        found.append(
+            f"HBase has another oracle's commit table, {_told(others)}, and neither omid.tables (this oracle's) nor omid.foreign (the other's) "
+            f"names {_told(undecided)}; nothing is judged until each is named"
+        )
+    return found
+
+
+def _told(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return ", ".join(sorted(names)[:_TOLD]) + more

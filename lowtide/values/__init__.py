@@ -1,0 +1,1 @@
+"""Bytes, numbers and spans, as every room takes them. No store, no configuration."""

@@ -1,0 +1,36 @@
+r"""Statements of HBase's shell (2.x), to be copied: what a person mends where no rule may. Pure.
+
+A `put` at the timestamp of a cell takes its place; `delete` with a timestamp hides exactly that version, and whatever is put at that timestamp until a
+major compaction of the family.
+"""
+
+from __future__ import annotations
+
+from lowtide.values.formats import encode_long
+
+
+def quoted(data: bytes) -> str:
+    r"""*data* as a string of the shell: letters, digits and what means nothing to Ruby as they are, others as ``\xNN``."""
+    plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_.,:;/=+"
+    return '"' + "".join(chr(b) if b in plain else f"\\x{b:02X}" for b in data) + '"'
+
+
+def put_long(table: str, row: bytes, family: bytes, qualifier: bytes, timestamp: int, number: int) -> str:
+    """Put a number in eight bytes, as a shadow cell holds its commit timestamp."""
+    return (
+        f"put '{table}', {quoted(row)}, {quoted(family + b':' + qualifier)}, {quoted(encode_long(number))}, {timestamp}"
+    )
+
+
+def delete(table: str, row: bytes, family: bytes, qualifier: bytes, timestamp: int) -> str:
+    """Delete exactly one version of a cell, and let nothing stay hidden behind its marker."""
+    name = family.decode(errors="replace")
+    return (
+        f"delete '{table}', {quoted(row)}, {quoted(family + b':' + qualifier)}, {timestamp}; flush '{table}'; "
+        f"major_compact '{table}', '{name}'"
+    )
+
+
+def delete_row(table: str, row: bytes, timestamp: int | None = None) -> str:
+    """Delete all of a row up to *timestamp*, inclusive; None: up to now, of a table whose cells have HBase's own times."""
+    return f"deleteall '{table}', {quoted(row)}" + ("" if timestamp is None else f", '', {timestamp}")

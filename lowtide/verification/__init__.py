@@ -1,0 +1,1 @@
+"""What the verifier computes without a store, by code of its own. Pure."""

@@ -1,0 +1,1 @@
+"""Orphan cleanup, watermarks, pruning."""

@@ -1,0 +1,65 @@
+"""What no rule decides, told to people: a cell with the statements that mend it, and the list of transactions that wait for ``lowtide resolve``."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from lowtide.journal import decision_lines
+from lowtide.run.summary import TableReport
+from lowtide.values import hbase_shell
+from lowtide.values.formats import after, base, commit_key, shadow_qualifier
+from lowtide_spark.cleaning import rules
+from lowtide_spark.frames.sideline import put_list
+from lowtide_spark.run.job import Run
+
+#: What names a cell of a plan.
+PLACE = ("row", "family", "qualifier", "timestamp")
+#: The most transactions in a list; the next run lists the next.
+MOST = 100_000
+
+
+def told(run: Run, table: str, cell: Row) -> str:
+    """Why nothing is done about *cell* (``why``, :data:`PLACE`), with the statements that its remedy names filled in."""
+    row, family, qualifier = bytes(cell.row), bytes(cell.family), bytes(cell.qualifier)
+    start = base(cell.timestamp)
+    own, shadow = (
+        hbase_shell.delete(table, row, family, name, cell.timestamp)
+        for name in (qualifier, shadow_qualifier(qualifier))
+    )
+    # What Omid writes is at the start; what a replay put back, a little above.
+    proofs = hbase_shell.delete_row(run.config.omid.commit_table, commit_key(start), after(start) - 1)
+    text: str = cell.why
+    for place, filled in (
+        (rules.START, str(start)),
+        (rules.OWN_CELL, own),
+        (rules.OWN_SHADOW, shadow),
+        (rules.PROOFS, proofs),
+    ):
+        text = text.replace(place, filled)
+    return text
+
+
+def odd_entry(table: str, entry: Row) -> str:
+    """A row of the commit table that is of an unknown form (:func:`lowtide_spark.frames.omid.entries`), with what mends it."""
+    row = bytes(entry.row)
+    said = f"{entry.problem} (row {row.hex()}); left alone"
+    if entry.start_ts is None:  # no transaction's key
+        return said
+    mend = hbase_shell.delete_row(table, row, max(entry.newest, after(entry.start_ts) - 1))
+    return (
+        f"{said}. Say what became of transaction {base(entry.start_ts)}: lowtide resolve; then in HBase's shell: {mend}"
+    )
+
+
+def listed(run: Run, report: TableReport, cells: DataFrame) -> None:
+    """Write the transactions of *cells*, of a plan's that are stopped, that only a person decides to a file, so that they need not be met one by one, and name that."""
+    left = cells.where(F.col("why").contains(rules.RESOLVE))
+    each = left.groupBy("start_ts").agg(F.count("*").alias("cells"), F.lower(F.hex(F.min("row"))).alias("row"))
+    found = [(r.start_ts, r.cells, r.row) for r in each.orderBy("start_ts").limit(MOST).collect()]
+    if len(found) > 1:
+        text = "\n".join(decision_lines.lines(run.request.run, report.table, found)) + "\n"
+        report.problems.append(
+            f"{len(found):,} transactions wait for somebody to decide; they are listed in {put_list(run, report.table, text)}: write there what became "
+            "of each, then lowtide resolve --from FILE"
+        )

@@ -1,0 +1,171 @@
+"""Watermark collection: region watermarks, the prune bound, and what holds it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from lowtide.cleaning.facts import Blocker, RegionMark, by_reason, prune_bound, region_watermark, valid
+from lowtide.errors import StoreError
+from lowtide.history.mark import at_most
+from lowtide.run.summary import TableReport
+from lowtide.store.state import Bound
+from lowtide.tables.inventory import Entry, Kind
+from lowtide.values.skew import MARGIN
+from lowtide_spark.frames.inventory import take_inventory, transactional
+from lowtide_spark.run.job import Run
+
+#: How long past runs and bounds are kept for the page.
+KEEP_RECORDS = timedelta(days=90)
+
+
+def collect(run: Run) -> None:
+    """The job ``watermark_collection``. Reads no data; with ``--execute`` it publishes what it found and logs the bound."""
+    watermark = run.read_low_watermark()
+    inventory = take_inventory(run.store)
+    marks, blocked = region_marks(run, inventory)
+    sizes = Counter[str]()
+    for mark in marks:
+        sizes[mark.table] += mark.store_bytes
+    inventory = [replace(e, bytes=sizes[e.table]) for e in inventory]
+    bound, blockers = prune_bound(marks, blocked, watermark)
+    run.summary.bound = bound
+    run.summary.blockers = by_reason(blockers)
+    run.phase("collect")
+    if run.summary.execute:
+        _publish(run, inventory, marks, bound)
+        state = run.config.state.table
+        if notes := run.mend_tables([state]):
+            run.summary.tables.append(TableReport(state, execute=True, notes=notes))
+        run.phase("record")
+
+
+def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
+    """Raise the ancient history mark of tables on which Omid's compactor is, or was when they were listed last.
+
+    Of the versions that began at or below the low watermark it keeps the one that began last, which may have committed later, though before
+    now. What it leaves can be read from then on. Now is no timestamp where the oracle counts: there such a table stays one that the compactor
+    was on, and nothing is read of it as of a snapshot.
+
+    Returns:
+        the inventory to publish.
+    """
+    with run.state() as state:
+        known = {e.table for e in state.inventory() if e.compactor}
+        if not run.world_clock:
+            return [replace(e, compactor=e.compactor or e.table in known) for e in inventory]
+        collapsed = [e.table for e in inventory if e.compactor or e.table in known]
+    if collapsed:
+        with run.state() as state:
+            # The time after the tables were listed: until then it may have been at work, and the oracle's clock may be ahead.
+            mark = at_most(max(run.clock.timestamp(state.server_time() + MARGIN), run.summary.low_watermark))
+            for table in collapsed:
+                state.raise_mark(table, mark, run.request.run)
+    return list(inventory)
+
+
+def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark], list[Blocker]]:
+    """The watermark of every region of every transactional table as listed now, and the tables that block as a whole.
+
+    Disabled tables block at what is recorded of them: their cells cannot be looked at, and they may come back.
+    """
+    marks: list[RegionMark] = []
+    blocked: list[Blocker] = []
+    for entry in transactional(inventory):
+        report = TableReport(entry.table)
+        run.summary.tables.append(report)
+        if (entry.kind is Kind.UNMARKED or entry.unmarked) and not entry.doubt:
+            blocked.append(_unmarked(entry))
+        try:
+            found = _table_marks(run, entry)
+        except StoreError as error:
+            report.problems.append(str(error))
+            blocked.append(
+                Blocker(
+                    entry.table,
+                    None,
+                    None,
+                    0,
+                    f"its regions cannot be listed: {error}",
+                    "make the table readable again",
+                )
+            )
+            continue
+        report.regions = len(found)
+        if entry.kind is Kind.TRANSACTIONAL:
+            marks.extend(found)
+        if not entry.workable:
+            lowest = min((m.watermark for m in found), default=0) if entry.kind is Kind.TRANSACTIONAL else 0
+            blocked.append(_left_alone(entry, lowest))
+    return marks, blocked
+
+
+def _unmarked(entry: Entry) -> Blocker:
+    families = f" in families {', '.join(sorted(entry.unmarked))}" if entry.unmarked else ""
+    return Blocker(
+        entry.table,
+        None,
+        None,
+        0,
+        f"it has shadow cells{families} but no mark of Omid",
+        _say(entry),
+    )
+
+
+def _say(entry: Entry) -> str:
+    """To call a table plain is refused where it bears a mark."""
+    plain = " or plain" if entry.kind is Kind.UNMARKED else ""
+    return f"say in the configuration what it is: tables: {{{entry.table}: {{kind: transactional}}}}{plain}"
+
+
+def _left_alone(entry: Entry, lowest: int) -> Blocker:
+    if entry.enabled:
+        # A doubt of a table that bears a mark tells its own remedy.
+        remedy = "mend that" if entry.kind is Kind.TRANSACTIONAL else f"mend that, or {_say(entry)}"
+        return Blocker(entry.table, None, None, lowest, entry.doubt, remedy)
+    return Blocker(entry.table, None, None, lowest, "the table is disabled", f"enable {entry.table}, or drop it")
+
+
+def _table_marks(run: Run, entry: Entry) -> list[RegionMark]:
+    regions = run.store.regions(entry.table)
+    with run.state() as store:
+        state = store.read(entry.table)
+    facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
+    void = bool(state.facts) and not facts
+    return [
+        RegionMark(entry.table, r.name, r.keys, region_watermark(r.keys, facts), r.store_bytes, void, entry.compactor)
+        for r in regions
+    ]
+
+
+def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], bound: int) -> None:
+    tables = [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL]
+    inventory = follow_omids_compactor(run, inventory)
+    with run.state() as state:
+        # Read then, so given out before: what starts later has a greater timestamp.
+        state.add_sample(run.read_at, run.summary.low_watermark)
+        state.add_bound(Bound(state.server_time(), bound, tuple(run.summary.blockers)))
+        state.put_inventory(inventory, run.summary.low_watermark)
+        state.sweep_confirmed(inventory)
+        for table in tables:
+            state.put_watermarks(
+                table,
+                {
+                    "at": run.summary.started,
+                    "low_watermark": run.summary.low_watermark,
+                    "regions": [
+                        {
+                            "region": m.region,
+                            "start": m.keys.start.hex(),
+                            "stop": m.keys.stop.hex(),
+                            "watermark": m.watermark,
+                        }
+                        for m in marks
+                        if m.table == table
+                    ],
+                },
+            )
+        state.drop_watermarks(tables)
+        state.sweep(run.request.now - max(KEEP_RECORDS, 2 * run.config.grace))

@@ -1,0 +1,1 @@
+"""The store as DataFrames: tables, commit table, journal, sideline, inventory."""

@@ -1,0 +1,175 @@
+"""The inventory: every transactional table of the cluster, whichever tables a run was given."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from pyspark.sql import functions as F
+
+from lowtide.cleaning.planning import WorkRange
+from lowtide.errors import UsageError
+from lowtide.store.gateway import connect
+from lowtide.store.state import Listing, StateStore
+from lowtide.tables import oracles, settings
+from lowtide.tables.inventory import (
+    Descriptor,
+    Entry,
+    Kind,
+    came_after,
+    classify,
+    compared,
+    contradiction,
+    is_phoenix,
+    looked_at,
+    marked_families,
+    settled,
+)
+from lowtide.tables.phoenix_catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, told_by
+from lowtide.tables.settings import hiding, losing
+from lowtide.values.clock import on_world_clock
+from lowtide.values.formats import after
+from lowtide.values.keyranges import KeyRange
+from lowtide_spark.cleaning.rules import first_timestamp
+from lowtide_spark.frames.store import Store, cause
+
+#: Rows at the start of each region that are looked at for shadow cells, where a family bears no mark.
+SAMPLE_ROWS = 1000
+#: Tables sampled in one Spark job.
+SAMPLE_BATCH = 40
+META = "hbase:meta"
+#: HBase makes it where its servers keep visibility labels. They are tags of cells, which do not travel to clients.
+LABELS_TABLE = "hbase:labels"
+LABELLED = (
+    f"HBase has {LABELS_TABLE}, so cells may bear visibility labels: they do not travel to clients, a heal would copy a labelled cell without its label, "
+    "for everybody to read, and cells that this user may not see are missing in every read. Nothing is judged. If no cell of a transactional table was "
+    "ever put with a label, say hbase: {unlabelled: true}"
+)
+
+
+def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]:
+    """All tables but HBase's, Omid's, Lowtide's own and other oracles', with what each is.
+
+    Must be called after the low watermark was read: a table that comes later can hold no committed cell at or below it.
+
+    Args:
+        store: the store.
+        doubts: of a job that acts on nothing: takes what would else be refused. Tables are what their marks say then.
+
+    Raises:
+        UsageError: what the configuration says of tables contradicts what is seen of them.
+    """
+    config = store.config
+    listed = [d for d in store.descriptors() if d.table not in config.own_tables]
+    descriptors = [d for d in listed if not config.omid.is_foreign(d.table)]
+    listing, labels = _told_by_gateway(store)
+    recorded = {e.table: e for e in listing.entries}
+    contradictions = _contradictions(store, descriptors, recorded)
+    kinds = {d.table: None if d.table in contradictions else config.table(d.table).kind for d in descriptors}
+    in_question = [d for d in descriptors if _needs_sample(d, kinds[d.table])]
+    shadowed: dict[str, frozenset[str]] = {}
+    for start in range(0, len(in_question), SAMPLE_BATCH):
+        shadowed |= _shadowed_families(store, in_question[start : start + SAMPLE_BATCH])
+    catalog = _catalog(store, descriptors)
+    entries = []
+    for d in sorted(descriptors, key=lambda d: d.table):
+        entry = told_by(catalog, classify(d, kinds[d.table], shadowed.get(d.table, frozenset())), d)
+        entries.append(replace(_doubted(store, entry, d, recorded), shape=settings.of(d, entry.families)))
+    entries = _newcomers_settled(store, entries, listing, recorded)
+    problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *labels]
+    if problems and doubts is None:
+        raise UsageError("; ".join(problems))
+    (doubts if doubts is not None else []).extend(problems)
+    return entries
+
+
+def _told_by_gateway(store: Store) -> tuple[Listing, list[str]]:
+    """The inventory as recorded last; and why no cell may be copied, where HBase labels cells."""
+    config = store.config
+    with connect(config.hbase.thrift) as connection:
+        listing = StateStore(connection, config.state.table).listing()
+        labelled = bool(connection.table(META).row(LABELS_TABLE.encode()))
+    return listing, [LABELLED] if labelled and not config.hbase.unlabelled else []
+
+
+def _doubted(store: Store, entry: Entry, descriptor: Descriptor, recorded: Mapping[str, Entry]) -> Entry:
+    """*entry* with what its settings, and what was recorded of it, say against working on it."""
+    entry = compared(entry, descriptor, recorded.get(entry.table))
+    if entry.kind is not Kind.TRANSACTIONAL:
+        return entry
+    entry = entry.doubted("; ".join(hiding(descriptor, entry.families)))
+    return entry if store.config.table(entry.table).accept_durability else entry.doubted(losing(descriptor))
+
+
+def _newcomers_settled(
+    store: Store, entries: Sequence[Entry], listing: Listing, recorded: Mapping[str, Entry]
+) -> list[Entry]:
+    """*entries*, those doubted that the last collection did not list and whose cells are older than it. One read, of these tables alone."""
+    came = {
+        e.table: came_after(e, recorded.get(e.table), listing.low_watermark, e.table in listing.confirmed)
+        for e in entries
+    }
+    asked = {e.table: came[e.table] for e in entries if came[e.table] and looked_at(e)}
+    older = _with_cells_up_to(store, asked)
+    return [settled(e, came[e.table], e.table in older) for e in entries]
+
+
+def _with_cells_up_to(store: Store, limits: Mapping[str, int]) -> frozenset[str]:
+    """Those of the tables that hold a cell, delete markers included, with a timestamp that an oracle may have given, at or below their limit."""
+    frames = []
+    for table, limit in limits.items():
+        first = first_timestamp(on_world_clock(store.config.omid.clock, limit))
+        whole = WorkRange("", KeyRange(b"", b""), first, after(limit))
+        frames.append(store.cells(table, [whole], raw=True, first=1).select(F.lit(table).alias("table")))
+    return (
+        frozenset(r.table for r in reduce(lambda a, b: a.unionByName(b), frames).distinct().collect())
+        if frames
+        else frozenset()
+    )
+
+
+def _contradictions(store: Store, descriptors: Sequence[Descriptor], recorded: Mapping[str, Entry]) -> dict[str, str]:
+    """Tables that the configuration calls plain against what is seen or recorded of them, each with a sentence that says so."""
+    config = store.config
+    plain = [d for d in descriptors if config.table(d.table).kind is Kind.PLAIN]
+    kinds = {table: entry.kind for table, entry in recorded.items()}
+    found = {d.table: contradiction(d, config.key_of(d.table, "kind"), kinds.get(d.table)) for d in plain}
+    return {table: why for table, why in found.items() if why}
+
+
+def _catalog(store: Store, descriptors: Sequence[Descriptor]) -> Catalog | None:
+    """Phoenix's catalog; None where no table of the cluster is Phoenix's."""
+    if not any(is_phoenix(d) for d in descriptors):
+        return None
+    table = next((d.table for d in descriptors if d.table in CATALOG_TABLES), None)
+    if table is None:
+        return Catalog({}, f"there is no {CATALOG_TABLES[0]}")
+    try:
+        cells = store.cells(table).where(F.col("qualifier").isin([bytearray(name) for name in COLUMNS]))
+        return parse((bytes(c.row), bytes(c.qualifier), bytes(c.value)) for c in cells.collect())
+    except Exception as error:  # Spark's, HBase's: whatever it is, what the catalog would have said is not known
+        return Catalog({}, f"{table}: {cause(error)}")
+
+
+def _needs_sample(descriptor: Descriptor, configured: Kind | None) -> bool:
+    unmarked = frozenset(descriptor.families) - marked_families(descriptor)[0]
+    return bool(unmarked) and descriptor.enabled and configured is None
+
+
+def _shadowed_families(store: Store, descriptors: Sequence[Descriptor]) -> dict[str, frozenset[str]]:
+    seen = F.max(F.col("commit_ts").isNotNull() | F.col("kind").isin("shadow", "unknown")).alias("seen")
+    samples = [
+        store.sample(d.table, SAMPLE_ROWS).groupBy("family").agg(seen).withColumn("table", F.lit(d.table))
+        for d in descriptors
+    ]
+    found: dict[str, set[str]] = defaultdict(set)
+    for r in reduce(lambda a, b: a.unionByName(b), samples).where("seen").collect():
+        found[r.table].add(bytes(r.family).decode())
+    return {table: frozenset(families) for table, families in found.items()}
+
+
+def transactional(entries: Sequence[Entry]) -> list[Entry]:
+    """The tables whose cells may be transactions', those of unknown standing included."""
+    return [e for e in entries if e.kind is not Kind.PLAIN]

@@ -1,0 +1,192 @@
+"""The sideline: Parquet files of what a run is about to remove, one folder a run and table.
+
+Of transactions that a person has to decide lies a list beside the folders. Beside the files lies a list of them with their lengths, written when they are all there: by it a restore knows that none is
+missing, and the sweep which folders are sidelines at all.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.errors import StoreError
+from lowtide.values.clock import millis
+
+if TYPE_CHECKING:
+    from lowtide_spark.run.job import Run
+
+COLUMNS = ("table", "region", "row", "family", "qualifier", "timestamp", "commit_ts", "kind", "value")
+SCHEMA = (
+    "table string, region string, row binary, family binary, qualifier binary, timestamp bigint, commit_ts bigint, kind string, "
+    "value binary"
+)
+#: Spark passes over files whose names begin like this.
+LIST = "_lowtide.json"
+#: So begin the names of lists of transactions that a person has to decide.
+UNDECIDED = "lowtide-undecided-"
+
+
+def put_aside(run: Run, table: str, cells: DataFrame) -> str:
+    """Export *cells* (rows of the view ``versions`` with values) and return the folder; when it returns, they are durable."""
+    folder = f"{_folder(run, run.request.run)}/{_safe(table)}"
+    cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.mode("append").parquet(folder)
+    path, files = _at(run, folder)
+    listed = {"table": table, "files": _lengths(files, path)}
+    fresh, final = _child(run, path, f"{LIST}.new"), _child(run, path, LIST)
+    out = files.create(fresh, True)
+    try:
+        out.write(bytearray(json.dumps(listed).encode()))
+    finally:
+        out.close()
+    # Under its name it is there whole or not at all: a run may be killed while it writes.
+    if files.exists(final):
+        files.delete(final, False)
+    if not files.rename(fresh, final):
+        msg = f"the sideline {folder} cannot be finished: {LIST}.new cannot be renamed to {LIST}; nothing was removed. Look at the folder's rights, run again"
+        raise StoreError(msg)
+    return folder
+
+
+def put_list(run: Run, table: str, text: str) -> str:
+    """Write the list of a table's transactions that wait for a decision beside what the run put aside; the file's name."""
+    name = f"{_folder(run, run.request.run)}/{UNDECIDED}{_safe(table)}.txt"
+    path, files = _at(run, name)
+    out = files.create(path, True)
+    try:
+        out.write(bytearray(text.encode()))
+    finally:
+        out.close()
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Sideline:
+    """What a run put aside, and by table the files that are missing or cut short (none: it lacks none)."""
+
+    cells: DataFrame
+    lost: dict[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What all runs put aside whose sidelines are kept, with the ``run``; and the runs, by table, of whose files some are missing or cut short."""
+
+    cells: DataFrame
+    lost: dict[str, list[str]]
+
+
+def sideline(run: Run, name: str) -> Sideline:
+    """All that run *name* put aside and that is there whole; ``commit_ts`` is null for what had no shadow cell.
+
+    Of a run that was ended before it had put all of a table aside no file is missed: it had removed nothing of it yet.
+
+    Raises:
+        StoreError: there is nothing.
+    """
+    root, files = _at(run, _folder(run, name))
+    if not files.exists(root):
+        msg = f"run {name} has no sideline under {run.config.state.sideline}: it removed nothing, or it was cleared after sideline_keep"
+        raise StoreError(msg)
+    whole, lost = _whole(run, files, root)
+    return Sideline(_read(run, whole), lost)
+
+
+def kept(run: Run) -> Kept:
+    """The sidelines of all runs; of each what is there whole."""
+    root, files = _at(run, run.config.state.sideline)
+    whole: list[str] = []
+    lost: dict[str, list[str]] = {}
+    for status in files.listStatus(root) if files.exists(root) else ():
+        folder = status.getPath()
+        if status.isDirectory() and _is_sideline(run, files, folder):
+            there, missing = _whole(run, files, folder)
+            whole += there
+            for table in (table for table, names in missing.items() if names):
+                lost.setdefault(table, []).append(unquote(folder.getName().replace("=", "%")))
+    # Of .../RUN/TABLE/FILE, the run's name as _safe made it a folder's.
+    name = F.element_at(F.split(F.input_file_name(), "/"), -3)
+    return Kept(_read(run, whole).withColumn("run", F.url_decode(F.replace(name, F.lit("="), F.lit("%")))), lost)
+
+
+def _whole(run: Run, files: Any, root: Any) -> tuple[list[str], dict[str, list[str]]]:
+    """The files of a run's sideline, and by table those that are missing or cut short."""
+    whole: list[str] = []
+    lost = {}
+    for folder in (status.getPath() for status in files.listStatus(root) if status.isDirectory()):
+        there, wanted = _lengths(files, folder), {}
+        if files.exists(_child(run, folder, LIST)):
+            listed = _read_list(run, files, folder)
+            wanted = listed["files"]
+            lost[listed["table"]] = sorted(file for file, length in wanted.items() if there.get(file) != length)
+        whole += [
+            _child(run, folder, file).toString() for file, length in there.items() if wanted.get(file, length) == length
+        ]
+    return whole, lost
+
+
+def _read(run: Run, whole: list[str]) -> DataFrame:
+    spark = run.store.spark
+    return spark.read.schema(SCHEMA).parquet(*whole) if whole else spark.createDataFrame([], SCHEMA)
+
+
+def _folder(run: Run, name: str) -> str:
+    return f"{run.config.state.sideline.rstrip('/')}/{_safe(name)}"
+
+
+def _safe(name: str) -> str:
+    """*name* as a folder's: one to one, so that no two runs share one, and none is the folder above."""
+    plain = "-_." if name.strip(".") else "-_"
+    return "".join(c if c.isalnum() or c in plain else f"={ord(c):02X}" for c in name)
+
+
+def _at(run: Run, folder: str) -> tuple[Any, Any]:
+    """A path of Hadoop's and its file system."""
+    path = run.store.spark._jvm.org.apache.hadoop.fs.Path(folder)
+    return path, path.getFileSystem(run.store.spark._jsc.hadoopConfiguration())
+
+
+def _child(run: Run, path: Any, name: str) -> Any:
+    return run.store.spark._jvm.org.apache.hadoop.fs.Path(path, name)
+
+
+def _read_list(run: Run, files: Any, folder: Any) -> dict[str, Any]:
+    stream = files.open(_child(run, folder, LIST))
+    try:
+        text = run.store.spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+    finally:
+        stream.close()
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _lengths(files: Any, folder: Any) -> dict[str, int]:
+    if not files.exists(folder):
+        return {}
+    found = ((s.getPath().getName(), s.getLen()) for s in files.listStatus(folder))
+    return {name: length for name, length in found if not name.startswith(("_", "."))}
+
+
+def sweep(run: Run) -> None:
+    """Remove the sidelines of runs that are older than ``sideline_keep``, and nothing else that lies there."""
+    root, files = _at(run, run.config.state.sideline)
+    if not files.exists(root):
+        return
+    limit = millis(run.request.now - run.config.state.sideline_keep)
+    own = _safe(run.request.run)
+    for status in files.listStatus(root):
+        folder = status.getPath()
+        old = status.isDirectory() and folder.getName() != own and status.getModificationTime() < limit
+        if old and _is_sideline(run, files, folder):
+            files.delete(folder, True)
+
+
+def _is_sideline(run: Run, files: Any, folder: Any) -> bool:
+    inner = list(files.listStatus(folder))
+    if any(each.getPath().getName().startswith(UNDECIDED) for each in inner):
+        return True
+    return any(files.exists(_child(run, each.getPath(), LIST)) for each in inner if each.isDirectory())

@@ -1,0 +1,48 @@
+"""Sets of start timestamps: a list that the connector filters by while it is short, a table to join with when it is not."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.values.formats import CHECKPOINTS
+
+#: A list up to this long goes into the scan's filter; a longer one would cost more in Catalyst than the join does.
+LONGEST_LIST = 10_000
+
+
+class StartSet:
+    """A set of start timestamps, computed once."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        """*frame*: any DataFrame with a column ``start_ts``."""
+        self.frame = frame.select("start_ts").distinct().persist()
+        low, high, self.size = self.frame.agg(F.min("start_ts"), F.max("start_ts"), F.count("*")).first()
+        #: The timestamps [from, to) that the set's transactions may have written at.
+        self.span = (low, high + CHECKPOINTS) if self.size else (0, 0)
+        self.list = [r.start_ts for r in self.frame.collect()] if self.size <= LONGEST_LIST else None
+
+    def __bool__(self) -> bool:
+        return self.size > 0
+
+    def restrict(self, frame: DataFrame) -> DataFrame:
+        """The rows of *frame* whose ``start_ts`` is in the set."""
+        if self.list is not None:
+            return frame.where(self._listed())
+        return frame.join(self.frame, "start_ts", "left_semi")
+
+    def suspects(self, versions: DataFrame) -> DataFrame:
+        """The rows of *versions* without commit timestamp, or with a ``start_ts`` in the set."""
+        unproved = F.col("commit_ts").isNull()
+        if self.list is not None:
+            return versions.where(unproved | self._listed() if self.list else unproved)
+        known = self.frame.withColumn("_known", F.lit(True))
+        return versions.join(known, "start_ts", "left").where(unproved | F.col("_known")).drop("_known")
+
+    def _listed(self) -> Column:
+        # As text: a literal a call takes a second and more for a long list.
+        return F.expr(f"start_ts in ({', '.join(f'{start}L' for start in self.list)})") if self.list else F.lit(False)
+
+    def close(self) -> None:
+        """Free the cache."""
+        self.frame.unpersist()

@@ -1,0 +1,1 @@
+"""The ledger: repair and balances."""

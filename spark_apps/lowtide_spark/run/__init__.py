@@ -1,0 +1,1 @@
+"""What every job has in common: arguments, session, summary, exit code."""

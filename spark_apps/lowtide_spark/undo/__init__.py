@@ -1,0 +1,1 @@
+"""What comes back: cells from a sideline, commit entries from the journal."""

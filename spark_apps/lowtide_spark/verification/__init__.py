@@ -1,0 +1,1 @@
+"""The verifier and the gate, by code of their own."""

@@ -1,0 +1,88 @@
+"""The gate before pruning: one look at the tables themselves, by the verifier's reading, that no cell still needs what is about to go.
+
+The bound follows from records. The gate believes none: it is the last moment at which the entry is there to heal with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.cleaning.planning import WorkRange
+from lowtide.errors import LowtideError
+from lowtide.run.summary import TableReport
+from lowtide.tables.inventory import Entry
+from lowtide.values.keyranges import KeyRange
+from lowtide_spark.frames.inventory import transactional
+from lowtide_spark.frames.startset import StartSet
+from lowtide_spark.frames.store import FOREVER, cause
+from lowtide_spark.run.job import Run
+from lowtide_spark.verification.rawcells import pairs, start_of
+
+#: Cells that are named; rows that are read once more.
+_NAMED, _AGAIN = 5, 1000
+
+
+def closed(run: Run, inventory: Sequence[Entry], doomed: DataFrame, report: TableReport) -> bool:
+    """Whether the entries must stay: a cell of theirs lacks its shadow cell, or a table could not be read to see.
+
+    To be asked when the cleanups that heal are over. A disabled table cannot be read, and is passed over, by name: what it may have is below what its own
+    records say, it holds the bound there, and every entry that goes is in the journal. When it comes back it is read from 0. To keep all entries for it would
+    keep them for as long as it is disabled, and for a table that nobody enables again, for ever.
+    """
+    starts = StartSet(doomed.where(~F.col("invalid") & ~F.col("fence") & F.col("commit_ts").isNotNull()))
+    try:
+        if not starts:
+            return False
+        problems = []
+        for entry in transactional(inventory):
+            if not entry.enabled:
+                report.notes.append(
+                    f"{entry.table} is disabled and was not read before pruning; its records allow it, the journal keeps the commits, and it is read "
+                    "from 0 when it is enabled again"
+                )
+                continue
+            try:
+                problems += _lacking(run, entry, starts)
+            except LowtideError as error:
+                problems.append(f"{entry.table} cannot be read to see whether it still needs them: {error}. Run again")
+            except Exception as error:  # Spark's: the read failed on the way
+                problems.append(
+                    f"{entry.table} cannot be read to see whether it still needs them: {cause(error)}. Run again"
+                )
+    finally:
+        starts.close()
+    report.problems += [f"nothing was pruned: {problem}" for problem in problems]
+    return bool(problems)
+
+
+def _lacking(run: Run, entry: Entry, starts: StartSet) -> list[str]:
+    """One sentence for each of the first cells of the table that lack their shadow cell."""
+    regions = [WorkRange(r.name, r.keys, *starts.span) for r in run.store.regions(entry.table)]
+    found = _without(run, entry, regions, starts).limit(_AGAIN + 1).collect()
+    if 0 < len(found) <= _AGAIN:
+        # A marker outside the timestamps that were read may hide the cell: those few rows are read whole.
+        rows = sorted({bytes(r.row) for r in found})
+        whole = [WorkRange(f"gate-{i}", KeyRange(row, row + b"\0"), 0, FOREVER) for i, row in enumerate(rows)]
+        found = _without(run, entry, whole, starts).collect()
+    told = [
+        f"{entry.table}, row {bytes(r.row).hex()}, family {bytes(r.family).decode()}, qualifier {bytes(r.qualifier).hex() or 'none'}: the cell of "
+        f"transaction {r.start_ts} at {r.timestamp} lacks its shadow cell, although its range is recorded as cleaned. Run lowtide run orphan_cleanup "
+        f"--table {entry.table} --full --execute, then prune again"
+        for r in found[:_NAMED]
+    ]
+    if len(found) > _NAMED:
+        told.append(f"{entry.table}: {'at least ' if len(found) > _AGAIN else ''}{len(found) - _NAMED:,} cells more")
+    return told
+
+
+def _without(run: Run, entry: Entry, ranges: Sequence[WorkRange], starts: StartSet) -> DataFrame:
+    families = [bytearray(f.encode()) for f in entry.families | entry.unmarked]
+    cells = run.store.cells(entry.table, ranges, raw=True).where(F.col("family").isin(families))
+    known = starts.frame.withColumn("_doomed", F.lit(True))
+    cells = cells.withColumn("start_ts", start_of(F.col("timestamp"))).join(known, "start_ts", "left")
+    # Delete markers have timestamps of their own, and hide what is below.
+    ours = cells.where("_doomed or kind != 'put'").drop("start_ts", "_doomed")
+    return pairs(ours).where("data and shadow is null")
