@@ -20,7 +20,7 @@ from lowtide.health.history import HistoryStanding, histories, removals
 from lowtide.health.ledger import LedgerStanding, ledger_standing, repairs
 from lowtide.health.seen import LedgerSeen, Seen
 from lowtide.health.words import ago, span, told, when
-from lowtide.store.state import Bound
+from lowtide.store.records import Bound
 
 __all__ = [
     "CHECKS",

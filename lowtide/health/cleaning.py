@@ -14,7 +14,7 @@ from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.ledger import wrong_money
 from lowtide.health.seen import Seen
 from lowtide.health.words import ago, listed, told
-from lowtide.store.state import Bound
+from lowtide.store.records import Bound
 from lowtide.tables.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
 from lowtide.tables.phoenix_catalog import UNFINISHED, UNREADABLE
 from lowtide.values.clock import EPOCH, clock_contradiction

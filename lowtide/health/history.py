@@ -14,7 +14,7 @@ from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.seen import Seen
 from lowtide.health.words import ago, listed, span, told
 from lowtide.history.mark import By, Hold, Limit, at_most, limits, mark_of
-from lowtide.store.state import Bound, History
+from lowtide.store.records import Bound, History
 from lowtide.tables.inventory import Kind
 from lowtide.values.clock import EPOCH, Clock
 from lowtide.values.durations import duration_text

@@ -10,7 +10,7 @@ from typing import Any
 from lowtide.cleaning.commit_count import CommitCount
 from lowtide.history.mark import Hold
 from lowtide.ledger.settled import Settled
-from lowtide.store.state import Bound, History
+from lowtide.store.records import Bound, History
 from lowtide.tables.inventory import Entry
 from lowtide.values.clock import Clock, SampledClock, WorldClock, is_world
 from lowtide.values.skew import Allotted

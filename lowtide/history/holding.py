@@ -20,7 +20,8 @@ from lowtide.errors import GatewayError, HistoryError, LowtideError, StoreError,
 from lowtide.history.mark import Hold, check_hold
 from lowtide.run.summary import myself
 from lowtide.store.gateway import connect, low_watermark
-from lowtide.store.state import ANNOUNCED_FOR, StateStore
+from lowtide.store.history import ANNOUNCED_FOR
+from lowtide.store.state import StateStore
 from lowtide.tables.inventory import Kind
 from lowtide.values.clock import EPOCH, Clock, WorldClock, is_world, oracle_clock, spoken
 

@@ -16,13 +16,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lowtide.cleaning.facts import Fact, cleaned_intervals
 from lowtide.config import Config
 from lowtide.errors import StoreError, UsageError
 from lowtide.run.summary import myself
 from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, kept_for, low_watermark, table_state
+from lowtide.store.records import Journal
+from lowtide.store.state import StateStore
 from lowtide.values.durations import duration_text
 from lowtide.values.formats import (
     BUCKETS,
@@ -38,9 +40,6 @@ from lowtide.values.formats import (
     encode_long,
 )
 from lowtide.values.keyranges import KeyRange
-
-if TYPE_CHECKING:
-    from lowtide.store.state import StateStore
 
 FAMILY = "j"
 #: Written with what a person decides; its value says who. What pruning writes has none.
@@ -58,19 +57,6 @@ class Said:
     horizon: int = 0
     #: The greatest start timestamp, inclusive, up to which was pruned into it.
     pruned: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Journal:
-    """What the state remembers of it: whether it was ever made, and what :class:`Said` has."""
-
-    there: bool = False
-    horizon: int = 0
-    pruned: int = 0
-    #: When its table was made, enabled or restored last, ms: its life in which it is known to be whole. 0: not looked at yet.
-    stated: int = 0
-    #: What makes it doubtful that it is whole; empty: nothing.
-    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from lowtide.history.mark import Hold
 from lowtide.lab.stack import free_ports_config
 from lowtide.ledger.settled import Settled, money_figure
 from lowtide.run.summary import Counts, Summary, TableReport
-from lowtide.store.state import Bound, History
+from lowtide.store.records import Bound, History
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.clock import millis
 

@@ -11,7 +11,7 @@ from lowtide_spark.frames.inventory import take_inventory, transactional
 from pyspark.sql import DataFrame, SparkSession
 
 from lowtide.config import Config
-from lowtide.store.state import Listing
+from lowtide.store.records import Listing
 from lowtide.tables.inventory import FAMILY_FLAG, Descriptor, Entry, Kind
 
 FLAG = {FAMILY_FLAG: "true"}

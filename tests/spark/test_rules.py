@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from lowtide.cleaning.facts import Incarnation
 from lowtide.run.summary import TableReport
-from lowtide.store.state import TableState
+from lowtide.store.records import TableState
 from lowtide.tables.inventory import Entry, Kind
 
 ENTRIES = "row binary, start_ts bigint, commit_ts bigint, invalid boolean, problem string, fence boolean"

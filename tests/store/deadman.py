@@ -286,7 +286,7 @@ def _step() -> str:
         module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
         if module.partition(".")[0] in ("lowtide", "lowtide_spark"):
             found = f"{module.rpartition('.')[2]}.{function}"
-            helper = function.startswith(("_", "<")) and module == "lowtide.store.state"
+            helper = function.startswith(("_", "<")) and module.startswith("lowtide.store.")
             if module != "lowtide.store.gateway" and not helper:
                 return found
         frame = frame.f_back  # type: ignore[assignment]

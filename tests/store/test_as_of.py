@@ -29,7 +29,8 @@ from lowtide.history.mark import at_most
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import CRASH_POINTS, OmidClient, Shape, run
 from lowtide.store.gateway import connect
-from lowtide.store.state import FORMAT, StateStore
+from lowtide.store.rows import FORMAT
+from lowtide.store.state import StateStore
 from lowtide.values.clock import WorldClock
 from lowtide.values.formats import encode_long
 from tests import seeds

@@ -14,7 +14,8 @@ from lowtide_spark.run.job import Run
 from scene import Scene
 
 from lowtide.lab.workload import OmidClient
-from lowtide.store.state import Bound, StateStore
+from lowtide.store.records import Bound
+from lowtide.store.state import StateStore
 from lowtide.values.clock import WorldClock
 from lowtide.values.formats import ALLOTTED_QUALIFIER, ALLOTTED_ROW, encode_long
 from lowtide.values.skew import ALLOTTED_AHEAD

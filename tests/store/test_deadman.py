@@ -92,12 +92,12 @@ def test_after_the_cut_nothing_of_the_run_takes_effect(
                 _publish(config, "last")
                 reached.append("beyond")
 
-    dead = deadman.run(work, _at("state.put_watermarks"))
+    dead = deadman.run(work, _at("marks.put_watermarks"))
     assert (dead.killed, reached, set(state.watermarks()) & {"first", "last"}) == (True, ["finally"], set())
     changes = [
-        step for step in dead.steps() if step != "state.server_time"
+        step for step in dead.steps() if step != "rows.server_time"
     ]  # which writes a row of its own, and removes it
-    assert changes == ["state.add_hold", "state.change_hold", "state.put_watermarks"]
+    assert changes == ["history.add_hold", "history.change_hold", "marks.put_watermarks"]
     (held,) = state.holds(table)
     time.sleep(2.5)
     assert state.holds(table) == [held], "neither renewed nor released"
@@ -106,7 +106,7 @@ def test_after_the_cut_nothing_of_the_run_takes_effect(
     whole = deadman.run(work)
     assert (whole.killed, reached, state.holds(table)) == (False, ["finally", "beyond"], [])
     assert {"first", "last"} <= set(state.watermarks())
-    assert whole.steps().count("state.put_watermarks") == 2
+    assert whole.steps().count("marks.put_watermarks") == 2
 
 
 def _publish(config: Config, name: str) -> None:
@@ -165,7 +165,7 @@ def test_what_a_watch_does_is_nobodys_effect(state: StateStore, configure: Calla
 
     outer = deadman.run(lambda: _publish(config, "first"), watch)
     assert (outer.killed, len(outer.effects), [life.killed for life in inner]) == (False, 1, [True])
-    assert seen == [("state.put_watermarks", Moment.BEFORE), ("state.put_watermarks", Moment.AFTER)]
+    assert seen == [("marks.put_watermarks", Moment.BEFORE), ("marks.put_watermarks", Moment.AFTER)]
     assert {"first", "last", "inner"} & set(state.watermarks()) == {"first", "last"}
     with pytest.raises(Killed, match=r"state\.put_watermarks"):
         raise Killed(outer)
@@ -174,11 +174,11 @@ def test_what_a_watch_does_is_nobodys_effect(state: StateStore, configure: Calla
 def test_the_cuts_of_a_run() -> None:
     """All: before each effect, in part where that can be, after the last. Few: one before an effect of each seam, those wanted first, one in part of each kind."""
     effects = [
-        Effect(1, "gateway", "checkAndPut", "", "state.begin", False),
+        Effect(1, "gateway", "checkAndPut", "", "facts.begin", False),
         Effect(2, "connector", "write", "", "orphans.act", True),
         Effect(3, "files", "parquet", "", "sideline.put_aside", True),
         Effect(4, "connector", "write", "", "orphans.act", True),
-        Effect(5, "gateway", "checkAndPut", "", "state.record", False),
+        Effect(5, "gateway", "checkAndPut", "", "facts.record", False),
     ]
     every = deadman.cuts(effects, random.Random(1), every=True)
     told = [(cut.number, cut.moment) for cut in every]

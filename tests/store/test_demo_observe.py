@@ -14,7 +14,8 @@ from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
 from lowtide.report import CommitRows, Day, RegionMark, observe
 from lowtide.store.gateway import connect
-from lowtide.store.state import Bound, StateStore
+from lowtide.store.records import Bound
+from lowtide.store.state import StateStore
 
 
 @pytest.fixture

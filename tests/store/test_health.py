@@ -34,7 +34,8 @@ from lowtide.ledger.steps import Put
 from lowtide.ledger.store import Tables
 from lowtide.run.summary import Summary, TableReport
 from lowtide.store.gateway import connect
-from lowtide.store.state import Bound, StateStore
+from lowtide.store.records import Bound
+from lowtide.store.state import StateStore
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.clock import EPOCH, millis
 from lowtide.values.formats import encode_long, shadow_qualifier

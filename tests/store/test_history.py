@@ -731,7 +731,7 @@ def test_killed_at_any_effect_and_run_again(
     assert gc(reference).code == 0
     left = places(omid, reference)
     number = {step: [e.number for e in whole.named(step)] for step in set(whole.steps())}
-    (applied,), (begun,), (ended,) = (number[f"state.{s}"] for s in ("apply_mark", "begin_removal", "end_removal"))
+    (applied,), (begun,), (ended,) = (number[f"history.{s}"] for s in ("apply_mark", "begin_removal", "end_removal"))
     assert len(number["collection._remove"]) == 2, "the versions, the family tombstones"
     ordered = [applied, begun, number["sideline.put_aside"][0], number["collection._remove"][0]]
     always = [whole.effects[at - 1] for at in ordered]
@@ -751,7 +751,7 @@ def test_killed_at_any_effect_and_run_again(
         history = state.history(table)
         assert bool(history.intent.get("removing")) == (begun < cut.number <= ended), told
         assert (history.applied > 0) == (cut.number > applied), told
-        if number["state.intend"][0] < cut.number <= applied:
+        if number["history.intend"][0] < cut.number <= applied:
             with pytest.raises(HistoryError, match="about to remove"):
                 take(config, table, at_most(watermark) - 50, owner="test", reason="late", lasting=timedelta(hours=1))
         finished = gc(table, extra=again)
@@ -854,7 +854,7 @@ def test_a_restore_killed_at_any_effect_and_run_again(
     assert whole.result is not None
     assert (whole.result.code, shown(omid, table)) == (0, before), whole.result.problems
     assert len(whole.named("restore._put")) >= 2, "what hides, then what is hidden"
-    held, freed = (whole.named(f"state.{step}")[0] for step in ("add_hold", "drop_hold"))
+    held, freed = (whole.named(f"history.{step}")[0] for step in ("add_hold", "drop_hold"))
     chosen = deadman.cuts(whole.effects, chance, every=PROVE, always=[freed])
     for cut in chosen:
         name = removed()

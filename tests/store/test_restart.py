@@ -82,7 +82,7 @@ def test_killed_at_any_effect_and_run_again(
     assert whole.result is not None
     assert whole.result.code == 0, whole.result.problems
     expected, made = shape(scene, reference), whole.named("store.snapshot")
-    recorded = whole.named("state.record")[0]
+    recorded = whole.named("facts.record")[0]
     made = [effect for effect in made if effect.name != "sweepScratchDirs"]
     assert [effect.name for effect in made] == ["scratchDir", "createSnapshot", "dropSnapshot", "dropScratchDir"]
     chance = random.Random(seed)
@@ -234,7 +234,7 @@ def test_a_restart_leaves_out_what_its_run_has_recorded(job: Job, scene: Scene) 
     table = leftovers(scene)
     assert job("orphan_cleanup", "--table", table, "--execute").code == 0
     full = ("orphan_cleanup", "--table", table, "--execute", "--full", "--run-id")
-    records = deadman.run(lambda: job(*full, "count")).named("state.record")
+    records = deadman.run(lambda: job(*full, "count")).named("facts.record")
     assert len(records) == 2
     assert deadman.run(lambda: job(*full, "full"), Cut(records[0].number, Moment.AFTER)).killed
     again = job("orphan_cleanup", "--table", table, "--execute", "--full", "--run-id", "full")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lowtide.store.records import Epoch
 from lowtide.store.reset import BEYOND, beginning, refusal
-from lowtide.store.state import Epoch
 from lowtide.values.clock import is_world
 from lowtide.values.formats import CHECKPOINTS, encode_long
 

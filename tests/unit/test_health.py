@@ -29,7 +29,7 @@ from lowtide.health import (
     told,
 )
 from lowtide.run.summary import Counts, Summary, TableReport
-from lowtide.store.state import Bound
+from lowtide.store.records import Bound
 from lowtide.tables.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
 from lowtide.tables.phoenix_catalog import UNREADABLE
 from lowtide.values.clock import WorldClock, millis

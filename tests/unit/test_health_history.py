@@ -16,7 +16,7 @@ from lowtide.health import RECURRING, Cause, Level, Seen, Severity, assess, hist
 from lowtide.health.history import hold_text, kept_back
 from lowtide.history.mark import Hold
 from lowtide.run.summary import Counts, Summary, TableReport
-from lowtide.store.state import Bound, History
+from lowtide.store.records import Bound, History
 from lowtide.values.clock import WorldClock, millis
 from tests.unit.test_health import DAY, HOUR, NOW, a_run, blocker, healthy, only
 

@@ -22,7 +22,9 @@ from lowtide.history import holding
 from lowtide.history.holding import hold
 from lowtide.history.mark import OF_RESTORE, By, Hold, Limit
 from lowtide.run.summary import TableReport
-from lowtide.store import state
+from lowtide.store import history as history_rows
+from lowtide.store import rows
+from lowtide.store.records import Claim, History, Intent
 from lowtide.store.state import StateStore
 from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind
 
@@ -70,7 +72,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> StateStore:
         connection.put(row, dict([put]))
         return True
 
-    monkeypatch.setattr(state, "check_and_put", check_and_put)
+    monkeypatch.setattr(rows, "check_and_put", check_and_put)
     monkeypatch.setattr(holding, "connect", lambda _: nullcontext(connection))
     monkeypatch.setattr(holding, "low_watermark", lambda *_: 5000)
     monkeypatch.setattr(StateStore, "server_time", lambda _: holding._now())
@@ -157,8 +159,8 @@ def test_a_write_whose_answer_was_lost_is_known_by_what_is_there(
     store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """HBase's client repeats a check whose answer it lost, and is refused by its own first try: the claim, and the hold, are ours."""
-    once = state.check_and_put
-    monkeypatch.setattr(state, "check_and_put", lambda *asked: once(*asked) and once(*asked))
+    once = rows.check_and_put
+    monkeypatch.setattr(rows, "check_and_put", lambda *asked: once(*asked) and once(*asked))
     claimed = store.intend("orders", 1049, "gc", store.history("orders"))
     assert store.history("orders").claim == claimed.token
     assert store.lower_intent(claimed, 999, "gc").mark == 999
@@ -170,7 +172,7 @@ def test_a_mark_that_does_not_show_is_not_applied(store: StateStore, monkeypatch
     """Where the region server's clock has stepped back the new mark lies below the old one: the run is stopped before it removes anything."""
     _apply(store, 1049)
     claimed = store.intend("orders", 2049, "gc")
-    monkeypatch.setattr(state, "check_and_put", lambda *_: True)
+    monkeypatch.setattr(rows, "check_and_put", lambda *_: True)
     with pytest.raises(StoreError, match=r"row history/orders of LOWTIDE_STATE .* clock .* has stepped back"):
         store.apply_mark(claimed, {})
     assert store.history("orders").applied == 1049
@@ -203,11 +205,11 @@ def test_a_mark_that_is_raised_never_goes_back(store: StateStore) -> None:
     assert store.history("orders").applied == 2049
 
 
-def _announced(store: StateStore, monkeypatch: pytest.MonkeyPatch, ago: timedelta) -> state.Intent:
+def _announced(store: StateStore, monkeypatch: pytest.MonkeyPatch, ago: timedelta) -> Intent:
     """A mark that a run announced so long ago and has not applied."""
     then = int((datetime.now(UTC) - ago).timestamp() * 1000)
     with monkeypatch.context() as patched:
-        patched.setattr(state, "_now", lambda: then)
+        patched.setattr(history_rows, "now", lambda: then)
         return store.intend("orders", 2049, "dead")
 
 
@@ -215,7 +217,7 @@ def test_a_hold_takes_the_claim_of_a_run_that_died_before_it_applied_its_mark(
     store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing of such a run is under way. Should it live all the same, it cannot apply its mark any more."""
-    dead = _announced(store, monkeypatch, state.ANNOUNCED_FOR + timedelta(seconds=1))
+    dead = _announced(store, monkeypatch, history_rows.ANNOUNCED_FOR + timedelta(seconds=1))
     with hold(Config(), "orders", 1000, reason="kept"):
         assert store.history("orders").intended == 0
         with pytest.raises(FencedError, match="or a hold has"):
@@ -227,7 +229,7 @@ def test_a_young_announcement_refuses_the_hold_and_says_until_when(
     store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its run is about to apply it."""
-    live = _announced(store, monkeypatch, state.ANNOUNCED_FOR - timedelta(minutes=1))
+    live = _announced(store, monkeypatch, history_rows.ANNOUNCED_FOR - timedelta(minutes=1))
     with (
         pytest.raises(HistoryError, match=r"comes too late.*if it was killed: from"),
         hold(Config(), "orders", 1000, reason="x"),
@@ -240,7 +242,7 @@ def test_a_mark_that_is_applied_meanwhile_refuses_the_hold_that_took_the_claim(
     store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run applies its mark after the hold has looked: the mark stands, the hold is refused, and the run removes nothing."""
-    slow = _announced(store, monkeypatch, state.ANNOUNCED_FOR + timedelta(seconds=1))
+    slow = _announced(store, monkeypatch, history_rows.ANNOUNCED_FOR + timedelta(seconds=1))
     overtake = StateStore.overtake
 
     def applied_first(self: StateStore, *arguments: Any) -> bool:
@@ -260,7 +262,7 @@ def test_what_a_hold_overtakes_goes_on_telling_who_removes(store: StateStore, mo
     first = store.intend("orders", 999, "first")
     store.apply_mark(first, {})
     store.begin_removal(first, "first")
-    _announced(store, monkeypatch, state.ANNOUNCED_FOR + timedelta(seconds=1))
+    _announced(store, monkeypatch, history_rows.ANNOUNCED_FOR + timedelta(seconds=1))
     with hold(Config(), "orders", 1000, reason="kept"):
         assert list(store.history("orders").intent["removing"]) == ["first"]
 
@@ -285,7 +287,7 @@ def test_a_removal_ends_only_when_every_write_has_returned(store: StateStore, br
 def test_a_claim_names_the_cell_that_whoever_takes_over_changes(store: StateStore) -> None:
     """Executors read it by itself: row, family, qualifier and the value of now."""
     intent = store.intend("orders", 1049, "gc")
-    assert store.mark_claim(intent) == state.Claim("LOWTIDE_STATE", b"history/orders", "s", "intended", intent.token)
+    assert store.mark_claim(intent) == Claim("LOWTIDE_STATE", b"history/orders", "s", "intended", intent.token)
     taken = store.begin("orders", [])
     claim = store.epoch_claim(taken)
     assert (claim.row, claim.qualifier) == (b"table/orders", "epoch")
@@ -336,7 +338,7 @@ def test_a_mark_that_is_applied_already_needs_the_claim_all_the_same(store: Stat
 def _work(execute: bool = True, compactor: bool = False) -> gc.Work:
     entry = Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f"), compactor=compactor)
     limits = [Limit(1049, "a hold", "release it", By.HOLD)]
-    return gc.Work(entry, TableReport("orders", execute=execute), execute, [], limits, 1049, state.History("orders"))
+    return gc.Work(entry, TableReport("orders", execute=execute), execute, [], limits, 1049, History("orders"))
 
 
 def test_a_mark_is_told_as_applied_only_when_it_is() -> None:

@@ -9,7 +9,7 @@ from lowtide_spark.frames.store import Written
 
 from lowtide.cleaning.facts import Incarnation
 from lowtide.run.summary import TableReport
-from lowtide.store.state import TableState
+from lowtide.store.records import TableState
 from lowtide.tables.inventory import Entry, Kind
 
 

@@ -16,8 +16,10 @@ from lowtide.config import Config
 from lowtide.errors import FormatError
 from lowtide.health import Cause, assess, look
 from lowtide.run.summary import Summary, by_hand, here, ran_by
-from lowtide.store import state
-from lowtide.store.state import FORMAT, Listing, StateStore
+from lowtide.store import rows
+from lowtide.store.records import Listing
+from lowtide.store.rows import FORMAT
+from lowtide.store.state import StateStore
 from lowtide.tables.inventory import Entry, Kind
 
 NEWER = json.dumps({"format": FORMAT + 1, "since": 1, "lowtide": "9.9.9"}).encode()
@@ -92,7 +94,7 @@ def test_records_of_before_are_read_and_say_their_format_once_a_run_acts(monkeyp
         records.put(row, dict([put]))
         return True
 
-    monkeypatch.setattr(state, "check_and_put", put)
+    monkeypatch.setattr(rows, "check_and_put", put)
     assert [e.table for e in store(records).inventory()] == ["orders"]
     store(records).say_format()
     said = json.loads(records.held[b"format"][b"s:value"])

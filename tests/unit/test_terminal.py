@@ -22,7 +22,8 @@ from lowtide.history.mark import Hold
 from lowtide.report.observation import Observation, RegionMark
 from lowtide.report.terminal import regions
 from lowtide.run.summary import Counts, Summary, TableReport
-from lowtide.store.state import Bound, StateStore
+from lowtide.store.records import Bound
+from lowtide.store.state import StateStore
 from tests.unit.test_health import a_run, blocker
 from tests.unit.test_health_history import gc_run, store
 from tests.unit.test_health_history import hold as a_hold

@@ -24,7 +24,7 @@ from lowtide.journal import life
 from lowtide.run.budget import check_budget
 from lowtide.run.summary import TableReport
 from lowtide.store.gateway import connect
-from lowtide.store.state import Claim, TableState
+from lowtide.store.records import Claim, TableState
 from lowtide.tables.inventory import Entry, without_compactor
 from lowtide.values.clock import millis
 from lowtide.values.formats import (

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from lowtide.cleaning.commit_count import CommitCount, count_figures
 from lowtide.cleaning.facts import by_reason, prune_bound
 from lowtide.run.summary import TableReport
-from lowtide.store.state import Bound
+from lowtide.store.records import Bound
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.clock import EPOCH, millis
 from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE

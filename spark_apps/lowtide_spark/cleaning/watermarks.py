@@ -11,7 +11,7 @@ from lowtide.cleaning.facts import Blocker, RegionMark, by_reason, prune_bound, 
 from lowtide.errors import StoreError
 from lowtide.history.mark import at_most
 from lowtide.run.summary import TableReport
-from lowtide.store.state import Bound
+from lowtide.store.records import Bound
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.skew import MARGIN
 from lowtide_spark.frames.inventory import take_inventory, transactional

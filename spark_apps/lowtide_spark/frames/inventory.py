@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import UsageError
 from lowtide.store.gateway import connect
-from lowtide.store.state import Listing, StateStore
+from lowtide.store.records import Listing
+from lowtide.store.state import StateStore
 from lowtide.tables import oracles, settings
 from lowtide.tables.inventory import (
     Descriptor,

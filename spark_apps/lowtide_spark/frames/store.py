@@ -21,7 +21,7 @@ from lowtide.cleaning.facts import Region
 from lowtide.cleaning.planning import WorkRange
 from lowtide.config import Config
 from lowtide.errors import StoreError, TableError
-from lowtide.store.state import Claim
+from lowtide.store.records import Claim
 from lowtide.tables.inventory import Descriptor
 from lowtide.values.keyranges import KeyRange
 

@@ -25,7 +25,7 @@ from lowtide.history.compaction import RegionFamily, last_compactions, still_the
 from lowtide.history.mark import By, Limit, at_most, limits, mark_of
 from lowtide.run.budget import check_budget
 from lowtide.run.summary import TableReport
-from lowtide.store.state import History, Intent
+from lowtide.store.records import History, Intent
 from lowtide.tables.inventory import Entry
 from lowtide.values.clock import millis
 from lowtide_spark.cleaning import rules

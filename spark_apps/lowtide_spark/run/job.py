@@ -28,7 +28,8 @@ from lowtide.run.approval import Approved
 from lowtide.run.submit import LOOKING, takes
 from lowtide.run.summary import Summary, TableReport, here
 from lowtide.store.gateway import allotted, connect, parse_low_watermark, without_bloom_or_cache
-from lowtide.store.state import FAMILY, StateStore
+from lowtide.store.rows import FAMILY
+from lowtide.store.state import StateStore
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
 from lowtide.values.durations import parse_duration, parse_time

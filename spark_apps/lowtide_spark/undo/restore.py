@@ -28,7 +28,9 @@ from lowtide.history.mark import OF_RESTORE, Hold
 from lowtide.journal import life
 from lowtide.run.summary import TableReport, myself
 from lowtide.store.gateway import connect
-from lowtide.store.state import REMOVES_FOR, History, Intent, StateStore
+from lowtide.store.history import REMOVES_FOR
+from lowtide.store.records import History, Intent
+from lowtide.store.state import StateStore
 from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.values.clock import EPOCH, spoken
 from lowtide.values.formats import CHECKPOINTS

@@ -1,0 +1,144 @@
+"""What was cleaned of each table, under its epoch: whose turn it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from lowtide.cleaning.facts import Fact, Incarnation, Region
+from lowtide.errors import FencedError
+from lowtide.store.oracle import OracleRows
+from lowtide.store.records import Claim, Epoch, TableState
+from lowtide.store.rows import COLUMN, dump
+from lowtide.values.intervals import Intervals
+from lowtide.values.keyranges import KeyRange
+
+_EPOCH = COLUMN + b"epoch"
+_INCARNATION = COLUMN + b"incarnation"
+_FACT = COLUMN + b"fact/"
+
+
+class FactRows(OracleRows):
+    """The rows ``table/``."""
+
+    def read(self, table: str) -> TableState:
+        """What is recorded of *table*; an empty state where nothing is."""
+        cells = self._table.row(_row(table)) if self.exists() else {}
+        raw = cells.get(_INCARNATION)
+        incarnation = Incarnation(**json.loads(raw)) if raw else Incarnation.unseen()
+        facts = tuple(
+            _parse_fact(value) for column, value in sorted(cells.items()) if column.startswith(_FACT) and value
+        )
+        return TableState(table, Epoch.parse(cells.get(_EPOCH)), incarnation, facts)
+
+    def begin(self, table: str, regions: Sequence[Region]) -> TableState:
+        """Take the table's next epoch; whoever held it before can no longer record.
+
+        The incarnation is brought up to date with *regions*, the regions as listed now.
+        """
+        while True:
+            epoch = self.read(table).epoch
+            known = str(epoch).encode() if epoch.counter else None
+            new = epoch.next(self._nonce(), self.generation())
+            if self._check_and_put(_row(table), (_EPOCH, known), (_EPOCH, str(new).encode())):
+                break
+        # Read again: whoever held the epoch before could record until now, and cannot any more.
+        state = replace(self.read(table), epoch=new)
+        taken = replace(state, incarnation=state.incarnation.advance(regions))
+        if taken.incarnation != state.incarnation:
+            self._write_checked(taken, _INCARNATION, dump(asdict(taken.incarnation)))
+        return taken
+
+    def epoch_claim(self, taken: TableState) -> Claim:
+        """What stands as long as nobody has taken the table over from *taken*."""
+        return self._claim(_row(taken.table), _EPOCH, str(taken.epoch).encode())
+
+    def record(self, taken: TableState, fact: Fact) -> None:
+        """Record a cleaned key range under the epoch of *taken*, in place of the fact of exactly that range.
+
+        Raises:
+            FencedError: the epoch has moved on.
+        """
+        self._write_checked(taken, _fact_column(fact.keys), dump(_fact_value(fact)))
+
+    def forget(self, taken: TableState, keys: KeyRange) -> None:
+        """Blank the fact of exactly this key range, under the epoch of *taken*.
+
+        Raises:
+            FencedError: the epoch has moved on.
+        """
+        self._write_checked(taken, _fact_column(keys), b"")
+
+    def check_epoch(self, taken: TableState) -> None:
+        """Before marks, heals and deletes: refuse to go on under an epoch that is not the newest any more.
+
+        Raises:
+            FencedError: the epoch has moved on, or the state table was lost.
+        """
+        stored = self._table.row(_row(taken.table), [_EPOCH]).get(_EPOCH) if self.exists() else None
+        if stored != str(taken.epoch).encode():
+            raise FencedError(_taken_over(taken))
+
+    def void(self, table: str) -> int:
+        """Forget what was cleaned of *table*, which is read from 0 then; a run under way records nothing of it. How many ranges were recorded."""
+        taken = self.begin(table, [])
+        unseen = Incarnation(taken.incarnation.number + 1, -1)
+        self._write_checked(taken, _INCARNATION, dump(asdict(unseen)))
+        if taken.facts:
+            self._table.delete(_row(table), columns=[_fact_column(f.keys) for f in taken.facts])
+        return len(taken.facts)
+
+    def _write_checked(self, taken: TableState, column: bytes, value: bytes) -> None:
+        expected = str(taken.epoch).encode()
+        if not self._check_and_put(_row(taken.table), (_EPOCH, expected), (column, value)):
+            raise FencedError(_taken_over(taken))
+
+
+def _row(table: str) -> bytes:
+    return b"table/" + table.encode()
+
+
+def _taken_over(taken: TableState) -> str:
+    return (
+        f"another run has taken over table {taken.table} (epoch {taken.epoch} is no longer the newest); "
+        "what this run did is safe, but it records nothing more. Let the newer run finish"
+    )
+
+
+def _fact_column(keys: KeyRange) -> bytes:
+    return _FACT + f"{keys.start.hex()}-{keys.stop.hex()}".encode()
+
+
+def _fact_value(fact: Fact) -> dict[str, Any]:
+    return {
+        "start": fact.keys.start.hex(),
+        "stop": fact.keys.stop.hex(),
+        "intervals": [list(p) for p in fact.intervals],
+        "families": sorted(fact.families),
+        "incarnation": fact.incarnation,
+        "run": fact.run,
+        "recorded_at": fact.recorded_at,
+        "full_pass_at": fact.full_pass_at,
+        "read": [list(p) for p in fact.read],
+        "read_since": fact.read_since,
+        "shape": fact.shape,
+    }
+
+
+def _parse_fact(raw: bytes) -> Fact:
+    value = json.loads(raw)
+    return Fact(
+        KeyRange(bytes.fromhex(value["start"]), bytes.fromhex(value["stop"])),
+        Intervals.of((a, b) for a, b in value["intervals"]),
+        frozenset(value["families"]),
+        value["incarnation"],
+        value["run"],
+        value["recorded_at"],
+        value["full_pass_at"],
+        # A record of before there were these says of no run what it has read, so that nothing is left out for it.
+        Intervals.of((a, b) for a, b in value.get("read", [])),
+        value.get("read_since", 0),
+        value.get("shape", ""),
+    )

@@ -1,0 +1,72 @@
+"""The prune bound, region watermarks, counts of the commit table: what runs compute for the next ones and for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from lowtide.cleaning.commit_count import CommitCount
+from lowtide.cleaning.facts import still_blocking
+from lowtide.store.records import Bound
+from lowtide.store.rows import COLUMN, MAX_MILLIS, VALUE, Rows, dump, time_of
+from lowtide.values.clock import millis
+
+_COMMITS = b"commits"
+_COUNT = COLUMN + b"count/"
+#: Counts of the commit table that are kept: some months, read at once.
+_COUNTS = 200
+
+
+class MarkRows(Rows):
+    """The rows ``bound/``, ``watermarks/`` and ``commits``."""
+
+    def add_bound(self, bound: Bound) -> None:
+        """Log a prune bound, with since when it and each of its blockers stand."""
+        before = next(iter(self.bounds(1)), None)
+        at = millis(bound.at)
+        stands = before is not None and before.value == bound.value
+        value = {
+            "value": bound.value,
+            "at": at,
+            "since": min(at, millis(before.since or before.at)) if before and stands else at,
+            "blockers": still_blocking(bound.blockers, before.blockers if before else (), at),
+        }
+        self._table.put(b"bound/%020d" % (MAX_MILLIS - millis(bound.at)), {VALUE: dump(value)})
+
+    def bounds(self, limit: int | None = None) -> list[Bound]:
+        """Logged prune bounds, newest first."""
+        return [
+            Bound(time_of(v["at"]), v["value"], tuple(v["blockers"]), time_of(v.get("since", v["at"])))
+            for v in self._values(b"bound/", limit)
+        ]
+
+    def put_watermarks(self, table: str, value: dict[str, Any]) -> None:
+        """Publish a table's region watermarks for the page and the command line."""
+        self._table.put(b"watermarks/" + table.encode(), {VALUE: dump(value)})
+
+    def watermarks(self) -> dict[str, dict[str, Any]]:
+        """All published region watermarks, by table."""
+        return {row[11:].decode(): json.loads(cells[VALUE]) for row, cells in self._scan(b"watermarks/")}
+
+    def drop_watermarks(self, keep: Sequence[str]) -> None:
+        """Remove published watermarks of tables that are not in *keep* (dropped or no longer transactional)."""
+        for name in self.watermarks():
+            if name not in keep:
+                self._table.delete(b"watermarks/" + name.encode())
+
+    def add_commit_count(self, count: CommitCount) -> None:
+        """Keep a count of the commit table; the oldest of many go."""
+        value = {"entries": count.entries, "marks": count.marks}
+        self._table.put(_COMMITS, {_COUNT + b"%020d" % millis(count.at): dump(value)})
+        kept = sorted(self._table.row(_COMMITS))
+        if len(kept) > _COUNTS:
+            self._table.delete(_COMMITS, columns=kept[:-_COUNTS])
+
+    def commit_counts(self) -> list[CommitCount]:
+        """The counts of the commit table that are kept, oldest first; one row is read for all."""
+        cells = self._table.row(_COMMITS) if self.exists() else {}
+        return [
+            CommitCount(time_of(int(column.removeprefix(_COUNT))), **json.loads(value))
+            for column, value in sorted(cells.items())
+        ]

@@ -1,0 +1,84 @@
+"""What is known of the oracle: its low watermark, its generation, samples of its clock."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+
+from lowtide.errors import WatermarkError
+from lowtide.store.records import Recorded
+from lowtide.store.rows import VALUE, Rows, dump, now, time_of
+from lowtide.values.clock import EPOCH, millis
+
+
+class OracleRows(Rows):
+    """The rows ``oracle``, ``generation`` and ``clock/``."""
+
+    def generation(self) -> int:
+        """How often the records were reset: a new life of the oracle, as far as is known here."""
+        return int(self._json(b"generation", {}).get("generation", 0))
+
+    def numbered_anew(self) -> int:
+        """Wall-clock ms; rows of the journal that are older may be of transactions whose numbers the oracle gave a second time. 0: there are none."""
+        return int(self._json(b"generation", {}).get("since", 0))
+
+    def check_low_watermark(self, current: int) -> None:
+        """Refuse a low watermark below the highest one recorded: the oracle lost its timestamps, and every recorded watermark is void.
+
+        So is one that was below it at any time since, however far it has come again.
+
+        Raises:
+            WatermarkError: *current* is below the recorded one, or one before it was.
+        """
+        recorded = self.low_watermark_seen()
+        if recorded is None or (current >= recorded.low_watermark and recorded.back is None):
+            return
+        went = current if current < recorded.low_watermark else recorded.back
+        again = "" if went == current else f", and has come to {current} again"
+        msg = (
+            f"the low watermark has gone back from {recorded.low_watermark} to {went}{again}: the oracle was made anew or has forgotten its timestamps "
+            "(an in-memory timestamp store does at a restart) or this is another oracle; no recorded watermark can be trusted. "
+            "Configure a persistent timestamp store, make sure that every transaction of before is over, "
+            "then run: lowtide state reset"
+        )
+        raise WatermarkError(msg)
+
+    def remember_gone_back(self, current: int) -> None:
+        """Remember a low watermark below the recorded one; nothing happens where it is not."""
+        while (known := self._table.row(b"oracle").get(VALUE) if self.exists() else None) is not None:
+            value = json.loads(known)
+            if current >= value["low_watermark"] or value.get("back", current + 1) <= current:
+                return
+            if self._check_and_put(b"oracle", (VALUE, known), (VALUE, dump({**value, "back": current}))):
+                return
+
+    def record_low_watermark(self, current: int) -> None:
+        """Remember *current* as seen (it never goes down), after :meth:`check_low_watermark`."""
+        while True:
+            known = self._table.row(b"oracle").get(VALUE)
+            if known is not None and json.loads(known)["low_watermark"] >= current:
+                return
+            before = json.loads(known) if known is not None else {}
+            value = {**before, "low_watermark": current, "at": now()}
+            if self._check_and_put(b"oracle", (VALUE, known), (VALUE, dump(value))):
+                return
+
+    def recorded_low_watermark(self) -> int:
+        """The highest low watermark ever seen; 0 on a new store."""
+        return int(self._json(b"oracle", {}).get("low_watermark", 0))
+
+    def low_watermark_seen(self) -> Recorded | None:
+        """The highest low watermark ever seen, and when it was seen first; None on a new store."""
+        value = self._json(b"oracle", None)
+        return None if value is None else Recorded(value["low_watermark"], time_of(value["at"]), value.get("back"))
+
+    def add_sample(self, at: datetime, timestamp: int) -> None:
+        """Remember that at *at* the oracle had given out *timestamp*."""
+        self._table.put(b"clock/%020d" % millis(at), {VALUE: dump({"timestamp": timestamp})})
+
+    def samples(self) -> list[tuple[datetime, int]]:
+        """All samples, by time."""
+        return [
+            (EPOCH + timedelta(milliseconds=int(row[6:])), json.loads(cells[VALUE])["timestamp"])
+            for row, cells in self._scan(b"clock/")
+        ]

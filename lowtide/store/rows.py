@@ -1,0 +1,188 @@
+"""Rows of the state table: reads that know its format, and writes with a check. What the rows mean is said where each subject is."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from lowtide import __version__
+from lowtide.errors import FormatError, StoreError
+from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, kept_for
+from lowtide.store.records import Claim
+from lowtide.values.clock import EPOCH
+from lowtide.values.durations import duration_text
+
+FAMILY = "s"
+#: Of the records, as this version writes them. It reads every one up to it: 1, before there was a row that tells, is taken as it is; what it lacks
+#: (a fact's shape, an inventory's low watermark, the journal's life) counts as not known.
+FORMAT = 3
+COLUMN = f"{FAMILY}:".encode()
+VALUE = COLUMN + b"value"
+#: From which times are taken in the keys of rows that are read newest first, ms.
+MAX_MILLIS = 10**15
+_FORMAT = b"format"
+
+
+class Rows:
+    """Reads and checked writes of the state table through one happybase connection. Not thread-safe, as happybase is not.
+
+    The first of them looks at the format too, and every one raises :class:`FormatError` where a newer Lowtide wrote the records.
+    """
+
+    def __init__(
+        self,
+        connection: Any,
+        table: str,
+        *,
+        there: bool = False,
+        nonce: Callable[[], str] = lambda: secrets.token_hex(8),
+    ) -> None:
+        """*there*: whether the table is known to be there; else that is asked for when it is first read. *nonce*: a new text at each call."""
+        self._connection = connection
+        self._name = table
+        self._there = there
+        self._nonce = nonce
+        self._handle = connection.table(table)
+        self._format_seen = False
+
+    @property
+    def connection(self) -> Any:
+        """The one that it was made with."""
+        return self._connection
+
+    @property
+    def _table(self) -> Any:
+        """The table, whose format is known from here on."""
+        if not self._format_seen:
+            self._check_format(self._handle.row(_FORMAT).get(VALUE))
+        return self._handle
+
+    def _check_format(self, stored: bytes | None) -> None:
+        value = json.loads(stored) if stored else {}
+        if value.get("format", 1) > FORMAT:
+            msg = (
+                f"the records in {self._name} have format {value['format']}, written by Lowtide {value.get('lowtide', 'of another version')}; "
+                f"this is Lowtide {__version__}, which knows formats up to {FORMAT}. Upgrade it on this machine; nothing was done"
+            )
+            raise FormatError(msg)
+        self._format_seen = True
+
+    def exists(self) -> bool:
+        """Whether the state table is there; reads on a store without one give empty answers. Once there, it is not asked for again."""
+        self._there = self._there or self.has_table(self._name)
+        return self._there
+
+    def has_table(self, name: str) -> bool:
+        """Whether HBase has a table of that name."""
+        return name.encode() in self._connection.tables()
+
+    def create(self) -> None:
+        """Make the state table; nothing happens where it is."""
+        if not self.exists():
+            self._connection.create_table(self._name, {FAMILY: FAMILY_SETTINGS})
+
+    def say_format(self) -> None:
+        """Write which format the records have from here on, where that is not said yet: an older Lowtide that knows the row refuses them then."""
+        known = self._table.row(_FORMAT).get(VALUE)
+        if json.loads(known or b"{}").get("format", 1) < FORMAT:
+            value = {"format": FORMAT, "since": now(), "lowtide": __version__}
+            self._check_and_put(_FORMAT, (VALUE, known), (VALUE, dump(value)))
+
+    def check_kept(self) -> None:
+        """Refuse to go by records that vanish by themselves.
+
+        Raises:
+            StoreError: the state table has a TTL.
+        """
+        if (kept := kept_for(self._connection, self._name)) is not None:
+            msg = (
+                f"the state table {self._name} keeps a cell for {duration_text(kept)} only (TTL): marks, holds and what is known of the oracle and the "
+                f"journal vanish. In HBase's shell: alter '{self._name}', {{NAME => '{FAMILY}', TTL => 'FOREVER'}}; then see 'The state table is gone' "
+                "in docs/backups.md"
+            )
+            raise StoreError(msg)
+
+    def server_time(self) -> datetime:
+        """The time by the clock of the region server that holds the state table, to the millisecond."""
+        row = f"now/{secrets.token_hex(8)}".encode()
+        self._table.put(row, {VALUE: b"{}"})
+        try:
+            _, at = self._table.row(row, [VALUE], include_timestamp=True)[VALUE]
+        finally:
+            self._table.delete(row)
+        return time_of(at)
+
+    def _claim(self, row: bytes, column: bytes, value: bytes) -> Claim:
+        return Claim(self._name, row, FAMILY, column.removeprefix(COLUMN).decode(), value)
+
+    def _change(self, row: bytes, column: bytes, old: bytes | None, new: bytes) -> bool:
+        """Put *new*, which nobody else writes, in the place of *old*; whether that was done.
+
+        HBase's client in the gateway repeats a check whose answer it lost, and is refused by what it wrote itself the first time: so
+        a refusal is looked at.
+        """
+        return (
+            self._check_and_put(row, (column, old), (column, new)) or self._table.row(row, [column]).get(column) == new
+        )
+
+    def _check_and_put(self, row: bytes, check: tuple[bytes, bytes | None], put: tuple[bytes, bytes]) -> bool:
+        """:func:`lowtide.store.gateway.check_and_put` on the state table; what was put is what the table shows then.
+
+        HBase gives a put the later of its server's clock and the time of the *checked* cell. Where the clock has stepped back, the put may
+        come to lie below the cell that it was to take the place of, and nobody sees it.
+
+        Raises:
+            StoreError: that happened.
+        """
+        table = self._table
+        if not check_and_put(self._connection, self._name, row, check, put):
+            return False
+        if check[0] == put[0]:
+            return True
+        shown = table.row(row, [check[0], put[0]])
+        if shown.get(put[0]) != put[1] and shown.get(check[0]) == check[1]:
+            msg = (
+                f"HBase took a write to row {row.decode()} of {self._name} and still shows what was there before: the clock of its region "
+                "server has stepped back. Set the clocks of the region servers, then run again"
+            )
+            raise StoreError(msg)
+        return True
+
+    def _scan(self, prefix: bytes, limit: int | None = None) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+        if not self.exists():
+            return iter(())
+        rows: Iterator[tuple[bytes, dict[bytes, bytes]]] = self._table.scan(row_prefix=prefix, limit=limit)
+        return rows
+
+    def _values(self, prefix: bytes, limit: int | None) -> Iterator[Any]:
+        return (json.loads(cells[VALUE]) for _, cells in self._scan(prefix, limit))
+
+    def _json(self, row: bytes, default: Any) -> Any:
+        value = self._one(row).get(VALUE) if self.exists() else None
+        return json.loads(value) if value else default
+
+    def _one(self, row: bytes) -> dict[bytes, bytes]:
+        """A row; the first is read together with the format."""
+        if self._format_seen:
+            found: dict[bytes, bytes] = self._handle.row(row)
+            return found
+        both = dict(self._handle.rows([_FORMAT, row]))
+        self._check_format(both.get(_FORMAT, {}).get(VALUE))
+        together: dict[bytes, bytes] = both.get(row, {})
+        return together
+
+
+def dump(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+
+
+def time_of(at: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=at)
+
+
+def now() -> int:
+    return int(time.time() * 1000)
