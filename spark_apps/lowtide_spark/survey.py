@@ -25,7 +25,9 @@ from lowtide.survey.terminal import print_survey
 from lowtide.tables.inventory import Descriptor, Entry, Kind
 from lowtide.values.formats import ALLOTTED_ROW, SHADOW_PREFIX, SHADOW_SUFFIX
 from lowtide_spark.cleaning import rules
-from lowtide_spark.cleaning.orphans import Work, look, prepare
+from lowtide_spark.cleaning.orphans import look
+from lowtide_spark.cleaning.suspects import prepare
+from lowtide_spark.cleaning.work import Work
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.store import FOREVER

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lowtide_spark.cleaning.orphans import shadow_of
 from lowtide_spark.frames import omid
+from lowtide_spark.frames.omid import shadow_of
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lowtide_spark.cleaning import orphans, rules
-from lowtide_spark.cleaning.orphans import Work
+from lowtide_spark.cleaning import marks, rules
 from lowtide_spark.cleaning.rules import ABORTED, ABSENT, COMMITTED, DELETE, HEAL, SKIP, STOP, UNDECIDED
+from lowtide_spark.cleaning.work import Work
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -337,13 +337,13 @@ def names(frame: DataFrame) -> set[str]:
 def test_marks_are_put_where_nothing_decides(plan: DataFrame) -> None:
     """A mark is put for what is absent alone: where one is there or was journaled, it could not be read back and need not be."""
     expected = {name for name, case in CASES.items() if case.expected[0] == ABSENT}
-    assert names(orphans._marks([work(plan)], like=plan)) == expected
+    assert names(marks.needed([work(plan)], like=plan)) == expected
 
 
 def test_marks_of_committed_transactions_are_taken_back(plan: DataFrame) -> None:
     """A mark is wrong where its transaction is committed, and only there."""
     expected = {name for name, case in CASES.items() if case.expected[0] == COMMITTED and case.mark}
-    assert names(orphans._wrong_marks([work(plan)], like=plan)) == expected
+    assert names(marks.wrong([work(plan)], like=plan)) == expected
 
 
 def test_every_delete_is_of_an_abort_or_an_absence(plan: DataFrame) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 from conftest import Outcome
-from lowtide_spark.cleaning import orphans
+from lowtide_spark.cleaning import orphans, proofs
 from pyspark.sql import SparkSession
 from scene import Scene
 from typer.testing import CliRunner
@@ -540,14 +540,14 @@ def test_a_journal_that_loses_rows_while_a_run_reads_it_is_not_gone_by(
     omid.restore(name)
     omid.flush(ENTRIES)
     omid.compact(ENTRIES, major=True)
-    hidden = orphans._hidden
+    hidden = proofs._hidden
 
     def truncated(*arguments: Any) -> Any:
         omid.truncate(journal)
         return hidden(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(orphans, "_hidden", truncated)
+        patched.setattr(proofs, "_hidden", truncated)
         red = job("orphan_cleanup", "--table", table, "--full", "--execute")
     assert scene.has(table, start, row=b"healed"), "what was lost meanwhile is taken for never there"
     assert (red.code, "lowtide journal lost" in red.problems) == (1, True), red.problems

@@ -167,7 +167,7 @@ def test_what_a_watch_does_is_nobodys_effect(state: StateStore, configure: Calla
     assert (outer.killed, len(outer.effects), [life.killed for life in inner]) == (False, 1, [True])
     assert seen == [("marks.put_watermarks", Moment.BEFORE), ("marks.put_watermarks", Moment.AFTER)]
     assert {"first", "last", "inner"} & set(state.watermarks()) == {"first", "last"}
-    with pytest.raises(Killed, match=r"state\.put_watermarks"):
+    with pytest.raises(Killed, match=r"marks\.put_watermarks"):
         raise Killed(outer)
 
 
@@ -175,9 +175,9 @@ def test_the_cuts_of_a_run() -> None:
     """All: before each effect, in part where that can be, after the last. Few: one before an effect of each seam, those wanted first, one in part of each kind."""
     effects = [
         Effect(1, "gateway", "checkAndPut", "", "facts.begin", False),
-        Effect(2, "connector", "write", "", "orphans.act", True),
+        Effect(2, "connector", "write", "", "acting.act", True),
         Effect(3, "files", "parquet", "", "sideline.put_aside", True),
-        Effect(4, "connector", "write", "", "orphans.act", True),
+        Effect(4, "connector", "write", "", "acting.act", True),
         Effect(5, "gateway", "checkAndPut", "", "facts.record", False),
     ]
     every = deadman.cuts(effects, random.Random(1), every=True)
@@ -219,13 +219,13 @@ def test_a_job_is_caught_at_every_seam(
         "gateway checkAndPut state.begin",
         "hbase scratchDir store.snapshot",
         "hbase createSnapshot store.snapshot",
-        "connector write orphans._mark",
+        "connector write marks.put",
         "files parquet sideline.put_aside",
         "files create sideline.put_aside",
         "files write sideline.put_aside",
         "files close sideline.put_aside",
         "files rename sideline.put_aside",
-        "connector write orphans._act",
+        "connector write acting._act",
         "gateway checkAndPut state.record",
         "hbase dropSnapshot store.snapshot",
         "hbase dropScratchDir store.snapshot",
@@ -233,4 +233,4 @@ def test_a_job_is_caught_at_every_seam(
     ]
     done = iter(steps)
     assert [step for step in expected if step not in done] == [], steps  # each after the one before it
-    assert len(life.named("orphans._act")) == 2, "the heals and the deletes"
+    assert len(life.named("acting._act")) == 2, "the heals and the deletes"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark.cleaning import orphans
+from lowtide_spark.cleaning import suspects
 from lowtide_spark.frames.store import Store
 from scene import Scene
 
@@ -71,7 +71,7 @@ def test_a_region_that_splits_while_the_run_reads_is_covered(
     orphans_put = [scene.orphan(table, row=row) for row in ROWS]
     omid.flush(table)
     watermark = after(omid.advance_watermark()) - 1
-    find = orphans._find
+    find = suspects.find
     split: list[str] = []
 
     def splitting(*arguments: Any) -> None:
@@ -80,7 +80,7 @@ def test_a_region_that_splits_while_the_run_reads_is_covered(
             omid.split(table, b"d")
         find(*arguments)
 
-    monkeypatch.setattr(orphans, "_find", splitting)
+    monkeypatch.setattr(suspects, "find", splitting)
     outcome = clean(job, table)
     assert (outcome.code, outcome.totals["deleted"]) == (0, len(orphans_put))
     assert scene.data(table) == {}

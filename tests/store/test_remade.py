@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark.cleaning import orphans
+from lowtide_spark.cleaning import acting, recording, suspects
 from lowtide_spark.frames.store import Store
 from lowtide_spark.history import collection
 from lowtide_spark.undo import restore
@@ -232,10 +232,10 @@ def test_a_cleanup_records_nothing_of_a_successor(
     omid.add_commit_entry(late, late + 50)
     omid.advance_watermark()
     owner, name = {
-        "it is read": (orphans, "plan_ranges"),
-        "its cells are deleted": (orphans, "put_aside"),
-        "it is looked at last": (orphans, "_record"),
-        "it is recorded": (orphans, "cleaned_intervals"),
+        "it is read": (suspects, "plan_ranges"),
+        "its cells are deleted": (acting, "put_aside"),
+        "it is looked at last": (recording, "record"),
+        "it is recorded": (recording, "cleaned_intervals"),
     }[moment]
     effect = getattr(owner, name)
     done: list[Any] = []

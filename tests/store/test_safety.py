@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import Outcome
 from hshell import obey, statements
-from lowtide_spark.cleaning import orphans, pruning, watermarks
+from lowtide_spark.cleaning import acting, marks, orphans, plan, pruning, recording, watermarks
 from lowtide_spark.frames.store import Store
 from pyspark.sql import functions as F
 from scene import Scene
@@ -149,13 +149,13 @@ def test_records_that_are_reset_while_the_run_decides_stop_it(
     table = scene.table()
     orphan = scene.orphan(table)
     omid.advance_watermark()
-    plan = orphans._plan_all
+    decide_all = plan.decide_all
 
     def slow_plan(*arguments: Any) -> None:
-        plan(*arguments)
+        decide_all(*arguments)
         state.reset()
 
-    monkeypatch.setattr(orphans, "_plan_all", slow_plan)
+    monkeypatch.setattr(plan, "decide_all", slow_plan)
     outcome = clean(job, table)
     _nothing_was_done(outcome, scene, table, orphan, state)
 
@@ -198,15 +198,15 @@ def test_an_oracle_that_is_made_anew_while_the_run_decides_stops_it(
     table = scene.table()
     orphan = scene.orphan(table)
     watermark = omid.advance_watermark()
-    plan = orphans._plan_all
+    decide_all = plan.decide_all
     at = 1 << 61  # above the oracle's own, which shows again when this one is gone
     place = (b"LOW_WATERMARK", b"LWF", b"LWC", at)
 
     def slow_plan(*arguments: Any) -> None:
-        plan(*arguments)
+        decide_all(*arguments)
         omid.put("OMID_COMMIT_TABLE", *place, encode_long(watermark - 50))
 
-    monkeypatch.setattr(orphans, "_plan_all", slow_plan)
+    monkeypatch.setattr(plan, "decide_all", slow_plan)
     try:
         outcome = clean(job, table)
     finally:
@@ -306,13 +306,13 @@ def test_an_entry_that_comes_while_the_run_decides_is_seen(
     start = scene.orphan(table)
     omid.advance_watermark()
     commit = start + 50
-    mark = orphans._mark
+    mark = marks.put
 
     def late_entry(*arguments: Any) -> Any:
         omid.add_commit_entry(start, commit)
         return mark(*arguments)
 
-    monkeypatch.setattr(orphans, "_mark", late_entry)
+    monkeypatch.setattr(marks, "put", late_entry)
     outcome = clean(job, table)
     assert scene.healed(table, start) == commit
     assert "run again" in outcome.problems
@@ -430,13 +430,13 @@ def test_a_cell_that_is_committed_before_the_delete_stays(
     table = scene.table()
     start = scene.orphan(table)
     omid.advance_watermark()
-    put_aside = orphans.put_aside
+    put_aside = acting.put_aside
 
     def race(*arguments: Any) -> str:
         scene.shadow(table, start, start + 50)
         return put_aside(*arguments)
 
-    monkeypatch.setattr(orphans, "put_aside", race)
+    monkeypatch.setattr(acting, "put_aside", race)
     outcome = clean(job, table)
     assert scene.has(table, start), "it is committed"
     assert start not in omid.commit_table()
@@ -680,13 +680,13 @@ def test_an_empty_commit_entry_that_comes_while_the_run_decides_stops_it(
     table = scene.table()
     start = scene.orphan(table)
     omid.advance_watermark()
-    mark = orphans._mark
+    mark = marks.put
 
     def late_entry(*arguments: Any) -> Any:
         omid.put("OMID_COMMIT_TABLE", bytes([start & 15]) + encode_long(start), b"F", b"C", start, b"")
         return mark(*arguments)
 
-    monkeypatch.setattr(orphans, "_mark", late_entry)
+    monkeypatch.setattr(marks, "put", late_entry)
     try:
         outcome = clean(job, table)
         assert scene.has(table, start)
@@ -706,13 +706,13 @@ def test_a_run_that_was_overtaken_records_nothing(
     table = scene.table()
     scene.orphan(table)
     omid.advance_watermark()
-    record = orphans._record
+    record = recording.record
 
     def overtaken(*arguments: Any) -> None:
         state.begin(table, connector.regions(table))
         record(*arguments)
 
-    monkeypatch.setattr(orphans, "_record", overtaken)
+    monkeypatch.setattr(recording, "record", overtaken)
     outcome = clean(job, table)
     assert state.read(table).facts == ()
     assert outcome.code == 1
@@ -728,13 +728,13 @@ def test_a_run_that_was_overtaken_before_it_acts_changes_nothing(
     scene.crashed_after_commit(table, row=b"healed")
     omid.advance_watermark()
     before = omid.raw(table)
-    plan = orphans._plan_all
+    decide_all = plan.decide_all
 
     def overtaken(*arguments: Any) -> None:
-        plan(*arguments)
+        decide_all(*arguments)
         state.begin(table, connector.regions(table))
 
-    monkeypatch.setattr(orphans, "_plan_all", overtaken)
+    monkeypatch.setattr(plan, "decide_all", overtaken)
     outcome = clean(job, table)
     assert omid.raw(table) == before
     assert orphan not in omid.commit_table()

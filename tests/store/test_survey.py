@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark.cleaning import orphans
+from lowtide_spark.cleaning import suspects
 from scene import Scene
 
 from lowtide.lab.stack import Stack
@@ -188,7 +188,7 @@ def test_a_survey_counts_what_is_there_and_writes_nothing(
         assert estimated >= len(vars(Counted())) * len(shape.tables) // 2
         assert [t["regions"] for t in read(sampled)] == [len(regions[t["table"]]) for t in read(sampled)]
 
-        find, moved = orphans._find, Counter[str]()
+        find, moved = suspects.find, Counter[str]()
 
         def moving(*arguments: Any) -> None:
             if not moved:
@@ -197,7 +197,7 @@ def test_a_survey_counts_what_is_there_and_writes_nothing(
                 omid.move(extra, b"z")
             find(*arguments)
 
-        monkeypatch.setattr(orphans, "_find", moving)
+        monkeypatch.setattr(suspects, "find", moving)
         assert job("survey", "--json", str(exact), "--table", extra).code == 0
         (again,) = json.loads(exact.read_text())["tables"]
         assert moved

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark.cleaning import orphans, pruning
+from lowtide_spark.cleaning import orphans, pruning, suspects
 from lowtide_spark.frames import inventory as listing
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.store import Store
@@ -107,7 +107,7 @@ def test_a_key_of_another_generator_among_others_is_seen(
     job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within the interval every row is looked at, not only the first of each region; in a dry run and in a survey too."""
-    monkeypatch.setattr(orphans, "KEY_SAMPLE", 1)
+    monkeypatch.setattr(suspects, "KEY_SAMPLE", 1)
     table = scene.table()
     start = scene.orphan(table)
     assert omid.invalidate(start)

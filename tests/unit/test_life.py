@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lowtide_spark.cleaning import orphans
+from lowtide_spark.cleaning import acting, marks, plan, recording, turn
 
 from lowtide.cleaning.facts import Incarnation, Region
 from lowtide.errors import StoreError
@@ -33,10 +33,10 @@ def run(stated: int) -> Any:
 
 def test_a_table_that_came_back_is_named_with_what_to_do() -> None:
     """The one that is there still goes on; one that was given up says no more."""
-    orphans._check_life(run(BEFORE), work())
-    orphans._check_life(run(SINCE), work(given_up=True))
+    turn.check_life(run(BEFORE), work())
+    turn.check_life(run(SINCE), work(given_up=True))
     with pytest.raises(StoreError, match=r"orders was restored.*nothing is recorded. Run again"):
-        orphans._check_life(run(SINCE), work())
+        turn.check_life(run(SINCE), work())
 
 
 def test_nothing_is_marked_nor_done_to_a_table_that_came_back_while_it_was_read(
@@ -48,14 +48,14 @@ def test_nothing_is_marked_nor_done_to_a_table_that_came_back_while_it_was_read(
     marked, acted, problems = [], [], []
     for one in (came, stays):
         one.give_up = lambda why, one=one: (problems.append(why), setattr(one, "suspects", None))
-    monkeypatch.setattr(orphans, "_check_turn", lambda *_: None)
-    monkeypatch.setattr(orphans, "_mark", lambda _, works, *__: marked.extend(w for w in works if w.suspects))
-    monkeypatch.setattr(orphans, "_plan", lambda *_: None)
-    monkeypatch.setattr(orphans, "_act", lambda _, w: acted.append(w) if w.suspects else None)
-    monkeypatch.setattr(orphans, "_wrong_marks", lambda *_, **__: None)
-    monkeypatch.setattr(orphans, "_start_set", lambda *_: None)
-    monkeypatch.setattr(orphans, "_marks_report", lambda _: SimpleNamespace(counts=SimpleNamespace(unmarked=0)))
-    orphans._act_all(run(BEFORE), [came, stays], object(), object())
+    monkeypatch.setattr(turn, "check", lambda *_: None)
+    monkeypatch.setattr(marks, "put", lambda _, works, *__: marked.extend(w for w in works if w.suspects))
+    monkeypatch.setattr(plan, "decide", lambda *_: None)
+    monkeypatch.setattr(acting, "_act", lambda _, w: acted.append(w) if w.suspects else None)
+    monkeypatch.setattr(marks, "wrong", lambda *_, **__: None)
+    monkeypatch.setattr(acting, "start_set", lambda *_: None)
+    monkeypatch.setattr(marks, "commit_table_report", lambda _: SimpleNamespace(counts=SimpleNamespace(unmarked=0)))
+    acting.act_all(run(BEFORE), [came, stays], object(), object())
     assert (marked, acted) == ([stays], [stays])
     assert len(problems) == 1
 
@@ -65,4 +65,4 @@ def test_nothing_is_recorded_of_a_table_that_came_back_after_it_was_cleaned() ->
     since = run(SINCE)
     since.state = lambda: pytest.fail("it records")
     with pytest.raises(StoreError, match="orders was restored"):
-        orphans._record(since, work())
+        recording.record(since, work())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lowtide_spark.cleaning import orphans, pruning, rules
+from lowtide_spark.cleaning import acting, pruning, rules
+from lowtide_spark.cleaning.work import Work
 from lowtide_spark.frames.store import Written
 
 from lowtide.cleaning.facts import Incarnation
@@ -13,10 +14,10 @@ from lowtide.store.records import TableState
 from lowtide.tables.inventory import Entry, Kind
 
 
-def _work(**planned: int) -> orphans.Work:
+def _work(**planned: int) -> Work:
     entry = Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f"))
     state = TableState("orders", 1, Incarnation.unseen(), ())
-    work = orphans.Work(entry, TableReport("orders", execute=True), True, [], state, [], [])
+    work = Work(entry, TableReport("orders", execute=True), True, [], state, [], [])
     work.planned = Counter({(rules.HEAL, region): number for region, number in planned.items()})
     work.planned[rules.DELETE, "elsewhere"] = 7
     return work
@@ -30,7 +31,7 @@ def test_every_planned_mutation_must_be_answered_for() -> None:
         Written("short", "heal_if_present", 2, 0, 0, 9, None),
         Written("long", "heal_if_present", 2, 0, 0, 9, None),
     ]
-    assert orphans._book(work, written, rules.HEAL) == 7
+    assert acting._book(work, written, rules.HEAL) == 7
     assert set(work.stopped) == {"short", "long", "silent"}
     assert work.stopped["silent"] == "2 cells were planned to heal and 0 answered for; run again"
 
@@ -38,7 +39,7 @@ def test_every_planned_mutation_must_be_answered_for() -> None:
 def test_what_failed_is_answered_for_and_stops_its_range_by_its_own_name() -> None:
     """The failure is told, not the count."""
     work = _work(east=2)
-    orphans._book(work, [Written("east", "heal_if_present", 1, 0, 1, 9, "busy")], rules.HEAL)
+    acting._book(work, [Written("east", "heal_if_present", 1, 0, 1, 9, "busy")], rules.HEAL)
     assert work.stopped == {"east": "1 mutations failed: busy"}
     assert work.report.counts.failed == 1
 

@@ -18,6 +18,8 @@ from lowtide.values.formats import (
     INVALID_QUALIFIER,
     INVALID_VALUE,
     LOW_WATERMARK_ROW,
+    SHADOW_PREFIX,
+    SHADOW_SUFFIX,
     encode_long,
 )
 from lowtide.values.keyranges import KeyRange
@@ -189,3 +191,8 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
             (F.max("old") | F.max(~F.col("said") & ~F.col("by")) | ~F.max("said")).alias("odd"),
         )
     )
+
+
+def shadow_of(qualifier: Column) -> Column:
+    """The qualifier of the shadow cell beside a data cell's."""
+    return F.concat(F.lit(SHADOW_PREFIX), qualifier, F.lit(SHADOW_SUFFIX))

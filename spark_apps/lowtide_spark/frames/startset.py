@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -46,3 +48,10 @@ class StartSet:
     def close(self) -> None:
         """Free the cache."""
         self.frame.unpersist()
+
+
+def start_set(frame: DataFrame, held: ExitStack) -> StartSet:
+    """The set of *frame*; its cache is freed when *held* is closed."""
+    starts = StartSet(frame)
+    held.callback(starts.close)
+    return starts

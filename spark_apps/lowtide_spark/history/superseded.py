@@ -24,8 +24,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from lowtide.values.formats import CHECKPOINTS, SHADOW_PREFIX, SHADOW_SUFFIX
-from lowtide_spark.cleaning.orphans import shadow_of
 from lowtide_spark.cleaning.rules import CELL_KINDS, FOREIGN
+from lowtide_spark.frames.omid import shadow_of
 
 REMOVE = "remove"
 KEEP = "keep"

@@ -34,10 +34,11 @@ from lowtide.store.state import StateStore
 from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.values.clock import EPOCH, spoken
 from lowtide.values.formats import CHECKPOINTS
-from lowtide_spark.cleaning.orphans import shadow_cells, shadow_of, unmark_rows
+from lowtide_spark.cleaning.marks import unmark_rows
+from lowtide_spark.cleaning.proofs import shadow_cells
 from lowtide_spark.cleaning.rules import CELL_KINDS
 from lowtide_spark.frames.inventory import take_inventory
-from lowtide_spark.frames.omid import bytes_of
+from lowtide_spark.frames.omid import bytes_of, shadow_of
 from lowtide_spark.frames.sideline import kept as kept_sidelines
 from lowtide_spark.frames.sideline import sideline
 from lowtide_spark.frames.startset import StartSet

@@ -1,0 +1,128 @@
+"""Acting: marks first, then heals, then deletes of what was put aside; every count is of acknowledged mutations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lowtide_spark.cleaning import marks, plan, rules, turn
+from lowtide_spark.cleaning.work import Work
+from lowtide_spark.frames.omid import shadow_of
+from lowtide_spark.frames.sideline import put_aside
+from lowtide_spark.frames.startset import start_set
+from lowtide_spark.frames.store import Life, Written, by_region
+from lowtide_spark.run.job import Run, failures_kept
+
+
+def act_all(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) -> None:
+    for work in works:
+        with failures_kept(work):
+            turn.check(run, work)
+            turn.check_life(run, work)
+    decided = marks.put(run, works, known, held)
+    for work in works:
+        with failures_kept(work):
+            plan.decide(run, work, decided)
+            _act(run, work)
+    wrong = start_set(marks.wrong(works, like=known), held)
+    marks.commit_table_report(run).counts.unmarked = marks.remove(run, works, wrong.frame) if wrong else 0
+
+
+def _act(run: Run, work: Work) -> None:
+    """Heal, put aside, delete; every count is of acknowledged mutations."""
+    if work.plan is None or work.suspects is None:
+        return
+    counts = work.report.counts
+    counts.healed = counts.deleted = 0
+    holding = [*turn.epochs(run, [work]), Life(work.entry.table, work.state.incarnation.stated)]
+    run.store.make_durable(
+        work.entry.table
+    )  # what proved a commit here must outlive what is done for it, and what is recorded
+    heals = work.plan.where(F.col("action") == rules.HEAL)
+    if not heals.isEmpty():
+        work.healed = heals
+        written = run.store.write(_heal_rows(heals), work.entry.table, holding=holding)
+        counts.healed = _book(work, written, rules.HEAL)
+        _skip(work, written, "gone before it was healed")
+    deletes = work.plan.where((F.col("action") == rules.DELETE) & ~plan.in_regions(work.stopped))
+    if not deletes.isEmpty():
+        folder = put_aside(run, work.entry.table, deletes)
+        work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
+        written = run.store.write(_delete_rows(deletes), work.entry.table, holding=holding)
+        counts.deleted = _book(work, written, rules.DELETE)
+        if _skip(work, written, "committed before it was deleted"):
+            _after_refusal(run, work, deletes, [w.region for w in written if w.refused])
+
+
+def _heal_rows(cells: DataFrame) -> DataFrame:
+    key = ("region", "row", "family", "qualifier", "timestamp", "value")
+    return cells.select(F.lit("heal_if_present").alias("op"), *key, F.col("tc").alias("commit_ts"))
+
+
+def _delete_rows(cells: DataFrame) -> DataFrame:
+    key = ("region", "row", "family", "qualifier", "timestamp")
+    guard = (F.col("family").alias("guard_family"), shadow_of(F.col("qualifier")).alias("guard_qualifier"))
+    return cells.select(F.lit("delete_if_absent").alias("op"), *key, *guard)
+
+
+def _book(work: Work, written: Sequence[Written], action: str) -> int:
+    """Count acknowledged mutations; ranges with a failed one, or with one that nobody answered for, are not recorded."""
+    counts = work.report.counts
+    for w in written:
+        counts.bytes_written += w.bytes
+        counts.failed += w.failed
+        if w.failed:
+            work.stop([w.region], f"{w.failed} mutations failed: {w.failure}")
+    answered = by_region(written)
+    for (planned, region), number in work.planned.items():
+        if planned == action and answered[region] != number:
+            work.stop(
+                [region], f"{number} cells were planned to {action} and {answered[region]} answered for; run again"
+            )
+    return sum(w.done for w in written)
+
+
+def _skip(work: Work, written: Sequence[Written], why: str) -> int:
+    refused = sum(w.refused for w in written)
+    if refused:
+        work.report.counts.skipped[why] += refused
+    return refused
+
+
+def _after_refusal(run: Run, work: Work, deletes: DataFrame, regions: Sequence[str]) -> None:
+    """A guard found a shadow cell where there was none: committed after all.
+
+    The mark was wrong and goes; the ranges are not recorded, so that the next run looks at them again.
+    """
+    work.stop(regions, "a cell was committed while the run went on; run again")
+    with ExitStack() as held:
+        starts = start_set(deletes, held)
+        ranges = [r for r in work.ranges if r.region in set(regions)]
+        shadowed = run.store.versions(work.entry.table, ranges, work.families).where(F.col("commit_ts").isNotNull())
+        committed = starts.restrict(shadowed.where(F.col("commit_ts") > F.col("timestamp")))
+        marks.remove(run, [work], committed.select("start_ts").distinct())
+
+
+def look_again(run: Run, work: Work) -> None:
+    """Read every healed cell once more, by its key: a range is recorded only where each has its shadow cell, or is gone itself.
+
+    An acknowledgement is the word of a server that may have died since; the record outlives it, and the commit entry goes by the record.
+    """
+    if work.healed is None or work.suspects is None:
+        return
+    healed = work.healed.where(~plan.in_regions(work.stopped))
+    for seen in run.store.write(_seen_rows(healed), work.entry.table):
+        if seen.refused:
+            work.stop(
+                [seen.region], f"{seen.refused} healed cells have no shadow cell when they are read again; run again"
+            )
+        if seen.failed:
+            work.stop([seen.region], f"{seen.failed} healed cells could not be read again: {seen.failure}")
+
+
+def _seen_rows(cells: DataFrame) -> DataFrame:
+    key = ("region", "row", "family", "qualifier", "timestamp")
+    return cells.select(F.lit("see_healed").alias("op"), *key, F.col("tc").alias("commit_ts"))

@@ -1,0 +1,112 @@
+"""Invalidation marks: which transactions need one before their cells go, which bear a wrong one, and putting and removing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.run.summary import TableReport
+from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE
+from lowtide_spark.cleaning import rules
+from lowtide_spark.cleaning.turn import epochs
+from lowtide_spark.cleaning.work import Work
+from lowtide_spark.frames import omid
+from lowtide_spark.frames.computed import frozen, union
+from lowtide_spark.frames.startset import start_set
+from lowtide_spark.frames.store import by_region
+from lowtide_spark.run.job import Run
+
+
+def commit_table_report(run: Run) -> TableReport:
+    """The report of what this run does to the commit table."""
+    name = run.config.omid.commit_table
+    for report in run.summary.tables:
+        if report.table == name:
+            return report
+    run.summary.tables.append(TableReport(name))
+    return run.summary.tables[-1]
+
+
+def _planned(works: Sequence[Work], condition: Column, like: DataFrame) -> DataFrame:
+    frames = [
+        w.plan.where(condition).select("start_ts") for w in works if w.plan is not None and w.suspects is not None
+    ]
+    return union(frames, like=like.select("start_ts")).distinct()
+
+
+def needed(works: Sequence[Work], like: DataFrame) -> DataFrame:
+    """Transactions of planned deletes that nothing has invalidated yet."""
+    return _planned(works, (F.col("action") == rules.DELETE) & (F.col("verdict") == rules.ABSENT), like)
+
+
+def wrong(works: Sequence[Work], like: DataFrame) -> DataFrame:
+    """Transactions with a mark that are committed after all."""
+    return _planned(works, (F.col("action") == rules.HEAL) & F.col("marked"), like)
+
+
+def put(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) -> DataFrame:
+    """Put the invalidation marks, where no commit entry is there; then read entries and marks again.
+
+    After it nothing is ``absent`` any more: a transaction is marked, or its commit entry was found, or it is undecided.
+    """
+    absent = start_set(needed(works, like=known), held)
+    table, family = run.config.omid.commit_table, run.config.omid.commit_family
+    report = commit_table_report(run)
+    report.execute = True
+    report.counts.marked = 0
+    again = known.select(
+        "start_ts", F.lit(False).alias("invalid"), F.lit(0).alias("commit_ts"), F.lit("").alias("problem")
+    )
+    again = again.limit(0).withColumn("fence", F.lit(False))
+    if absent:
+        written = run.store.write(_mark_rows(absent.frame, family.encode()), table, holding=epochs(run, works))
+        report.counts.marked = sum(w.done for w in written)
+        for failure in (w for w in written if w.failed):
+            report.counts.failed += failure.failed
+            report.problems.append(f"{failure.failed} invalidation marks could not be put: {failure.failure}")
+        planned, answered = absent.frame.count(), by_region(written).total()
+        if answered != planned:  # one that was not put is not read back, and decides nothing
+            report.problems.append(f"{planned} invalidation marks were planned and {answered} answered for; run again")
+        cells = run.store.cells(table, omid.commit_ranges(*absent.span))
+        again = frozen(absent.restrict(omid.entries(cells, family)))
+    return frozen(rules.after_marking(known, again))
+
+
+def _mark_rows(starts: DataFrame, family: bytes) -> DataFrame:
+    return starts.select(
+        F.lit("put_if_absent").alias("op"),
+        F.lit("marks").alias("region"),
+        omid.commit_key(F.col("start_ts")).alias("row"),
+        F.lit(family).alias("family"),
+        F.lit(INVALID_QUALIFIER).alias("qualifier"),
+        F.col("start_ts").alias("timestamp"),
+        F.lit(INVALID_VALUE).alias("value"),
+        F.lit(family).alias("guard_family"),
+        F.lit(COMMIT_QUALIFIER).alias("guard_qualifier"),
+    )
+
+
+def remove(run: Run, works: Sequence[Work], starts: DataFrame) -> int:
+    """Remove invalidation marks; how many were removed."""
+    mutations = unmark_rows(starts, run.config.omid.commit_family)
+    written = run.store.write(mutations, run.config.omid.commit_table, holding=epochs(run, works))
+    for failure in (w for w in written if w.failed):
+        commit_table_report(run).problems.append(
+            f"{failure.failed} wrong marks could not be removed: {failure.failure}"
+        )
+    return sum(w.done for w in written)
+
+
+def unmark_rows(starts: DataFrame, family: str) -> DataFrame:
+    """Mutations of the commit table that remove the invalidation marks of these transactions."""
+    return starts.select(
+        F.lit("delete_version").alias("op"),
+        F.lit("marks").alias("region"),
+        omid.commit_key(F.col("start_ts")).alias("row"),
+        F.lit(family.encode()).alias("family"),
+        F.lit(INVALID_QUALIFIER).alias("qualifier"),
+        F.col("start_ts").alias("timestamp"),
+    )

@@ -1,0 +1,87 @@
+"""Deciding: what becomes of each suspect cell, counted, and held to the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.journal import life
+from lowtide.run.budget import check_budget
+from lowtide_spark.cleaning import marks, rules, undecided
+from lowtide_spark.cleaning.work import Work
+from lowtide_spark.frames.computed import frozen
+from lowtide_spark.run.job import Run, failures_kept
+
+
+def decide_all(run: Run, works: Sequence[Work], known: DataFrame) -> None:
+    """Plan every table, and count the invalidation marks that the plans need."""
+    for work in works:
+        with failures_kept(work):
+            decide(run, work, known)
+    report = marks.commit_table_report(run)
+    report.counts.marked = marks.needed(works, like=known).count()
+    report.counts.unmarked = marks.wrong(works, like=known).count()
+
+
+def decide(run: Run, work: Work, known: DataFrame) -> None:
+    """Decide every suspect cell of a table, count the plan, and stop the ranges that hold something unknown."""
+    if work.suspects is None:
+        return
+    cells = work.suspects.where(F.col("kind") != "end_of_range")
+    unwatched = [r.region for r in work.ranges if life.unwatched(r.keys, work.facts, run.journal.horizon)]
+    actions = rules.cell_actions(cells, known, rules.first_timestamp(run.world_clock), run.journal.horizon, unwatched)
+    plan = frozen(actions)
+    unknown = (
+        plan.where(F.col("action") == rules.STOP)
+        .groupBy("region")
+        .agg(
+            F.count("*").alias("n"),
+            # A damaged shadow cell before the cells beside it that are undecided for its sake.
+            F.min_by(F.struct("why", *undecided.PLACE), F.struct(F.col("kind") != "unknown", *undecided.PLACE)).alias(
+                "one"
+            ),
+        )
+    )
+    for found in unknown.collect():
+        one = found.one
+        work.stop(
+            [found.region],
+            f"{found.n} cells that no rule decides, such as row {bytes(one.row).hex()} at timestamp {one.timestamp}: {undecided.told(run, work.entry.table, one)}",
+        )
+    work.decided = plan
+    if work.waits is None:
+        work.waits = plan.where(F.col("action") == rules.STOP)
+    work.plan = plan.where(~in_regions(work.stopped))
+    _count_plan(work, plan)
+    check_budget(
+        work.entry.table, work.report.counts.deleted, work.report.counts.cells_read, run.budget(work.entry.table)
+    )
+
+
+def in_regions(regions: Iterable[str]) -> Column:
+    return F.col("region").isin(list(regions))
+
+
+def _count_plan(work: Work, plan: DataFrame) -> None:
+    counts = work.report.counts
+    counts.healed = counts.deleted = 0
+    counts.skipped.clear()
+    work.planned.clear()
+    for row in plan.groupBy("action", "why", "region").count().collect():
+        work.planned[row.action, row.region] += row["count"]
+        if row.region in work.stopped:
+            counts.skipped["in a range that is stopped"] += row["count"]
+        elif row.action == rules.SKIP:
+            counts.skipped[row.why] += row["count"]
+        elif row.action == rules.HEAL:
+            counts.healed += row["count"]
+        else:
+            counts.deleted += row["count"]
+    foreign = counts.skipped.get(rules.FOREIGN, 0)
+    work.report.notes = [n for n in work.report.notes if rules.FOREIGN not in n]
+    if foreign:
+        work.report.notes.append(
+            f"{foreign} cells with timestamps that this oracle cannot have given, {rules.FOREIGN}: left alone"
+        )

@@ -1,0 +1,69 @@
+"""Recording: which key ranges are done, when everything done to them was acknowledged and seen again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowtide.cleaning.facts import Fact, cleaned_intervals, last_full_pass, read_by
+from lowtide.values.clock import millis
+from lowtide.values.intervals import Intervals
+from lowtide_spark.cleaning import turn
+from lowtide_spark.cleaning.suspects import PLAIN_ENTRY, rows_of
+from lowtide_spark.cleaning.work import Work
+from lowtide_spark.frames import omid
+from lowtide_spark.frames.startset import StartSet
+from lowtide_spark.run.job import Run
+
+
+def stop_if_entries_came(run: Run, works: Sequence[Work], committed: StartSet) -> None:
+    """Record nothing where the commit table has gained an entry since it was first read.
+
+    One healthy oracle never adds an entry below the low watermark; a deposed one or a low-latency client may. Cells of
+    such a transaction that had shadow cells by then were not rewritten, and its entry must not be taken for dealt with.
+    """
+    cells = run.store.cells(run.config.omid.commit_table, rows_of(works))
+    now = omid.entries(cells, run.config.omid.commit_family).where(PLAIN_ENTRY)
+    came = now.join(committed.frame, "start_ts", "left_anti").count()
+    if came:
+        for work in works:
+            work.stop(
+                [r.region for r in work.ranges],
+                f"{came} commit entries below the low watermark came while the run went on; run again",
+            )
+
+
+def record(run: Run, work: Work) -> None:
+    """Record the ranges that are done, under the table's epoch, and drop facts that say nothing more."""
+    if work.suspects is None:
+        return
+    turn.check_life(run, work)
+    fresh: list[Fact] = []
+    with run.state() as state:
+        now = millis(state.server_time())
+        for done in work.ranges:
+            if done.region in work.stopped:
+                continue
+            known = cleaned_intervals(done.keys, work.facts)
+            # From 0 over all that was recorded before: only that finds what a paused client landed since.
+            is_full = done.from_ts == 0 and done.to_ts >= known.prefix_end(0)
+            full = now if is_full else last_full_pass(done.keys, work.facts)
+            read, since = read_by(run.request.run, done.keys, work.facts, now)
+            fact = Fact(
+                done.keys,
+                known | Intervals.of([(done.from_ts, done.to_ts)]),
+                frozenset(work.families),
+                work.state.incarnation.number,
+                run.request.run,
+                now,
+                full,
+                read | Intervals.of([(done.from_ts, done.to_ts)]),
+                since,
+                work.entry.shape,
+            )
+            state.record(work.state, fact)
+            fresh.append(fact)
+        for old in work.state.facts:
+            said_again = all(cleaned_intervals(old.keys, fresh).covers(a, b) for a, b in old.intervals)
+            if old.keys not in {f.keys for f in fresh} and said_again:
+                state.forget(work.state, old.keys)
+    work.report.regions_recorded = len(fresh)

@@ -1,0 +1,174 @@
+"""Finding: which key ranges are read, from what, and the cells in them that lack proof."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.cleaning.facts import DROPPING, VOID, valid
+from lowtide.cleaning.planning import WorkRange, first_unrecorded, plan_ranges, without_read
+from lowtide.config import Read
+from lowtide.errors import StoreError
+from lowtide.journal import life
+from lowtide.run.summary import TableReport
+from lowtide.store.gateway import connect
+from lowtide.tables.inventory import Entry, without_compactor
+from lowtide.values.intervals import Intervals
+from lowtide_spark.cleaning import undecided
+from lowtide_spark.cleaning.work import Work
+from lowtide_spark.frames import omid
+from lowtide_spark.frames.computed import frozen
+from lowtide_spark.frames.startset import StartSet, start_set
+from lowtide_spark.frames.store import LIVE, Source
+from lowtide_spark.run.job import Run
+
+#: Rows of the commit table that prove a commit by themselves.
+PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is not null"
+#: Rows of each of its regions whose keys are looked at, wherever the interval lies.
+KEY_SAMPLE = 100
+
+
+def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
+    """What to do for one table; takes its epoch where the run will act."""
+    execute = run.executes(entry.table)
+    report = TableReport(entry.table, execute=execute)
+    run.summary.tables.append(report)
+    if entry.unmarked:
+        report.notes.append(
+            f"families {sorted(entry.unmarked)} hold shadow cells but bear no mark; they are left alone"
+        )
+    try:
+        regions = run.store.regions(entry.table)
+        with run.state() as store:
+            state = store.begin(entry.table, regions) if execute else store.read(entry.table)
+        facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
+        if state.facts and not facts:
+            report.notes.append(f"{VOID}; it is read from 0")
+            if entry.compactor:  # no problem: when this run is through it has healed what is still there
+                report.notes.append(f"{DROPPING}. In HBase's shell, at once: {without_compactor(entry.table)}")
+        horizon = run.journal.horizon
+        if any(life.unwatched(r.keys, facts, horizon) for r in regions):
+            report.notes.append(_apart_unseen(entry.table, horizon))
+        ranges = plan_ranges(
+            run.request, regions, facts, run.clock, watermark, run.config.table(entry.table).full_pass_every
+        )
+        if not run.read_only:  # a survey tells of everything, whatever its id
+            ranges, left_out = without_read(run.request, ranges, facts)
+            report.notes += [left_out] if left_out else []
+    except StoreError as error:
+        report.problems.append(str(error))
+        return None
+    report.regions = len(ranges)
+    report.intervals = list(Intervals.of((r.from_ts, r.to_ts) for r in ranges))
+    return Work(entry, report, execute, regions, state, facts, ranges)
+
+
+def _apart_unseen(table: str, horizon: int) -> str:
+    """What :func:`rewritten` cannot do where the journal tells no more whose entries were pruned."""
+    return (
+        f"the journal has let go of what was pruned up to {horizon}: committed cells of before that may lie in other files than their shadow cells, where Omid's "
+        f"compactor loses both. Where it is to be on the table, run in HBase's shell, without it: major_compact '{table}'"
+    )
+
+
+def drop_left_snapshots(run: Run, works: Sequence[Work]) -> None:
+    """Drop HBase's snapshots of runs that were killed, whether or not there is anything to read: with the table's epoch taken nobody reads them
+    any more. One that cannot be dropped makes the run red and keeps nothing from being cleaned.
+    """
+    acting = {w.entry.table: w for w in works if w.execute}
+    for left in run.store.left_snapshots(acting) if acting else ():
+        try:
+            run.store.drop_snapshot(left.name)
+        except StoreError as error:
+            acting[left.table].report.problems.append(str(error))
+
+
+def entries(run: Run, works: Sequence[Work]) -> DataFrame:
+    """The commit table's rows for all that will be read, frozen. One that is of an unknown form makes the run red.
+
+    Raises:
+        StoreError: there are rows whose keys are of no form that is known; nothing can be said of any transaction then.
+    """
+    table, family = run.config.omid.commit_table, run.config.omid.commit_family
+    entries = frozen(omid.entries(run.store.cells(table, rows_of(works)), family))
+    # Another key generator's rows lie anywhere: some of each region are looked at, beside those of the interval.
+    elsewhere = omid.entries(run.store.cells(table, first=KEY_SAMPLE), family)
+    for row in entries.unionByName(elsewhere).where("start_ts is null").limit(1).collect():
+        msg = (
+            f"{table} holds rows that are no transaction's by the keys that Omid writes by default: {row.problem}; "
+            "with keys of another generator no commit can be looked up, so nothing is cleaned"
+        )
+        raise StoreError(msg)
+    for row in entries.where("problem is not null").limit(20).collect():
+        run.summary.problems.append(f"{table}: {undecided.odd_entry(table, row)}")
+    return entries
+
+
+def rows_of(works: Sequence[Work]) -> list[WorkRange]:
+    """Where the commit table, and the journal, have the transactions of all that will be read."""
+    spans = [(r.from_ts, r.to_ts) for w in works for r in w.ranges]
+    return omid.commit_ranges(min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0))
+
+
+def pruned(run: Run, works: Sequence[Work], held: ExitStack) -> StartSet | None:
+    """Transactions of what will be read that had a commit entry, by the journal. Asked after the commit table: pruning moves them from there to here.
+
+    What is older than the oracle counts as well: it says of no transaction that it committed, only whose cells with a shadow cell to write anew. None, and nothing read,
+    where the journal has none, as of increments: what was pruned is below every region's watermark.
+    """
+    first = min((r.from_ts for w in works for r in w.ranges), default=None)
+    if first is None or not run.has_journal():
+        return None
+    name = run.config.state.journal_table
+    with connect(run.config.hbase.thrift) as connection:
+        if not life.reaches(connection, name, first):
+            return None
+    rows = omid.journal(run.store.cells(name, rows_of(works)))
+    return start_set(rows.where("start_ts is not null and commit_ts is not null"), held)
+
+
+def rewritten(work: Work, committed: StartSet, pruned: StartSet | None, held: ExitStack) -> StartSet:
+    """Transactions whose cells are suspects with their shadow cells, too: those with a commit entry, and those that had one when nothing was recorded.
+
+    A shadow cell that lies in another file than its data is lost to Omid's compactor. The entry goes when every such pair was written anew, but a table that
+    comes back from a snapshot has them as they lay before. Where a fact tells of a range they were written anew since.
+    """
+    if not pruned or pruned.span[1] <= (first := first_unrecorded(work.ranges, work.facts)):
+        return committed
+    return start_set(committed.frame.unionByName(pruned.frame.where(F.col("start_ts") >= first)), held)
+
+
+def find(run: Run, work: Work, rewritten: StartSet, held: ExitStack) -> None:
+    """Read the table's suspects, once, and count what was read."""
+    if not work.ranges:
+        return
+    work.source = _source(run, work, held)
+    work.report.read = work.source.name
+    suspects = frozen(rewritten.suspects(run.store.versions(work.entry.table, work.ranges, work.families, work.source)))
+    is_end = F.col("kind") == "end_of_range"
+    counted = suspects.agg(
+        F.sum("cells_read"), F.sum("bytes_read"), F.count_if(~is_end), F.count_distinct(F.when(is_end, F.col("region")))
+    ).first()
+    counts = work.report.counts
+    counts.cells_read, counts.bytes_read, counts.candidates, seen = (int(value or 0) for value in counted)
+    if seen != len(work.ranges):
+        msg = f"{len(work.ranges)} key ranges of {work.entry.table} were to be read, {seen} were read to their end"
+        raise StoreError(msg)
+    work.suspects = suspects
+
+
+def _source(run: Run, work: Work, held: ExitStack) -> Source:
+    """The live table, or a snapshot made now: after the low watermark was read, memstore included."""
+    if run.read_only and not run.options.snapshot:
+        return LIVE
+    settings = run.config.table(work.entry.table)
+    size = sum(r.store_bytes for r in work.regions)
+    full = any(r.from_ts == 0 for r in work.ranges)
+    readable = "hbase.rootdir" in run.config.hbase.properties  # without it the snapshot's files cannot be found
+    large = settings.read is Read.AUTO and readable and full and size >= settings.snapshot_from_bytes
+    if settings.read is Read.SNAPSHOT or large or run.read_only:
+        return held.enter_context(run.store.snapshot(work.entry.table, run.request.run, sweep=work.execute))
+    return LIVE

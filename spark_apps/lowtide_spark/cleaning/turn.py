@@ -1,0 +1,42 @@
+"""Whether it is still this run's turn on a table, and whether the table is still the one that it read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowtide.errors import StoreError
+from lowtide.store.records import Claim
+from lowtide_spark.cleaning.work import Work
+from lowtide_spark.run.job import Run
+
+
+def epochs(run: Run, works: Sequence[Work]) -> list[Claim]:
+    """What stands as long as this run is the newest of these tables, of those that it has not given up."""
+    with run.state() as state:
+        return [state.epoch_claim(w.state) for w in works if w.suspects is not None]
+
+
+def check(run: Run, work: Work) -> None:
+    """Before the first mark; each write claims the same again, batch by batch.
+
+    Raises:
+        FencedError: another run has taken the table since, or the records were reset or lost.
+    """
+    with run.state() as state:
+        state.check_epoch(work.state)
+
+
+def check_life(run: Run, work: Work) -> None:
+    """After the table was read, and again before it is recorded: it is the one that the run's records speak of.
+
+    What came back in between was never under watch: where the journal has let go of its proofs, absence would be taken for one.
+
+    Raises:
+        StoreError: it was restored, made anew, or disabled and enabled since the run listed its regions.
+    """
+    if work.suspects is not None and not work.state.incarnation.lives(run.store.regions(work.entry.table)):
+        msg = (
+            f"{work.entry.table} was restored, made anew, or disabled and enabled while the run went on; nothing more is done to it and nothing "
+            "is recorded. Run again: it is read from 0"
+        )
+        raise StoreError(msg)
