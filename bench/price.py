@@ -19,7 +19,8 @@ from lowtide_spark.cleaning.pruning import prune
 from lowtide_spark.cleaning.watermarks import collect
 from lowtide_spark.frames import omid as omid_rows
 from lowtide_spark.frames.store import Store
-from lowtide_spark.run.job import Run, run_job
+from lowtide_spark.run.context import Run
+from lowtide_spark.run.job import run_job
 from pyspark.sql import functions as F
 
 from bench.__main__ import HOME, TABLE, Ratio, _config, _print, _spark, _store, _work_seconds, console

@@ -31,7 +31,7 @@ from lowtide_spark.cleaning.work import Work
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.store import FOREVER
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 from lowtide_spark.run.progress import told
 
 AGES = (

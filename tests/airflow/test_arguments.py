@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lowtide_airflow import arguments
 from lowtide_airflow.arguments import Run
-from lowtide_spark.run.job import arguments as program
+from lowtide_spark.run.arguments import arguments as program
 
 from lowtide.errors import UsageError
 from lowtide.run.submit import JOBS, TAKEN_BY

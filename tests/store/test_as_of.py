@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 from conftest import Outcome
 from connector_kit import Kit
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 from pyspark.sql import DataFrame, SparkSession
 from scene import Scene
 

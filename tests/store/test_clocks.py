@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from conftest import Outcome
+from lowtide_spark.run import base, oracle
 from lowtide_spark.run import job as program
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 from scene import Scene
 
 from lowtide.lab.workload import OmidClient
@@ -50,7 +51,8 @@ def driver_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[timedelta]
             def now(cls, _: object = None) -> datetime:  # type: ignore[override]
                 return datetime.now(UTC) + off
 
-        monkeypatch.setattr(program, "datetime", Clock)
+        for module in (base, oracle, program):
+            monkeypatch.setattr(module, "datetime", Clock)
 
     yield set_off
     monkeypatch.undo()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from commits import ever_committed
 from conftest import Outcome
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import (

@@ -24,6 +24,7 @@ from ledger_kit import Bomb, Books, made
 from lowtide_spark.frames.store import Store
 from lowtide_spark.ledger import repair
 from lowtide_spark.ledger.dataframes import LedgerRows
+from lowtide_spark.run import base, oracle
 from lowtide_spark.run import job as lowtide_job
 
 from lowtide.config import load
@@ -422,7 +423,8 @@ def test_a_driver_whose_clock_is_off_ages_nothing(run: Job, books: Books, monkey
 
         before, found = time.time_ns() // 1_000_000, mark(books)
         with monkeypatch.context() as patched:
-            patched.setattr(lowtide_job, "datetime", Off)
+            for module in (base, oracle, lowtide_job):
+                patched.setattr(module, "datetime", Off)
             outcome = run("transaction_repair", "--execute")
         now = time.time_ns() // 1_000_000
         assert books.entries() == young, off

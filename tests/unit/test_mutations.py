@@ -66,7 +66,10 @@ def test_every_rule_is_broken_somewhere() -> None:
         ),
         *(f"connector/src/main/java/lowtide/connector/{n}.java" for n in ("Hold", "Omid", "Hiding", "Mutation")),
         *(f"spark_apps/lowtide_spark/frames/{n}.py" for n in ("omid", "store", "inventory")),
-        *(f"spark_apps/lowtide_spark/cleaning/{n}.py" for n in ("rules", "suspects", "proofs", "plan", "marks", "acting", "recording", "pruning")),
+        *(
+            f"spark_apps/lowtide_spark/cleaning/{n}.py"
+            for n in ("rules", "suspects", "proofs", "plan", "marks", "acting", "recording", "pruning")
+        ),
         *(f"lowtide/values/{n}.py" for n in ("intervals", "keyranges")),
         *(f"lowtide/{n}.py" for n in ("run/approval", "cleaning/facts", "cleaning/planning", "store/state")),
         *(f"plugins/lowtide_airflow/{n}.py" for n in ("operator", "arguments", "approval", "sensors", "triggers")),

@@ -14,7 +14,8 @@ from lowtide_spark.frames.omid import shadow_of
 from lowtide_spark.frames.sideline import put_aside
 from lowtide_spark.frames.startset import start_set
 from lowtide_spark.frames.store import Life, Written, by_region
-from lowtide_spark.run.job import Run, failures_kept
+from lowtide_spark.run.context import Run
+from lowtide_spark.run.passage import failures_kept
 
 
 def act_all(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) -> None:

@@ -17,7 +17,7 @@ from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen, union
 from lowtide_spark.frames.startset import start_set
 from lowtide_spark.frames.store import by_region
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 
 
 def commit_table_report(run: Run) -> TableReport:

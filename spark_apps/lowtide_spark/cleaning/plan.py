@@ -12,7 +12,8 @@ from lowtide.run.budget import check_budget
 from lowtide_spark.cleaning import marks, rules, undecided
 from lowtide_spark.cleaning.work import Work
 from lowtide_spark.frames.computed import frozen
-from lowtide_spark.run.job import Run, failures_kept
+from lowtide_spark.run.context import Run
+from lowtide_spark.run.passage import failures_kept
 
 
 def decide_all(run: Run, works: Sequence[Work], known: DataFrame) -> None:

@@ -20,7 +20,7 @@ from lowtide_spark.frames.computed import frozen, union
 from lowtide_spark.frames.inventory import transactional
 from lowtide_spark.frames.startset import StartSet, start_set
 from lowtide_spark.frames.store import LIVE, Source
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 
 
 def verdicts(

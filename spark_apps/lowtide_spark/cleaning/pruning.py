@@ -20,7 +20,7 @@ from lowtide_spark.cleaning.watermarks import region_marks
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.store import Written, by_region
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 from lowtide_spark.verification import gate
 
 

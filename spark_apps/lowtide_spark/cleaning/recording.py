@@ -12,7 +12,7 @@ from lowtide_spark.cleaning.suspects import PLAIN_ENTRY, rows_of
 from lowtide_spark.cleaning.work import Work
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.startset import StartSet
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 
 
 def stop_if_entries_came(run: Run, works: Sequence[Work], committed: StartSet) -> None:

@@ -23,7 +23,7 @@ from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen
 from lowtide_spark.frames.startset import StartSet, start_set
 from lowtide_spark.frames.store import LIVE, Source
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 
 #: Rows of the commit table that prove a commit by themselves.
 PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is not null"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lowtide.errors import StoreError
 from lowtide.store.records import Claim
 from lowtide_spark.cleaning.work import Work
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 
 
 def epochs(run: Run, works: Sequence[Work]) -> list[Claim]:

@@ -11,7 +11,7 @@ from lowtide.values import hbase_shell
 from lowtide.values.formats import after, base, commit_key, shadow_qualifier
 from lowtide_spark.cleaning import rules
 from lowtide_spark.frames.sideline import put_list
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 
 #: What names a cell of a plan.
 PLACE = ("row", "family", "qualifier", "timestamp")

@@ -15,7 +15,7 @@ from lowtide.store.records import Bound
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.skew import MARGIN
 from lowtide_spark.frames.inventory import take_inventory, transactional
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 
 #: How long past runs and bounds are kept for the page.
 KEEP_RECORDS = timedelta(days=90)

@@ -18,7 +18,7 @@ from lowtide.errors import StoreError
 from lowtide.values.clock import millis
 
 if TYPE_CHECKING:
-    from lowtide_spark.run.job import Run
+    from lowtide_spark.run.context import Run
 
 COLUMNS = ("table", "region", "row", "family", "qualifier", "timestamp", "commit_ts", "kind", "value")
 SCHEMA = (

@@ -36,7 +36,8 @@ from lowtide_spark.frames.sideline import sweep as sweep_sideline
 from lowtide_spark.frames.store import FOREVER, LIVE, Life, Source, Written, by_region
 from lowtide_spark.history import superseded
 from lowtide_spark.history.compaction import compact, remember
-from lowtide_spark.run.job import Run, failures_kept
+from lowtide_spark.run.context import Run
+from lowtide_spark.run.passage import failures_kept
 
 #: Regions that the summary tells of, those that lose most.
 MOST_REGIONS = 1000

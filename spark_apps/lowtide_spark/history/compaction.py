@@ -10,7 +10,7 @@ from lowtide.history.compaction import Gain, gains, last_compactions, to_record,
 if TYPE_CHECKING:
     from lowtide.cleaning.facts import Region
     from lowtide_spark.history.collection import Work
-    from lowtide_spark.run.job import Run
+    from lowtide_spark.run.context import Run
 
 COMPACTION_TIMEOUT_SECONDS = 3600
 

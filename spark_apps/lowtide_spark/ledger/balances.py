@@ -11,7 +11,7 @@ from lowtide.ledger.model import Table, user_id
 from lowtide.ledger.store import Node, node
 from lowtide.run.summary import TableReport
 from lowtide_spark.ledger import dataframes
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 
 #: Users whose balance is printed, the richest first.
 _SHOWN = 20

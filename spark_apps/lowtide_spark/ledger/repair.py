@@ -31,7 +31,7 @@ from lowtide.ledger.store import Node, node
 from lowtide.run.summary import TableReport
 from lowtide.values.clock import EPOCH, millis
 from lowtide_spark.ledger import dataframes
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 
 #: Problems named one by one; more are counted.
 _MOST_NAMED = 50

@@ -23,7 +23,7 @@ from lowtide.values.clock import EPOCH, millis
 from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.startset import StartSet
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 
 #: The master's clock dates snapshots, a region server's the journal's rows.
 MARGIN = timedelta(days=1)

@@ -44,7 +44,8 @@ from lowtide_spark.frames.sideline import sideline
 from lowtide_spark.frames.startset import StartSet
 from lowtide_spark.frames.store import Life, Written
 from lowtide_spark.history.compaction import COMPACTION_TIMEOUT_SECONDS
-from lowtide_spark.run.job import Run, failures_kept
+from lowtide_spark.run.context import Run
+from lowtide_spark.run.passage import failures_kept
 
 #: A restore that is killed keeps history GC off its table for so long; one that goes on renews its hold with each step.
 HELD_FOR = timedelta(days=1)

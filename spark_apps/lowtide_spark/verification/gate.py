@@ -18,7 +18,7 @@ from lowtide.values.keyranges import KeyRange
 from lowtide_spark.frames.inventory import transactional
 from lowtide_spark.frames.startset import StartSet
 from lowtide_spark.frames.store import FOREVER, cause
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 from lowtide_spark.verification.rawcells import pairs, start_of
 
 #: Cells that are named; rows that are read once more.

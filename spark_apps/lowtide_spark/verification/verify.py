@@ -42,7 +42,7 @@ from lowtide.verification.invariants import (
     watermark_violations,
 )
 from lowtide_spark.frames.store import FOREVER, cause
-from lowtide_spark.run.job import Run
+from lowtide_spark.run.context import Run
 from lowtide_spark.run.progress import told
 from lowtide_spark.verification.rawcells import deleted_entries, pairs, proofs
 

@@ -1,0 +1,74 @@
+"""What a run was asked, and what it works with."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from lowtide.cleaning.planning import Request
+from lowtide.config import Budget, Config, Mode
+from lowtide.run.approval import Approved
+from lowtide.run.summary import Summary
+from lowtide.store.gateway import connect
+from lowtide.store.records import Journal
+from lowtide.store.state import StateStore
+from lowtide_spark.frames.store import Store
+
+
+@dataclass
+class Base:
+    """One run of a job: what was asked, the store, the state, and the summary that grows."""
+
+    options: argparse.Namespace
+    config: Config
+    store: Store
+    request: Request
+    summary: Summary
+    #: The plan that the run is held to, see :mod:`lowtide.run.approval`.
+    approved: Approved | None = None
+    #: When the low watermark was read, by HBase's clock where the run may write: the oracle had given it out by then.
+    read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    #: Whether the job promises to write nothing to the store at all: no record, no summary, no snapshot that was not asked for.
+    read_only: bool = False
+    #: How often the records had been reset when the low watermark was read.
+    generation: int = 0
+    #: How far the oracle's clock is ahead of HBase's, as far as that can be told; negative: behind.
+    oracle_ahead: timedelta = timedelta()
+    _journal: Journal | None = field(default=None, init=False, repr=False)
+    #: When the phase that is booked next began.
+    phase_started: float = field(default_factory=time.monotonic)
+
+    @property
+    def acting(self) -> bool:
+        """Whether the run may write to the store."""
+        return bool(self.options.execute or self.options.as_configured)
+
+    @contextmanager
+    def state(self) -> Iterator[StateStore]:
+        """The state table, over a connection of its own: the gateway closes those that idle while Spark works."""
+        with connect(self.config.hbase.thrift) as connection:
+            yield StateStore(connection, self.config.state.table)
+
+    def phase(self, name: str) -> None:
+        """Book the time since the last call under *name*."""
+        now = time.monotonic()
+        self.summary.phases[name] = round(self.summary.phases.get(name, 0.0) + now - self.phase_started, 2)
+        self.phase_started = now
+        print(f"{self.summary.job}: {name} took {self.summary.phases[name]} s", flush=True)
+
+    def executes(self, table: str) -> bool:
+        """Whether this run acts on *table*, or plans only."""
+        if self.options.as_configured:
+            settings = self.config.table(table)
+            return (settings.history_mode if self.summary.job == "history_gc" else settings.mode) is Mode.EXECUTE
+        return bool(self.options.execute)
+
+    def budget(self, table: str) -> Budget:
+        """The table's budget, with the arguments over the configuration."""
+        changes = {"rows": self.options.budget_rows, "share": self.options.budget_share}
+        given = {name: value for name, value in changes.items() if value is not None}
+        return self.config.table(table).budget.model_copy(update=given)

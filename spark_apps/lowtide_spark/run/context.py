@@ -1,0 +1,91 @@
+"""A run: what every job works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lowtide.errors import UsageError
+from lowtide.journal import life
+from lowtide.run import approval
+from lowtide.store.records import Journal
+from lowtide.store.rows import FAMILY
+from lowtide_spark.run.oracle import OracleChecks
+from lowtide_spark.run.tables import TableChoice
+
+#: How often a row that other runs write too is compared, read both ways.
+_LOOKS = 5
+
+
+@dataclass
+class Run(OracleChecks, TableChoice):
+    """One run of a job: its low watermark, its tables, and what it checks before it begins and before it acts."""
+
+    def check_cluster(self) -> None:
+        """Refuse a gateway of another HBase than ZooKeeper leads to: facts of one store would be recorded of the other. And records that vanish.
+
+        That is kept as a summary behind the gateway, where `lowtide status` and the page look.
+
+        Raises:
+            StoreError: the state table has a TTL.
+            UsageError: the token that the gateway shows in the state table is not the one that is there past it.
+        """
+        table, thrift = self.config.state.table, self.config.hbase.thrift
+        with self.state() as state:
+            if self.acting:
+                state.create()
+                state.say_format()
+                state.say_cluster()
+            elif not state.exists():
+                return  # nothing is recorded that could be taken for this store's
+            state.check_kept()
+            for _ in range(_LOOKS):  # another run may write its own between the two
+                told = state.cluster()
+                if told == self.store.row(table, FAMILY, "cluster").get("value"):
+                    return
+        msg = (
+            f"hbase.thrift ({thrift.host}:{thrift.port}) and hbase.zookeeper_quorum ({self.config.hbase.zookeeper_quorum}:"
+            f"{self.config.hbase.zookeeper_port}{self.config.hbase.znode}) lead to different HBase clusters: what was written to {table} through the one is not "
+            "what the other reads. Correct one of them; nothing was read"
+        )
+        raise UsageError(msg)
+
+    def check_approved(self) -> None:
+        """Before acting, when everything is planned and counted.
+
+        Raises:
+            ApprovalError: the plan is not the one that was approved.
+        """
+        if self.approved is not None:
+            approval.check(self.approved, [t.to_json() for t in self.summary.tables])
+
+    @property
+    def journal(self) -> Journal:
+        """The journal in force, as it was when this run last looked."""
+        if self._journal is None:
+            self.has_journal()
+        assert self._journal is not None
+        return self._journal
+
+    def has_journal(self) -> bool:
+        """Whether the journal's table is there, as of now.
+
+        Raises:
+            StoreError: it was, and is gone; or it has lost rows, or may have.
+        """
+        name = self.config.state.journal_table
+        with self.state() as state:
+            self._journal = life.checked(state.connection, state, name, acting=self.acting)
+        return self._journal.there
+
+    def hold_journal(self, *, horizon: int = 0, pruned: int = 0) -> None:
+        """Have it said, by the journal and the state, that nothing up to *horizon* need be in the journal, and that it was *pruned* so far.
+
+        Raises:
+            StoreError: as :meth:`has_journal`; or the journal takes no row.
+        """
+        self.has_journal()
+        said = replace(
+            self.journal, horizon=max(horizon, self.journal.horizon), pruned=max(pruned, self.journal.pruned)
+        )
+        with self.state() as state:
+            life.hold(state.connection, state, self.config.state.journal_table, said)

@@ -1,0 +1,166 @@
+"""The low watermark of a run, and the clocks that it goes by: read first, looked at again before anything is done."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+from pyspark.sql import functions as F
+
+from lowtide.errors import GatewayError, StoreError, UsageError, WatermarkError
+from lowtide.run.submit import LOOKING
+from lowtide.store.gateway import allotted, connect, parse_low_watermark
+from lowtide.store.state import StateStore
+from lowtide.values.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
+from lowtide.values.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
+from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refusal
+from lowtide_spark.run.base import Base
+
+#: The jobs that change nothing in the store, whatever they are told.
+_READING = ("balances", *LOOKING)
+
+
+@dataclass
+class OracleChecks(Base):
+    """The oracle's low watermark and the clocks, as far as a run may go by them."""
+
+    def check_clock(self) -> None:
+        """Before anything else: this machine's clock and HBase's agree. From here on the run goes by HBase's.
+
+        A run that only plans says what is wrong and goes on, if there is a state table to ask by.
+
+        Raises:
+            StoreError: the clocks differ.
+        """
+        if self.read_only or self.summary.job in _READING:
+            return
+        with self.state() as state:
+            if self.acting:
+                state.create()
+            elif not state.exists():
+                return
+            here, server = datetime.now(UTC), state.server_time()
+        self.request = replace(self.request, now=server)
+        self._refuse(machine_apart(here, server))
+
+    def read_low_watermark(self, doubts: list[str] | None = None) -> int:
+        """Read the low watermark, refuse it where it is missing or has gone back, remember it where the run may write.
+
+        First of all reads: what is listed and read later can hold no commit at or below it that is not yet in the commit table.
+
+        Args:
+            doubts: of a job that acts on nothing: takes the reasons not to trust the low watermark, instead of the refusal.
+        """
+        with _doubting(doubts):
+            self._check_oracle()
+        watermark = self._stored_low_watermark()
+        with _doubting(doubts):
+            if wrong := clock_contradiction(self.config.omid.clock, watermark):
+                raise UsageError(wrong)
+        self.read_at = datetime.now(UTC)
+        with connect(self.config.hbase.thrift) as connection:
+            state = StateStore(connection, self.config.state.table)
+            with _doubting(doubts):
+                self._check_recorded(state, watermark)
+            ahead = oracle_ahead(allotted(connection, self.config), self.request.now)
+            self.oracle_ahead = ahead or timedelta()
+            # Before it is remembered: one that is far ahead would have every right one after it refused.
+            self._refuse(oracle_apart(ahead, watermark, self.request.now), doubts)
+            if self.acting:
+                state.create()
+                state.record_low_watermark(watermark)
+                self.read_at = state.server_time()
+            self.generation = state.generation()
+        self.summary.low_watermark = watermark
+        return watermark
+
+    def check_low_watermark_again(self) -> None:
+        """Before acting and before recording: the oracle may have been made anew, or the records reset, since the run began.
+
+        Raises:
+            WatermarkError: the low watermark is below one recorded, such as that which this run began with; or the records were reset.
+        """
+        with self.state() as state:
+            generation = state.generation()
+            self._check_recorded(state, self._stored_low_watermark())
+        if generation != self.generation:
+            msg = (
+                f"the records were reset since this run began ({self.generation} resets then, {generation} now), as after an oracle was made anew; "
+                "nothing more is done or recorded. Run again"
+            )
+            raise WatermarkError(msg)
+
+    def limited(self, watermark: int) -> int:
+        """How far to work: *watermark*, or as far as the plan did that was approved. An older low watermark is as safe as a new one."""
+        return watermark if self.approved is None else min(watermark, self.approved.low_watermark)
+
+    @property
+    def world_clock(self) -> bool:
+        """Whether the oracle counts a world clock's milliseconds (known once the low watermark was read)."""
+        return on_world_clock(self.config.omid.clock, self.summary.low_watermark)
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The oracle's clock."""
+        if self.world_clock:
+            return WorldClock()
+        with self.state() as state:
+            return SampledClock(state.samples())
+
+    def _refuse(self, apart: str | None, doubts: list[str] | None = None) -> None:
+        """Stop where clocks are *apart*; a job that collects its *doubts* goes on with that, and a run that only plans notes it."""
+        if apart is None:
+            return
+        if doubts is not None:
+            doubts.append(apart)
+        elif self.acting:
+            raise StoreError(refusal(apart))
+        else:
+            self.summary.notes.append(f"{apart}; a run that acts is refused")
+
+    def _check_recorded(self, state: StateStore, watermark: int) -> None:
+        """Refuse a low watermark that went back, now or before; a run that acts remembers it: the oracle will pass the recorded one again."""
+        try:
+            state.check_low_watermark(watermark)
+        except WatermarkError:
+            current = self._stored_low_watermark()  # another run may have recorded a newer one than was read here
+            if self.acting:
+                state.remember_gone_back(current)
+            state.check_low_watermark(current)
+
+    def _stored_low_watermark(self) -> int:
+        omid = self.config.omid
+        cells = self.store.cells(omid.commit_table).where(F.col("row") == bytearray(LOW_WATERMARK_ROW)).collect()
+        wanted = (omid.watermark_family.encode(), LOW_WATERMARK_QUALIFIER)
+        values = [bytes(c.value) for c in cells if (bytes(c.family), bytes(c.qualifier)) == wanted]
+        return parse_low_watermark(values[0] if values else None, omid.commit_table)
+
+    def _check_oracle(self) -> None:
+        addresses = self.config.omid.oracle
+        for address in addresses:
+            host, _, port = address.rpartition(":")  # the configuration has checked the form
+            try:
+                socket.create_connection((host, int(port)), timeout=5).close()
+            except OSError:
+                continue
+            return
+        if addresses:
+            msg = (
+                f"the oracle does not answer at {', '.join(addresses)}: whether its low watermark still holds cannot be known; "
+                "start it, or set omid.oracle (an empty list leaves the check out)"
+            )
+            raise GatewayError(msg)
+
+
+@contextmanager
+def _doubting(doubts: list[str] | None) -> Iterator[None]:
+    try:
+        yield
+    except (GatewayError, WatermarkError, UsageError) as error:
+        if doubts is None:
+            raise
+        doubts.append(str(error))
