@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark.history import collection as history_job
+from lowtide_spark.history import mark
 from scene import Scene
 
 from lowtide.config import load
@@ -120,9 +120,9 @@ def test_history_goes_to_the_approved_mark_or_not_at_all(
         take(load(eager), table, 50, owner="ann", reason="month end", lasting=timedelta(hours=1))
         return apply_mark(run, work)
 
-    apply_mark = history_job._apply_mark
+    apply_mark = mark.apply
     with monkeypatch.context() as patched:
-        patched.setattr(history_job, "_apply_mark", hold_comes)
+        patched.setattr(mark, "apply", hold_comes)
         refused = gc("--execute", "--approved", plan)
     assert (refused.code, "cannot be done" in refused.problems) == (1, True), refused.problems
     assert (scene.data(table), state.history(table).applied) == (before, 0)

@@ -215,8 +215,8 @@ def test_a_job_is_caught_at_every_seam(
     assert life.result.code == 0, life.result.problems
     steps = [f"{effect.seam} {effect.name} {effect.step}" for effect in life.effects]
     expected = [
-        "gateway checkAndPut state.record_low_watermark",
-        "gateway checkAndPut state.begin",
+        "gateway checkAndPut oracle.record_low_watermark",
+        "gateway checkAndPut facts.begin",
         "hbase scratchDir store.snapshot",
         "hbase createSnapshot store.snapshot",
         "connector write marks.put",
@@ -226,10 +226,10 @@ def test_a_job_is_caught_at_every_seam(
         "files close sideline.put_aside",
         "files rename sideline.put_aside",
         "connector write acting._act",
-        "gateway checkAndPut state.record",
+        "gateway checkAndPut facts.record",
         "hbase dropSnapshot store.snapshot",
         "hbase dropScratchDir store.snapshot",
-        "gateway mutateRows state.add_run",
+        "gateway mutateRows runs.add_run",
     ]
     done = iter(steps)
     assert [step for step in expected if step not in done] == [], steps  # each after the one before it

@@ -10,7 +10,8 @@ import pytest
 from conftest import Outcome
 from lowtide_spark.cleaning import acting, recording, suspects
 from lowtide_spark.frames.store import Store
-from lowtide_spark.history import collection
+from lowtide_spark.history import mark, removal
+from lowtide_spark.run.context import Run
 from lowtide_spark.undo import restore
 from scene import Scene
 
@@ -48,7 +49,7 @@ def test_history_gc_removes_nothing_of_a_successor(
     omid.advance_watermark()
     for job_name in ("orphan_cleanup", "watermark_collection"):
         assert job(job_name, "--execute", config=eager).code == 0
-    check = collection.Run.check_approved
+    check = Run.check_approved
 
     def meanwhile(run: Any) -> None:
         check(run)
@@ -57,7 +58,7 @@ def test_history_gc_removes_nothing_of_a_successor(
         scene.cell(table, start)
         scene.shadow(table, start, commit)
 
-    monkeypatch.setattr(collection.Run, "check_approved", meanwhile)
+    monkeypatch.setattr(Run, "check_approved", meanwhile)
     outcome = job("history_gc", "--table", table, "--table", other, "--execute", config=eager)
     monkeypatch.undo()
     _, commit = versions[table][0]
@@ -75,8 +76,8 @@ def test_history_gc_removes_nothing_of_a_successor(
 
 #: When it comes back, and whether the driver sees that, so that no mutation is sent.
 MOMENTS = {
-    "its mark is applied": (collection, "_apply_mark", True),
-    "what goes is put aside": (collection, "put_aside", True),
+    "its mark is applied": (mark, "apply", True),
+    "what goes is put aside": (removal, "put_aside", True),
     "its versions are deleted": (Store, "write", False),
 }
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from lowtide_spark.frames.store import Life, Written
-from lowtide_spark.history import collection as gc
+from lowtide_spark.history import mark, removal
 from lowtide_spark.history.compaction import compact
+from lowtide_spark.history.work import Work
 from lowtide_spark.undo import restore
 
 from lowtide.config import Config
@@ -275,7 +276,7 @@ def test_a_removal_ends_only_when_every_write_has_returned(store: StateStore, br
     spark: Any = SimpleNamespace(unfinished=set())
     request = SimpleNamespace(run="gc")
     run: Any = SimpleNamespace(state=lambda: nullcontext(store), store=spark, request=request)
-    with suppress(RuntimeError), gc._removal(run, intent) as claim:
+    with suppress(RuntimeError), removal._removal(run, intent) as claim:
         if broken:
             spark.unfinished.add("orders")
             raise RuntimeError("the stage was cancelled")
@@ -335,16 +336,16 @@ def test_a_mark_that_is_applied_already_needs_the_claim_all_the_same(store: Stat
 # -- what a run says and leaves alone
 
 
-def _work(execute: bool = True, compactor: bool = False) -> gc.Work:
+def _work(execute: bool = True, compactor: bool = False) -> Work:
     entry = Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f"), compactor=compactor)
     limits = [Limit(1049, "a hold", "release it", By.HOLD)]
-    return gc.Work(entry, TableReport("orders", execute=execute), execute, [], limits, 1049, History("orders"))
+    return Work(entry, TableReport("orders", execute=execute), execute, [], limits, 1049, History("orders"))
 
 
 def test_a_mark_is_told_as_applied_only_when_it_is() -> None:
     """A run that is going to act has not applied anything yet: it may stop before."""
     work = _work()
-    gc._tell_mark(SimpleNamespace(summary=SimpleNamespace(blockers=[])), work, 99)  # type: ignore[arg-type]
+    mark._tell_mark(SimpleNamespace(summary=SimpleNamespace(blockers=[])), work, 99)  # type: ignore[arg-type]
     assert work.report.mark is not None
     assert (work.report.mark["mark"], work.report.mark["applied"]) == (1049, 99)
 
@@ -369,7 +370,7 @@ def test_a_table_that_was_given_up_is_not_compacted() -> None:
 def test_a_region_where_data_came_beside_a_lone_shadow_cell_gets_no_more() -> None:
     """The family tombstone of the next step may hide that data: it stays, and the run says so."""
     work = _work()
-    gc._book(
+    removal._book(
         work,
         [Written("east", "delete_if_absent", 3, 0, 0, 9, None), Written("west", "delete_if_absent", 1, 1, 0, 3, None)],
     )
@@ -386,7 +387,7 @@ def test_a_mutation_that_nobody_answered_for_makes_its_region_count_as_not_done(
         {"region": "stopped", "markers": 9},
     ]
     work.stopped["stopped"] = "before"
-    gc._reckon(work, {"east": 3, "west": 2})
+    removal._reckon(work, {"east": 3, "west": 2})
     assert list(work.stopped) == ["stopped", "west"]
     assert work.report.problems == ["region west: 3 mutations were planned and 2 answered for; run again"]
 
@@ -469,7 +470,7 @@ def test_ages_allow_for_an_oracle_that_is_a_little_behind(
 ) -> None:
     """What is young by its clock is older by HBase's, which the run goes by. One that is ahead keeps more as it is."""
     gone_by = []
-    monkeypatch.setattr(gc, "limits", lambda **by: gone_by.append(by["now"]) or [Limit(0, "all", "", By.AGE)])
+    monkeypatch.setattr(mark, "limits", lambda **by: gone_by.append(by["now"]) or [Limit(0, "all", "", By.AGE)])
     run: Any = SimpleNamespace(
         executes=lambda _: False,
         summary=SimpleNamespace(tables=[], blockers=[]),
@@ -481,7 +482,7 @@ def test_ages_allow_for_an_oracle_that_is_a_little_behind(
         oracle_ahead=timedelta(seconds=ahead),
         approved=None,
     )
-    gc._prepare(run, Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f")), 5000, 5000, "")
+    mark.prepare(run, Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f")), 5000, 5000, "")
     assert gone_by == [NOW - timedelta(seconds=back)]
 
 

@@ -22,9 +22,7 @@ def listed(stated: int) -> list[Region]:
 def work(*, given_up: bool = False) -> Any:
     """Of a table whose state was written at BEFORE when the run listed its regions."""
     taken = SimpleNamespace(incarnation=Incarnation.unseen().advance(listed(BEFORE)))
-    return SimpleNamespace(
-        entry=SimpleNamespace(table="orders"), state=taken, suspects=None if given_up else object(), ranges=[object()]
-    )
+    return SimpleNamespace(table="orders", state=taken, suspects=None if given_up else object(), ranges=[object()])
 
 
 def run(stated: int) -> Any:

@@ -15,7 +15,7 @@ from lowtide_spark.frames.sideline import put_aside
 from lowtide_spark.frames.startset import start_set
 from lowtide_spark.frames.store import Life, Written, by_region
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import failures_kept
+from lowtide_spark.run.passage import failures_kept, in_regions
 
 
 def act_all(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) -> None:
@@ -38,21 +38,21 @@ def _act(run: Run, work: Work) -> None:
         return
     counts = work.report.counts
     counts.healed = counts.deleted = 0
-    holding = [*turn.epochs(run, [work]), Life(work.entry.table, work.state.incarnation.stated)]
+    holding = [*turn.epochs(run, [work]), Life(work.table, work.state.incarnation.stated)]
     run.store.make_durable(
-        work.entry.table
+        work.table
     )  # what proved a commit here must outlive what is done for it, and what is recorded
     heals = work.plan.where(F.col("action") == rules.HEAL)
     if not heals.isEmpty():
         work.healed = heals
-        written = run.store.write(_heal_rows(heals), work.entry.table, holding=holding)
+        written = run.store.write(_heal_rows(heals), work.table, holding=holding)
         counts.healed = _book(work, written, rules.HEAL)
         _skip(work, written, "gone before it was healed")
-    deletes = work.plan.where((F.col("action") == rules.DELETE) & ~plan.in_regions(work.stopped))
+    deletes = work.plan.where((F.col("action") == rules.DELETE) & ~in_regions(work.stopped))
     if not deletes.isEmpty():
-        folder = put_aside(run, work.entry.table, deletes)
+        folder = put_aside(run, work.table, deletes)
         work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
-        written = run.store.write(_delete_rows(deletes), work.entry.table, holding=holding)
+        written = run.store.write(_delete_rows(deletes), work.table, holding=holding)
         counts.deleted = _book(work, written, rules.DELETE)
         if _skip(work, written, "committed before it was deleted"):
             _after_refusal(run, work, deletes, [w.region for w in written if w.refused])
@@ -71,18 +71,9 @@ def _delete_rows(cells: DataFrame) -> DataFrame:
 
 def _book(work: Work, written: Sequence[Written], action: str) -> int:
     """Count acknowledged mutations; ranges with a failed one, or with one that nobody answered for, are not recorded."""
-    counts = work.report.counts
-    for w in written:
-        counts.bytes_written += w.bytes
-        counts.failed += w.failed
-        if w.failed:
-            work.stop([w.region], f"{w.failed} mutations failed: {w.failure}")
-    answered = by_region(written)
-    for (planned, region), number in work.planned.items():
-        if planned == action and answered[region] != number:
-            work.stop(
-                [region], f"{number} cells were planned to {action} and {answered[region]} answered for; run again"
-            )
+    work.book(written)
+    planned = {region: number for (what, region), number in work.planned.items() if what == action}
+    work.reckon(planned, by_region(written), f"cells were planned to {action}")
     return sum(w.done for w in written)
 
 
@@ -102,7 +93,7 @@ def _after_refusal(run: Run, work: Work, deletes: DataFrame, regions: Sequence[s
     with ExitStack() as held:
         starts = start_set(deletes, held)
         ranges = [r for r in work.ranges if r.region in set(regions)]
-        shadowed = run.store.versions(work.entry.table, ranges, work.families).where(F.col("commit_ts").isNotNull())
+        shadowed = run.store.versions(work.table, ranges, work.families).where(F.col("commit_ts").isNotNull())
         committed = starts.restrict(shadowed.where(F.col("commit_ts") > F.col("timestamp")))
         marks.remove(run, [work], committed.select("start_ts").distinct())
 
@@ -114,8 +105,8 @@ def look_again(run: Run, work: Work) -> None:
     """
     if work.healed is None or work.suspects is None:
         return
-    healed = work.healed.where(~plan.in_regions(work.stopped))
-    for seen in run.store.write(_seen_rows(healed), work.entry.table):
+    healed = work.healed.where(~in_regions(work.stopped))
+    for seen in run.store.write(_seen_rows(healed), work.table):
         if seen.refused:
             work.stop(
                 [seen.region], f"{seen.refused} healed cells have no shadow cell when they are read again; run again"

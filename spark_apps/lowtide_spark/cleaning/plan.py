@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.journal import life
@@ -13,7 +13,7 @@ from lowtide_spark.cleaning import marks, rules, undecided
 from lowtide_spark.cleaning.work import Work
 from lowtide_spark.frames.computed import frozen
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import failures_kept
+from lowtide_spark.run.passage import failures_kept, in_regions, stop_unknown
 
 
 def decide_all(run: Run, works: Sequence[Work], known: DataFrame) -> None:
@@ -34,35 +34,21 @@ def decide(run: Run, work: Work, known: DataFrame) -> None:
     unwatched = [r.region for r in work.ranges if life.unwatched(r.keys, work.facts, run.journal.horizon)]
     actions = rules.cell_actions(cells, known, rules.first_timestamp(run.world_clock), run.journal.horizon, unwatched)
     plan = frozen(actions)
-    unknown = (
-        plan.where(F.col("action") == rules.STOP)
-        .groupBy("region")
-        .agg(
-            F.count("*").alias("n"),
-            # A damaged shadow cell before the cells beside it that are undecided for its sake.
-            F.min_by(F.struct("why", *undecided.PLACE), F.struct(F.col("kind") != "unknown", *undecided.PLACE)).alias(
-                "one"
-            ),
-        )
+    # A damaged shadow cell before the cells beside it that are undecided for its sake.
+    first = F.struct(F.col("kind") != "unknown", *undecided.PLACE)
+    stop_unknown(
+        work,
+        plan.where(F.col("action") == rules.STOP),
+        ("why", *undecided.PLACE),
+        first,
+        lambda one: undecided.told(run, work.table, one),
     )
-    for found in unknown.collect():
-        one = found.one
-        work.stop(
-            [found.region],
-            f"{found.n} cells that no rule decides, such as row {bytes(one.row).hex()} at timestamp {one.timestamp}: {undecided.told(run, work.entry.table, one)}",
-        )
     work.decided = plan
     if work.waits is None:
         work.waits = plan.where(F.col("action") == rules.STOP)
     work.plan = plan.where(~in_regions(work.stopped))
     _count_plan(work, plan)
-    check_budget(
-        work.entry.table, work.report.counts.deleted, work.report.counts.cells_read, run.budget(work.entry.table)
-    )
-
-
-def in_regions(regions: Iterable[str]) -> Column:
-    return F.col("region").isin(list(regions))
+    check_budget(work.table, work.report.counts.deleted, work.report.counts.cells_read, run.budget(work.table))
 
 
 def _count_plan(work: Work, plan: DataFrame) -> None:

@@ -10,10 +10,8 @@ from pyspark.sql import functions as F
 
 from lowtide.cleaning.facts import DROPPING, VOID, valid
 from lowtide.cleaning.planning import WorkRange, first_unrecorded, plan_ranges, without_read
-from lowtide.config import Read
 from lowtide.errors import StoreError
 from lowtide.journal import life
-from lowtide.run.summary import TableReport
 from lowtide.store.gateway import connect
 from lowtide.tables.inventory import Entry, without_compactor
 from lowtide.values.intervals import Intervals
@@ -22,8 +20,8 @@ from lowtide_spark.cleaning.work import Work
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen
 from lowtide_spark.frames.startset import StartSet, start_set
-from lowtide_spark.frames.store import LIVE, Source
 from lowtide_spark.run.context import Run
+from lowtide_spark.run.passage import begin_report, count_read, source
 
 #: Rows of the commit table that prove a commit by themselves.
 PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is not null"
@@ -33,13 +31,8 @@ KEY_SAMPLE = 100
 
 def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
     """What to do for one table; takes its epoch where the run will act."""
-    execute = run.executes(entry.table)
-    report = TableReport(entry.table, execute=execute)
-    run.summary.tables.append(report)
-    if entry.unmarked:
-        report.notes.append(
-            f"families {sorted(entry.unmarked)} hold shadow cells but bear no mark; they are left alone"
-        )
+    report = begin_report(run, entry)
+    execute = report.execute
     try:
         regions = run.store.regions(entry.table)
         with run.state() as store:
@@ -145,30 +138,10 @@ def find(run: Run, work: Work, rewritten: StartSet, held: ExitStack) -> None:
     """Read the table's suspects, once, and count what was read."""
     if not work.ranges:
         return
-    work.source = _source(run, work, held)
-    work.report.read = work.source.name
-    suspects = frozen(rewritten.suspects(run.store.versions(work.entry.table, work.ranges, work.families, work.source)))
-    is_end = F.col("kind") == "end_of_range"
-    counted = suspects.agg(
-        F.sum("cells_read"), F.sum("bytes_read"), F.count_if(~is_end), F.count_distinct(F.when(is_end, F.col("region")))
-    ).first()
-    counts = work.report.counts
-    counts.cells_read, counts.bytes_read, counts.candidates, seen = (int(value or 0) for value in counted)
-    if seen != len(work.ranges):
-        msg = f"{len(work.ranges)} key ranges of {work.entry.table} were to be read, {seen} were read to their end"
-        raise StoreError(msg)
-    work.suspects = suspects
-
-
-def _source(run: Run, work: Work, held: ExitStack) -> Source:
-    """The live table, or a snapshot made now: after the low watermark was read, memstore included."""
-    if run.read_only and not run.options.snapshot:
-        return LIVE
-    settings = run.config.table(work.entry.table)
-    size = sum(r.store_bytes for r in work.regions)
     full = any(r.from_ts == 0 for r in work.ranges)
-    readable = "hbase.rootdir" in run.config.hbase.properties  # without it the snapshot's files cannot be found
-    large = settings.read is Read.AUTO and readable and full and size >= settings.snapshot_from_bytes
-    if settings.read is Read.SNAPSHOT or large or run.read_only:
-        return held.enter_context(run.store.snapshot(work.entry.table, run.request.run, sweep=work.execute))
-    return LIVE
+    work.source = source(run, work, held, full=full, sweep=work.execute)
+    work.report.read = work.source.name
+    versions = run.store.versions(work.table, work.ranges, work.families, work.source)
+    suspects = frozen(rewritten.suspects(versions))
+    count_read(work, suspects, len(work.ranges), "key ranges")
+    work.suspects = suspects

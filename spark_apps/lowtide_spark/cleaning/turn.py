@@ -34,9 +34,9 @@ def check_life(run: Run, work: Work) -> None:
     Raises:
         StoreError: it was restored, made anew, or disabled and enabled since the run listed its regions.
     """
-    if work.suspects is not None and not work.state.incarnation.lives(run.store.regions(work.entry.table)):
+    if work.suspects is not None and not work.state.incarnation.lives(run.store.regions(work.table)):
         msg = (
-            f"{work.entry.table} was restored, made anew, or disabled and enabled while the run went on; nothing more is done to it and nothing "
+            f"{work.table} was restored, made anew, or disabled and enabled while the run went on; nothing more is done to it and nothing "
             "is recorded. Run again: it is read from 0"
         )
         raise StoreError(msg)

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
-from lowtide.cleaning.facts import Fact, Region
+from lowtide.cleaning.facts import Fact
 from lowtide.cleaning.planning import WorkRange
-from lowtide.run.summary import TableReport
 from lowtide.store.records import TableState
-from lowtide.tables.inventory import Entry
 from lowtide_spark.frames.store import LIVE, Source
+from lowtide_spark.run.passage import TableWork
 
 
 @dataclass
-class Work:
-    """One table of the run."""
+class Work(TableWork):
+    """One table of the run. Its regions are the key ranges that are read: those that are stopped are neither acted on nor recorded."""
 
-    entry: Entry
-    report: TableReport
-    execute: bool
-    regions: list[Region]
+    STOPPED: ClassVar[str] = "range {region}: {reason}; it is not recorded as cleaned"
+
     state: TableState
     facts: list[Fact]
     ranges: list[WorkRange]
@@ -38,26 +35,8 @@ class Work:
     planned: Counter[tuple[str, str]] = field(default_factory=Counter)
     #: Cells whose heal was sent.
     healed: DataFrame | None = None
-    #: Ranges that are not to be recorded, with the reason.
-    stopped: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def families(self) -> list[str]:
-        return sorted(self.entry.families)
-
-    @property
-    def alive(self) -> bool:
-        """Whether there is still something to do and nothing that forbids it."""
-        return bool(self.ranges) and self.suspects is not None
-
-    def stop(self, regions: Iterable[str], reason: str) -> None:
-        """Neither act on nor record these ranges any more."""
-        for region in regions:
-            if region not in self.stopped:
-                self.stopped[region] = reason
-                self.report.problems.append(f"range {region}: {reason}; it is not recorded as cleaned")
 
     def give_up(self, reason: str) -> None:
         """Do nothing more for this table."""
-        self.report.problems.append(reason)
+        super().give_up(reason)
         self.suspects = None

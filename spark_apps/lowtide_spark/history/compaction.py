@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lowtide.cleaning.facts import Region
 from lowtide.history.compaction import Gain, gains, last_compactions, to_record, worth_compacting
-
-if TYPE_CHECKING:
-    from lowtide.cleaning.facts import Region
-    from lowtide_spark.history.collection import Work
-    from lowtide_spark.run.context import Run
+from lowtide_spark.history.work import Work
+from lowtide_spark.run.context import Run
 
 COMPACTION_TIMEOUT_SECONDS = 3600
 

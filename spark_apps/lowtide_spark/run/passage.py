@@ -1,16 +1,76 @@
-"""What every job does with a table."""
+"""What every job does with a table: read it to its end, stop what it does not understand, and count what was answered for."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
-from lowtide.errors import LowtideError
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.cleaning.facts import Region
+from lowtide.config import Read
+from lowtide.errors import LowtideError, StoreError
+from lowtide.run.summary import TableReport
+from lowtide.tables.inventory import Entry
+from lowtide_spark.frames.store import LIVE, Source, Written
+from lowtide_spark.run.context import Run
 
 
-class TableWork(Protocol):
+@dataclass
+class TableWork:
+    """One table of a run that reads all of its regions."""
+
+    entry: Entry
+    report: TableReport
+    execute: bool
+    regions: list[Region]
+    #: Regions that nothing (more) is done to, with the reason.
+    stopped: dict[str, str] = field(default_factory=dict, kw_only=True)
+
+    #: What is told of a region that is stopped.
+    STOPPED: ClassVar[str] = "region {region}: {reason}"
+
+    @property
+    def table(self) -> str:
+        """Its name."""
+        return self.entry.table
+
+    @property
+    def families(self) -> list[str]:
+        """The transactional ones."""
+        return sorted(self.entry.families)
+
+    def stop(self, regions: Iterable[str], reason: str) -> None:
+        """Do nothing (more) to these regions; the first reason is told."""
+        for region in regions:
+            if region not in self.stopped:
+                self.stopped[region] = reason
+                self.report.problems.append(self.STOPPED.format(region=region, reason=reason))
+
+    def give_up(self, reason: str) -> None:
+        """Do nothing (more) to this table."""
+        self.report.problems.append(reason)
+
+    def book(self, written: Sequence[Written], consequence: str = "") -> None:
+        """Count acknowledged mutations; a region with one that failed is stopped."""
+        for each in written:
+            self.report.counts.bytes_written += each.bytes
+            self.report.counts.failed += each.failed
+            if each.failed:
+                self.stop([each.region], f"{each.failed} mutations failed: {each.failure}{consequence}")
+
+    def reckon(self, planned: Mapping[str, int], answered: Mapping[str, int], what: str) -> None:
+        """Stop every region in which not all mutations that were planned were answered for, or more."""
+        for region, number in planned.items():
+            if answered.get(region, 0) != number:
+                self.stop([region], f"{number} {what} and {answered.get(region, 0)} answered for; run again")
+
+
+class GivesUp(Protocol):
     """What a job does for one table."""
 
     def give_up(self, reason: str) -> None:
@@ -18,7 +78,7 @@ class TableWork(Protocol):
 
 
 @contextmanager
-def failures_kept(work: TableWork) -> Iterator[None]:
+def failures_kept(work: GivesUp) -> Iterator[None]:
     """One failing table never hides the others, nor costs them their records: its error is kept and its work ends."""
     try:
         yield
@@ -27,3 +87,79 @@ def failures_kept(work: TableWork) -> Iterator[None]:
     except Exception as error:  # Spark's, Thrift's, Java's
         traceback.print_exc()
         work.give_up(f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}")
+
+
+def begin_report(run: Run, entry: Entry) -> TableReport:
+    """The report of what this run does to a table, in the run's summary."""
+    report = TableReport(entry.table, execute=run.executes(entry.table))
+    run.summary.tables.append(report)
+    if entry.unmarked:
+        report.notes.append(
+            f"families {sorted(entry.unmarked)} hold shadow cells but bear no mark; they are left alone"
+        )
+    return report
+
+
+def source(run: Run, work: TableWork, held: ExitStack, *, full: bool, sweep: bool) -> Source:
+    """The live table, or an HBase snapshot made now: after the low watermark was read, memstore included.
+
+    Args:
+        run: the run.
+        work: the table.
+        held: the HBase snapshot is dropped when it is closed.
+        full: whether the table is read from timestamp 0; else its young cells are found fastest in the live one.
+        sweep: whether HBase snapshots that earlier runs left of the table are dropped.
+    """
+    if run.read_only and not run.options.snapshot:
+        return LIVE
+    settings = run.config.table(work.table)
+    size = sum(region.store_bytes for region in work.regions)
+    readable = "hbase.rootdir" in run.config.hbase.properties  # without it the files of one cannot be found
+    large = settings.read is Read.AUTO and readable and full and size >= settings.snapshot_from_bytes
+    if settings.read is Read.SNAPSHOT or large or run.read_only:
+        return held.enter_context(run.store.snapshot(work.table, run.request.run, sweep=sweep))
+    return LIVE
+
+
+def count_read(work: TableWork, read: DataFrame, expected: int, what: str) -> None:
+    """Count what was read of a table, rows of the view ``versions``.
+
+    Raises:
+        StoreError: not every region, or key range, told its end.
+    """
+    is_end = F.col("kind") == "end_of_range"
+    counted = read.agg(
+        F.sum("cells_read"), F.sum("bytes_read"), F.count_if(~is_end), F.count_distinct(F.when(is_end, F.col("region")))
+    ).first()
+    counts = work.report.counts
+    counts.cells_read, counts.bytes_read, counts.candidates, seen = (int(value or 0) for value in counted)
+    if seen != expected:
+        msg = f"{expected} {what} of {work.table} were to be read, {seen} were read to their end"
+        raise StoreError(msg)
+
+
+def stop_unknown(
+    work: TableWork, unknown: DataFrame, fields: Sequence[str], first: Column, told: Callable[[Any], str]
+) -> None:
+    """Stop each region that holds a cell which no rule decides, and tell of one of them.
+
+    Args:
+        work: the table.
+        unknown: those cells.
+        fields: columns that *told* takes, ``row`` and ``timestamp`` among them.
+        first: by which that one is chosen: the lowest.
+        told: what is wrong with it, and what follows.
+    """
+    found = unknown.groupBy("region").agg(F.count("*").alias("n"), F.min_by(F.struct(*fields), first).alias("one"))
+    for region in found.collect():
+        one = region.one
+        work.stop(
+            [region.region],
+            f"{region.n} cells that no rule decides, such as row {bytes(one.row).hex()} at timestamp {one.timestamp}: "
+            f"{told(one)}",
+        )
+
+
+def in_regions(regions: Iterable[str]) -> Column:
+    """Whether a cell lies in one of these."""
+    return F.col("region").isin(list(regions))

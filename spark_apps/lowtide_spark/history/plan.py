@@ -1,0 +1,108 @@
+"""Reading what may go, and deciding it: cell by cell, counted by region, held to the budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.cleaning.planning import WorkRange
+from lowtide.history.mark import mark_of
+from lowtide.run.budget import check_budget
+from lowtide_spark.cleaning import rules
+from lowtide_spark.frames.computed import frozen
+from lowtide_spark.frames.store import FOREVER
+from lowtide_spark.history import superseded
+from lowtide_spark.history.work import Work
+from lowtide_spark.run.context import Run
+from lowtide_spark.run.passage import count_read, in_regions, source, stop_unknown
+
+
+def find(run: Run, work: Work, held: ExitStack) -> None:
+    """Read, once, what may go and whatever stands in its way."""
+    report = work.report
+    if work.mark == 0:
+        report.notes.append("nothing may go: " + "; ".join(limit.what for limit in mark_of(work.limits)[1]))
+        return
+    read_from = source(run, work, held, full=True, sweep=False)
+    report.read, report.regions = read_from.name, len(work.regions)
+    # No upper end: whatever lies under the empty qualifier decides what family tombstones hide, however young it is.
+    ranges = [WorkRange(r.name, r.keys, 0, FOREVER) for r in work.regions]
+    first = rules.first_timestamp(run.world_clock)
+    versions = run.store.versions(work.table, ranges, work.families, read_from, traces=True)
+    read = frozen(versions.where(superseded.wanted(work.mark, first)))
+    count_read(work, read, len(ranges), "regions")
+    is_end = F.col("kind") == "end_of_range"
+    ends = read.where(is_end & F.col("family").isNotNull())
+    work.examined = {
+        (r.region, bytes(r.family).decode()): r.bytes
+        for r in ends.groupBy("region", "family").agg(F.sum("bytes_read").alias("bytes")).collect()
+    }
+    work.cells = read.where(~is_end)
+
+
+def decide(run: Run, work: Work) -> None:
+    """Decide every cell for the work's mark, count the plan, stop the regions that hold something unknown, keep to the budget."""
+    if work.cells is None:
+        return
+    plan = frozen(superseded.plan(work.cells, work.mark, rules.first_timestamp(run.world_clock)))
+    stop_unknown(
+        work,
+        plan.where(F.col("action") == superseded.STOP),
+        ("why", "row", "timestamp"),
+        F.col("row"),
+        lambda one: f"{one.why}; nothing is removed from it",
+    )
+    work.plan = plan
+    _count_plan(work)
+    counts = work.report.counts
+    check_budget(work.table, counts.deleted, counts.cells_read, run.budget(work.table))
+
+
+def to_remove(work: Work) -> DataFrame:
+    """The planned cells that may still be removed."""
+    assert work.plan is not None
+    return work.plan.where((F.col("action") == superseded.REMOVE) & ~in_regions(work.stopped))
+
+
+def _count_plan(work: Work) -> None:
+    counts = work.report.counts
+    counts.skipped.clear()
+    assert work.plan is not None
+    kept = work.plan.where((F.col("action") == superseded.KEEP) & F.col("why").isNotNull())
+    for row in kept.groupBy("why").count().collect():
+        counts.skipped[row.why] += row["count"]
+    _count_regions(work)
+    work.report_regions()
+    total(work)
+
+
+def _count_regions(work: Work) -> None:
+    going = to_remove(work)
+    markers = {r.region: r["count"] for r in superseded.mutations(going).groupBy("region").count().collect()}
+    is_version = F.col("kind") != "shadow"
+    rows = going.groupBy("region", "family").agg(
+        F.count_if(is_version).alias("versions"),
+        F.count_if(~is_version).alias("shadows"),
+        F.sum("bytes").alias("bytes"),
+    )
+    work.going.clear()
+    found: dict[str, Counter[str]] = {}
+    for r in rows.orderBy("region").collect():
+        counts = found.setdefault(r.region, Counter(versions=0, shadows=0, bytes=0))
+        counts.update(versions=r.versions, shadows=r.shadows, bytes=r.bytes)
+        work.going[r.region, bytes(r.family).decode()] = r.bytes
+    work.by_region = [{"region": r, **counts, "markers": markers.get(r, 0)} for r, counts in found.items()]
+
+
+def total(work: Work) -> None:
+    """Sum the regions that are not stopped into the table's counts."""
+    total = Counter[str]()
+    for region in work.by_region:
+        if region["region"] not in work.stopped:
+            total.update({name: region[name] for name in ("versions", "shadows", "bytes", "markers")})
+    counts = work.report.counts
+    counts.deleted, counts.markers = total["versions"] + total["shadows"], total["markers"]
+    counts.bytes_removed = total["bytes"]

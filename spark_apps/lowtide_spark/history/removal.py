@@ -1,0 +1,91 @@
+"""Removing: the mark first, then the sideline, then the versions, and family tombstones after all that they hid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.store.records import Intent
+from lowtide_spark.frames.sideline import put_aside
+from lowtide_spark.frames.store import Written, by_region
+from lowtide_spark.history import mark, plan, superseded
+from lowtide_spark.history.compaction import remember
+from lowtide_spark.history.work import Work
+from lowtide_spark.run.context import Run
+from lowtide_spark.run.passage import in_regions
+
+
+def act(run: Run, work: Work) -> None:
+    """Apply the mark, put aside what goes, delete it: tombstones of families after all that they hid."""
+    counts = work.report.counts
+    counts.deleted = counts.markers = counts.bytes_removed = 0
+    run.store.check_life(work.life)
+    intent = mark.apply(run, work)
+    going = plan.to_remove(work)
+    if not going.isEmpty():
+        run.store.check_life(work.life)
+        run.store.make_durable(work.table)  # what replaced a version must outlive the version
+        with _removal(run, intent) as claim:
+            _remove(run, work, going, claim)
+    work.going = Counter({store: size for store, size in work.going.items() if store[0] not in work.stopped})
+    remember(run, work, work.regions)
+
+
+@contextmanager
+def _removal(run: Run, intent: Intent) -> Iterator[Intent]:
+    """Keep restores off the table: what one put back beside a run that removes could be shown again for good."""
+    with run.state() as state:
+        claim = state.begin_removal(intent, run.request.run)
+    try:
+        yield claim
+    finally:
+        # Where this is lost, restores wait for a day.
+        with suppress(Exception), run.state() as state:
+            if intent.table in run.store.unfinished:
+                # Executors that the driver lost may write on: a new claim ends that at their next batch, and restores wait all the same.
+                state.begin_removal(claim, run.request.run)
+            else:
+                state.end_removal(claim, run.request.run)
+
+
+def _remove(run: Run, work: Work, going: DataFrame, claim: Intent) -> None:
+    folder = put_aside(run, work.table, going)
+    work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
+    mutations = superseded.mutations(going)
+    answered = Counter[str]()
+    for last in (False, True):
+        now = mutations.where((F.col("last") == last) & ~in_regions(work.stopped)).drop("last")
+        if not now.isEmpty():
+            run.store.check_life(work.life)
+            with run.state() as state:
+                state.check_claim(claim)
+                holding = [state.mark_claim(claim), work.life]
+            written = run.store.write(now, work.table, holding=holding)
+            _book(work, written)
+            answered.update(by_region(written))
+    run.store.check_life(work.life)
+    _reckon(work, answered)
+    plan.total(work)
+
+
+def _reckon(work: Work, answered: Mapping[str, int]) -> None:
+    """Every mutation that was planned must have been answered for."""
+    planned = {region["region"]: region["markers"] for region in work.by_region}
+    work.reckon(planned, answered, "mutations were planned")
+
+
+def _book(work: Work, written: Sequence[Written]) -> None:
+    """Count acknowledged mutations; a region with one that failed or was refused gets no more, and counts as not done.
+
+    What was refused has data beside it now, which a family tombstone of the next step may hide.
+    """
+    for each in written:
+        if each.refused:
+            work.stop(
+                [each.region], f"data came beside {each.refused} lone shadow cells while the run went on; run again"
+            )
+    work.book(written, "; what of it is gone the next run will see")
