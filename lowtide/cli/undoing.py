@@ -12,6 +12,7 @@ from lowtide.config import load, source
 from lowtide.errors import UsageError
 from lowtide.journal import life
 from lowtide.journal.decision_lines import UNDECIDED, Decision, parse, row_of
+from lowtide.journal.decisions import Decisions, became
 from lowtide.run.summary import by_hand
 from lowtide.store.gateway import connect, low_watermark
 from lowtide.store.state import StateStore
@@ -76,8 +77,9 @@ def resolve(
         state = StateStore(connection, loaded.state.table)
         anew = state.numbered_anew()
         life.checked(connection, state, name, acting=False)  # one that is gone, or lost rows, is not made anew
+        allowed = Decisions(connection, loaded, anew)
         for each in decisions:
-            replaced = life.check_decision(connection, loaded, each.start, each.commit, anew, each.shown)
+            replaced = allowed.check(each.start, each.commit, each.shown)
             if replaced:
                 console.print(
                     f"This replaces {replaced}. Where a cleanup has acted on that already, `lowtide verify` names the cells that still say so, and what it "
@@ -87,7 +89,7 @@ def resolve(
         if not yes:
             typer.confirm(f"Record in {name} that {told}?", abort=True)
         for each in decisions:
-            life.decide(connection, loaded, each.start, each.commit, overrule=each.shown is not None)
+            allowed.record(each.start, each.commit, overrule=each.shown is not None)
         state.create()
         life.checked(connection, state, name, acting=True)
         state.add_run(by_hand("resolve", f"decided that {told}", source(config)).to_json())
@@ -130,7 +132,7 @@ def _decisions(
 def _told(decisions: list[Decision]) -> str:
     """In words: each of a few, the numbers of many."""
     if len(decisions) <= _SPOKEN:
-        return ", ".join(f"transaction {each.start} {life.became(each.commit)}" for each in decisions)
+        return ", ".join(f"transaction {each.start} {became(each.commit)}" for each in decisions)
     gone = sum(each.commit is None for each in decisions)
     return f"of {len(decisions)} transactions, from {decisions[0].start} on, {gone} never committed and {len(decisions) - gone} did"
 

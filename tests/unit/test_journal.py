@@ -11,7 +11,8 @@ import pytest
 from lowtide.cleaning.facts import Fact
 from lowtide.config import Config
 from lowtide.errors import StoreError, UsageError
-from lowtide.journal.life import Journal, Said, Seen, check_decision, check_overruled, decide, in_force, unwatched
+from lowtide.journal.decisions import Decisions
+from lowtide.journal.life import Journal, Said, Seen, in_force, unwatched
 from lowtide.run.summary import myself
 from lowtide.values.formats import (
     COMMIT_QUALIFIER,
@@ -162,8 +163,8 @@ def test_a_decision_is_kept_where_the_cleanup_looks_for_proofs() -> None:
     """In the journal, under the commit table's key; the journal is made where there is none."""
     store = Tables(ENTRIES)
     for start, commit in ((START, None), (START + 50, START + 150)):
-        check_decision(store, Config(), start, commit)
-        decide(store, Config(), start, commit)
+        Decisions(store, Config()).check(start, commit)
+        Decisions(store, Config()).record(start, commit)
     by = {b"j:by": myself().encode()}
     assert store.rows[JOURNAL] == {
         commit_key(START): {b"j:" + INVALID_QUALIFIER: INVALID_VALUE, **by},
@@ -186,7 +187,7 @@ def test_a_decision_is_kept_where_the_cleanup_looks_for_proofs() -> None:
 def test_what_no_transaction_can_be_is_refused(start: int, commit: int | None, told: str) -> None:
     """Timestamps are multiples of 50, a commit comes after its start's checkpoints, and neither above the low watermark, where a transaction may still commit."""
     with pytest.raises(UsageError, match=told):
-        check_decision(Tables(ENTRIES), Config(), start, commit)
+        Decisions(Tables(ENTRIES), Config()).check(start, commit)
 
 
 @pytest.mark.parametrize("table", [ENTRIES, JOURNAL])
@@ -198,13 +199,13 @@ def test_a_proof_is_not_overruled(table: str, commit: int | None) -> None:
     value = encode_long(START + 100) if table == JOURNAL else encode_varint(100)
     store.rows[table][commit_key(START)] = {family + COMMIT_QUALIFIER: value}
     with pytest.raises(StoreError, match=f"{table} holds a proof of transaction {START}, that it committed at 5100:"):
-        check_decision(store, Config(), START, commit)
+        Decisions(store, Config()).check(START, commit)
     store.rows[table][commit_key(START)] = {family + INVALID_QUALIFIER: INVALID_VALUE}
     if commit is None:
-        check_decision(store, Config(), START, commit)
+        Decisions(store, Config()).check(START, commit)
         return
     with pytest.raises(StoreError, match="that it never committed"):
-        check_decision(store, Config(), START, commit)
+        Decisions(store, Config()).check(START, commit)
 
 
 @pytest.mark.parametrize("commit", [None, START + 100])
@@ -217,9 +218,9 @@ def test_what_the_journal_has_of_before_the_oracle_was_made_anew_is_decided_over
     store.rows[JOURNAL][commit_key(START)] = {b"j:" + column: value}
     if proof[0] == COMMIT_QUALIFIER:
         with pytest.raises(StoreError, match="holds a proof"):
-            check_decision(store, Config(), START, commit, NOW)
-    check_decision(store, Config(), START, commit, NOW + 1)
-    decide(store, Config(), START, commit)
+            Decisions(store, Config(), NOW).check(START, commit)
+    Decisions(store, Config(), NOW + 1).check(START, commit)
+    Decisions(store, Config()).record(START, commit)
     word = (INVALID_QUALIFIER, INVALID_VALUE) if commit is None else (COMMIT_QUALIFIER, encode_long(commit))
     assert said(store) == {b"j:" + word[0]: word[1]}
 
@@ -232,8 +233,8 @@ def test_what_is_of_an_unknown_form_or_no_commit_is_decided_over(table: str, com
     family = b"j:" if table == JOURNAL else Config().omid.commit_family.encode() + b":"
     for value in (b"whatever!", encode_long(START) if table == JOURNAL else encode_varint(0)):
         store.rows[table][commit_key(START)] = {family + COMMIT_QUALIFIER: value, family + b"odd": b""}
-        assert check_decision(store, Config(), START, commit) == ""
-        decide(store, Config(), START, commit)
+        assert Decisions(store, Config()).check(START, commit) == ""
+        Decisions(store, Config()).record(START, commit)
         word = (INVALID_QUALIFIER, INVALID_VALUE) if commit is None else (COMMIT_QUALIFIER, encode_long(commit))
         assert said(store) == {b"j:" + word[0]: word[1]}
         store.rows[JOURNAL].clear()
@@ -250,14 +251,14 @@ def test_what_a_person_decided_a_person_decides_anew_and_what_was_pruned_since_s
     )
     for step, (commit, replaced) in enumerate(decisions):
         store.clock[0] = NOW + step
-        told = check_decision(store, Config(), START, commit)
+        told = Decisions(store, Config()).check(START, commit)
         assert told == (f"what {myself()} decided: that transaction {START} {replaced}" if replaced else "")
-        decide(store, Config(), START, commit)
+        Decisions(store, Config()).record(START, commit)
         word = (INVALID_QUALIFIER, INVALID_VALUE) if commit is None else (COMMIT_QUALIFIER, encode_long(commit))
         assert said(store) == {b"j:" + word[0]: word[1]}
     store.table(JOURNAL).put(commit_key(START), {b"j:" + COMMIT_QUALIFIER: encode_long(START + 150)}, timestamp=NOW + 9)
     with pytest.raises(StoreError, match="holds a proof"):
-        check_decision(store, Config(), START, None)
+        Decisions(store, Config()).check(START, None)
 
 
 def shadowed(commit: int, *, journaled: bytes = INVALID_QUALIFIER) -> Tables:
@@ -278,9 +279,9 @@ def test_a_shadow_cell_overrules_marks_and_the_journal(journaled: bytes) -> None
     """The one of the transaction in the row that is named: the mark goes from the commit table, and the journal says what readers are shown."""
     store, commit = shadowed(START + 100, journaled=journaled), START + 100
     with pytest.raises(StoreError, match=f"{ENTRIES} holds a proof .*that it never committed.*--shown-in TABLE ROW"):
-        check_decision(store, Config(), START, commit)
-    check_decision(store, Config(), START, commit, shown=("orders", b"row"))
-    decide(store, Config(), START, commit, overrule=True)
+        Decisions(store, Config()).check(START, commit)
+    Decisions(store, Config()).check(START, commit, shown=("orders", b"row"))
+    Decisions(store, Config()).record(START, commit, overrule=True)
     assert said(store) == {b"j:" + COMMIT_QUALIFIER: encode_long(commit)}
     assert store.rows[ENTRIES][commit_key(START)] == {}
 
@@ -301,7 +302,7 @@ def test_a_shadow_cell_overrules_marks_and_the_journal(journaled: bytes) -> None
 def test_what_no_shadow_cell_shows_overrules_nothing(commit: int | None, shown: tuple[str, bytes], told: str) -> None:
     """Another commit timestamp, another row, no such table; an abort is shown by none."""
     with pytest.raises((StoreError, UsageError), match=told):
-        check_decision(shadowed(START + 100), Config(), START, commit, shown=shown)
+        Decisions(shadowed(START + 100), Config()).check(START, commit, shown=shown)
 
 
 def test_an_entry_that_differs_stands_against_a_shadow_cell() -> None:
@@ -311,10 +312,10 @@ def test_an_entry_that_differs_stands_against_a_shadow_cell() -> None:
     for delta, fits in ((100, True), (200, False)):
         store.table(ENTRIES).put(commit_key(START), {entry: encode_varint(delta)}, START)
         if fits:
-            check_decision(store, Config(), START, START + 100, shown=("orders", b"row"))
+            Decisions(store, Config()).check(START, START + 100, shown=("orders", b"row"))
             continue
         with pytest.raises(StoreError, match=f"{ENTRIES} holds a proof"):
-            check_decision(store, Config(), START, START + 100, shown=("orders", b"row"))
+            Decisions(store, Config()).check(START, START + 100, shown=("orders", b"row"))
 
 
 def overruling(commit: int, *, entry: bytes | None = None, journaled: int | None = None, anew: int = 0) -> Tables:
@@ -327,8 +328,8 @@ def overruling(commit: int, *, entry: bytes | None = None, journaled: int | None
         store.table(ENTRIES).put(row, {omid.commit_family.encode() + b":" + COMMIT_QUALIFIER: entry})
     if journaled is not None:
         store.table(JOURNAL).put(row, {b"j:" + COMMIT_QUALIFIER: encode_long(journaled)})
-    check_overruled(store, Config(), START, commit, anew)
-    decide(store, Config(), START, commit)
+    Decisions(store, Config(), anew).check_overruled(START, commit)
+    Decisions(store, Config()).record(START, commit)
     return store
 
 

@@ -25,7 +25,7 @@ from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import StoreError, TableError, UsageError
 from lowtide.history.compaction import last_compactions, still_there, to_record
 from lowtide.history.mark import OF_RESTORE, Hold
-from lowtide.journal import life
+from lowtide.journal.decisions import Decisions
 from lowtide.run.summary import TableReport, myself
 from lowtide.store.gateway import connect
 from lowtide.store.history import REMOVES_FOR
@@ -108,7 +108,7 @@ def _decided(run: Run, cells: DataFrame) -> DataFrame:
     A run that acts makes the decision good for all tables before a cell comes back: the next cleanup goes by the journal.
 
     Raises:
-        UsageError, StoreError: one cannot have committed then (:func:`lowtide.journal.life.check_overruled`), or has no cell here.
+        UsageError, StoreError: one cannot have committed then (:meth:`lowtide.journal.decisions.Decisions.check_overruled`), or has no cell here.
     """
     wanted = overruled(run.options.as_committed)
     start = F.col("timestamp") - F.col("timestamp") % CHECKPOINTS
@@ -123,14 +123,15 @@ def _decided(run: Run, cells: DataFrame) -> DataFrame:
         raise UsageError(msg)
     run.has_journal()  # one that is gone, or lost rows, is not made anew
     with connect(run.config.hbase.thrift) as connection, run.state() as state:
-        anew = state.numbered_anew()
+        decisions = Decisions(connection, run.config, state.numbered_anew())
         for each, commit in wanted.items():
-            life.check_overruled(connection, run.config, each, commit, anew)
+            decisions.check_overruled(each, commit)
     _check_shadow_cells(run, said)
     if run.summary.execute:
         with connect(run.config.hbase.thrift) as connection, run.state() as state:
+            decisions = Decisions(connection, run.config)
             for each, commit in wanted.items():
-                life.decide(connection, run.config, each, commit)
+                decisions.record(each, commit)
             state.create()
         run.has_journal()
         omid = run.config.omid
