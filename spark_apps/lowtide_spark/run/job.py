@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import socket
 import sys
 import time
 import traceback
@@ -27,6 +26,7 @@ from lowtide.run import approval
 from lowtide.run.approval import Approved
 from lowtide.run.submit import LOOKING, takes
 from lowtide.run.summary import Summary, TableReport, here
+from lowtide.store import oracle_probe
 from lowtide.store.gateway import allotted, connect, parse_low_watermark, without_bloom_or_cache
 from lowtide.store.state import FAMILY, StateStore
 from lowtide.tables.inventory import Entry, Kind
@@ -45,6 +45,7 @@ _READING = ("balances", *LOOKING)
 
 #: How often a row that other runs write too is compared, read both ways.
 _LOOKS = 5
+_ORACLE_SECONDS = 5.0
 
 
 @dataclass
@@ -280,17 +281,9 @@ class Run:
         return parse_low_watermark(values[0] if values else None, omid.commit_table)
 
     def _check_oracle(self) -> None:
-        addresses = self.config.omid.oracle
-        for address in addresses:
-            host, _, port = address.rpartition(":")  # the configuration has checked the form
-            try:
-                socket.create_connection((host, int(port)), timeout=5).close()
-            except OSError:
-                continue
-            return
-        if addresses:
+        if problem := oracle_probe.unreachable(self.config.omid.oracle, _ORACLE_SECONDS):
             msg = (
-                f"the oracle does not answer at {', '.join(addresses)}: whether its low watermark still holds cannot be known; "
+                f"{problem}: whether its low watermark still holds cannot be known; "
                 "start it, or set omid.oracle (an empty list leaves the check out)"
             )
             raise GatewayError(msg)
