@@ -17,8 +17,8 @@ from lowtide.cli.health import explain, status
 from lowtide.cli.history import history_app, hold_app
 from lowtide.cli.ledger import app as ledger_app
 from lowtide.cli.report import report
+from lowtide.cli.runs import runs
 from lowtide.cli.screen import screen
-from lowtide.cli.tables import print_runs, print_tables
 from lowtide.cli.undoing import confirm, forget, journal_app, resolve
 from lowtide.config import Config, load, source
 from lowtide.errors import WatermarkError
@@ -52,6 +52,7 @@ app.command()(demo)
 app.command()(report)
 app.command()(status)
 app.command()(explain)
+app.command()(runs)
 app.add_typer(journal_app, name="journal")
 app.command()(confirm)
 app.command()(forget)
@@ -196,24 +197,6 @@ def _submit(job: str, arguments: list[str]) -> None:
 def path(what: Annotated[Place, typer.Argument(help="What is looked for.")]) -> None:
     """Print the folder of the DAG files (for Airflow), of the Spark programs, or of the connector's jars."""
     typer.echo({Place.DAGS: paths.dags, Place.SPARK_APPS: paths.spark_apps, Place.CONNECTOR: paths.connector}[what]())
-
-
-@app.command()
-def tables(config: ConfigFile = None) -> None:
-    """The transactional tables found last, their region watermarks, and what holds the prune bound."""
-    with _state(load(config)) as state:
-        print_tables(console, state)
-
-
-@app.command()
-def runs(
-    config: ConfigFile = None,
-    job: Annotated[str | None, typer.Option(help="Only runs of this job.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many, newest first.")] = 20,
-) -> None:
-    """The last runs and what they did."""
-    with _state(load(config)) as state:
-        print_runs(console, state.runs(limit, job))
 
 
 @state_app.command("reset")

@@ -16,7 +16,7 @@ from lowtide.config import Config, load
 from lowtide.errors import GatewayError, UsageError
 from lowtide.health import histories
 from lowtide.health.history import kept_back
-from lowtide.health.look import look
+from lowtide.health.reader import read
 from lowtide.health.words import time_of
 from lowtide.history.advice import advise, bucket, bytes_a_day
 from lowtide.history.holding import clock_of, release, snapshot_at, take
@@ -97,20 +97,20 @@ def hold_release(
 def history_marks(config: ConfigFile = None) -> None:
     """The ancient history mark of every transactional table, since when, and what keeps it from moving on now, as status says it."""
     loaded = load(config)
-    seen = look(loaded)
-    if seen.unreachable:
-        msg = f"the marks cannot be looked at: {seen.unreachable}; start the Thrift gateway, or correct hbase.thrift"
+    reading = read(loaded)
+    if reading.unreachable:
+        msg = f"the marks cannot be looked at: {reading.unreachable}; start the Thrift gateway, or correct hbase.thrift"
         raise GatewayError(msg)
-    standings = histories(seen, loaded)
+    standings = histories(reading, loaded)
     if not standings:
         console.print("No transactional table is known yet; run: lowtide run watermark_collection --execute")
         return
-    runs = {h.table: str(h.about.get("run", "")) for h in seen.histories}
+    runs = {h.table: str(h.about.get("run", "")) for h in reading.histories}
     grid = Table(title="Ancient history marks", title_justify="left")
     for column in ("table", "mark", "time of the mark", "applied (UTC)", "by run", "kept back now by"):
         grid.add_column(column, justify="right" if column == "mark" else "left", overflow="fold")
     for s in standings:
-        mark = (str(s.applied), time_of(s.applied, seen.clock)) if s.applied else ("never", "")
+        mark = (str(s.applied), time_of(s.applied, reading.clock)) if s.applied else ("never", "")
         applied = f"{s.applied_at:%Y-%m-%d %H:%M:%S}" if s.applied_at else ""
         grid.add_row(s.table, *mark, applied, runs.get(s.table, ""), kept_back(s))
     console.print(grid)

@@ -31,7 +31,7 @@ def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: Confi
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
         if not state.read(table).epoch.counter:
-            msg = f"nothing is recorded of {table} in {loaded.state.table}; `lowtide tables` lists what there is"
+            msg = f"nothing is recorded of {table} in {loaded.state.table}; `lowtide status` lists what there is"
             raise UsageError(msg)
         if not yes:
             typer.confirm(f"Forget what was cleaned of {table}? The next orphan_cleanup reads it from 0.", abort=True)
@@ -143,7 +143,7 @@ def confirm(
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
         if not state.has_table(table):
-            msg = f"no such table: {table}; `lowtide tables` lists what there is"
+            msg = f"no such table: {table}; `lowtide status` lists what there is"
             raise UsageError(msg)
         if not yes:
             typer.confirm(

@@ -1,8 +1,8 @@
 """What does not move, since when, why, and what to do about it: findings, and the one sentence that sums them up. Pure.
 
-A :class:`Seen` is what was read of a store (:mod:`lowtide.health.look`); :func:`assess` judges it by the configuration. Whatever a later job
-keeps in the state table gets a field there and a check in ``CHECKS``. ``lowtide status``, ``lowtide explain`` and the page in
-Airflow show what comes out of here and judge nothing themselves.
+A :class:`Reading` is what was read of a store at one moment (:mod:`lowtide.health.reader`); :func:`assess` judges it by the configuration.
+Whatever a later job keeps in the state table gets a field there and a check in ``CHECKS``. ``lowtide status``, ``lowtide explain``, the
+report and the page in Airflow show what comes out of here; they read and judge nothing themselves.
 
 Times are wall-clock times of the machines that recorded them; timestamps are the oracle's, watermarks and bound inclusive.
 """
@@ -18,7 +18,7 @@ from lowtide.health.cleaning import RECURRING, Standing, standings
 from lowtide.health.findings import EXIT_CODES, Cause, Finding, Health, Level, Severity
 from lowtide.health.history import HistoryStanding, histories, removals
 from lowtide.health.ledger import LedgerStanding, ledger_standing, repairs
-from lowtide.health.seen import LedgerSeen, Seen
+from lowtide.health.reading import LedgerReading, Reading
 from lowtide.health.words import ago, span, told, when
 from lowtide.store.state import Bound
 
@@ -30,10 +30,10 @@ __all__ = [
     "Finding",
     "Health",
     "HistoryStanding",
-    "LedgerSeen",
+    "LedgerReading",
     "LedgerStanding",
     "Level",
-    "Seen",
+    "Reading",
     "Severity",
     "Standing",
     "ago",
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 #: In the order in which findings of one severity and age are told.
-CHECKS: tuple[Callable[[Seen, Config], Iterable[Finding]], ...] = (
+CHECKS: tuple[Callable[[Reading, Config], Iterable[Finding]], ...] = (
     cleaning.oracle,
     cleaning.clocks,
     ledger.money,
@@ -74,30 +74,30 @@ CHECKS: tuple[Callable[[Seen, Config], Iterable[Finding]], ...] = (
 _RANK = list(Severity)
 
 
-def assess(seen: Seen, config: Config) -> Health:
-    """Judge *seen* by *config*, as of the moment it was seen."""
-    if seen.newer:
+def assess(reading: Reading, config: Config) -> Health:
+    """Judge *reading* by *config*, as of the moment at which it was read."""
+    if reading.newer:
         what, remedy = "The records are a newer Lowtide's", "Upgrade Lowtide on this machine"
-        finding = Finding(Cause.NEWER, Severity.ALARM, what, seen.unreachable, remedy)
-        return Health(Level.UNKNOWN, _sentence(finding, (), seen.at), (finding,))
-    if seen.unreachable:
+        finding = Finding(Cause.NEWER, Severity.ALARM, what, reading.unreachable, remedy)
+        return Health(Level.UNKNOWN, _sentence(finding, (), reading.at), (finding,))
+    if reading.unreachable:
         finding = Finding(
             Cause.GATEWAY,
             Severity.ALARM,
             "The store cannot be looked at",
-            seen.unreachable,
+            reading.unreachable,
             "Start the Thrift gateway, or correct hbase.thrift",
             setting="hbase.thrift",
         )
-        return Health(Level.UNKNOWN, _sentence(finding, (), seen.at), (finding,))
-    found = [finding for check in CHECKS for finding in check(seen, config)]
-    found.sort(key=lambda f: (-_RANK.index(f.severity), f.since or seen.at))
+        return Health(Level.UNKNOWN, _sentence(finding, (), reading.at), (finding,))
+    found = [finding for check in CHECKS for finding in check(reading, config)]
+    found.sort(key=lambda f: (-_RANK.index(f.severity), f.since or reading.at))
     worst = found[0].severity if found else Severity.NOTE
-    if worst is Severity.NOTE and seen.bound is not None:  # without a bound there is a warning
-        return Health(Level.FINE, _all_is_well(seen, seen.bound), tuple(found))
+    if worst is Severity.NOTE and reading.bound is not None:  # without a bound there is a warning
+        return Health(Level.FINE, _all_is_well(reading, reading.bound), tuple(found))
     level = Level.ALARM if worst is Severity.ALARM else Level.ATTENTION
     others = [f for f in found[1:] if f.severity is not Severity.NOTE]
-    return Health(level, _sentence(found[0], others, seen.at), tuple(found))
+    return Health(level, _sentence(found[0], others, reading.at), tuple(found))
 
 
 def _sentence(finding: Finding, others: Sequence[Finding], now: datetime) -> str:
@@ -108,16 +108,16 @@ def _sentence(finding: Finding, others: Sequence[Finding], now: datetime) -> str
     return f"{finding.what}{since}: {finding.why}. {finding.remedy}{more}."
 
 
-def _all_is_well(seen: Seen, bound: Bound) -> str:
-    tables = len(seen.watermarks)
-    behind = span(max(0, (seen.low_watermark or 0) - bound.value), seen.clock)
+def _all_is_well(reading: Reading, bound: Bound) -> str:
+    tables = len(reading.watermarks)
+    behind = span(max(0, (reading.low_watermark or 0) - bound.value), reading.clock)
     return (
-        f"All is well: {tables} {'table is' if tables == 1 else 'tables are'} clean up to {told(bound.value, seen.clock)}, "
-        f"{behind} below the low watermark, as collected {ago(seen.at - bound.at)} ago.{_ledger(seen)}"
+        f"All is well: {tables} {'table is' if tables == 1 else 'tables are'} clean up to {told(bound.value, reading.clock)}, "
+        f"{behind} below the low watermark, as collected {ago(reading.at - bound.at)} ago.{_ledger(reading)}"
     )
 
 
-def _ledger(seen: Seen) -> str:
-    standing = ledger_standing(seen)
+def _ledger(reading: Reading) -> str:
+    standing = ledger_standing(reading)
     settled = standing.settled if standing else None
     return f" All transactions of the ledger are over that began before {when(settled)}." if settled else ""

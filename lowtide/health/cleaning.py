@@ -12,7 +12,7 @@ from lowtide.cleaning.facts import DROPPING, NEVER, PARTLY, REPLAY
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.ledger import wrong_money
-from lowtide.health.seen import Seen
+from lowtide.health.reading import Reading
 from lowtide.health.words import ago, listed, told
 from lowtide.store.state import Bound
 from lowtide.tables.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
@@ -35,99 +35,105 @@ ASKED_FOR = ("sideline_restore", "journal_replay")
 class Standing:
     """How far one table is clean. *lowest* is the least watermark of its regions, *behind* how far below the low watermark that is.
 
-    Regions of which something was recorded that no longer counts are not among those that were *never_cleaned*.
+    Regions whose watermark is 0 are *at_zero*. Those of which something was recorded that no longer counts are not *never_cleaned*.
     """
 
     table: str
     mode: Mode
     regions: int
+    at_zero: int
     never_cleaned: int
     lowest: int
     behind: int
     collected: datetime
 
 
-def standings(seen: Seen, config: Config) -> list[Standing]:
+def standings(reading: Reading, config: Config) -> list[Standing]:
     """Every table that was collected last, by name."""
     found = []
     void = {
         b["table"]
-        for b in (seen.bound.blockers if seen.bound else ())
+        for b in (reading.bound.blockers if reading.bound else ())
         if b["region"] is not None and _cause(b) is Cause.VOID
     }
-    for table, value in sorted(seen.watermarks.items()):
+    for table, value in sorted(reading.watermarks.items()):
         marks = [r["watermark"] for r in value["regions"]]
         lowest = min(marks, default=0)
-        current = max(seen.low_watermark or 0, value["low_watermark"])
+        current = max(reading.low_watermark or 0, value["low_watermark"])
         collected = EPOCH + timedelta(milliseconds=value["at"])
         mode = config.table(table).mode
         behind = max(0, current - lowest)
-        never = 0 if table in void else marks.count(0)
-        found.append(Standing(table, mode, len(marks), never, lowest, behind, collected))
+        zero = marks.count(0)
+        never = 0 if table in void else zero
+        found.append(Standing(table, mode, len(marks), zero, never, lowest, behind, collected))
     return found
 
 
 # -- the checks
 
 
-def oracle(seen: Seen, config: Config) -> Iterator[Finding]:
+def oracle(reading: Reading, config: Config) -> Iterator[Finding]:
     """The oracle and its low watermark: without them nothing moves."""
-    if seen.oracle_problem:
+    if reading.oracle_problem:
         yield Finding(
             Cause.ORACLE,
             Severity.ALARM,
             "No run can act",
-            seen.oracle_problem,
+            reading.oracle_problem,
             "Start the oracle, or correct omid.oracle",
             setting="omid.oracle",
         )
-    if seen.low_watermark is None:
+    if reading.low_watermark is None:
         what = "No run can start: there is no low watermark"
         yield Finding(
-            Cause.NO_WATERMARK, Severity.ALARM, what, seen.low_watermark_problem, "Start the oracle: it writes the row"
+            Cause.NO_WATERMARK,
+            Severity.ALARM,
+            what,
+            reading.low_watermark_problem,
+            "Start the oracle: it writes the row",
         )
-    elif seen.recorded and (seen.low_watermark < seen.recorded[0] or seen.went_back is not None):
-        lowest = min(seen.low_watermark, seen.low_watermark if seen.went_back is None else seen.went_back)
+    elif reading.recorded and (reading.low_watermark < reading.recorded[0] or reading.went_back is not None):
+        lowest = min(reading.low_watermark, reading.low_watermark if reading.went_back is None else reading.went_back)
         yield Finding(
             Cause.WATERMARK_BACK,
             Severity.ALARM,
-            f"The low watermark went back from {seen.recorded[0]} to {lowest}",
+            f"The low watermark went back from {reading.recorded[0]} to {lowest}",
             "the oracle has forgotten its timestamps, or this is another oracle; no recorded watermark can be trusted"
-            + ("" if seen.low_watermark == lowest else f", though it stands at {seen.low_watermark} now"),
+            + ("" if reading.low_watermark == lowest else f", though it stands at {reading.low_watermark} now"),
             "Give the oracle a timestamp store that lasts, make sure that every transaction of before is over, then forget the records; that is "
             "refused, with what is to be done, as long as the oracle gives numbers a second time",
             ("lowtide state reset",),
         )
     elif (
-        seen.recorded
-        and seen.low_watermark == seen.recorded[0]
-        and _old(seen.recorded[1], config.health.stuck_after, seen.at)
+        reading.recorded
+        and reading.low_watermark == reading.recorded[0]
+        and _old(reading.recorded[1], config.health.stuck_after, reading.at)
     ):
         yield Finding(
             Cause.WATERMARK_STILL,
             Severity.WARNING,
-            f"The low watermark stands at {told(seen.low_watermark, seen.clock)}",
+            f"The low watermark stands at {told(reading.low_watermark, reading.clock)}",
             "the oracle raises it when entries fall out of its conflict map: either hardly anything is written, and nothing is wrong, "
             "or the map is too large for what is written",
             "In a store that is written to, set a smaller conflictMapSize in the oracle's omid-server-configuration.yml and start it again; "
             "any transactions that follow raise the mark",
-            since=seen.recorded[1],
+            since=reading.recorded[1],
         )
 
 
-def clocks(seen: Seen, _: Config) -> Iterator[Finding]:
+def clocks(reading: Reading, _: Config) -> Iterator[Finding]:
     """Clocks that differ, as far as reading tells: of a machine that is ahead it does not, since the oracle may have rested."""
-    kept = seen.allotted
+    kept = reading.allotted
     if kept is None:
         return
-    behind = machine_apart(seen.at, kept.written) if kept.written > seen.at else None
-    for apart in (behind, oracle_apart(oracle_ahead(kept), seen.low_watermark or 0, kept.written)):
+    behind = machine_apart(reading.at, kept.written) if kept.written > reading.at else None
+    for apart in (behind, oracle_apart(oracle_ahead(kept), reading.low_watermark or 0, kept.written)):
         if apart:
             what = "Runs that act refuse to start, and sensors that wait for a time fail"
             yield Finding(Cause.CLOCKS, Severity.ALARM, what, apart, "Set the clocks")
 
 
-def no_grace(_: Seen, config: Config) -> Iterator[Finding]:
+def no_grace(_: Reading, config: Config) -> Iterator[Finding]:
     """Pruning that waits for nobody."""
     if not config.grace:
         yield Finding(
@@ -140,9 +146,9 @@ def no_grace(_: Seen, config: Config) -> Iterator[Finding]:
         )
 
 
-def collected(seen: Seen, _: Config) -> Iterator[Finding]:
+def collected(reading: Reading, _: Config) -> Iterator[Finding]:
     """Whether there is a prune bound at all."""
-    if seen.bound is None:
+    if reading.bound is None:
         yield Finding(
             Cause.NEVER_COLLECTED,
             Severity.WARNING,
@@ -153,26 +159,28 @@ def collected(seen: Seen, _: Config) -> Iterator[Finding]:
         )
 
 
-def blockers(seen: Seen, config: Config) -> Iterator[Finding]:
+def blockers(reading: Reading, config: Config) -> Iterator[Finding]:
     """What held the prune bound when it was collected last, one finding a table and reason."""
-    bound = seen.bound
+    bound = reading.bound
     if bound is None:
         return
-    entries = {e.table: e for e in seen.inventory}
+    entries = {e.table: e for e in reading.inventory}
     whole = {b["table"] for b in bound.blockers if b["region"] is None}
     for blocker in bound.blockers:
         # What bars the table as a whole comes first: a cleanup would be refused before it.
         if blocker["region"] is None or blocker["table"] not in whole:
-            yield _blocking(blocker, entries.get(blocker["table"]), bound, seen, config)
+            yield _blocking(blocker, entries.get(blocker["table"]), bound, reading, config)
 
 
-def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, seen: Seen, config: Config) -> Finding:
+def _blocking(
+    blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, reading: Reading, config: Config
+) -> Finding:
     table = blocker["table"]
     clean = (f"lowtide run orphan_cleanup --table {table} --execute", COLLECT)
     since = EPOCH + timedelta(milliseconds=blocker["since"]) if "since" in blocker else bound.since
-    stuck = since is not None and _old(since, config.health.stuck_after, seen.at)
+    stuck = since is not None and _old(since, config.health.stuck_after, reading.at)
     severity = Severity.ALARM if stuck else Severity.WARNING
-    what = f"The prune bound stands at {told(bound.value, seen.clock)}"
+    what = f"The prune bound stands at {told(bound.value, reading.clock)}"
     tables = (table,) if table else ()
     if blocker["region"] is not None:
         more = blocker.get("regions", 1) - 1
@@ -238,6 +246,14 @@ def _blocking(blocker: Mapping[str, Any], entry: Entry | None, bound: Bound, see
     return Finding(Cause.BLOCKED, severity, what, why, remedy, (COLLECT,), since, tables)
 
 
+def blocker_text(blocker: Mapping[str, Any]) -> str:
+    """What holds the bound, in a sentence: table, keys of the first of its regions and how many more, reason, remedy."""
+    others = blocker.get("regions", 1) - 1
+    more = f" and {others:,} more region{'' if others == 1 else 's'}" if others else ""
+    where = f"{blocker['table']} {blocker['keys'] or ''}{more}".strip()
+    return f"{where}: {blocker['reason']}. Remedy: {blocker['remedy']}"
+
+
 def _cause(blocker: Mapping[str, Any]) -> Cause:
     """What a region that holds the bound is a finding of."""
     return {NEVER: Cause.NEVER_CLEANED, PARTLY: Cause.BEHIND}.get(blocker["reason"], Cause.VOID)
@@ -277,20 +293,20 @@ def _doubted(entry: Entry, what: str, severity: Severity, since: datetime | None
     )
 
 
-def failures(seen: Seen, _: Config) -> Iterator[Finding]:
+def failures(reading: Reading, _: Config) -> Iterator[Finding]:
     """What the last runs that acted left undone, job by job."""
     acted = [  # wrong money is a finding of its own
-        r for r in seen.runs if r["execute"] and r["job"] not in ASKED_FOR and not wrong_money(r)
+        r for r in reading.runs if r["execute"] and r["job"] not in ASKED_FOR and not wrong_money(r)
     ]
     for job in dict.fromkeys(r["job"] for r in acted):
         runs = [r for r in acted if r["job"] == job]
-        yield from _failed_tables(job, runs, seen)
+        yield from _failed_tables(job, runs, reading)
         yield from _failed_as_a_whole(job, runs)
 
 
-def _failed_tables(job: str, runs: Sequence[Mapping[str, Any]], seen: Seen) -> Iterator[Finding]:
+def _failed_tables(job: str, runs: Sequence[Mapping[str, Any]], reading: Reading) -> Iterator[Finding]:
     for table in sorted({t["table"] for r in runs for t in r["tables"]}):
-        if seen.listed and table not in seen.listed:
+        if reading.listed and table not in reading.listed:
             continue  # dropped since
         reports = [(r, t) for r in runs for t in r["tables"] if t["table"] == table]
         failing = list(takewhile(lambda pair: pair[1]["problems"] or pair[1]["counts"]["failed"], reports))
@@ -330,23 +346,23 @@ def _for_table(job: str, table: str) -> str:
     return f" --table {table}" if job in ("orphan_cleanup", "history_gc") else ""
 
 
-def overdue(seen: Seen, config: Config) -> Iterator[Finding]:
+def overdue(reading: Reading, config: Config) -> Iterator[Finding]:
     """Jobs that have not acted for ``health.overdue_after``."""
-    if not seen.runs:
+    if not reading.runs:
         return  # a store that nothing was done to yet: there is no bound either
-    oldest = _started(seen.runs[-1])
+    oldest = _started(reading.runs[-1])
     # A job that is configured to plan only does its duty by planning; that it does no more is a finding of its own.
     planning = {"commit_table_pruning"} if config.table(config.omid.commit_table).mode is Mode.DRY_RUN else set()
     for job, does in RECURRING.items():
-        done = (_started(r) for r in seen.runs if r["job"] == job and (r["execute"] or job in planning))
+        done = (_started(r) for r in reading.runs if r["job"] == job and (r["execute"] or job in planning))
         last = next(done, None)
         # Of a job that is not among the runs that were read only this is known: it did not run since the oldest of them.
         since = last or oldest
-        if _old(since, config.health.overdue_after, seen.at):
-            gone = ago(seen.at - since)
+        if _old(since, config.health.overdue_after, reading.at):
+            gone = ago(reading.at - since)
             if last is not None:
                 why = f"{job} has not acted for {gone}"
-            elif seen.more_runs:
+            elif reading.more_runs:
                 why = f"{job} has not acted for at least {gone}"
             else:
                 why = f"{job} has never acted; the first run of any job was {gone} ago"
@@ -361,10 +377,10 @@ def overdue(seen: Seen, config: Config) -> Iterator[Finding]:
             )
 
 
-def dry_runs(seen: Seen, config: Config) -> Iterator[Finding]:
+def dry_runs(reading: Reading, config: Config) -> Iterator[Finding]:
     """Tables that scheduled runs only plan for."""
-    tables = [e.table for e in seen.inventory if e.kind is Kind.TRANSACTIONAL]
-    holding = {b["table"] for b in (seen.bound.blockers if seen.bound else ()) if b["region"] is not None}
+    tables = [e.table for e in reading.inventory if e.kind is Kind.TRANSACTIONAL]
+    holding = {b["table"] for b in (reading.bound.blockers if reading.bound else ()) if b["region"] is not None}
     dry = [t for t in tables if config.table(t).mode is Mode.DRY_RUN and t not in holding]
     if dry:
         yield _dry_run(
@@ -388,15 +404,15 @@ def _dry_run(tables: Sequence[str], subject: str, so: str) -> Finding:
     )
 
 
-def contradicted(seen: Seen, config: Config) -> Iterator[Finding]:
+def contradicted(reading: Reading, config: Config) -> Iterator[Finding]:
     """What the configuration says against what is seen or recorded, so that every job refuses to run: of the oracle's clock, and of tables that it
     has called plain since the last collection found them transactional."""
-    if wrong := clock_contradiction(config.omid.clock, seen.low_watermark or 0):
+    if wrong := clock_contradiction(config.omid.clock, reading.low_watermark or 0):
         yield Finding(
             Cause.CONTRADICTED, Severity.ALARM, "Jobs refuse to run", wrong, "Correct omid.clock", setting="omid.clock"
         )
-    for entry in seen.inventory:
-        there = not seen.listed or entry.table in seen.listed
+    for entry in reading.inventory:
+        there = not reading.listed or entry.table in reading.listed
         if entry.kind is Kind.TRANSACTIONAL and there and config.table(entry.table).kind is Kind.PLAIN:
             key = config.key_of(entry.table, "kind")
             yield Finding(
@@ -412,9 +428,9 @@ def contradicted(seen: Seen, config: Config) -> Iterator[Finding]:
             )
 
 
-def absent(seen: Seen, config: Config) -> Iterator[Finding]:
+def absent(reading: Reading, config: Config) -> Iterator[Finding]:
     """Tables of the configuration that HBase does not have."""
-    for table in sorted(set(config.tables) - seen.listed) if seen.listed else ():
+    for table in sorted(set(config.tables) - reading.listed) if reading.listed else ():
         yield Finding(
             Cause.ABSENT,
             Severity.NOTE,

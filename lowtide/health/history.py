@@ -11,7 +11,7 @@ from lowtide.config import Config, Mode
 from lowtide.errors import StoreError
 from lowtide.health.cleaning import COLLECT
 from lowtide.health.findings import Cause, Finding, Severity
-from lowtide.health.seen import Seen
+from lowtide.health.reading import Reading
 from lowtide.health.words import ago, listed, span, told
 from lowtide.history.mark import By, Hold, Limit, at_most, limits, mark_of
 from lowtide.store.state import Bound, History
@@ -100,20 +100,20 @@ class HistoryStanding:
         }
 
 
-def histories(seen: Seen, config: Config) -> list[HistoryStanding]:
+def histories(reading: Reading, config: Config) -> list[HistoryStanding]:
     """Every transactional table that is there, by name; those that history_gc never worked on too."""
-    known = {h.table: h for h in seen.histories if not seen.listed or h.table in seen.listed}
-    tables = {e.table for e in seen.inventory if e.kind is Kind.TRANSACTIONAL} | set(known)
+    known = {h.table: h for h in reading.histories if not reading.listed or h.table in reading.listed}
+    tables = {e.table for e in reading.inventory if e.kind is Kind.TRANSACTIONAL} | set(known)
     removed: dict[str, list[Removal]] = {}
-    for each in removals(seen):
+    for each in removals(reading):
         removed.setdefault(each.table, []).append(each)
-    return [_standing(known.get(t, History(t)), removed.get(t, []), seen, config) for t in sorted(tables)]
+    return [_standing(known.get(t, History(t)), removed.get(t, []), reading, config) for t in sorted(tables)]
 
 
-def removals(seen: Seen) -> list[Removal]:
+def removals(reading: Reading) -> list[Removal]:
     """What the runs that were read removed, or planned to: by run and table, newest first."""
     found = []
-    for run in seen.runs:
+    for run in reading.runs:
         if run["job"] != JOB:
             continue
         started = EPOCH + timedelta(milliseconds=run["started"])
@@ -124,10 +124,10 @@ def removals(seen: Seen) -> list[Removal]:
     return found
 
 
-def _standing(history: History, removed: Sequence[Removal], seen: Seen, config: Config) -> HistoryStanding:
+def _standing(history: History, removed: Sequence[Removal], reading: Reading, config: Config) -> HistoryStanding:
     settings = config.table(history.table)
     age = settings.history_max_age
-    possible, held_by, aged = _possible(history.table, seen, config)
+    possible, held_by, aged = _possible(history.table, reading, config)
     acted = next((r for r in removed if r.execute), None)
     planned = next((r for r in removed if not r.execute), None)
     if acted and planned and planned.started < acted.started:
@@ -144,24 +144,24 @@ def _standing(history: History, removed: Sequence[Removal], seen: Seen, config: 
         max(0, aged - history.applied),
         acted,
         planned,
-        seen.uncompacted.get(history.table, 0),
+        reading.uncompacted.get(history.table, 0),
     )
 
 
-def _possible(table: str, seen: Seen, config: Config) -> tuple[int | None, tuple[Limit, ...], int]:
+def _possible(table: str, reading: Reading, config: Config) -> tuple[int | None, tuple[Limit, ...], int]:
     """Where the mark could be, what allows no more, and where ages alone would let it be."""
-    bound = seen.bound
-    recorded = seen.recorded[0] if seen.recorded else 0
+    bound = reading.bound
+    recorded = reading.recorded[0] if reading.recorded else 0
     try:
         found = limits(
             ages=config.table(table).ages,
-            now=seen.at,
+            now=reading.at,
             as_of=None,
-            clock=seen.clock,
-            low_watermark=recorded if seen.low_watermark is None else seen.low_watermark,
+            clock=reading.clock,
+            low_watermark=recorded if reading.low_watermark is None else reading.low_watermark,
             bound=bound.value if bound else 0,
             bound_by=_bound_by(bound),
-            holds=[h for h in seen.holds if h.table == table],
+            holds=[h for h in reading.holds if h.table == table],
         )
     except StoreError:  # a counter without any sample of its time
         return None, (), 0
@@ -182,9 +182,9 @@ def _bound_by(bound: Bound | None) -> str:
 # -- the checks
 
 
-def held(seen: Seen, config: Config) -> Iterator[Finding]:
+def held(reading: Reading, config: Config) -> Iterator[Finding]:
     """Holds that keep history longer than its age: one finding a table, however many they are and whatever else is there."""
-    for s in _held_back(seen, config):
+    for s in _held_back(reading, config):
         holds = s.holds
         if holds:
             since = min(hold.taken for hold in holds)
@@ -197,8 +197,8 @@ def held(seen: Seen, config: Config) -> Iterator[Finding]:
             many = len(holds) > 1
             yield Finding(
                 Cause.HISTORY_HELD,
-                Severity.WARNING if seen.at - since >= config.health.stuck_after else Severity.NOTE,
-                _stays(s.table, min(hold.timestamp for hold in holds), seen.clock),
+                Severity.WARNING if reading.at - since >= config.health.stuck_after else Severity.NOTE,
+                _stays(s.table, min(hold.timestamp for hold in holds), reading.clock),
                 "; ".join([*texts, *others]),
                 f"Wait until {'they expire' if many else 'it expires'}; or, if {' and '.join(owners)} need{'' if len(owners) > 1 else 's'} it no more, "
                 f"release {'them' if many else 'it'}, then run history_gc",
@@ -211,17 +211,17 @@ def held(seen: Seen, config: Config) -> Iterator[Finding]:
             )
 
 
-def blocked(seen: Seen, config: Config) -> Iterator[Finding]:
+def blocked(reading: Reading, config: Config) -> Iterator[Finding]:
     """What is common to all tables and keeps history longer than its age: the prune bound, the low watermark."""
-    back = [s for s in _held_back(seen, config) if not s.holds]  # of those with holds the holds' finding tells it
+    back = [s for s in _held_back(reading, config) if not s.holds]  # of those with holds the holds' finding tells it
     for by in (By.BOUND, By.LOW_WATERMARK):
         tables = [s.table for s in back if any(limit.by is by for limit in s.held_by)]
         if tables:
-            yield _blocked(by, tables, seen, config)
+            yield _blocked(by, tables, reading, config)
 
 
-def _blocked(by: By, tables: Sequence[str], seen: Seen, config: Config) -> Finding:
-    bound = seen.bound
+def _blocked(by: By, tables: Sequence[str], reading: Reading, config: Config) -> Finding:
+    bound = reading.bound
     if by is By.BOUND:
         at, since = (bound.value, bound.since or bound.at) if bound else (0, None)
         holding = list(dict.fromkeys(b["table"] for b in (bound.blockers if bound else ()) if b["table"]))
@@ -231,15 +231,15 @@ def _blocked(by: By, tables: Sequence[str], seen: Seen, config: Config) -> Findi
         commands = tuple(f"lowtide run orphan_cleanup{name} --execute" for name in names or [""])
         commands = (*commands, COLLECT, *_again(tables))
     else:
-        at, since = seen.recorded or (seen.low_watermark or 0, None)
-        at = at if seen.low_watermark is None else seen.low_watermark
+        at, since = reading.recorded or (reading.low_watermark or 0, None)
+        at = at if reading.low_watermark is None else reading.low_watermark
         why, commands = "the oracle's low watermark stands there", _again(tables)
         remedy = "See that transactions commit, or set a smaller conflictMapSize in the oracle's configuration; then run history_gc"
-    stuck = since is not None and seen.at - since >= config.health.stuck_after
+    stuck = since is not None and reading.at - since >= config.health.stuck_after
     return Finding(
         Cause.HISTORY_BLOCKED,
         Severity.WARNING if stuck else Severity.NOTE,
-        _stays(listed(tables), at, seen.clock),
+        _stays(listed(tables), at, reading.clock),
         why,
         remedy,
         commands,
@@ -253,19 +253,19 @@ def _stays(tables: str, at: int, clock: Clock) -> str:
     return f"{since} stays longer than its age"
 
 
-def _held_back(seen: Seen, config: Config) -> Iterator[HistoryStanding]:
+def _held_back(reading: Reading, config: Config) -> Iterator[HistoryStanding]:
     """Where Omid's own compactor removes history nothing keeps it back."""
-    by_omid = _by_omid(seen)
-    return (s for s in histories(seen, config) if s.active and s.held_by and not s.aged and s.table not in by_omid)
+    by_omid = _by_omid(reading)
+    return (s for s in histories(reading, config) if s.active and s.held_by and not s.aged and s.table not in by_omid)
 
 
-def _by_omid(seen: Seen) -> set[str]:
-    return {e.table for e in seen.inventory if e.compactor}
+def _by_omid(reading: Reading) -> set[str]:
+    return {e.table for e in reading.inventory if e.compactor}
 
 
-def never(seen: Seen, config: Config) -> Iterator[Finding]:
+def never(reading: Reading, config: Config) -> Iterator[Finding]:
     """Tables with history that could go and never did: no fault, but worth to be known."""
-    found = [s for s in histories(seen, config) if not s.applied and s.possible and s.removed is None]
+    found = [s for s in histories(reading, config) if not s.applied and s.possible and s.removed is None]
     if found:
         tables = [s.table for s in found]
         dry = [s.table for s in found if s.mode is Mode.DRY_RUN]
@@ -286,10 +286,12 @@ def never(seen: Seen, config: Config) -> Iterator[Finding]:
         )
 
 
-def by_hand(seen: Seen, config: Config) -> Iterator[Finding]:
+def by_hand(reading: Reading, config: Config) -> Iterator[Finding]:
     """Tables whose history was removed by hand, and that scheduled runs only plan for."""
-    by_omid = _by_omid(seen)
-    dry = [s.table for s in histories(seen, config) if s.applied and s.mode is Mode.DRY_RUN and s.table not in by_omid]
+    by_omid = _by_omid(reading)
+    dry = [
+        s.table for s in histories(reading, config) if s.applied and s.mode is Mode.DRY_RUN and s.table not in by_omid
+    ]
     if dry:
         yield Finding(
             Cause.DRY_RUN,
@@ -302,13 +304,13 @@ def by_hand(seen: Seen, config: Config) -> Iterator[Finding]:
         )
 
 
-def overdue(seen: Seen, config: Config) -> Iterator[Finding]:
+def overdue(reading: Reading, config: Config) -> Iterator[Finding]:
     """Tables whose mark could move on, and that no run has worked on for ``health.overdue_after``."""
     late: list[tuple[HistoryStanding, datetime]] = []
-    for s in histories(seen, config):
+    for s in histories(reading, config):
         last = max((t for t in (s.applied_at, s.removed.started if s.removed else None) if t), default=None)
         moves = s.possible is not None and s.possible > s.applied
-        if s.applied and s.mode is Mode.EXECUTE and moves and last and seen.at - last >= config.health.overdue_after:
+        if s.applied and s.mode is Mode.EXECUTE and moves and last and reading.at - last >= config.health.overdue_after:
             late.append((s, last))
     if late:
         since = min(last for _, last in late)
@@ -318,7 +320,7 @@ def overdue(seen: Seen, config: Config) -> Iterator[Finding]:
             Cause.OVERDUE,
             Severity.WARNING,
             f"Nothing removes the history of {listed(tables)}",
-            f"history_gc has not acted for {ago(seen.at - since)}, and the mark could move on by {span(most, seen.clock)}",
+            f"history_gc has not acted for {ago(reading.at - since)}, and the mark could move on by {span(most, reading.clock)}",
             f"Run it now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {JOB}) and that its runs start",
             _again(tables),
             since,
@@ -326,16 +328,16 @@ def overdue(seen: Seen, config: Config) -> Iterator[Finding]:
         )
 
 
-def unfinished(seen: Seen, config: Config) -> Iterator[Finding]:  # noqa: ARG001 - every check is called alike
+def unfinished(reading: Reading, config: Config) -> Iterator[Finding]:  # noqa: ARG001 - every check is called alike
     """Marks that a run announced and never applied: holds before them are refused all the same."""
-    for h in seen.histories:
+    for h in reading.histories:
         at = _time(h.intent)
-        gone = seen.listed and h.table not in seen.listed
-        if h.intended > h.applied and at and seen.at - at >= _UNDER_WAY and not gone:
+        gone = reading.listed and h.table not in reading.listed
+        if h.intended > h.applied and at and reading.at - at >= _UNDER_WAY and not gone:
             yield Finding(
                 Cause.HISTORY_UNFINISHED,
                 Severity.WARNING,
-                f"A run of history_gc announced the mark {told(h.intended, seen.clock)} for {h.table} and never applied it",
+                f"A run of history_gc announced the mark {told(h.intended, reading.clock)} for {h.table} and never applied it",
                 f"run {h.intent.get('run', '')} ended in between; holds before that mark are refused until another run is done",
                 "Run it again",
                 _again([h.table]),
@@ -383,8 +385,8 @@ def mark_text(standing: HistoryStanding, clock: Clock) -> str:
     return told(standing.applied, clock) if standing.applied else "never"
 
 
-def hold_text(hold: Hold, seen: Seen) -> tuple[str, ...]:
+def hold_text(hold: Hold, reading: Reading) -> tuple[str, ...]:
     """A hold for people: table, id, snapshot, owner, reason, since when, until when."""
-    until = f"{hold.expires:%Y-%m-%d %H:%M} UTC" + ("" if hold.counts(seen.at) else ", expired")
+    until = f"{hold.expires:%Y-%m-%d %H:%M} UTC" + ("" if hold.counts(reading.at) else ", expired")
     since = f"{hold.taken:%Y-%m-%d %H:%M} UTC"
-    return (hold.table, hold.id, told(hold.timestamp, seen.clock), hold.owner, hold.reason, since, until)
+    return (hold.table, hold.id, told(hold.timestamp, reading.clock), hold.owner, hold.reason, since, until)

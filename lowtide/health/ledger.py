@@ -10,7 +10,7 @@ from typing import Any
 
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
-from lowtide.health.seen import Seen
+from lowtide.health.reading import Reading
 from lowtide.health.words import ago, when
 from lowtide.ledger.model import Table
 from lowtide.ledger.settled import money_figures
@@ -77,9 +77,9 @@ class LedgerStanding:
         }
 
 
-def repairs(seen: Seen) -> list[Repair]:
+def repairs(reading: Reading) -> list[Repair]:
     """The runs of transaction_repair that were read, newest first."""
-    return [_repair(run) for run in seen.runs if run["job"] == JOB]
+    return [_repair(run) for run in reading.runs if run["job"] == JOB]
 
 
 def _repair(run: Mapping[str, Any]) -> Repair:
@@ -89,19 +89,19 @@ def _repair(run: Mapping[str, Any]) -> Repair:
     return Repair(run["run"], started, run["execute"], run["state"], *done, *money_figures(run.get("figures", {})))
 
 
-def ledger_standing(seen: Seen) -> LedgerStanding | None:
+def ledger_standing(reading: Reading) -> LedgerStanding | None:
     """None where there is no ledger, or its index cannot be read."""
-    if seen.ledger is None or seen.ledger.problem:
+    if reading.ledger is None or reading.ledger.problem:
         return None
-    mark = seen.ledger.settled
-    runs = repairs(seen)
+    mark = reading.ledger.settled
+    runs = repairs(reading)
     settled = _time(mark.mark)
     return LedgerStanding(
         settled,
-        seen.at - (settled or seen.ledger.oldest or seen.at),
-        seen.ledger.stuck,
-        seen.ledger.more,
-        seen.ledger.oldest,
+        reading.at - (settled or reading.ledger.oldest or reading.at),
+        reading.ledger.stuck,
+        reading.ledger.more,
+        reading.ledger.oldest,
         _time(mark.at),
         _time(mark.full_at),
         next(iter(runs), None),
@@ -117,23 +117,23 @@ def wrong_money(run: Mapping[str, Any]) -> bool:
 # -- the checks
 
 
-def broken(seen: Seen, config: Config) -> Iterator[Finding]:
+def broken(reading: Reading, config: Config) -> Iterator[Finding]:
     """An index of open transactions that cannot be read."""
-    if seen.ledger is not None and seen.ledger.problem:
+    if reading.ledger is not None and reading.ledger.problem:
         yield Finding(
             Cause.LEDGER_BROKEN,
             Severity.ALARM,
             "It cannot be told which transactions of the ledger are over",
-            seen.ledger.problem.strip().rstrip("."),
+            reading.ledger.problem.strip().rstrip("."),
             "Correct or remove the row, then repair with a full check",
             (_FULL,),
             tables=_tables(config),
         )
 
 
-def money(seen: Seen, config: Config) -> Iterator[Finding]:
+def money(reading: Reading, config: Config) -> Iterator[Finding]:
     """Money that the last check found made or lost."""
-    checked = [(r, run) for run in seen.runs if run["job"] == JOB and (r := _repair(run)).wrong is not None]
+    checked = [(r, run) for run in reading.runs if run["job"] == JOB and (r := _repair(run)).wrong is not None]
     wrong = list(takewhile(lambda pair: pair[0].wrong, checked))
     if wrong:
         newest, run = wrong[0]
@@ -152,9 +152,9 @@ def money(seen: Seen, config: Config) -> Iterator[Finding]:
         )
 
 
-def unsettled(seen: Seen, config: Config) -> Iterator[Finding]:
+def unsettled(reading: Reading, config: Config) -> Iterator[Finding]:
     """A settled mark that is far behind: transactions are stuck, or no repair runs."""
-    s = ledger_standing(seen)
+    s = ledger_standing(reading)
     if s is None:
         return
     dry = config.table(_tables(config)[0]).mode is Mode.DRY_RUN
@@ -173,10 +173,10 @@ def unsettled(seen: Seen, config: Config) -> Iterator[Finding]:
             setting=setting,
         )
     elif s.behind >= config.health.unsettled_after:
-        yield _unsettled(s, seen, config, so, setting)
+        yield _unsettled(s, reading, config, so, setting)
 
 
-def _unsettled(s: LedgerStanding, seen: Seen, config: Config, so: str, setting: str | None) -> Finding:
+def _unsettled(s: LedgerStanding, reading: Reading, config: Config, so: str, setting: str | None) -> Finding:
     what = f"The transactions of the ledger are over up to {when(s.settled)} only"
     severity = Severity.ALARM if s.behind >= config.health.stuck_after else Severity.WARNING
     tried = s.oldest is not None and s.repaired is not None and s.repaired - config.ledger.grace > s.oldest
@@ -191,7 +191,7 @@ def _unsettled(s: LedgerStanding, seen: Seen, config: Config, so: str, setting: 
             s.settled,
             _tables(config),
         )
-    last = f"has not acted for {ago(seen.at - s.repaired)}" if s.repaired else "never acted"
+    last = f"has not acted for {ago(reading.at - s.repaired)}" if s.repaired else "never acted"
     return Finding(
         Cause.UNSETTLED,
         severity,
@@ -205,11 +205,11 @@ def _unsettled(s: LedgerStanding, seen: Seen, config: Config, so: str, setting: 
     )
 
 
-def moved_back(seen: Seen, config: Config) -> Iterator[Finding]:
+def moved_back(reading: Reading, config: Config) -> Iterator[Finding]:
     """A settled mark that was wrong a short while ago."""
-    mark = seen.ledger.settled if seen.ledger else None
+    mark = reading.ledger.settled if reading.ledger else None
     at = _time(mark.moved_back_at) if mark else None
-    if mark and at and seen.at - at < config.health.stuck_after:
+    if mark and at and reading.at - at < config.health.stuck_after:
         what = f"The settled mark was moved back from {when(_time(mark.moved_back_from))}"
         if mark.moved_back_from > mark.moved_back_at:
             yield Finding(
@@ -236,9 +236,9 @@ def moved_back(seen: Seen, config: Config) -> Iterator[Finding]:
         )
 
 
-def dry_run(seen: Seen, config: Config) -> Iterator[Finding]:
+def dry_run(reading: Reading, config: Config) -> Iterator[Finding]:
     """A ledger that was repaired by hand, and that scheduled runs only look at."""
-    s = ledger_standing(seen)
+    s = ledger_standing(reading)
     (name,) = _tables(config)
     if s and s.settled and config.table(name).mode is Mode.DRY_RUN:
         yield Finding(

@@ -242,7 +242,7 @@ def _check_table(config: Config, state: StateStore, table: str) -> None:
         raise TableError(msg)
     plain = {e.table for e in state.inventory() if e.kind is Kind.PLAIN}
     if table in config.own_tables | plain:
-        msg = f"table {table} holds no history of transactions, so there is none to hold; `lowtide tables` lists those that do"
+        msg = f"table {table} holds no history of transactions, so there is none to hold; `lowtide status` lists those that do"
         raise TableError(msg)
 
 

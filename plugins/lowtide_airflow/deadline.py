@@ -53,8 +53,8 @@ async def late(context: Mapping[str, Any]) -> str:
     from lowtide_airflow.view import Reader
 
     run, by = context["dag_run"], context["deadline"]["deadline_time"]
-    reading = await asyncio.to_thread(Reader())
-    words = told(run["dag_id"], run["dag_run_id"], by, assess(reading.seen, reading.config or Config()))
+    latest = await asyncio.to_thread(Reader())
+    words = told(run["dag_id"], run["dag_run_id"], by, assess(latest.reading, latest.config or Config()))
     log.error("%s", words)
     emit([Metric(Kind.COUNTER, f"lowtide.{run['dag_id']}.late", 1)], f"the late {run['dag_id']}")
     return words

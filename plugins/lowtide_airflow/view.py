@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from lowtide.config import Config, load
 from lowtide.errors import LowtideError
-from lowtide.health import Seen, Standing, ago, assess, span, standings, told
-from lowtide.health.look import look
+from lowtide.health import Reading, Standing, ago, assess, span, standings, told
+from lowtide.health.reader import read
 from lowtide.run.summary import ran_by
 from lowtide.values.clock import EPOCH, Clock, WorldClock
 from lowtide_airflow.sections import SECTIONS
@@ -29,31 +29,31 @@ _PROBLEMS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Latest:
     """What was read last, and, where that failed, what was read before."""
 
-    seen: Seen
+    reading: Reading
     config: Config | None
-    before: Seen | None = None
+    before: Reading | None = None
 
 
 class Reader:
-    """Looks at the store, quickly, and keeps what was seen for when the gateway is down. For one thread at a time."""
+    """Reads the store, quickly, and keeps what it read for when the gateway is down. For one thread at a time."""
 
     def __init__(self) -> None:
-        self._before: Seen | None = None
+        self._before: Reading | None = None
 
-    def __call__(self) -> Reading:
+    def __call__(self) -> Latest:
         """Raises nothing."""
         try:
             config = load()
         except LowtideError as error:
-            return Reading(Seen(datetime.now(UTC), unreachable=str(error)), None, self._before)
-        seen = look(hurried(config), attempts=1)
-        reading = Reading(seen, config, self._before)
-        if not seen.unreachable:
-            self._before = seen
-        return reading
+            return Latest(Reading(datetime.now(UTC), unreachable=str(error)), None, self._before)
+        reading = read(hurried(config), attempts=1)
+        latest = Latest(reading, config, self._before)
+        if not reading.unreachable:
+            self._before = reading
+        return latest
 
 
 def hurried(config: Config) -> Config:
@@ -63,18 +63,18 @@ def hurried(config: Config) -> Config:
     return config.model_copy(update={"hbase": config.hbase.model_copy(update={"thrift": thrift})})
 
 
-def view(reading: Reading | None) -> dict[str, Any]:
+def view(latest: Latest | None) -> dict[str, Any]:
     """The page's data; of a reading that is still under way only that."""
-    if reading is None:
+    if latest is None:
         return {"waiting": True}
-    config = reading.config or Config()
-    health = assess(reading.seen, config)
-    shown = reading.before if reading.seen.unreachable and reading.before else reading.seen
+    config = latest.config or Config()
+    health = assess(latest.reading, config)
+    shown = latest.before if latest.reading.unreachable and latest.before else latest.reading
     clock = shown.clock
     bound = shown.bound
     return {
         "waiting": False,
-        "at": reading.seen.at.isoformat(),
+        "at": latest.reading.at.isoformat(),
         "as_of": shown.at.isoformat(),
         "known": not shown.unreachable,
         "health": health.to_json(),
@@ -109,8 +109,8 @@ def marks(watermarks: Sequence[int]) -> list[tuple[int, int]]:
     return sorted(counted.items())
 
 
-def _table(standing: Standing, seen: Seen, clock: Clock) -> dict[str, Any]:
-    regions = seen.watermarks[standing.table]["regions"]
+def _table(standing: Standing, reading: Reading, clock: Clock) -> dict[str, Any]:
+    regions = reading.watermarks[standing.table]["regions"]
     return {
         "table": standing.table,
         "mode": standing.mode.value,

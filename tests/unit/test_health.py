@@ -20,7 +20,7 @@ from lowtide.health import (
     Finding,
     Health,
     Level,
-    Seen,
+    Reading,
     Severity,
     ago,
     assess,
@@ -66,7 +66,7 @@ def blocker(table: str, reason: str, *, region: str | None = "r", watermark: int
     return found | more
 
 
-def healthy(**changes: Any) -> Seen:
+def healthy(**changes: Any) -> Reading:
     """A store about which there is nothing to say, with what a test changes."""
     about: dict[str, Any] = {
         "at": NOW,
@@ -88,7 +88,7 @@ def healthy(**changes: Any) -> Seen:
         },
         "runs": tuple(a_run(job, HOUR, orders=None) for job in RECURRING),
     }
-    return Seen(**about | changes)
+    return Reading(**about | changes)
 
 
 def only(health: Health, cause: Cause) -> Finding:
@@ -113,7 +113,7 @@ def test_a_healthy_store_has_no_findings() -> None:
 
 def test_a_store_that_cannot_be_looked_at() -> None:
     """Nothing else is guessed at, and the exit code is that of a failure."""
-    health = assess(Seen(NOW, unreachable="the Thrift gateway at h:9090 does not answer"), ACTING)
+    health = assess(Reading(NOW, unreachable="the Thrift gateway at h:9090 does not answer"), ACTING)
     assert (health.level, health.exit_code) == (Level.UNKNOWN, 1)
     assert [f.cause for f in health.findings] == [Cause.GATEWAY]
     assert "h:9090" in health.sentence

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.config import Config
-from lowtide.health import RECURRING, Cause, Level, Seen, Severity, assess, histories, removals
+from lowtide.health import RECURRING, Cause, Level, Reading, Severity, assess, histories, removals
 from lowtide.health.history import hold_text, kept_back
 from lowtide.history.mark import Hold
 from lowtide.run.summary import Counts, Summary, TableReport
@@ -47,7 +47,7 @@ def gc_run(before: timedelta, execute: bool = True, table: str = "orders", **cou
     return Summary("history_gc", f"gc-{before}", execute, millis(NOW - before), tables=[report]).to_json()
 
 
-def store(**changes: Any) -> Seen:
+def store(**changes: Any) -> Reading:
     """A healthy store with a world clock, whose history is removed as configured."""
     low = at(timedelta())
     about: dict[str, Any] = {

@@ -27,8 +27,8 @@ from lowtide.report import (
     SnapshotCheck,
     Workload,
     by_day,
+    contents,
     day_of,
-    observe,
     render,
 )
 from lowtide.report.page import Axis
@@ -258,13 +258,13 @@ def test_a_run_is_read_from_its_summary():
     )
     summary = Summary("orphan_cleanup", "r-1", True, started=1_769_824_800_000, seconds=12.5, tables=[table])
     table.intervals = [(0, 1000)]
-    run = observe.job_run(summary.to_json(), DAYS)
+    run = contents.job_run(summary.to_json(), DAYS)
     assert (run.day, run.healed, run.deleted, run.marked, run.state) == (date(2026, 1, 29), 4, 3, 2, "failed")
     assert run.problems == ("orders: broken",)
     assert run.started == datetime(2026, 1, 31, 2, 0, tzinfo=UTC)
     for intervals, day in (([(1000, 1800), (2000, 2500)], date(2026, 1, 30)), ([(950, 1050)], None), ([], None)):
         table.intervals = intervals
-        assert observe.job_run(summary.to_json(), DAYS).day == day
+        assert contents.job_run(summary.to_json(), DAYS).day == day
 
 
 def test_leftovers_are_what_a_dry_run_plans():
@@ -273,7 +273,7 @@ def test_leftovers_are_what_a_dry_run_plans():
         TableReport(name, Counts(healed=4, deleted=3, marked=2, cells_read=77)) for name in ("orders", "accounts")
     ]
     summary = Summary("orphan_cleanup", "r-1", False, tables=tables)
-    assert observe.leftovers(summary.to_json(), Config()) == (
+    assert contents.leftovers(summary.to_json(), Config()) == (
         Leftovers("accounts", 3, 4, 77),
         Leftovers("orders", 3, 4, 77),
     )
@@ -284,9 +284,9 @@ def test_days_follow_the_clock_samples():
     today = date(2026, 1, 31)
     midnight = datetime(2026, 1, 31, tzinfo=UTC)
     clock = SampledClock([(midnight - timedelta(days=1), 1000), (midnight, 2500)])
-    assert observe.last_days(clock, today, 2) == DAYS
-    assert observe.last_days(SampledClock([]), today, 2) == ()
-    (day,) = observe.last_days(WorldClock(), today, 1)
+    assert contents.last_days(clock, today, 2) == DAYS
+    assert contents.last_days(SampledClock([]), today, 2) == ()
+    (day,) = contents.last_days(WorldClock(), today, 1)
     assert day.to_ts - day.from_ts == 24 * 3600 * 1000 * 1_000_000
 
 

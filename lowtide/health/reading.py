@@ -1,4 +1,4 @@
-"""What was read of a store at one moment (:mod:`lowtide.health.look` reads it)."""
+"""What was read of a store at one moment (:mod:`lowtide.health.reader` reads it)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lowtide.values.skew import Allotted
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerSeen:
+class LedgerReading:
     """What was read of the ledger's index: the settled mark, and the entries from there on that are older than the grace.
 
     An entry is put before its transaction and goes after its end, so these are the transactions that are stuck, and perhaps a few that are over.
@@ -34,7 +34,7 @@ class LedgerSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Reading:
     """What was read of a store at one moment; the texts say why something could not be read."""
 
     at: datetime
@@ -72,7 +72,7 @@ class Seen:
     #: Holds on history, expired ones included.
     holds: tuple[Hold, ...] = ()
     #: None where there is no ledger.
-    ledger: LedgerSeen | None = None
+    ledger: LedgerReading | None = None
 
     @property
     def bound(self) -> Bound | None:

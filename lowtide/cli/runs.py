@@ -1,20 +1,28 @@
-"""Terminal tables of what the state table holds."""
+"""``lowtide runs``: the last runs, and what each did."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lowtide.cli.screen import screen
+from lowtide.config import load
 from lowtide.health import told
 from lowtide.run.summary import BY_HAND, ran_by
+from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
 from lowtide.survey.words import size
 from lowtide.values.clock import EPOCH, SampledClock, WorldClock, is_world
+
+console = screen()
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
 
 #: The counters of a summary that say what was done (docs/jobs.md), in words.
 _DONE = {
@@ -31,32 +39,15 @@ _DONE = {
 }
 
 
-def print_tables(console: Console, state: StateStore) -> None:
-    """Region watermarks by table, the prune bound, its blockers."""
-    watermarks = state.watermarks()
-    if not watermarks:
-        console.print("No region watermark is recorded yet; run: lowtide run watermark_collection --execute")
-        return
-    titles = {entry.table: entry.title for entry in state.inventory()}
-    grid = Table(title="Region watermarks", title_justify="left")
-    for column in ("table", "regions", "at 0", "lowest watermark", "behind the low watermark"):
-        grid.add_column(column, justify="left" if column == "table" else "right", overflow="fold")
-    for name, value in sorted(watermarks.items()):
-        marks = [r["watermark"] for r in value["regions"]]
-        lowest = min(marks, default=0)
-        grid.add_row(
-            titles.get(name, name),
-            str(len(marks)),
-            str(marks.count(0)),
-            str(lowest),
-            str(max(0, value["low_watermark"] - lowest)),
-        )
-    console.print(grid)
-    for bound in state.bounds(1):
-        console.print(f"Prune bound: {bound.value}, computed {bound.at:%Y-%m-%d %H:%M} UTC")
-        for blocker in bound.blockers:
-            where = f"{blocker['table']} {blocker['keys'] or ''}".strip()
-            console.print(f"  held by {where}: {blocker['reason']}. Remedy: {blocker['remedy']}")
+def runs(
+    config: ConfigFile = None,
+    job: Annotated[str | None, typer.Option(help="Only runs of this job.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many, newest first.")] = 20,
+) -> None:
+    """The last runs and what they did."""
+    loaded = load(config)
+    with connect(loaded.hbase.thrift) as connection:
+        print_runs(console, StateStore(connection, loaded.state.table).runs(limit, job))
 
 
 def print_runs(console: Console, runs: Sequence[dict[str, Any]]) -> None:
