@@ -13,12 +13,13 @@ from typing import Annotated
 import typer
 
 from lowtide import __version__, paths
+from lowtide.cli.console import new_console
 from lowtide.cli.health import explain, status
 from lowtide.cli.history import history_app, hold_app
 from lowtide.cli.ledger import app as ledger_app
+from lowtide.cli.options import ConfigFile
 from lowtide.cli.report import report
 from lowtide.cli.runs import runs
-from lowtide.cli.screen import screen
 from lowtide.cli.undoing import confirm, forget, journal_app, resolve
 from lowtide.config import Config, load, source
 from lowtide.errors import WatermarkError
@@ -58,8 +59,7 @@ app.command()(confirm)
 app.command()(forget)
 app.command()(resolve)
 
-console = screen()
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+console = new_console()
 
 
 def _version(wanted: bool) -> None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.cli.screen import screen
+from lowtide.cli.console import new_console
+from lowtide.cli.options import ConfigFile
 from lowtide.config import Config, load
 from lowtide.errors import GatewayError, UsageError
-from lowtide.health import histories
+from lowtide.health import history_statuses
 from lowtide.health.history import kept_back
 from lowtide.health.reader import read
-from lowtide.health.words import time_of
 from lowtide.history.advice import advise, bucket, bytes_a_day
 from lowtide.history.holding import clock_of, release, snapshot_at, take
 from lowtide.history.mark import Hold
@@ -25,12 +24,12 @@ from lowtide.run.summary import myself
 from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
 from lowtide.values.durations import duration_text, parse_duration, parse_time
+from lowtide.values.text import moment_text, time_text
 
 hold_app = typer.Typer(no_args_is_help=True, help="Keep history that a reader needs.")
 history_app = typer.Typer(no_args_is_help=True, help="How far tables can be read back.")
 
-console = screen()
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+console = new_console()
 TableName = Annotated[str, typer.Argument(metavar="TABLE")]
 
 
@@ -49,7 +48,7 @@ def hold_add(
     """Hold a table's history from a snapshot on, until it is released or expires. Prints the hold's id."""
     loaded = load(config)
     try:
-        span = parse_duration(lasting)
+        duration = parse_duration(lasting)
     except ValueError as error:
         msg = f"--for: {error}"
         raise UsageError(msg) from None
@@ -59,7 +58,7 @@ def hold_add(
         None if at is None else snapshot_of(loaded, at),
         owner=myself() if owner is None else owner,
         reason=reason,
-        lasting=span,
+        lasting=duration,
     )
     console.print(
         f"{held.id} holds {table} from {held.timestamp} on, until {held.expires:%Y-%m-%d %H:%M:%S} UTC", soft_wrap=True
@@ -101,16 +100,16 @@ def history_marks(config: ConfigFile = None) -> None:
     if reading.unreachable:
         msg = f"the marks cannot be looked at: {reading.unreachable}; start the Thrift gateway, or correct hbase.thrift"
         raise GatewayError(msg)
-    standings = histories(reading, loaded)
-    if not standings:
+    statuses = history_statuses(reading, loaded)
+    if not statuses:
         console.print("No transactional table is known yet; run: lowtide run watermark_collection --execute")
         return
     runs = {h.table: str(h.about.get("run", "")) for h in reading.histories}
     grid = Table(title="Ancient history marks", title_justify="left")
     for column in ("table", "mark", "time of the mark", "applied (UTC)", "by run", "kept back now by"):
         grid.add_column(column, justify="right" if column == "mark" else "left", overflow="fold")
-    for s in standings:
-        mark = (str(s.applied), time_of(s.applied, reading.clock)) if s.applied else ("never", "")
+    for s in statuses:
+        mark = (str(s.applied), time_text(s.applied, reading.clock)) if s.applied else ("never", "")
         applied = f"{s.applied_at:%Y-%m-%d %H:%M:%S}" if s.applied_at else ""
         grid.add_row(s.table, *mark, applied, runs.get(s.table, ""), kept_back(s))
     console.print(grid)
@@ -202,7 +201,7 @@ def _ask_for(config: Config, table: str, identity: str) -> None:
         found = [h for h in StateStore(connection, config.state.table).holds(table) if h.id == identity]
     for held in found:
         if held.owner != myself() and held.counts(datetime.now(UTC)):
-            question = f"{identity} is a hold of {held.owner} ({held.reason}), until {held.expires:%Y-%m-%d %H:%M} UTC; you are {myself()}. Release it?"
+            question = f"{identity} is a hold of {held.owner} ({held.reason}), until {moment_text(held.expires)}; you are {myself()}. Release it?"
             typer.confirm(question, abort=True)
 
 

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from lowtide.cli.screen import screen
+from lowtide.cli.console import new_console
+from lowtide.cli.options import ConfigFile
 from lowtide.config import load
 from lowtide.health.reader import read_through
 from lowtide.report.contents import job_run, last_days, observation
@@ -19,12 +20,12 @@ from lowtide.report.scans import commit_rows
 from lowtide.report.terminal import print_report
 from lowtide.store.gateway import connect
 
-console = screen()
+console = new_console()
 
 
 def report(
     out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("lowtide-report.html"),
-    config: Annotated[Path | None, typer.Option(help="The configuration file.", show_default=False)] = None,
+    config: ConfigFile = None,
     days: Annotated[int, typer.Option(min=1, help="How many past days to tell apart.")] = 7,
     runs: Annotated[int, typer.Option(min=0, help="How many runs to show, newest first.")] = 30,
     commit_table: Annotated[

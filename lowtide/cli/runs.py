@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,17 +10,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.cli.screen import screen
+from lowtide.cli.console import new_console
+from lowtide.cli.options import ConfigFile
 from lowtide.config import load
-from lowtide.health import told
 from lowtide.run.summary import BY_HAND, ran_by
 from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
-from lowtide.survey.words import size
-from lowtide.values.clock import EPOCH, SampledClock, WorldClock, is_world
+from lowtide.values.clock import SampledClock, WorldClock, from_millis, is_world
+from lowtide.values.text import size_text, timestamp_text
 
-console = screen()
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+console = new_console()
 
 #: The counters of a summary that say what was done (docs/jobs.md), in words.
 _DONE = {
@@ -58,7 +55,7 @@ def print_runs(console: Console, runs: Sequence[dict[str, Any]]) -> None:
     for r in runs:
         problems = [*r["problems"], *(p for t in r["tables"] for p in t["problems"])]
         grid.add_row(
-            when(r["started"]).strftime("%Y-%m-%d %H:%M:%S"),
+            f"{from_millis(r['started']):%Y-%m-%d %H:%M:%S}",
             r["job"],
             r["run"],
             "executed" if r["execute"] else "dry run",
@@ -79,12 +76,9 @@ def done_text(run: Mapping[str, Any]) -> str:
     totals = run["totals"]  # of a run of an earlier version it may lack counters
     words = [f"{totals[name]:,} {word}" for name, word in _DONE.items() if totals.get(name)]
     if totals.get("bytes_removed"):
-        words.append(size(totals["bytes_removed"]))
+        words.append(size_text(totals["bytes_removed"]))
     if run["job"] == "watermark_collection" and run["bound"] is not None:
-        words.append(f"prune bound {told(run['bound'], WorldClock() if is_world(run['bound']) else SampledClock(()))}")
+        words.append(
+            f"prune bound {timestamp_text(run['bound'], WorldClock() if is_world(run['bound']) else SampledClock(()))}"
+        )
     return ", ".join(words)
-
-
-def when(millis: int) -> datetime:
-    """An aware time from milliseconds since 1970."""
-    return EPOCH + timedelta(milliseconds=millis)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from lowtide.cli.screen import screen
+from lowtide.cli.console import new_console
+from lowtide.cli.options import ConfigFile, Yes
 from lowtide.config import load, source
 from lowtide.errors import UsageError
 from lowtide.journal import life
@@ -18,11 +19,9 @@ from lowtide.store.state import StateStore
 
 journal_app = typer.Typer(no_args_is_help=True, help="What was pruned from the commit table.")
 
-console = screen()
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+console = new_console()
 #: So many decisions are named one by one.
 _SPOKEN = 20
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: ConfigFile = None, yes: Yes = False) -> None:

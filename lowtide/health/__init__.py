@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from lowtide.config import Config
-from lowtide.health import cleaning, history, ledger
-from lowtide.health.cleaning import RECURRING, Standing, standings
+from lowtide.health import bound, history, ledger, oracle, runs, settings
 from lowtide.health.findings import EXIT_CODES, Cause, Finding, Health, Level, Severity
-from lowtide.health.history import HistoryStanding, histories, removals
-from lowtide.health.ledger import LedgerStanding, ledger_standing, repairs
+from lowtide.health.history import HistoryStatus, history_statuses, removals
+from lowtide.health.ledger import LedgerStatus, ledger_status, repairs
 from lowtide.health.reading import LedgerReading, Reading
-from lowtide.health.words import ago, span, told, when
+from lowtide.health.runs import RECURRING
+from lowtide.health.tables import TableStatus, table_statuses
 from lowtide.store.state import Bound
+from lowtide.values.text import age_text, distance_text, moment_text, timestamp_text
 
 __all__ = [
     "CHECKS",
@@ -29,47 +30,45 @@ __all__ = [
     "Cause",
     "Finding",
     "Health",
-    "HistoryStanding",
+    "HistoryStatus",
     "LedgerReading",
-    "LedgerStanding",
+    "LedgerStatus",
     "Level",
     "Reading",
     "Severity",
-    "Standing",
-    "ago",
+    "TableStatus",
     "assess",
-    "histories",
-    "ledger_standing",
+    "history_statuses",
+    "ledger_status",
     "removals",
     "repairs",
-    "span",
-    "standings",
-    "told",
+    "table_statuses",
 ]
 
-#: In the order in which findings of one severity and age are told.
+#: In the order in which findings of one severity and age are shown.
 CHECKS: tuple[Callable[[Reading, Config], Iterable[Finding]], ...] = (
-    cleaning.oracle,
-    cleaning.clocks,
+    oracle.down,
+    oracle.low_watermark,
+    oracle.clocks,
     ledger.money,
     ledger.broken,
-    cleaning.contradicted,
-    cleaning.collected,
-    cleaning.failures,
-    cleaning.blockers,
+    settings.contradicted,
+    bound.never_collected,
+    runs.failures,
+    bound.blockers,
     ledger.unsettled,
-    cleaning.overdue,
+    runs.overdue,
     history.unfinished,
     history.held,
     history.blocked,
     history.overdue,
-    cleaning.dry_runs,
-    cleaning.no_grace,
+    settings.dry_runs,
+    settings.no_grace,
     history.by_hand,
     ledger.dry_run,
     ledger.moved_back,
     history.never,
-    cleaning.absent,
+    settings.absent,
 )
 _RANK = list(Severity)
 
@@ -101,7 +100,7 @@ def assess(reading: Reading, config: Config) -> Health:
 
 
 def _sentence(finding: Finding, others: Sequence[Finding], now: datetime) -> str:
-    since = f" since {finding.since:%Y-%m-%d %H:%M} UTC ({ago(now - finding.since)})" if finding.since else ""
+    since = f" since {moment_text(finding.since)} ({age_text(now - finding.since)})" if finding.since else ""
     more = (
         f" ({len(others)} more {'findings need' if len(others) > 1 else 'finding needs'} attention)" if others else ""
     )
@@ -110,14 +109,14 @@ def _sentence(finding: Finding, others: Sequence[Finding], now: datetime) -> str
 
 def _all_is_well(reading: Reading, bound: Bound) -> str:
     tables = len(reading.watermarks)
-    behind = span(max(0, (reading.low_watermark or 0) - bound.value), reading.clock)
+    behind = distance_text(max(0, (reading.low_watermark or 0) - bound.value), reading.clock)
     return (
-        f"All is well: {tables} {'table is' if tables == 1 else 'tables are'} clean up to {told(bound.value, reading.clock)}, "
-        f"{behind} below the low watermark, as collected {ago(reading.at - bound.at)} ago.{_ledger(reading)}"
+        f"All is well: {tables} {'table is' if tables == 1 else 'tables are'} clean up to {timestamp_text(bound.value, reading.clock)}, "
+        f"{behind} below the low watermark, as collected {age_text(reading.at - bound.at)} ago.{_ledger(reading)}"
     )
 
 
 def _ledger(reading: Reading) -> str:
-    standing = ledger_standing(reading)
+    standing = ledger_status(reading)
     settled = standing.settled if standing else None
-    return f" All transactions of the ledger are over that began before {when(settled)}." if settled else ""
+    return f" All transactions of the ledger are over that began before {moment_text(settled)}." if settled else ""

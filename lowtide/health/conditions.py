@@ -18,7 +18,7 @@ from lowtide.ledger.model import State, Table, parse_transaction, parse_transact
 from lowtide.ledger.store import Tables
 from lowtide.store.gateway import allotted, connect, low_watermark
 from lowtide.store.state import StateStore
-from lowtide.values.clock import EPOCH, WorldClock, is_world, millis
+from lowtide.values.clock import WorldClock, from_millis, is_world, millis
 from lowtide.values.durations import parse_duration, parse_time
 from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refusal
 
@@ -375,7 +375,7 @@ def _time_of(timestamp: int, watermark: int, config: Config, connection: Any, ki
 
 
 def _iso(at: int) -> str:
-    return (EPOCH + timedelta(milliseconds=at)).isoformat(timespec="seconds")
+    return from_millis(at).isoformat(timespec="seconds")
 
 
 def _check_count(kind: str, name: str, value: object) -> None:

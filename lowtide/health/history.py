@@ -9,15 +9,15 @@ from typing import Any
 
 from lowtide.config import Config, Mode
 from lowtide.errors import StoreError
-from lowtide.health.cleaning import COLLECT
+from lowtide.health.bound import COLLECT
 from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.reading import Reading
-from lowtide.health.words import ago, listed, span, told
 from lowtide.history.mark import By, Hold, Limit, at_most, limits, mark_of
 from lowtide.store.state import Bound, History
 from lowtide.tables.inventory import Kind
-from lowtide.values.clock import EPOCH, Clock
+from lowtide.values.clock import Clock, from_millis
 from lowtide.values.durations import duration_text
+from lowtide.values.text import age_text, distance_text, moment_text, names_text, timestamp_text
 
 JOB = "history_gc"
 #: Between announcing a mark and applying it a run reads a few rows; what takes longer has ended in between.
@@ -45,7 +45,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryStanding:
+class HistoryStatus:
     """How far one table's history is removed. Marks are inclusive; 0: nothing was removed, or may be."""
 
     table: str
@@ -100,7 +100,7 @@ class HistoryStanding:
         }
 
 
-def histories(reading: Reading, config: Config) -> list[HistoryStanding]:
+def history_statuses(reading: Reading, config: Config) -> list[HistoryStatus]:
     """Every transactional table that is there, by name; those that history_gc never worked on too."""
     known = {h.table: h for h in reading.histories if not reading.listed or h.table in reading.listed}
     tables = {e.table for e in reading.inventory if e.kind is Kind.TRANSACTIONAL} | set(known)
@@ -116,7 +116,7 @@ def removals(reading: Reading) -> list[Removal]:
     for run in reading.runs:
         if run["job"] != JOB:
             continue
-        started = EPOCH + timedelta(milliseconds=run["started"])
+        started = from_millis(run["started"])
         for t in run["tables"]:
             counts = t["counts"]
             numbers = (counts["deleted"], counts.get("markers", 0), counts.get("bytes_removed", 0))
@@ -124,7 +124,7 @@ def removals(reading: Reading) -> list[Removal]:
     return found
 
 
-def _standing(history: History, removed: Sequence[Removal], reading: Reading, config: Config) -> HistoryStanding:
+def _standing(history: History, removed: Sequence[Removal], reading: Reading, config: Config) -> HistoryStatus:
     settings = config.table(history.table)
     age = settings.history_max_age
     possible, held_by, aged = _possible(history.table, reading, config)
@@ -132,7 +132,7 @@ def _standing(history: History, removed: Sequence[Removal], reading: Reading, co
     planned = next((r for r in removed if not r.execute), None)
     if acted and planned and planned.started < acted.started:
         planned = None
-    return HistoryStanding(
+    return HistoryStatus(
         history.table,
         settings.history_mode,
         age if isinstance(age, str) else duration_text(age),
@@ -189,7 +189,7 @@ def held(reading: Reading, config: Config) -> Iterator[Finding]:
         if holds:
             since = min(hold.taken for hold in holds)
             texts = [
-                f"{hold.owner} holds it until {hold.expires:%Y-%m-%d %H:%M} UTC ({hold.id}): {hold.reason.strip().rstrip('.')}"
+                f"{hold.owner} holds it until {moment_text(hold.expires)} ({hold.id}): {hold.reason.strip().rstrip('.')}"
                 for hold in holds
             ]
             others = [f"{limit.what} is no further" for limit in s.held_by if not limit.hold]
@@ -239,7 +239,7 @@ def _blocked(by: By, tables: Sequence[str], reading: Reading, config: Config) ->
     return Finding(
         Cause.HISTORY_BLOCKED,
         Severity.WARNING if stuck else Severity.NOTE,
-        _stays(listed(tables), at, reading.clock),
+        _stays(names_text(tables), at, reading.clock),
         why,
         remedy,
         commands,
@@ -249,14 +249,16 @@ def _blocked(by: By, tables: Sequence[str], reading: Reading, config: Config) ->
 
 
 def _stays(tables: str, at: int, clock: Clock) -> str:
-    since = f"The history of {tables} from {told(at, clock)} on" if at else f"All history of {tables}"
+    since = f"The history of {tables} from {timestamp_text(at, clock)} on" if at else f"All history of {tables}"
     return f"{since} stays longer than its age"
 
 
-def _held_back(reading: Reading, config: Config) -> Iterator[HistoryStanding]:
+def _held_back(reading: Reading, config: Config) -> Iterator[HistoryStatus]:
     """Where Omid's own compactor removes history nothing keeps it back."""
     by_omid = _by_omid(reading)
-    return (s for s in histories(reading, config) if s.active and s.held_by and not s.aged and s.table not in by_omid)
+    return (
+        s for s in history_statuses(reading, config) if s.active and s.held_by and not s.aged and s.table not in by_omid
+    )
 
 
 def _by_omid(reading: Reading) -> set[str]:
@@ -265,7 +267,7 @@ def _by_omid(reading: Reading) -> set[str]:
 
 def never(reading: Reading, config: Config) -> Iterator[Finding]:
     """Tables with history that could go and never did: no fault, but worth to be known."""
-    found = [s for s in histories(reading, config) if not s.applied and s.possible and s.removed is None]
+    found = [s for s in history_statuses(reading, config) if not s.applied and s.possible and s.removed is None]
     if found:
         tables = [s.table for s in found]
         dry = [s.table for s in found if s.mode is Mode.DRY_RUN]
@@ -276,7 +278,7 @@ def never(reading: Reading, config: Config) -> Iterator[Finding]:
         yield Finding(
             Cause.HISTORY_NEVER,
             Severity.NOTE,
-            f"No history of {listed(tables)} was ever removed",
+            f"No history of {names_text(tables)} was ever removed",
             why,
             "Look at the plan of a dry run; if that is to go, act"
             + (", and set history_mode to execute to have it done by itself" if dry else ""),
@@ -290,13 +292,15 @@ def by_hand(reading: Reading, config: Config) -> Iterator[Finding]:
     """Tables whose history was removed by hand, and that scheduled runs only plan for."""
     by_omid = _by_omid(reading)
     dry = [
-        s.table for s in histories(reading, config) if s.applied and s.mode is Mode.DRY_RUN and s.table not in by_omid
+        s.table
+        for s in history_statuses(reading, config)
+        if s.applied and s.mode is Mode.DRY_RUN and s.table not in by_omid
     ]
     if dry:
         yield Finding(
             Cause.DRY_RUN,
             Severity.NOTE,
-            f"The history of {listed(dry)} is not removed by itself",
+            f"The history of {names_text(dry)} is not removed by itself",
             f"{'their' if len(dry) > 1 else 'its'} history_mode is dry-run: scheduled and backfilled runs only plan",
             f"Look at a dry run's plan; if it is right, set {_setting(dry)} to execute",
             tables=tuple(dry),
@@ -306,8 +310,8 @@ def by_hand(reading: Reading, config: Config) -> Iterator[Finding]:
 
 def overdue(reading: Reading, config: Config) -> Iterator[Finding]:
     """Tables whose mark could move on, and that no run has worked on for ``health.overdue_after``."""
-    late: list[tuple[HistoryStanding, datetime]] = []
-    for s in histories(reading, config):
+    late: list[tuple[HistoryStatus, datetime]] = []
+    for s in history_statuses(reading, config):
         last = max((t for t in (s.applied_at, s.removed.started if s.removed else None) if t), default=None)
         moves = s.possible is not None and s.possible > s.applied
         if s.applied and s.mode is Mode.EXECUTE and moves and last and reading.at - last >= config.health.overdue_after:
@@ -319,8 +323,8 @@ def overdue(reading: Reading, config: Config) -> Iterator[Finding]:
         yield Finding(
             Cause.OVERDUE,
             Severity.WARNING,
-            f"Nothing removes the history of {listed(tables)}",
-            f"history_gc has not acted for {ago(reading.at - since)}, and the mark could move on by {span(most, reading.clock)}",
+            f"Nothing removes the history of {names_text(tables)}",
+            f"history_gc has not acted for {age_text(reading.at - since)}, and the mark could move on by {distance_text(most, reading.clock)}",
             f"Run it now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {JOB}) and that its runs start",
             _again(tables),
             since,
@@ -337,7 +341,7 @@ def unfinished(reading: Reading, config: Config) -> Iterator[Finding]:  # noqa: 
             yield Finding(
                 Cause.HISTORY_UNFINISHED,
                 Severity.WARNING,
-                f"A run of history_gc announced the mark {told(h.intended, reading.clock)} for {h.table} and never applied it",
+                f"A run of history_gc announced the mark {timestamp_text(h.intended, reading.clock)} for {h.table} and never applied it",
                 f"run {h.intent.get('run', '')} ended in between; holds before that mark are refused until another run is done",
                 "Run it again",
                 _again([h.table]),
@@ -356,13 +360,13 @@ def _setting(tables: Sequence[str]) -> str:
 
 
 def _time(about: Any) -> datetime | None:
-    return EPOCH + timedelta(milliseconds=about["at"]) if about.get("at") else None
+    return from_millis(about["at"]) if about.get("at") else None
 
 
 # -- words
 
 
-def kept_back(standing: HistoryStanding) -> str:
+def kept_back(standing: HistoryStatus) -> str:
     """What keeps a table's mark from moving on, with what would move it; for people."""
     if standing.possible is None:
         return (
@@ -374,19 +378,19 @@ def kept_back(standing: HistoryStanding) -> str:
 
 def _limit_text(limit: Limit, table: str) -> str:
     if limit.hold:
-        return f"{limit.what}, since {limit.hold.taken:%Y-%m-%d %H:%M}, until {limit.hold.expires:%Y-%m-%d %H:%M} UTC ({limit.remedy})"
+        return f"{limit.what}, since {limit.hold.taken:%Y-%m-%d %H:%M}, until {moment_text(limit.hold.expires)} ({limit.remedy})"
     if limit.by is By.AGE:
         return f"{limit.what} (tables.{table}.{limit.what.split()[0].rstrip(':')})"
     return limit.what
 
 
-def mark_text(standing: HistoryStanding, clock: Clock) -> str:
+def mark_text(standing: HistoryStatus, clock: Clock) -> str:
     """A table's applied mark for people."""
-    return told(standing.applied, clock) if standing.applied else "never"
+    return timestamp_text(standing.applied, clock) if standing.applied else "never"
 
 
 def hold_text(hold: Hold, reading: Reading) -> tuple[str, ...]:
     """A hold for people: table, id, snapshot, owner, reason, since when, until when."""
-    until = f"{hold.expires:%Y-%m-%d %H:%M} UTC" + ("" if hold.counts(reading.at) else ", expired")
-    since = f"{hold.taken:%Y-%m-%d %H:%M} UTC"
-    return (hold.table, hold.id, told(hold.timestamp, reading.clock), hold.owner, hold.reason, since, until)
+    until = moment_text(hold.expires) + ("" if hold.counts(reading.at) else ", expired")
+    since = moment_text(hold.taken)
+    return (hold.table, hold.id, timestamp_text(hold.timestamp, reading.clock), hold.owner, hold.reason, since, until)

@@ -11,10 +11,10 @@ from typing import Any
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.reading import Reading
-from lowtide.health.words import ago, when
 from lowtide.ledger.model import Table
 from lowtide.ledger.settled import money_figures
-from lowtide.values.clock import EPOCH
+from lowtide.values.clock import from_millis
+from lowtide.values.text import age_text, moment_text
 
 JOB = "transaction_repair"
 _REPAIR = f"lowtide run {JOB} --execute"
@@ -41,7 +41,7 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerStanding:
+class LedgerStatus:
     """How the ledger stands. Times are None where the thing never was."""
 
     #: Every transaction that began before it is over.
@@ -84,19 +84,19 @@ def repairs(reading: Reading) -> list[Repair]:
 
 def _repair(run: Mapping[str, Any]) -> Repair:
     totals = run["totals"]
-    started = EPOCH + timedelta(milliseconds=run["started"])
+    started = from_millis(run["started"])
     done = totals.get("finished", 0), totals.get("dropped", 0)
     return Repair(run["run"], started, run["execute"], run["state"], *done, *money_figures(run.get("figures", {})))
 
 
-def ledger_standing(reading: Reading) -> LedgerStanding | None:
+def ledger_status(reading: Reading) -> LedgerStatus | None:
     """None where there is no ledger, or its index cannot be read."""
     if reading.ledger is None or reading.ledger.problem:
         return None
     mark = reading.ledger.settled
     runs = repairs(reading)
     settled = _time(mark.mark)
-    return LedgerStanding(
+    return LedgerStatus(
         settled,
         reading.at - (settled or reading.ledger.oldest or reading.at),
         reading.ledger.stuck,
@@ -154,7 +154,7 @@ def money(reading: Reading, config: Config) -> Iterator[Finding]:
 
 def unsettled(reading: Reading, config: Config) -> Iterator[Finding]:
     """A settled mark that is far behind: transactions are stuck, or no repair runs."""
-    s = ledger_standing(reading)
+    s = ledger_status(reading)
     if s is None:
         return
     dry = config.table(_tables(config)[0]).mode is Mode.DRY_RUN
@@ -176,8 +176,8 @@ def unsettled(reading: Reading, config: Config) -> Iterator[Finding]:
         yield _unsettled(s, reading, config, so, setting)
 
 
-def _unsettled(s: LedgerStanding, reading: Reading, config: Config, so: str, setting: str | None) -> Finding:
-    what = f"The transactions of the ledger are over up to {when(s.settled)} only"
+def _unsettled(s: LedgerStatus, reading: Reading, config: Config, so: str, setting: str | None) -> Finding:
+    what = f"The transactions of the ledger are over up to {moment_text(s.settled)} only"
     severity = Severity.ALARM if s.behind >= config.health.stuck_after else Severity.WARNING
     tried = s.oldest is not None and s.repaired is not None and s.repaired - config.ledger.grace > s.oldest
     if tried:
@@ -185,13 +185,13 @@ def _unsettled(s: LedgerStanding, reading: Reading, config: Config, so: str, set
             Cause.UNSETTLED,
             severity,
             what,
-            f"{_count(s)} that began at {when(s.oldest)} or later cannot be ended, as a repair found at {when(s.repaired)}",
+            f"{_count(s)} that began at {moment_text(s.oldest)} or later cannot be ended, as a repair found at {moment_text(s.repaired)}",
             "Do what the problems of the last repair say, then repair with a full check",
             (_RUNS, _FULL),
             s.settled,
             _tables(config),
         )
-    last = f"has not acted for {ago(reading.at - s.repaired)}" if s.repaired else "never acted"
+    last = f"has not acted for {age_text(reading.at - s.repaired)}" if s.repaired else "never acted"
     return Finding(
         Cause.UNSETTLED,
         severity,
@@ -210,7 +210,7 @@ def moved_back(reading: Reading, config: Config) -> Iterator[Finding]:
     mark = reading.ledger.settled if reading.ledger else None
     at = _time(mark.moved_back_at) if mark else None
     if mark and at and reading.at - at < config.health.stuck_after:
-        what = f"The settled mark was moved back from {when(_time(mark.moved_back_from))}"
+        what = f"The settled mark was moved back from {moment_text(_time(mark.moved_back_from))}"
         if mark.moved_back_from > mark.moved_back_at:
             yield Finding(
                 Cause.SETTLED_BACK,
@@ -238,7 +238,7 @@ def moved_back(reading: Reading, config: Config) -> Iterator[Finding]:
 
 def dry_run(reading: Reading, config: Config) -> Iterator[Finding]:
     """A ledger that was repaired by hand, and that scheduled runs only look at."""
-    s = ledger_standing(reading)
+    s = ledger_status(reading)
     (name,) = _tables(config)
     if s and s.settled and config.table(name).mode is Mode.DRY_RUN:
         yield Finding(
@@ -258,31 +258,31 @@ def _tables(config: Config) -> tuple[str]:
 
 
 def _time(at: int) -> datetime | None:
-    return EPOCH + timedelta(milliseconds=at) if at else None
+    return from_millis(at) if at else None
 
 
 # -- words
 
 
-def _count(s: LedgerStanding) -> str:
+def _count(s: LedgerStatus) -> str:
     return f"{s.stuck:,}{' or more' if s.more else ''} transaction{'' if s.stuck == 1 else 's'}"
 
 
-def _and_stuck(s: LedgerStanding) -> str:
+def _and_stuck(s: LedgerStatus) -> str:
     return f", and {_count(s)} older than the grace may not be over" if s.stuck else ""
 
 
-def facts(s: LedgerStanding, now: datetime) -> list[tuple[str, str]]:
+def facts(s: LedgerStatus, now: datetime) -> list[tuple[str, str]]:
     """The standing for people: what, and how it is."""
-    settled = f"{when(s.settled)}, {ago(s.behind)} ago" if s.settled else "never"
-    since = f", the oldest of {when(s.oldest)}" if s.oldest else ""
-    last = f"{when(s.repaired)}, {ago(now - s.repaired)} ago" if s.repaired else "never"
+    settled = f"{moment_text(s.settled)}, {age_text(s.behind)} ago" if s.settled else "never"
+    since = f", the oldest of {moment_text(s.oldest)}" if s.oldest else ""
+    last = f"{moment_text(s.repaired)}, {age_text(now - s.repaired)} ago" if s.repaired else "never"
     return [
         ("all transactions are over that began before", settled),
         ("older than the grace and perhaps not over", f"{_count(s)}{since}" if s.stuck else "none"),
         ("last repair", last),
         ("money", _money(s.money)),
-        ("last full check", when(s.full_check) if s.full_check else "never"),
+        ("last full check", moment_text(s.full_check) if s.full_check else "never"),
     ]
 
 
@@ -290,4 +290,4 @@ def _money(check: Repair | None) -> str:
     if check is None or check.checked is None:
         return "no check among the runs that were read"
     found = "did not get to its end" if check.wrong is None else f"{check.wrong:,} wrong" if check.wrong else "adds up"
-    return f"{found}; {check.checked:,} finished transactions were checked at {when(check.started)}"
+    return f"{found}; {check.checked:,} finished transactions were checked at {moment_text(check.started)}"

@@ -10,7 +10,7 @@ is a job's own summary.
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from lowtide.config import Config
@@ -22,7 +22,7 @@ from lowtide.ledger.store import Tables
 from lowtide.store import oracle_probe
 from lowtide.store.gateway import allotted, connect, low_watermark
 from lowtide.store.state import StateStore
-from lowtide.values.clock import EPOCH, is_world, millis
+from lowtide.values.clock import from_millis, is_world, millis
 
 #: How many prune bounds and runs are read, newest first, where nobody asks for more.
 BOUNDS = 60
@@ -97,5 +97,5 @@ def _ledger(connection: Any, config: Config, now: datetime, listed: Collection[b
         entries = steps.run(settled.open_entries(mark.mark, end, limit=STUCK), tables)
     except LedgerError as error:
         return LedgerReading(problem=str(error))
-    oldest = EPOCH + timedelta(milliseconds=entries[0].timestamp) if entries else None
+    oldest = from_millis(entries[0].timestamp) if entries else None
     return LedgerReading(mark, len(entries), len(entries) == STUCK, oldest)

@@ -22,7 +22,8 @@ from lowtide.run.summary import myself
 from lowtide.store.gateway import connect, low_watermark
 from lowtide.store.state import ANNOUNCED_FOR, StateStore
 from lowtide.tables.inventory import Kind
-from lowtide.values.clock import EPOCH, Clock, WorldClock, is_world, oracle_clock, spoken
+from lowtide.values.clock import Clock, WorldClock, from_millis, is_world, oracle_clock
+from lowtide.values.text import moment_text, number_and_time
 
 if TYPE_CHECKING:
     from lowtide.config import Config
@@ -60,7 +61,7 @@ def take(
         _check_table(config, state, table)
         if wanted > watermark:
             msg = (
-                f"a hold's timestamp is a snapshot that can be read: {spoken(wanted)} is above the low watermark {spoken(watermark)}, above which nothing "
+                f"a hold's timestamp is a snapshot that can be read: {number_and_time(wanted)} is above the low watermark {number_and_time(watermark)}, above which nothing "
                 "is removed. Leave the timestamp out: a hold at the low watermark keeps what transactions under way see, too"
             )
             raise UsageError(msg)
@@ -95,7 +96,7 @@ def renew(config: Config, held: Hold, lasting: timedelta) -> Hold:
         ends = min(now + lasting, held.taken + config.table(held.table).hold_max_age)
         if ends <= now:
             msg = (
-                f"hold {held.id} on {held.table} has reached its longest life (hold_max_age, taken {held.taken:%Y-%m-%d %H:%M} UTC); "
+                f"hold {held.id} on {held.table} has reached its longest life (hold_max_age, taken {moment_text(held.taken)}); "
                 "it cannot be renewed: finish, or take a new snapshot"
             )
             raise HistoryError(msg)
@@ -132,7 +133,7 @@ def _check_released(held: Hold, state: StateStore) -> None:
         msg = (
             f"hold {held.id} on {held.table} is a restore's ({held.reason}): without it history GC could take what hides a cell while the cell comes "
             f"back. It goes when the restore ends; that of a restore that was killed goes with the next restore of the table, or expires at "
-            f"{held.expires:%Y-%m-%d %H:%M} UTC"
+            f"{moment_text(held.expires)}"
         )
         raise HistoryError(msg)
 
@@ -227,11 +228,11 @@ def _check_mark(state: StateStore, held: Hold) -> None:
     if held.timestamp < history.applied:
         raise HistoryError(too_early(held.table, held.timestamp, history.applied))
     if held.timestamp < history.intended:
-        ends = EPOCH + timedelta(milliseconds=history.intent.get("at", 0)) + ANNOUNCED_FOR
+        ends = from_millis(history.intent.get("at", 0)) + ANNOUNCED_FOR
         msg = (
-            f"a run of history_gc is about to remove the history of {held.table} before {spoken(history.intended)}, "
-            f"so a hold at {spoken(held.timestamp)} comes too late; hold {history.intended} or later, or try again after it "
-            f"(if it was killed: from {ends:%Y-%m-%d %H:%M} UTC on)"
+            f"a run of history_gc is about to remove the history of {held.table} before {number_and_time(history.intended)}, "
+            f"so a hold at {number_and_time(held.timestamp)} comes too late; hold {history.intended} or later, or try again after it "
+            f"(if it was killed: from {moment_text(ends)} on)"
         )
         raise HistoryError(msg)
 
@@ -306,6 +307,6 @@ def check_unit(timestamp: int, watermark: int, what: str) -> None:
 def too_early(table: str, timestamp: int, mark: int) -> str:
     """What to say to a reader of a snapshot before the mark."""
     return (
-        f"the snapshot {spoken(timestamp)} of {table} lies {mark - timestamp} before its ancient history mark {spoken(mark)}: that history was "
+        f"the snapshot {number_and_time(timestamp)} of {table} lies {mark - timestamp} before its ancient history mark {number_and_time(mark)}: that history was "
         f"removed. Read at {mark} or later; to keep more from now on, raise history_max_age for {table}"
     )

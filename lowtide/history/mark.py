@@ -14,10 +14,11 @@ from enum import StrEnum
 from typing import Any
 
 from lowtide.errors import UsageError
-from lowtide.values.clock import EPOCH, Clock, millis
+from lowtide.values.clock import Clock, from_millis, millis
 from lowtide.values.durations import duration_text
 from lowtide.values.formats import base
 from lowtide.values.skew import MARGIN
+from lowtide.values.text import moment_text
 
 #: Clocks of machines differ: a hold counts for so long after its expiry, by the clock of the one who looks.
 EXPIRY_MARGIN = MARGIN
@@ -46,7 +47,7 @@ class Hold:
     def ended_by(self) -> str:
         """What lets go of it before it expires."""
         if self.of_restore:
-            return f"it ends with that restore; if that was killed, with the next one of {self.table}, or at {self.expires:%Y-%m-%d %H:%M} UTC"
+            return f"it ends with that restore; if that was killed, with the next one of {self.table}, or at {moment_text(self.expires)}"
         return f"lowtide hold release {self.table} {self.id}"
 
     def counts(self, now: datetime) -> bool:
@@ -60,7 +61,7 @@ class Hold:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Hold:
         """The opposite."""
-        times = {name: EPOCH + timedelta(milliseconds=value[name]) for name in ("taken", "expires")}
+        times = {name: from_millis(value[name]) for name in ("taken", "expires")}
         return cls(**{**value, **times})
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from lowtide.config import Config
 from lowtide.errors import StoreError
 from lowtide.health import Reading
-from lowtide.health.cleaning import blocker_text
+from lowtide.health.bound import blocker_text
 from lowtide.report.observation import Day, JobRun, Leftovers, Observation, RegionMark
-from lowtide.values.clock import EPOCH, Clock
+from lowtide.values.clock import Clock, from_millis
 from lowtide.values.keyranges import KeyRange
 
 
@@ -58,7 +58,7 @@ def job_run(summary: Mapping[str, Any], days: Sequence[Day] = ()) -> JobRun:
     return JobRun(
         job=summary["job"],
         run=summary["run"],
-        started=EPOCH + timedelta(milliseconds=summary["started"]),
+        started=from_millis(summary["started"]),
         seconds=summary["seconds"],
         execute=summary["execute"],
         state=summary["state"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from lowtide.survey.estimate import Estimate
@@ -96,6 +96,11 @@ class CommitTableFindings:
     bytes: int
     per_day: float | None = None
     window_days: float | None = None
+
+    @property
+    def window(self) -> timedelta:
+        """The time in which *per_day* was counted."""
+        return timedelta(days=self.window_days or 0)
 
     @property
     def entries(self) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from lowtide.survey.findings import Notice, Severity
 from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind, is_phoenix
 from lowtide.tables.settings import ALL_VERSIONS, FOREVER
+from lowtide.values.text import age_text
 
 #: A low watermark that is older stands still, for all that cleaning can do: what began since cannot be judged.
 OLD_WATERMARK_SECONDS = 24 * 3600
@@ -135,7 +137,7 @@ def watermark_notices(low_watermark: int, age_seconds: float | None) -> Iterable
         yield Notice(
             Severity.CAUTION,
             "",
-            f"the low watermark is {age_seconds / 86_400:.1f} days old: what was left since then cannot be cleaned yet",
+            f"the low watermark is {age_text(timedelta(seconds=age_seconds))} old: what was left since then cannot be cleaned yet",
             "it moves when written cells fall out of the oracle's conflict map: set a smaller conflictMapSize, or restart the oracle "
             "with a persistent timestamp store",
         )

@@ -104,15 +104,14 @@ def clock_contradiction(kind: str, watermark: int) -> str:
     return f"omid.clock is {kind} in the configuration, and the oracle's low watermark is {watermark}, {seen}. Say {meant}, or auto"
 
 
-def spoken(timestamp: int) -> str:
-    """*timestamp*, with its time where it can only be a world clock's: rounded up to the millisecond, so that it can be read at."""
-    time = WorldClock().first_time(timestamp) if is_world(timestamp) else None
-    return f"{timestamp} ({time.isoformat(sep=' ', timespec='milliseconds')})" if time else str(timestamp)
-
-
 def millis(time: datetime) -> int:
     """Milliseconds since 1970 of an aware *time*, rounded down."""
     return (time - EPOCH) // timedelta(milliseconds=1)
+
+
+def from_millis(value: int) -> datetime:
+    """The aware time, in UTC, that :func:`millis` gives *value* for."""
+    return EPOCH + timedelta(milliseconds=value)
 
 
 def is_world(timestamp: int) -> bool:

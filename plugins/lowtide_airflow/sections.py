@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lowtide.config import Config
-from lowtide.health import Reading, ago, histories, ledger_standing, removals, repairs
+from lowtide.health import Reading, history_statuses, ledger_status, removals, repairs
 from lowtide.health.history import Removal, hold_text, kept_back, mark_text
 from lowtide.health.ledger import facts
-from lowtide.health.words import when
-from lowtide.survey.words import size
+from lowtide.values.text import age_text, moment_text, size_text
 
 #: Rows of a table about runs.
 _RUNS = 30
@@ -39,13 +38,13 @@ def history(reading: Reading, config: Config) -> Section | None:
             h.table,
             h.mode.value,
             mark_text(h, reading.clock),
-            f"{ago(reading.at - h.applied_at)} ago" if h.applied_at else "",
+            f"{age_text(reading.at - h.applied_at)} ago" if h.applied_at else "",
             kept_back(h),
             _gone(h.removed),
             _gone(h.reclaimable),
-            size(h.uncompacted) if h.uncompacted else "",
+            size_text(h.uncompacted) if h.uncompacted else "",
         )
-        for h in histories(reading, config)
+        for h in history_statuses(reading, config)
     )
     text = (
         "What was replaced before its ancient history mark is removed from a table, and snapshots before the mark are refused. "
@@ -57,7 +56,7 @@ def history(reading: Reading, config: Config) -> Section | None:
 
 
 def _gone(removal: Removal | None) -> str:
-    return f"{size(removal.size)} in {removal.versions:,} cells" if removal else ""
+    return f"{size_text(removal.size)} in {removal.versions:,} cells" if removal else ""
 
 
 def holds(reading: Reading, _: Config) -> Section | None:
@@ -72,12 +71,12 @@ def removed(reading: Reading, _: Config) -> Section | None:
     """What the runs removed, newest first."""
     rows = tuple(
         (
-            when(r.started),
+            moment_text(r.started),
             r.table,
             "removed" if r.execute else "could go (dry run)",
             r.versions,
             r.markers,
-            size(r.size),
+            size_text(r.size),
         )
         for r in removals(reading)[:_RUNS]
     )
@@ -88,7 +87,7 @@ def removed(reading: Reading, _: Config) -> Section | None:
 
 def ledger(reading: Reading, _: Config) -> Section | None:
     """How the ledger stands."""
-    standing = ledger_standing(reading)
+    standing = ledger_status(reading)
     text = "Transfers between users: which are over, which are stuck, and whether the money adds up."
     return Section("Ledger", text, ("what", "how it stands"), tuple(facts(standing, reading.at))) if standing else None
 
@@ -97,7 +96,7 @@ def repaired(reading: Reading, _: Config) -> Section | None:
     """What the repairs did, newest first."""
     rows = tuple(
         (
-            when(r.started),
+            moment_text(r.started),
             "acted" if r.execute else "dry run",
             r.finished,
             r.dropped,

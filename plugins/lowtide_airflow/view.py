@@ -15,10 +15,11 @@ from urllib.parse import quote
 
 from lowtide.config import Config, load
 from lowtide.errors import LowtideError
-from lowtide.health import Reading, Standing, ago, assess, span, standings, told
+from lowtide.health import Reading, TableStatus, assess, table_statuses
 from lowtide.health.reader import read
 from lowtide.run.summary import ran_by
-from lowtide.values.clock import EPOCH, Clock, WorldClock
+from lowtide.values.clock import Clock, WorldClock, from_millis
+from lowtide.values.text import age_text, distance_text, timestamp_text
 from lowtide_airflow.sections import SECTIONS
 
 #: The gateway's time to answer, for the page: less than anybody waits.
@@ -82,7 +83,7 @@ def view(latest: Latest | None) -> dict[str, Any]:
         "low_watermark": _mark(shown.low_watermark, clock),
         "bound": _mark(bound.value if bound else None, clock),
         "bound_since": _iso(bound.since or bound.at) if bound else None,
-        "tables": [_table(s, shown, clock) for s in standings(shown, config)],
+        "tables": [_table(s, shown, clock) for s in table_statuses(shown, config)],
         "bounds": [{"at": _iso(b.at), **(_mark(b.value, clock) or {})} for b in reversed(shown.bounds)],
         "commits": [{"at": _iso(c.at), "entries": c.entries, "marks": c.marks} for c in shown.commit_counts],
         "runs": [_run(r, shown.at) for r in shown.runs],
@@ -109,7 +110,7 @@ def marks(watermarks: Sequence[int]) -> list[tuple[int, int]]:
     return sorted(counted.items())
 
 
-def _table(standing: Standing, reading: Reading, clock: Clock) -> dict[str, Any]:
+def _table(standing: TableStatus, reading: Reading, clock: Clock) -> dict[str, Any]:
     regions = reading.watermarks[standing.table]["regions"]
     return {
         "table": standing.table,
@@ -117,7 +118,7 @@ def _table(standing: Standing, reading: Reading, clock: Clock) -> dict[str, Any]
         "regions": standing.regions,
         "never_cleaned": standing.never_cleaned,
         "lowest": _mark(standing.lowest, clock),
-        "behind": span(standing.behind, clock),
+        "behind": distance_text(standing.behind, clock),
         "collected": _iso(standing.collected),
         "marks": [{**(_mark(m, clock) or {}), "regions": n} for m, n in marks([r["watermark"] for r in regions])],
     }
@@ -128,18 +129,18 @@ def _mark(timestamp: int | None, clock: Clock) -> dict[str, Any] | None:
     if timestamp is None:
         return None
     moment = clock.time(timestamp) if isinstance(clock, WorldClock) and timestamp else None
-    return {"x": _iso(moment) if moment else timestamp, "told": told(timestamp, clock)}
+    return {"x": _iso(moment) if moment else timestamp, "text": timestamp_text(timestamp, clock)}
 
 
 def _run(summary: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    started = EPOCH + timedelta(milliseconds=summary["started"])
+    started = from_millis(summary["started"])
     problems = [*summary["problems"], *(f"{t['table']}: {p}" for t in summary["tables"] for p in t["problems"])]
     totals = summary["totals"]
     names = ("candidates", "healed", "deleted", "marked", "pruned", "failed")
     return {
         **{name: summary[name] for name in ("job", "run", "execute", "state", "seconds")},
         "started": _iso(started),
-        "ago": ago(now - started),
+        "ago": age_text(now - started),
         "tables": len(summary["tables"]),
         "counts": {name: totals[name] for name in names},
         "problems": problems[:_PROBLEMS],

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.config import Config
-from lowtide.health import Cause, LedgerReading, Level, Severity, assess, ledger_standing, repairs
+from lowtide.health import Cause, LedgerReading, Level, Severity, assess, ledger_status, repairs
 from lowtide.health.ledger import facts
 from lowtide.ledger.settled import Settled, money_figure, money_figures
 from lowtide.run.summary import Counts, Summary, TableReport
@@ -59,7 +59,7 @@ def test_a_ledger_that_is_repaired_every_hour_is_no_finding() -> None:
     assert (health.level, health.findings) == (Level.FINE, ())
     assert "All transactions of the ledger are over that began before 2026-03-10 11:40 UTC" in health.sentence
     assert "ledger" not in assess(healthy(), ACTING).sentence
-    assert ledger_standing(healthy()) is None
+    assert ledger_status(healthy()) is None
 
 
 @pytest.mark.parametrize(("behind", "severity"), [(4 * HOUR, Severity.WARNING), (3 * DAY, Severity.ALARM)])
@@ -156,7 +156,7 @@ def test_the_standing_in_words_and_numbers() -> None:
         ledger=ledger(full_at=millis(NOW - DAY), **stuck(2, 20 * MINUTE)),
         runs=(repair(HOUR, None), repair(2 * HOUR, 0), *healthy().runs),
     )
-    standing = ledger_standing(seen)
+    standing = ledger_status(seen)
     assert standing is not None
     assert [how for _, how in facts(standing, NOW)] == [
         "2026-03-10 11:40 UTC, 20 minutes ago",
@@ -167,7 +167,7 @@ def test_the_standing_in_words_and_numbers() -> None:
     ]
     assert standing.to_json()["behind_seconds"] == 1200
     assert [(r.finished, r.dropped, r.wrong) for r in repairs(seen)] == [(2, 1, None), (2, 1, 0)]
-    empty = ledger_standing(healthy(ledger=LedgerReading()))
+    empty = ledger_status(healthy(ledger=LedgerReading()))
     assert empty is not None
     assert [how for _, how in facts(empty, NOW)] == [
         "never",

@@ -16,8 +16,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from lowtide.cli import app
+from lowtide.cli.console import new_console
 from lowtide.cli.runs import done_text, print_runs
-from lowtide.cli.screen import screen
 from lowtide.history.mark import Hold
 from lowtide.report.observation import Observation, RegionMark
 from lowtide.report.terminal import regions
@@ -107,7 +107,7 @@ def test_runs_and_tables_are_told_with_their_texts_as_they_are(
     """A run's name and problem; a blocker's reason; on the console of the commands."""
     monkeypatch.setenv("COLUMNS", "400")
     (tmp_path / "none.yaml").write_text("")
-    console = screen()
+    console = new_console()
     report = TableReport("orders", problems=[text])
     with console.capture() as said:
         print_runs(console, [Summary("orphan_cleanup", text, True, tables=[report]).to_json()])
