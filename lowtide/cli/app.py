@@ -162,7 +162,7 @@ def verify(
     before: Annotated[Path | None, typer.Option(help="Write there what random read points show.")] = None,
     after: Annotated[Path | None, typer.Option(help="Compare with what --before wrote there.")] = None,
 ) -> None:
-    """Verify, by code of its own, that the store keeps its invariants. Reads only; exit 1: one is broken, 2: could not look."""
+    """Verify, by code of its own, that the store keeps its invariants. Reads only; exit 1: one is broken, 2: something could not be read."""
     given = {
         "--config": config,
         "--sample": sample,
@@ -194,7 +194,7 @@ def _submit(job: str, arguments: list[str]) -> None:
 
 
 @app.command()
-def path(what: Annotated[Place, typer.Argument(help="What is looked for.")]) -> None:
+def path(what: Annotated[Place, typer.Argument(help="Which folder.")]) -> None:
     """Print the folder of the DAG files (for Airflow), of the Spark programs, or of the connector's jars."""
     typer.echo({Place.DAGS: paths.dags, Place.SPARK_APPS: paths.spark_apps, Place.CONNECTOR: paths.connector}[what]())
 
@@ -232,13 +232,13 @@ def state_reset(
 
 def _check_reset(config: Config, state: StateStore) -> None:
     """Refuse to reset while the oracle gives numbers that it has given before."""
-    seen = state.low_watermark_seen()
-    if seen is None:
+    recorded = state.low_watermark_seen()
+    if recorded is None:
         return
     with connect(config.hbase.thrift) as connection:
         current = low_watermark(connection, config)
     own = (config.state.table, config.state.journal_table)
-    if why := reset.refusal(seen.low_watermark, current, config.omid.timestamp_table, own):
+    if why := reset.refusal(recorded.low_watermark, current, config.omid.timestamp_table, own):
         raise WatermarkError(why)
 
 

@@ -59,7 +59,7 @@ def status(
         ),
     ] = False,
 ) -> None:
-    """Whether the store is healthy, in one sentence, and how far each table is. Exit code 0: fine, 1: cannot be told, 3: attention, 4: alarm."""
+    """Whether the store is healthy, in one sentence, and how far each table is. Exit code 0: fine, 1: unknown, 3: attention, 4: alarm."""
     reading, health, loaded = _assessed(config)
     if as_json:
         each = [_table_json(s) for s in table_statuses(reading, loaded)]
@@ -100,8 +100,8 @@ def explain(
             raise TableError(msg)
     if as_json:
         tables = [_table_json(s) for s in table_statuses(reading, loaded) if table in (None, s.table)]
-        said = {**health.to_json(), "findings": [f.to_json() for f in found], **_marks(reading), "tables": tables}
-        _print_json({**said, **_further_json(reading, loaded, table)})
+        found_json = {**health.to_json(), "findings": [f.to_json() for f in found], **_marks(reading), "tables": tables}
+        _print_json({**found_json, **_further_json(reading, loaded, table)})
     else:
         _print_sentence(health)
         for each in table_statuses(reading, loaded):
@@ -189,8 +189,8 @@ def _print_last_runs(reading: Reading) -> None:
         if run:
             started = from_millis(run["started"])
             style = "green" if run["state"] == "done" else "red"
-            said = Text.assemble(f"{job}: ", (run["state"], style), f" {age_text(reading.at - started)} ago")
-            console.print(said, soft_wrap=True)
+            line = Text.assemble(f"{job}: ", (run["state"], style), f" {age_text(reading.at - started)} ago")
+            console.print(line, soft_wrap=True)
 
 
 def _print_history(reading: Reading, config: Config) -> None:

@@ -36,7 +36,7 @@ TableName = Annotated[str, typer.Argument(metavar="TABLE")]
 @hold_app.command("add")
 def hold_add(
     table: TableName,
-    reason: Annotated[str, typer.Option(help="For whoever looks at a mark that stands still.")],
+    reason: Annotated[str, typer.Option(help="For whoever asks why a mark stands still.")],
     config: ConfigFile = None,
     at: Annotated[
         str | None,
@@ -94,11 +94,11 @@ def hold_release(
 
 @history_app.command("marks")
 def history_marks(config: ConfigFile = None) -> None:
-    """The ancient history mark of every transactional table, since when, and what keeps it from moving on now, as status says it."""
+    """The ancient history mark of every transactional table, since when, and what keeps it from moving on now, as in status."""
     loaded = load(config)
     reading = read(loaded)
     if reading.unreachable:
-        msg = f"the marks cannot be looked at: {reading.unreachable}; start the Thrift gateway, or correct hbase.thrift"
+        msg = f"the marks cannot be read: {reading.unreachable}; start the Thrift gateway, or correct hbase.thrift"
         raise GatewayError(msg)
     statuses = history_statuses(reading, loaded)
     if not statuses:
@@ -196,7 +196,7 @@ def snapshot_of(config: Config, text: str) -> int:
 
 
 def _ask_for(config: Config, table: str, identity: str) -> None:
-    """Whoever reads with a hold fails without it: the owner should know. One that is not there is for the release to tell."""
+    """Whoever reads with a hold fails without it: the owner should know. Of one that is not there the release complains."""
     with connect(config.hbase.thrift) as connection:
         found = [h for h in StateStore(connection, config.state.table).holds(table) if h.id == identity]
     for held in found:

@@ -26,7 +26,7 @@ console = new_console()
 def report(
     out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("lowtide-report.html"),
     config: ConfigFile = None,
-    days: Annotated[int, typer.Option(min=1, help="How many past days to tell apart.")] = 7,
+    days: Annotated[int, typer.Option(min=1, help="How many past days to show.")] = 7,
     runs: Annotated[int, typer.Option(min=0, help="How many runs to show, newest first.")] = 30,
     commit_table: Annotated[
         bool, typer.Option("--commit-table", help="Count the commit table's rows: reads all of it through the gateway.")

@@ -21,7 +21,7 @@ from lowtide.values.text import size_text, timestamp_text
 
 console = new_console()
 
-#: The counters of a summary that say what was done (docs/jobs.md), in words.
+#: The counters of a summary for what was done (docs/jobs.md), in words.
 _DONE = {
     "healed": "healed",
     "marked": "invalidated",

@@ -1,4 +1,4 @@
-"""``lowtide forget``, ``lowtide resolve``, ``lowtide journal``: what a person decides about records that no longer say what is so."""
+"""``lowtide forget``, ``lowtide resolve``, ``lowtide journal``: what a person decides about records that are no longer true."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ journal_app = typer.Typer(no_args_is_help=True, help="What was pruned from the c
 
 console = new_console()
 #: So many decisions are named one by one.
-_SPOKEN = 20
+_NAMED = 20
 
 
 def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: ConfigFile = None, yes: Yes = False) -> None:
@@ -82,23 +82,23 @@ def resolve(
                     f"This replaces {replaced}. Where a cleanup has acted on that already, `lowtide verify` names the cells that still say so, and what it "
                     "deleted is in its sideline: `lowtide restore`."
                 )
-        told = _told(decisions)
+        decided = _summed_up(decisions)
         if not yes:
-            typer.confirm(f"Record in {name} that {told}?", abort=True)
+            typer.confirm(f"Record in {name} that {decided}?", abort=True)
         for each in decisions:
             life.decide(connection, loaded, each.start, each.commit, overrule=each.shown is not None)
         state.create()
         life.checked(connection, state, name, acting=True)
-        state.add_run(by_hand("resolve", f"decided that {told}", source(config)).to_json())
+        state.add_run(by_hand("resolve", f"decided that {decided}", source(config)).to_json())
     console.print(f"Recorded in {name}. The next orphan_cleanup --execute acts on it.")
     if left:
-        console.print(f"{left} lines of {file} still say {UNDECIDED}; they were left out.")
+        console.print(f"{left} lines of {file} are still {UNDECIDED}; they were left out.")
 
 
 def _decisions(
     starts: list[int], aborted: bool, committed: int | None, shown_in: tuple[str, str] | None, file: Path | None
 ) -> tuple[list[Decision], int]:
-    """What the command was told, and how many lines of the file say nothing yet."""
+    """The decisions that the command was given, and how many lines of the file have none yet."""
     if (bool(starts), aborted, committed is not None) not in (
         (False, False, False),
         (True, True, False),
@@ -121,14 +121,14 @@ def _decisions(
         msg = f"{file} cannot be read: {error.strerror}; one that a run wrote elsewhere (hdfs://...) is to be copied here first"
         raise UsageError(msg) from None
     if not found:
-        msg = f"{file} decides nothing: {left} lines say {UNDECIDED}"
+        msg = f"{file} decides nothing: {left} lines are still {UNDECIDED}"
         raise UsageError(msg)
     return found, left
 
 
-def _told(decisions: list[Decision]) -> str:
+def _summed_up(decisions: list[Decision]) -> str:
     """In words: each of a few, the numbers of many."""
-    if len(decisions) <= _SPOKEN:
+    if len(decisions) <= _NAMED:
         return ", ".join(f"transaction {each.start} {life.became(each.commit)}" for each in decisions)
     gone = sum(each.commit is None for each in decisions)
     return f"of {len(decisions)} transactions, from {decisions[0].start} on, {gone} never committed and {len(decisions) - gone} did"
@@ -169,7 +169,7 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
         said = seen.said or life.Said()
         horizon = max(known.pruned, said.pruned, *(bound.value for bound in state.bounds()))
         if not known.pruned and seen.said is None:
-            # Neither side tells how far was pruned, as where both are lost. It was never beyond this.
+            # Neither side knows how far was pruned, as where both are lost. It was never beyond this.
             horizon = max(horizon, low_watermark(connection, loaded))
         if not yes:
             typer.confirm(
@@ -186,7 +186,7 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
 
 @journal_app.command("whole")
 def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
-    """Say that the journal has all its rows, though HBase cannot tell: it was only disabled and enabled, or was restored from a snapshot that has all."""
+    """Say that the journal has all its rows, though HBase cannot show it: it was only disabled and enabled, or was restored from a snapshot that has all."""
     loaded = load(config)
     name = loaded.state.journal_table
     with connect(loaded.hbase.thrift) as connection:

@@ -83,7 +83,7 @@ def assess(reading: Reading, config: Config) -> Health:
         finding = Finding(
             Cause.GATEWAY,
             Severity.ALARM,
-            "The store cannot be looked at",
+            "The store cannot be read",
             reading.unreachable,
             "Start the Thrift gateway, or correct hbase.thrift",
             setting="hbase.thrift",

@@ -89,7 +89,7 @@ def _blocking(
             Cause.DISABLED,
             severity,
             what,
-            f"table {table} is disabled, and may come back with cells that were never looked at",
+            f"table {table} is disabled, and may come back with cells that no job has read",
             "Enable it, clean it and collect; or drop it and collect",
             (_in_hbase_shell(f"enable '{table}'"), *clean),
             since,

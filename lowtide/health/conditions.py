@@ -1,6 +1,6 @@
 """What one can wait for: conditions on the ledger and on the store.
 
-Each is a value of settings that go through JSON. It looks (small reads through the gateway, whose cost follows what is new and not
+Each is a value of settings that go through JSON. A check reads (a few rows through the gateway, whose number follows what is new and not
 what is there) and judges; the judging is pure. Blocking sensors, triggers and event watchers in Airflow share it.
 """
 
@@ -28,7 +28,7 @@ _COMMIT_ROWS = (b"\x00", b"\x10")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a look came to.
+    """What a check found.
 
     Args:
         met: whether the condition holds.
@@ -50,19 +50,19 @@ class Condition:
     #: Name in JSON.
     kind: ClassVar[str]
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """Read and judge.
 
         Raises:
             UsageError: there is nothing in this store that could be waited for so.
-            StoreError: what is to be looked at is not there, or cannot be read, or the clocks that tell the time differ.
+            StoreError: what is to be read is not there or cannot be read, or the clocks that the times come from differ.
         """
         raise NotImplementedError
 
     def news(self, cursor: Any, verdict: Verdict) -> tuple[Any, bool]:
-        """A watcher's next cursor, and whether the look is an event: here, where it holds and did not at the look before.
+        """A watcher's next cursor, and whether the check is an event: here, where it holds and did not at the check before.
 
-        *cursor*: of the look before; None at the very first.
+        *cursor*: of the check before; None at the very first.
         """
         return verdict.met, verdict.met and not cursor
 
@@ -126,7 +126,7 @@ class TransactionsSettled(_Reached):
     kind: ClassVar[str] = "transactions settled"
     what: ClassVar[str] = "all transactions are over that began before"
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """The settled mark, and the first open entry after it: what the next repair would make of it."""
         tables = Tables(connection, config.ledger.prefix)
         now = _now(config, connection)
@@ -152,7 +152,7 @@ class TransactionsStuck(Condition):
             raise UsageError(msg) from None
         _check_count(self.kind, "more_than", self.more_than)
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """Open entries from the settled mark on, no more than decide it."""
         tables = Tables(connection, config.ledger.prefix)
         now = _now(config, connection)
@@ -163,8 +163,8 @@ class TransactionsStuck(Condition):
     def judge(self, found: int) -> Verdict:
         """*found*: how many, counted up to one more than the limit."""
         met = found > self.more_than
-        said = f"more than {self.more_than}" if met else str(found)
-        return Verdict(met, f"{said} transactions older than {self.older_than} are not over", met)
+        number = f"more than {self.more_than}" if met else str(found)
+        return Verdict(met, f"{number} transactions older than {self.older_than} are not over", met)
 
 
 #: How far a transaction is.
@@ -173,7 +173,7 @@ _ORDER = {None: 0, State.INITIAL: 1, State.IN_PROGRESS: 2, State.COMMITTED: 3, S
 
 @dataclass(frozen=True)
 class TransactionIs(Condition):
-    """A transaction of the ledger has got to *state*, or beyond it: a look may come too late for the states between."""
+    """A transaction of the ledger has got to *state*, or beyond it: a check may come too late for the states between."""
 
     transaction: str = ""
     state: str = State.FINISHED.value
@@ -185,7 +185,7 @@ class TransactionIs(Condition):
             msg = f"{self.kind}: a state is one of {', '.join(State)}, found {self.state!r}"
             raise UsageError(msg)
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """One row."""
         tables = Tables(connection, config.ledger.prefix)
         (row,) = tables(steps.Read(Table.TRANSACTIONS, (self.transaction,)))
@@ -194,14 +194,14 @@ class TransactionIs(Condition):
     def judge(self, found: State | None, exists: bool = True) -> Verdict:
         """*found*: None before ``initial``."""
         wanted = State(self.state)
-        said = (
+        text = (
             f"transaction {self.transaction} is {found or ('claimed' if exists else 'unknown')}, waiting for {wanted}"
         )
         if State.DROPPED in (found, wanted):
             return Verdict(
-                found is wanted, said, str(found or ""), never=found is not wanted and bool(found and found.over)
+                found is wanted, text, str(found or ""), never=found is not wanted and bool(found and found.over)
             )
-        return Verdict(_ORDER[found] >= _ORDER[wanted], said, str(found or ""))
+        return Verdict(_ORDER[found] >= _ORDER[wanted], text, str(found or ""))
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class LowWatermarkPast(_Reached):
     kind: ClassVar[str] = "low watermark past"
     what: ClassVar[str] = "the low watermark is at"
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """Two rows."""
         watermark = low_watermark(connection, config)
         return self.judge(_time_of(watermark, watermark, config, connection, self.kind))
@@ -231,7 +231,7 @@ class RegionWatermarkPast(_Reached):
             msg = f"{self.kind}: the name of a table is missing"
             raise UsageError(msg)
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """Two rows, and those that are published."""
         state = StateStore(connection, config.state.table)
         published = state.watermarks().get(self.table) if state.exists() else None
@@ -250,7 +250,7 @@ class CommitTableLarger(Condition):
     def __post_init__(self) -> None:
         _check_count(self.kind, "than", self.than)
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """At most one row more than the limit; their first cells only."""
         start, stop = _COMMIT_ROWS
         rows = connection.table(config.omid.commit_table).scan(
@@ -261,8 +261,8 @@ class CommitTableLarger(Condition):
     def judge(self, found: int) -> Verdict:
         """*found*: how many, counted up to one more than the limit."""
         met = found > self.than
-        said = f"more than {self.than}" if met else str(found)
-        return Verdict(met, f"the commit table has {said} rows of transactions", met)
+        number = f"more than {self.than}" if met else str(found)
+        return Verdict(met, f"the commit table has {number} rows of transactions", met)
 
 
 CONDITIONS: dict[str, type[Condition]] = {
@@ -296,22 +296,22 @@ def from_json(value: Mapping[str, Any]) -> Condition:
         raise UsageError(msg) from None
 
 
-def look(condition: Condition, config: Config) -> Verdict:
-    """Look once, over a connection of its own, tried once.
+def check(condition: Condition, config: Config) -> Verdict:
+    """Check once, over a connection of its own, tried once.
 
     Raises:
         GatewayError: the gateway does not answer, or stopped answering.
-        StoreError: see :meth:`Condition.look`.
+        StoreError: see :meth:`Condition.check`.
     """
     from thriftpy2.thrift import TException
 
     try:
         with connect(config.hbase.thrift, attempts=1) as connection:
-            return condition.look(config, connection)
+            return condition.check(config, connection)
     except (TException, OSError) as error:
         thrift = config.hbase.thrift
-        said = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
-        msg = f"the Thrift gateway at {thrift.host}:{thrift.port} gave no answer to {condition.kind!r} ({said})"
+        problem = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
+        msg = f"the Thrift gateway at {thrift.host}:{thrift.port} gave no answer to {condition.kind!r} ({problem})"
         raise GatewayError(msg) from error
 
 
@@ -335,10 +335,10 @@ def _mark(tables: Tables, now: int) -> settled.Settled:
 
 
 def _now(config: Config, connection: Any) -> int:
-    """HBase's time, ms: what is older than something by it has been there for so long, whatever this machine's clock says.
+    """HBase's time, ms: the age of a record goes by it, whatever this machine's clock shows.
 
     Raises:
-        StoreError: this machine's clock says something else, so that one of the two is wrong.
+        StoreError: this machine's clock differs, so that one of the two is wrong.
     """
     state = StateStore(connection, config.state.table)
     state.create()
@@ -351,8 +351,8 @@ def _now(config: Config, connection: Any) -> int:
 def _time_of(timestamp: int, watermark: int, config: Config, connection: Any, kind: str) -> int | None:
     """The time, ms, such that all that began before it is at or below *timestamp*; None: nothing yet.
 
-    A counter's timestamps have no such time: what is recorded of one, a time and a low watermark, says that the oracle was there or beyond, so
-    whoever waited for it would be told too early. The highest timestamp that it has allotted to itself is never too low, but may be days away.
+    A counter's timestamps have no such time: a sample of one, a time and a low watermark, means that the oracle was there or beyond, so
+    whoever waited for it would go on too early. The highest timestamp that it has allotted to itself is never too low, but may be days away.
 
     Raises:
         UsageError: the oracle counts.
@@ -362,7 +362,7 @@ def _time_of(timestamp: int, watermark: int, config: Config, connection: Any, ki
     highest = max(watermark, known.timestamp if known else 0)
     if config.omid.clock == "incremental" or (highest and not is_world(highest)):
         msg = (
-            f"{kind}: the timestamps of this oracle are a counter (it is at {highest}), from which no time can be told. Schedule on the asset "
+            f"{kind}: the timestamps of this oracle are a counter (it is at {highest}), which have no times. Schedule on the asset "
             "lowtide://store/marked, which watermark_collection updates, or give the oracle the world's clock (timestampType: WORLD_TIME)"
         )
         raise UsageError(msg)
@@ -370,7 +370,7 @@ def _time_of(timestamp: int, watermark: int, config: Config, connection: Any, ki
     if known and (apart := oracle_apart(ahead, 0, known.written)):
         raise StoreError(refusal(apart))
     at = WorldClock().time(timestamp) if timestamp else None
-    # Where the oracle's clock is a little ahead it gave the timestamp earlier than it says.
+    # Where the oracle's clock is a little ahead it gave the timestamp earlier than the timestamp shows.
     return None if at is None else millis(at) - max(0, millis_of(ahead or timedelta()))
 
 

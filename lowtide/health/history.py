@@ -56,7 +56,7 @@ class HistoryStatus:
     applied_at: datetime | None
     #: The mark that a run announced and has not applied, above the applied one; 0: none.
     intended: int
-    #: Where the mark could be now; None: the clock cannot tell yet.
+    #: Where the mark could be now; None: not known yet, by the clock.
     possible: int | None
     #: What allows no more than that.
     held_by: tuple[Limit, ...]
@@ -213,7 +213,7 @@ def held(reading: Reading, config: Config) -> Iterator[Finding]:
 
 def blocked(reading: Reading, config: Config) -> Iterator[Finding]:
     """What is common to all tables and keeps history longer than its age: the prune bound, the low watermark."""
-    back = [s for s in _held_back(reading, config) if not s.holds]  # of those with holds the holds' finding tells it
+    back = [s for s in _held_back(reading, config) if not s.holds]  # those with holds are in the holds' finding
     for by in (By.BOUND, By.LOW_WATERMARK):
         tables = [s.table for s in back if any(limit.by is by for limit in s.held_by)]
         if tables:

@@ -24,7 +24,7 @@ _RUNS = f"lowtide runs --job {JOB}"
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One run of transaction_repair, as its summary tells.
+    """One run of transaction_repair, from its summary.
 
     *checked* finished transactions had their money checked, at the last check of the run; *wrong* of them had not moved their amount
     exactly once. None: there was no check, or it did not get to its end.
@@ -123,7 +123,7 @@ def broken(reading: Reading, config: Config) -> Iterator[Finding]:
         yield Finding(
             Cause.LEDGER_BROKEN,
             Severity.ALARM,
-            "It cannot be told which transactions of the ledger are over",
+            "It is not known which transactions of the ledger are over",
             reading.ledger.problem.strip().rstrip("."),
             "Correct or remove the row, then repair with a full check",
             (_FULL,),
@@ -158,7 +158,7 @@ def unsettled(reading: Reading, config: Config) -> Iterator[Finding]:
     if s is None:
         return
     dry = config.table(_tables(config)[0]).mode is Mode.DRY_RUN
-    so = "; its mode is dry-run, so scheduled runs only look" if dry else ""
+    so = "; its mode is dry-run, so scheduled runs repair nothing" if dry else ""
     setting = f"tables.{_tables(config)[0]}.mode" if dry else None
     if s.settled is None:
         yield Finding(
@@ -217,7 +217,7 @@ def moved_back(reading: Reading, config: Config) -> Iterator[Finding]:
                 Severity.NOTE,
                 what,
                 "that was a time to come: a repair had run on a machine whose clock was fast",
-                "Set the clocks of the machines that run jobs right; look at what waited for the mark",
+                "Set the clocks of the machines that run jobs right; see what waited for the mark",
                 (_RUNS,),
                 since=at,
                 tables=_tables(config),
@@ -237,7 +237,7 @@ def moved_back(reading: Reading, config: Config) -> Iterator[Finding]:
 
 
 def dry_run(reading: Reading, config: Config) -> Iterator[Finding]:
-    """A ledger that was repaired by hand, and that scheduled runs only look at."""
+    """A ledger that was repaired by hand, and that scheduled runs do not repair."""
     s = ledger_status(reading)
     (name,) = _tables(config)
     if s and s.settled and config.table(name).mode is Mode.DRY_RUN:
@@ -245,7 +245,7 @@ def dry_run(reading: Reading, config: Config) -> Iterator[Finding]:
             Cause.DRY_RUN,
             Severity.NOTE,
             "The ledger is not repaired by itself",
-            f"the mode of {name} is dry-run: scheduled runs only look",
+            f"the mode of {name} is dry-run: scheduled runs repair nothing",
             f"Set tables.{name}.mode to execute",
             tables=(name,),
             setting=f"tables.{name}.mode",

@@ -65,7 +65,7 @@ def low_watermark(reading: Reading, config: Config) -> Iterator[Finding]:
 
 
 def clocks(reading: Reading, _: Config) -> Iterator[Finding]:
-    """Clocks that differ, as far as reading tells: of a machine that is ahead it does not, since the oracle may have rested."""
+    """Clocks that differ, as far as a reading shows it: not of a machine that is ahead, since the oracle may have rested."""
     kept = reading.allotted
     if kept is None:
         return

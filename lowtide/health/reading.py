@@ -35,7 +35,7 @@ class LedgerReading:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read of a store at one moment; the texts say why something could not be read."""
+    """What was read of a store at one moment; a text is the reason why something could not be read."""
 
     at: datetime
     #: Why nothing could be read at all.
@@ -46,11 +46,11 @@ class Reading:
     low_watermark_problem: str = ""
     #: Why the oracle counts as down.
     oracle_problem: str = ""
-    #: What the oracle has allotted to itself, and when by HBase's clock; None where HBase does not tell.
+    #: What the oracle has allotted to itself, and when by HBase's clock; None where HBase does not have it.
     allotted: Allotted | None = None
-    #: The highest low watermark recorded, and when it was first seen.
+    #: The highest low watermark recorded, and when it was recorded first.
     recorded: tuple[int, datetime] | None = None
-    #: The lowest one seen after that.
+    #: The lowest one that was read after that.
     went_back: int | None = None
     #: The names of all tables in HBase.
     listed: frozenset[str] = frozenset()

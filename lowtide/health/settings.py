@@ -1,4 +1,4 @@
-"""What the configuration says that a person should know: what is only planned, what has no grace, what is not there, what cannot be true."""
+"""What the configuration has that a person should know: what is only planned, what has no grace, what is not there, what cannot be true."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lowtide.values.text import names_text
 
 
 def contradicted(reading: Reading, config: Config) -> Iterator[Finding]:
-    """What the configuration says against what is seen or recorded, so that every job refuses to run: of the oracle's clock, and of tables that it
-    has called plain since the last collection found them transactional."""
+    """What the configuration contradicts, so that every job refuses to run: the clock that the oracle has, and tables that it calls plain
+    since the last collection found them transactional."""
     if wrong := clock_contradiction(config.omid.clock, reading.low_watermark or 0):
         yield Finding(
             Cause.CONTRADICTED, Severity.ALARM, "Jobs refuse to run", wrong, "Correct omid.clock", setting="omid.clock"

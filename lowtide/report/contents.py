@@ -83,7 +83,7 @@ def _single_day(summary: Mapping[str, Any], days: Sequence[Day]) -> date | None:
 
 
 def last_days(clock: Clock, today: date, count: int) -> tuple[Day, ...]:
-    """The *count* days (UTC) before *today* by the oracle's clock; none where the clock cannot tell."""
+    """The *count* days (UTC) before *today* by the oracle's clock; none where the clock knows no times."""
     midnights = [datetime.combine(today - timedelta(days=back), time(), UTC) for back in range(count, -1, -1)]
     try:
         stamps = [clock.timestamp(at) for at in midnights]

@@ -1,6 +1,6 @@
-"""What a report tells: plain values, made by whoever looked at a store, turned into a page or terminal tables by others. Pure.
+"""What a report shows: plain values, made by whoever read a store, turned into a page or terminal tables by others. Pure.
 
-Timestamps are the oracle's; low watermark, region watermarks and prune bound are inclusive, as everywhere. What was not looked at is
+Timestamps are the oracle's; low watermark, region watermarks and prune bound are inclusive, as everywhere. What was not read is
 None or an empty tuple, and the report leaves it out.
 """
 
@@ -37,7 +37,7 @@ class Leftovers:
 
 @dataclass(frozen=True, slots=True)
 class CommitRows:
-    """Rows of the commit table whose transactions began on one day; None: after the last day told of."""
+    """Rows of the commit table whose transactions began on one day; None: after the last of the days."""
 
     day: date | None
     entries: int
@@ -113,7 +113,7 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotCheck:
-    """One snapshot read through Omid's client in every table: the values seen, and how many differ from the model."""
+    """One snapshot read through Omid's client in every table: the values found, and how many differ from the model."""
 
     timestamp: int
     values: int
@@ -122,7 +122,7 @@ class SnapshotCheck:
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """What readers see, compared with what the workload's model says that they must see."""
+    """What readers see, compared with what they must see by the workload's model."""
 
     tables: tuple[str, ...]
     snapshots: tuple[SnapshotCheck, ...]
@@ -174,7 +174,7 @@ class Bank:
 
     @property
     def total(self) -> int:
-        """What the customers have, all told."""
+        """What all customers have."""
         return sum(balance for _, balance in self.balances)
 
     @property

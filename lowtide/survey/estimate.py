@@ -21,7 +21,7 @@ _T = (
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
     *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
 )
-#: Fewer regions than this are never read of a table that has more: the error could not be told.
+#: Fewer regions than this are never read of a table that has more: the error would not be known.
 LEAST_REGIONS = 3
 
 
@@ -71,12 +71,12 @@ def total(parts: Sequence[int], population: int, most: int) -> Estimate:
             orphan, say), which would otherwise pass for certainty about regions that nobody read. Others may hold so much, or nothing.
 
     Returns:
-        the estimate. Its interval is never below what was seen.
+        the estimate. Its interval is never below what was read.
     """
-    count, seen = len(parts), sum(parts)
+    count, read = len(parts), sum(parts)
     if count >= population:
-        return Estimate.exact(seen)
-    mean = seen / count
+        return Estimate.exact(read)
+    mean = read / count
     variance = sum((p - mean) ** 2 for p in parts) / (count - 1) if count > 1 else 0.0
     if variance:
         below = above = _T[min(count - 1, len(_T)) - 1] * math.sqrt(variance_of_total(variance, count, population))
@@ -84,7 +84,7 @@ def total(parts: Sequence[int], population: int, most: int) -> Estimate:
         others = _others(count, population)
         below, above = others * mean, others * max(most - mean, 0)
     value = round(mean * population)
-    return Estimate(value, max(seen, math.floor(value - below)), max(value, math.ceil(value + above)))
+    return Estimate(value, max(read, math.floor(value - below)), max(value, math.ceil(value + above)))
 
 
 def _others(count: int, population: int) -> int:

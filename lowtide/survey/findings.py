@@ -1,7 +1,7 @@
 """What a survey found: plain values, made by the job ``survey``, shown by others. Pure.
 
-Timestamps are the oracle's, inclusive where they are marks; bytes are those of KeyValues, before encoding and compression. What could
-not be told is None.
+Timestamps are the oracle's, inclusive where they are marks; bytes are those of KeyValues, before encoding and compression. What is
+not known is None.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TableFindings:
     """One transactional table.
 
     *orphans* would be deleted, *heals* written again with their shadow cells; *heal_bytes* are what that writes. *others* are
-    cells that stay as they are, by reason, as seen in the regions that were read. *seconds* is what reading took.
+    cells that stay as they are, by reason, as found in the regions that were read. *seconds* is what reading took.
     *ancient_bytes* is history that no snapshot needs: None where it was not looked for.
     """
 
@@ -115,7 +115,7 @@ class CommitTableFindings:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A store as a survey found it, and what Lowtide would do. *problems* are what could not be looked at."""
+    """A store as a survey found it, and what Lowtide would do. *problems* are what could not be read."""
 
     at: datetime
     run: str

@@ -15,7 +15,7 @@ OLD_WATERMARK_SECONDS = 24 * 3600
 
 
 def table_notices(entry: Entry, descriptor: Descriptor) -> list[Notice]:
-    """What is to be said of one table that may hold cells of transactions."""
+    """What to know about one table that may hold cells of transactions."""
     name, found = entry.table, []
     # To call a table plain is refused where it bears a mark.
     may_be_plain = entry.kind is Kind.UNMARKED
@@ -125,7 +125,7 @@ def _compactor_notices(table: str, descriptor: Descriptor) -> Iterable[Notice]:
 
 
 def watermark_notices(low_watermark: int, age_seconds: float | None) -> Iterable[Notice]:
-    """What the low watermark itself tells."""
+    """What the low watermark itself shows."""
     if low_watermark == 0:
         yield Notice(
             Severity.CAUTION,
@@ -152,7 +152,7 @@ def timestamp_store_notices(table: str, persisted: int | None, low_watermark: in
         low_watermark: as stored in the commit table.
     """
     remedy = (
-        "look at the oracle's timestampStoreModule: with the in-memory one, which is the default, a restart begins at 0 again and "
+        "check the oracle's timestampStoreModule: with the in-memory one, which is the default, a restart begins at 0 again and "
         "transactions become committed that were not; use DefaultHBaseTimestampStorageModule"
     )
     if persisted is None:

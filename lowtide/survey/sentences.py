@@ -1,4 +1,4 @@
-"""What terminal and page say alike: estimated sizes, the low watermark, the plan, in sentences. Pure."""
+"""What terminal and page have in common: estimated sizes, the low watermark, the plan, in sentences. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plan(survey: Survey) -> list[str]:
         )
     rows = survey.commit_table.settled if survey.commit_table else 0
     if not survey.tables:
-        return [*found, "No transactional table was looked at."]
+        return [*found, "No transactional table was read."]
     found.append(
         f"Lowtide would delete {survey.orphans} cells, heal {survey.heals}, put {survey.marks_to_put:,} invalidation marks first "
         f"and, when every region is clean and the grace over, prune {rows:,} rows of the commit table and those marks."

@@ -32,7 +32,7 @@ def print_survey(console: Console, survey: Survey) -> None:
         remedy = f" Remedy: {notice.remedy}." if notice.remedy else ""
         console.print(Text(f"{notice.severity.value}: {where}{notice.what}.{remedy}", _STYLES[notice.severity]))
     for problem in survey.problems:
-        console.print(Text(f"not looked at: {problem}", "bold red"))
+        console.print(Text(f"not read: {problem}", "bold red"))
 
 
 def _tables(survey: Survey) -> Table:

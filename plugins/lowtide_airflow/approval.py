@@ -56,8 +56,8 @@ class PlanApproval(ApprovalOperator):
         """Say what was answered, first: the skipping of tasks is an exception."""
         if "error" not in event:
             approves = list(event["chosen_options"]) == [self.APPROVE]
-            said = "approved the plan" if approves else "refused the plan; nothing was done"
-            self.log.info("%s %s", name_of(event["responded_by_user"]), said)
+            answer = "approved the plan" if approves else "refused the plan; nothing was done"
+            self.log.info("%s %s", name_of(event["responded_by_user"]), answer)
         return super().execute_complete(context, event)
 
     def process_trigger_event_error(self, event: dict[str, Any]) -> None:
@@ -119,7 +119,7 @@ def approved_plan(context: Context, map_index: int) -> dict[str, Any]:
 
 
 def name_of(user: Any) -> str:
-    """Who answered, as Airflow tells."""
+    """Who answered, as Airflow names them."""
     if not user:
         return "somebody"
     return str(user.get("name") if isinstance(user, Mapping) else getattr(user, "name", user))

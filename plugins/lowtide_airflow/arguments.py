@@ -18,7 +18,7 @@ _NAME_LENGTH = 150
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What Airflow says of a run.
+    """What Airflow knows of a run.
 
     *kind* is its run type: ``scheduled``, ``backfill``, ``manual``, ``asset_triggered`` (and what later versions add, taken
     as the last). *interval* is its data interval [start, end); runs without a logical date have none. *params* are those
@@ -56,7 +56,7 @@ def needs_approval(run: Run) -> bool:
 
 
 def how(run: Run, job: str = "") -> list[str]:
-    """``--execute``, nothing (a dry run, or a *job* that only looks), or ``--as-configured`` where nobody said."""
+    """``--execute``, nothing (a dry run, or a *job* that only reads), or ``--as-configured`` where nobody chose."""
     if job in LOOKING:
         return []
     if "execute" not in run.params:
@@ -71,7 +71,7 @@ def interval(run: Run, job: str) -> list[str]:
     run what its form says; a run that an asset started has neither: up to the low watermark.
 
     Raises:
-        UsageError: From or To was given with a backfill, whose dates say it already.
+        UsageError: From or To was given with a backfill, which takes both from its dates.
     """
     asked = {name: run.params[name] for name in ("from", "to") if run.params.get(name)}
     if run.kind == "backfill" and asked:
@@ -85,7 +85,7 @@ def interval(run: Run, job: str) -> list[str]:
 
 
 def options(run: Run, job: str) -> list[str]:
-    """What else the form can say, as far as *job* takes it."""
+    """What else the form can hold, as far as *job* takes it."""
     switches = [f"--{name}" for name in ("full", "compact") if run.params.get(name)]
     given = {
         f"--{name.replace('_', '-')}": run.params.get(name)

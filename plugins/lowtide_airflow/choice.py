@@ -1,6 +1,6 @@
 """Which tables a run takes, and in which batches: the first task of the mapped DAGs. Asks the store.
 
-DAG files import this module: what looks at the store is imported by the task.
+DAG files import this module: what reads the store is imported by the task.
 """
 
 from __future__ import annotations

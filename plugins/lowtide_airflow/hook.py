@@ -25,7 +25,7 @@ _EXTRA = {
 
 
 class HBaseHook(BaseHook):
-    """HBase by its Thrift gateway, as a connection of type ``hbase`` says where it is.
+    """HBase by its Thrift gateway, as a connection of type ``hbase`` names it.
 
     Host and port are the gateway's; the extra may hold ``transport`` (buffered, framed), ``protocol`` (binary, compact), ``timeout`` (as
     in 30s), ``table_prefix`` (of the ledger's tables) and ``pool_size``. What the connection leaves open is as in Lowtide's
@@ -89,7 +89,7 @@ class HBaseHook(BaseHook):
 
 
 def merged(config: Config, connection: Any, name: str) -> Config:
-    """*config* with what an Airflow *connection* says laid over it.
+    """*config* with the settings of an Airflow *connection* laid over it.
 
     Raises:
         UsageError: its extra has an unknown key or a bad value; names it.

@@ -18,7 +18,7 @@ from lowtide.values.clock import WorldClock, is_world, millis
 
 log = logging.getLogger(__name__)
 
-#: The counts of a summary that are told, as they are named there.
+#: The counts of a summary that are sent, as they are named there.
 COUNTS = (
     "healed",
     "deleted",
@@ -44,7 +44,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number, without Airflow's prefix. Whatever tells two dry runs or two jobs apart is in the name: plain StatsD knows no tags."""
+    """One number, without Airflow's prefix. The job, and whether it acted, are in the name: plain StatsD knows no tags."""
 
     kind: Kind
     name: str
@@ -53,7 +53,7 @@ class Metric:
 
 
 def metrics(summary: Mapping[str, Any]) -> Iterator[Metric]:
-    """Everything that *summary* tells; see docs/airflow.md.
+    """Everything that a *summary* has; see docs/airflow.md.
 
     What a dry run, or a table that was only planned for, would have had done is counted as ``planned``, so that no sum of deeds has it.
     """
@@ -109,12 +109,12 @@ def _of(table: Mapping[str, Any]) -> dict[str, str]:
     return {"table": table["table"]}
 
 
-def emit(told: Iterable[Metric], of: str) -> None:
-    """Hand metrics to Airflow, in a process of its own. A backend that fails costs a warning, which says what they are *of*, and nothing else."""
+def emit(found: Iterable[Metric], of: str) -> None:
+    """Hand metrics to Airflow, in a process of its own. A backend that fails costs a warning, which names what they are *of*, and nothing else."""
     from airflow.sdk.observability import stats
 
     try:
-        for metric in told:
+        for metric in found:
             getattr(stats, metric.kind.value)(metric.name, metric.value, tags=dict(metric.tags) or None)
     except Exception as error:  # whatever a metrics backend raises
         log.warning("the metrics of %s could not be sent: %s", of, error)

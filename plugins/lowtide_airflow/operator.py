@@ -87,7 +87,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         if summary:
             self._report(context, summary)
         if failure:
-            # Where the summary tells what went wrong, the whole spark-submit command before it would only be in the way.
+            # Where the summary has what went wrong, the whole spark-submit command before it would only be in the way.
             raise self._explained(failure, summary) from (None if summary else failure)
         if not summary:
             msg = f"{self.job} ended well and wrote no summary here; its driver must run on the worker (deploy mode client)"
@@ -108,7 +108,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         self.application = self.application or str(submit.application(self.job))
         master = config.spark.master
         try:
-            # What its driver listens on follows from where the job goes, not from what the configuration says for others.
+            # What its driver listens on follows from where the job goes, not from what is configured for others.
             connection = BaseHook.get_connection(self._conn_id)
             master = connection.host or connection.conn_type
         except AirflowNotFoundException:

@@ -54,7 +54,7 @@ def weekly() -> CronDataIntervalTimetable:
 
 
 def dag_arguments(doc: str, *tags: str) -> dict[str, Any]:
-    """What every DAG of Lowtide says alike."""
+    """What all DAGs of Lowtide have in common."""
     return {
         "start_date": datetime(2020, 1, 1, tzinfo=UTC),
         # A run missed yesterday is no loss: today's starts at the region watermarks.
@@ -75,7 +75,7 @@ def dag_arguments(doc: str, *tags: str) -> dict[str, Any]:
 
 
 def job_arguments() -> dict[str, Any]:
-    """What every task that starts a job says alike."""
+    """What all tasks that start a job have in common."""
     return {"pool": POOL, "execution_timeout": timedelta(seconds=number("job_timeout", 12 * 3600))}
 
 
@@ -117,7 +117,7 @@ def approval_param() -> Param:
 
 
 def time_param(title: str, empty: str, what: str = "") -> Param:
-    """One end of an interval; *empty* says what leaving it empty means, *what* the time stands for, where it is no end of an interval."""
+    """One end of an interval; *empty* is what leaving it empty means, *what* the time stands for, where it is no end of an interval."""
     return Param(
         None,
         type=["null", "string"],

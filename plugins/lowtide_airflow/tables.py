@@ -1,4 +1,7 @@
-"""Which tables a cleanup run takes: small reads through the Thrift gateway, before Spark starts."""
+"""Which tables a cleanup run takes: two small reads through the Thrift gateway, before Spark starts.
+
+Not a whole reading of the store (:mod:`lowtide.health.reader`), which is for people: a run must not fail for what it does not need.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def sizes(config: Config, named: Sequence[str]) -> dict[str, int]:
     """Bytes by table for the tables to clean; 0 where the size is not known.
 
     Args:
-        config: where the store is, and what is said of its tables.
+        config: where the store is, and the settings of its tables.
         named: tables that a person asked for; empty: all that may be transactional.
 
     Raises:
@@ -42,7 +45,7 @@ def candidates(config: Config, listed: Collection[str], known: Mapping[str, Entr
     """The tables that may be transactional, of those *listed* in HBase.
 
     Left out: HBase's, Omid's, Lowtide's own and other oracles'; what the configuration calls plain; what the last inventory found plain. A
-    table that no inventory has seen is taken: the job looks at it and passes over it if it is plain. So are tables with
+    table that no inventory has is taken: the job reads its marks and passes over it if it is plain. So are tables with
     shadow cells and no mark, and disabled ones: the job's report names them.
     """
     own = config.own_tables

@@ -125,7 +125,7 @@ def _table(standing: TableStatus, reading: Reading, clock: Clock) -> dict[str, A
 
 
 def _mark(timestamp: int | None, clock: Clock) -> dict[str, Any] | None:
-    """A timestamp: where it is drawn, and what is said of it."""
+    """A timestamp: where it is drawn, and its text."""
     if timestamp is None:
         return None
     moment = clock.time(timestamp) if isinstance(clock, WorldClock) and timestamp else None

@@ -21,8 +21,7 @@ from lowtide_spark.frames.store import Store
 
 from lowtide.config import load
 from lowtide.health import Cause, assess
-from lowtide.health.conditions import LowWatermarkPast
-from lowtide.health.conditions import look as look_once
+from lowtide.health.conditions import LowWatermarkPast, check
 from lowtide.health.reader import read
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import OmidClient
@@ -121,8 +120,8 @@ def test_the_oracles_clock_is_read_from_what_it_stores(
     outcome = job("watermark_collection", "--execute")
     assert (outcome.code, outcome.summary["notes"]) == (0, [])
     now = datetime.now(UTC)
-    assert look_once(LowWatermarkPast(past=(now - timedelta(days=1)).isoformat()), config).met
-    assert not look_once(LowWatermarkPast(past=(now + timedelta(hours=1)).isoformat()), config).met
+    assert check(LowWatermarkPast(past=(now - timedelta(days=1)).isoformat()), config).met
+    assert not check(LowWatermarkPast(past=(now + timedelta(hours=1)).isoformat()), config).met
 
 
 @pytest.mark.turns(2, group="Phoenix at length")

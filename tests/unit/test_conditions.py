@@ -187,12 +187,12 @@ def test_a_sensor_believes_no_mark_of_a_time_to_come(monkeypatch: pytest.MonkeyP
     grace = config.ledger.grace // timedelta(milliseconds=1)
     waiting = TransactionsSettled(past=(EPOCH + timedelta(milliseconds=now - grace - 5)).isoformat())
     young = TransactionsSettled(past=TIME)
-    assert not young.look(config, None).met
-    assert waiting.look(config, None).met
+    assert not young.check(config, None).met
+    assert waiting.check(config, None).met
     old = Entry(now - 2 * grace, transaction_id(user_id("ann"), 1), "0" * 16)
     memory.rows[Table.OPEN][old.row] = dict(old.cells)
-    assert not waiting.look(config, None).met
-    assert TransactionsStuck(older_than="15m").look(config, None).met
+    assert not waiting.check(config, None).met
+    assert TransactionsStuck(older_than="15m").check(config, None).met
 
 
 @given(st.integers(0, 5000))

@@ -148,7 +148,7 @@ function showSections(data) {
   }));
 }
 
-/** What Airflow itself says of the DAGs, as far as the user may see them. */
+/** What Airflow itself knows of the DAGs, as far as the user may see them. */
 async function showDags() {
   const answer = await fetch(new URL("api/v2/dags?tags=lowtide&limit=100", BASE)).catch(() => null);
   if (!answer || !answer.ok) return;
