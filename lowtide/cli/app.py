@@ -87,8 +87,8 @@ def run(
     """
     if without_grace(job, context.args) and _on_a_terminal():
         typer.confirm(
-            "Prune without grace? A client that is suspended between its commit and the answer then takes itself for aborted, and rolls back what "
-            "others have read.",
+            "Prune without grace? A client that is suspended between its commit and the answer then takes itself for "
+            "aborted, and rolls back what others have read.",
             abort=True,
         )
     _submit(job, context.args)
@@ -103,7 +103,8 @@ def restore(
         list[str] | None,
         typer.Option(
             metavar="START=COMMIT",
-            help="This transaction committed after all, at that timestamp: its cells come back as committed, and the journal says so.",
+            help="This transaction committed after all, at that timestamp: its cells come back as committed, and the "
+            "journal says so.",
         ),
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
@@ -126,7 +127,9 @@ def journal_replay(
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
 ) -> None:
-    """Put pruned entries back into the commit table, so that readers of a table that comes back from a snapshot see all of it before it is cleaned."""
+    """Put pruned entries back into the commit table, so that readers of a table that comes back from a snapshot see
+    all of it before it is cleaned.
+    """
     given = _options({"--config": config, "--since-snapshot": since_snapshot, "--from": since}, None)
     _submit("journal_replay", [*given, *(["--execute"] if execute else [])])
 
@@ -162,7 +165,9 @@ def verify(
     before: Annotated[Path | None, typer.Option(help="Write there what random read points show.")] = None,
     after: Annotated[Path | None, typer.Option(help="Compare with what --before wrote there.")] = None,
 ) -> None:
-    """Verify, by code of its own, that the store keeps its invariants. Reads only; exit 1: one is broken, 2: something could not be read."""
+    """Verify, by code of its own, that the store keeps its invariants. Reads only; exit 1: one is broken, 2:
+    something could not be read.
+    """
     given = {
         "--config": config,
         "--sample": sample,
@@ -211,10 +216,11 @@ def state_reset(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Forget all recorded ranges, bounds and time samples, after the oracle was made anew; all is then cleaned again from 0.
+    """Forget all recorded ranges, bounds and time samples, after the oracle was made anew; all is then cleaned again
+    from 0.
 
-    What was journaled before decides nothing any more, except with --same-oracle. Refused, with what is to be done, while the low watermark is
-    below one that was recorded.
+    What was journaled before decides nothing any more, except with --same-oracle. Refused, with what is to be done,
+    while the low watermark is below one that was recorded.
     """
     loaded = load(config)
     with _state(loaded) as state:

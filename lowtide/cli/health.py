@@ -55,11 +55,14 @@ def status(
         bool,
         typer.Option(
             "--tables",
-            help="How far each table is, alone and in full: the names that SQL has for it, marks as numbers, all that holds the prune bound.",
+            help="How far each table is, alone and in full: the names that SQL has for it, marks as numbers, all that "
+            "holds the prune bound.",
         ),
     ] = False,
 ) -> None:
-    """Whether the store is healthy, in one sentence, and how far each table is. Exit code 0: fine, 1: unknown, 3: attention, 4: alarm."""
+    """Whether the store is healthy, in one sentence, and how far each table is. Exit code 0: fine, 1: unknown, 3:
+    attention, 4: alarm.
+    """
     reading, health, loaded = _assessed(config)
     if as_json:
         each = [_table_json(s) for s in table_statuses(reading, loaded)]
@@ -155,13 +158,16 @@ def _print_marks(reading: Reading, config: Config) -> None:
     if reading.commit_counts:
         count = reading.commit_counts[-1]
         console.print(
-            f"Commit table {count.entries:,} entries and {count.marks:,} invalidation marks, as counted {age_text(reading.at - count.at)} ago",
+            f"Commit table {count.entries:,} entries and {count.marks:,} invalidation marks, as counted "
+            f"{age_text(reading.at - count.at)} ago",
             soft_wrap=True,
         )
 
 
 def _print_tables_in_full(reading: Reading, config: Config) -> None:
-    """What is short in :func:`_print_marks`, with numbers that other commands take, and everything that holds the prune bound."""
+    """What is short in :func:`_print_marks`, with numbers that other commands take, and everything that holds the
+    prune bound.
+    """
     found = table_statuses(reading, config)
     if not found:
         console.print("No region watermark is recorded yet; run: lowtide run watermark_collection --execute")
@@ -239,8 +245,9 @@ def _table_text(s: TableStatus, reading: Reading) -> Text:
     clock = reading.clock
     never = f", {s.never_cleaned:,} never cleaned" if s.never_cleaned else ""
     return Text(
-        f"{s.table}: {s.regions:,} regions{never}; clean up to {timestamp_text(s.lowest, clock)}, {distance_text(s.behind, clock)} behind the low watermark; "
-        f"mode {s.mode.value}; collected {age_text(reading.at - s.collected)} ago"
+        f"{s.table}: {s.regions:,} regions{never}; clean up to {timestamp_text(s.lowest, clock)}, "
+        f"{distance_text(s.behind, clock)} behind the low watermark; mode {s.mode.value}; collected "
+        f"{age_text(reading.at - s.collected)} ago"
     )
 
 

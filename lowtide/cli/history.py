@@ -94,7 +94,9 @@ def hold_release(
 
 @history_app.command("marks")
 def history_marks(config: ConfigFile = None) -> None:
-    """The ancient history mark of every transactional table, since when, and what keeps it from moving on now, as in status."""
+    """The ancient history mark of every transactional table, since when, and what keeps it from moving on now, as in
+    status.
+    """
     loaded = load(config)
     reading = read(loaded)
     if reading.unreachable:
@@ -126,8 +128,8 @@ def history_advise(
 ) -> None:
     """Propose an age for each table, from the ages of the snapshots that were read with asOf, and of holds.
 
-    A read is counted when it begins, refused ones too; a hold while it is there, and when it is let go. They are not counted where the oracle's
-    timestamps are a counter, but for the holds that there are.
+    A read is counted when it begins, refused ones too; a hold while it is there, and when it is let go. They are not
+    counted where the oracle's timestamps are a counter, but for the holds that there are.
     """
     loaded = load(config)
     with connect(loaded.hbase.thrift) as connection:
@@ -149,8 +151,8 @@ def history_advise(
         print(json.dumps(advised, indent=2))
     elif not advised:
         console.print(
-            f"No snapshot{f' of {table}' if table else ''} was read yet, so there is nothing to go by: reads with asOf are counted by "
-            "their age, where the oracle's clock is the world's.",
+            f"No snapshot{f' of {table}' if table else ''} was read yet, so there is nothing to go by: reads with asOf "
+            "are counted by their age, where the oracle's clock is the world's.",
             soft_wrap=True,
         )
     else:
@@ -172,7 +174,8 @@ def _advice(config: Config, table: str, counted: dict[int, int], a_day: float | 
 
 def _print_advice(table: str, advice: dict[str, Any]) -> None:
     console.print(
-        f"{table}: history_max_age is {advice['history_max_age']}; advised {advice['advised']}, by {advice['reads']:,} reads",
+        f"{table}: history_max_age is {advice['history_max_age']}; advised {advice['advised']}, by {advice['reads']:,} "
+        "reads",
         soft_wrap=True,
     )
     grid = Table()
@@ -196,12 +199,17 @@ def snapshot_of(config: Config, text: str) -> int:
 
 
 def _ask_for(config: Config, table: str, identity: str) -> None:
-    """Whoever reads with a hold fails without it: the owner should know. Of one that is not there the release complains."""
+    """Whoever reads with a hold fails without it: the owner should know. Of one that is not there the release
+    complains.
+    """
     with connect(config.hbase.thrift) as connection:
         found = [h for h in StateStore(connection, config.state.table).holds(table) if h.id == identity]
     for held in found:
         if held.owner != myself() and held.counts(datetime.now(UTC)):
-            question = f"{identity} is a hold of {held.owner} ({held.reason}), until {moment_text(held.expires)}; you are {myself()}. Release it?"
+            question = (
+                f"{identity} is a hold of {held.owner} ({held.reason}), until {moment_text(held.expires)}; you "
+                f"are {myself()}. Release it?"
+            )
             typer.confirm(question, abort=True)
 
 

@@ -1,4 +1,6 @@
-"""``lowtide forget``, ``lowtide resolve``, ``lowtide journal``: what a person decides about records that are no longer true."""
+"""``lowtide forget``, ``lowtide resolve``, ``lowtide journal``: what a person decides about records that are no
+longer true.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _NAMED = 20
 
 
 def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: ConfigFile = None, yes: Yes = False) -> None:
-    """Forget what was cleaned of a table: after a bulk load, an incremental restore, or whatever else put old cells under it."""
+    """Forget what was cleaned of a table: after a bulk load, an incremental restore, or whatever else put old cells
+    under it.
+    """
     loaded = load(config)
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
@@ -37,7 +41,8 @@ def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: Confi
         ranges = state.void(table)
         state.add_run(by_hand("forget", f"forgot {ranges} key ranges of {table}", source(config)).to_json())
     console.print(
-        f"{ranges} key ranges of {table} forgotten. The next orphan_cleanup reads it from 0; until then the prune bound is 0."
+        f"{ranges} key ranges of {table} forgotten. The next orphan_cleanup reads it from 0; until then the prune "
+        "bound is 0."
     )
 
 
@@ -55,7 +60,8 @@ def resolve(
         typer.Option(
             "--shown-in",
             metavar="TABLE ROW",
-            help="With --committed: a shadow cell in this row (hexadecimal) says so, which overrules a mark and the journal.",
+            help="With --committed: a shadow cell in this row (hexadecimal) says so, which overrules a mark and the "
+            "journal.",
         ),
     ] = None,
     file: Annotated[
@@ -64,7 +70,8 @@ def resolve(
     ] = None,
     yes: Yes = False,
 ) -> None:
-    """Say what became of transactions of which no proof is left. The next orphan_cleanup does accordingly: heals their cells, or puts them aside and deletes.
+    """Say what became of transactions of which no proof is left. The next orphan_cleanup does accordingly: heals their
+    cells, or puts them aside and deletes.
 
     All are checked before one is recorded. What was decided can be decided anew.
     """
@@ -79,8 +86,8 @@ def resolve(
             replaced = life.check_decision(connection, loaded, each.start, each.commit, anew, each.shown)
             if replaced:
                 console.print(
-                    f"This replaces {replaced}. Where a cleanup has acted on that already, `lowtide verify` names the cells that still say so, and what it "
-                    "deleted is in its sideline: `lowtide restore`."
+                    f"This replaces {replaced}. Where a cleanup has acted on that already, `lowtide verify` names the "
+                    "cells that still say so, and what it deleted is in its sideline: `lowtide restore`."
                 )
         decided = _summed_up(decisions)
         if not yes:
@@ -110,7 +117,10 @@ def _decisions(
         msg = "no two transactions commit at one timestamp: give one with --committed, or several in a file (--from)"
         raise UsageError(msg)
     if shown_in is not None and committed is None:
-        msg = "--shown-in names a row in which a shadow cell shows a commit: give it with --committed; in a file, table and row stand behind the timestamp"
+        msg = (
+            "--shown-in names a row in which a shadow cell shows a commit: give it with --committed; in a file, "
+            "table and row stand behind the timestamp"
+        )
         raise UsageError(msg)
     if file is None:
         shown = None if shown_in is None else (shown_in[0], row_of(shown_in[1]))
@@ -118,7 +128,10 @@ def _decisions(
     try:
         found, left = parse(file.read_text("utf-8"))
     except OSError as error:
-        msg = f"{file} cannot be read: {error.strerror}; one that a run wrote elsewhere (hdfs://...) is to be copied here first"
+        msg = (
+            f"{file} cannot be read: {error.strerror}; one that a run wrote elsewhere (hdfs://...) is to be copied "
+            "here first"
+        )
         raise UsageError(msg) from None
     if not found:
         msg = f"{file} decides nothing: {left} lines are still {UNDECIDED}"
@@ -131,13 +144,18 @@ def _summed_up(decisions: list[Decision]) -> str:
     if len(decisions) <= _NAMED:
         return ", ".join(f"transaction {each.start} {life.became(each.commit)}" for each in decisions)
     gone = sum(each.commit is None for each in decisions)
-    return f"of {len(decisions)} transactions, from {decisions[0].start} on, {gone} never committed and {len(decisions) - gone} did"
+    return (
+        f"of {len(decisions)} transactions, from {decisions[0].start} on, {gone} never committed and "
+        f"{len(decisions) - gone} did"
+    )
 
 
 def confirm(
     table: Annotated[str, typer.Argument(metavar="TABLE")], config: ConfigFile = None, yes: Yes = False
 ) -> None:
-    """Say that the transactions of a table that came from elsewhere were this store's oracle's: its cells are judged, and cleaned, like any other's."""
+    """Say that the transactions of a table that came from elsewhere were this store's oracle's: its cells are
+    judged, and cleaned, like any other's.
+    """
     loaded = load(config)
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
@@ -146,7 +164,8 @@ def confirm(
             raise UsageError(msg)
         if not yes:
             typer.confirm(
-                f"Did the oracle of this store give every timestamp in {table}? A committed cell of another's has no proof here, and is deleted.",
+                f"Did the oracle of this store give every timestamp in {table}? A committed cell of another's has no "
+                "proof here, and is deleted.",
                 abort=True,
             )
         state.create()
@@ -159,7 +178,9 @@ def confirm(
 
 @journal_app.command("lost")
 def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
-    """Go on without what the journal has lost for good, or without a journal: below the prune bound, absence of a proof decides nothing any more."""
+    """Go on without what the journal has lost for good, or without a journal: below the prune bound, absence of a
+    proof decides nothing any more.
+    """
     loaded = load(config)
     name = loaded.state.journal_table
     with connect(loaded.hbase.thrift) as connection:
@@ -173,8 +194,9 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
             horizon = max(horizon, low_watermark(connection, loaded))
         if not yes:
             typer.confirm(
-                f"Go on without {'rows that ' if seen.listed else ''}{name}{' has lost' if seen.listed else ''}? Of tables that come back from a "
-                f"snapshot, transactions up to {horizon} that have no shadow cell and no proof can then only be decided by hand.",
+                f"Go on without {'rows that ' if seen.listed else ''}{name}{' has lost' if seen.listed else ''}? Of "
+                f"tables that come back from a snapshot, transactions up to {horizon} that have no shadow cell and no "
+                "proof can then only be decided by hand.",
                 abort=True,
             )
         state.create()
@@ -186,7 +208,9 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
 
 @journal_app.command("whole")
 def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
-    """Say that the journal has all its rows, though HBase cannot show it: it was only disabled and enabled, or was restored from a snapshot that has all."""
+    """Say that the journal has all its rows, though HBase cannot show it: it was only disabled and enabled, or was
+    restored from a snapshot that has all.
+    """
     loaded = load(config)
     name = loaded.state.journal_table
     with connect(loaded.hbase.thrift) as connection:
@@ -194,10 +218,16 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
         known, seen = state.journal(), life.look(connection, name)
         life.check_kept(seen, name)
         if not seen.listed:
-            msg = f"HBase has no table {name}: restore it, correct state.journal_table, or, where it is lost for good: lowtide journal lost"
+            msg = (
+                f"HBase has no table {name}: restore it, correct state.journal_table, or, where it is lost for "
+                "good: lowtide journal lost"
+            )
             raise UsageError(msg)
         if lost := life.missing(known, seen):
-            msg = f"{name} is not whole: {lost}. Restore the snapshot that has its rows; where they are lost for good: lowtide journal lost"
+            msg = (
+                f"{name} is not whole: {lost}. Restore the snapshot that has its rows; where they are lost for "
+                "good: lowtide journal lost"
+            )
             raise UsageError(msg)
         why = life.doubt(known, seen)
         if not why:
@@ -205,7 +235,8 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
             return
         if not yes:
             typer.confirm(
-                f"{name}: {why}. Does it have every row that was ever pruned into it? Without its proof a committed cell that comes back is deleted.",
+                f"{name}: {why}. Does it have every row that was ever pruned into it? Without its proof a committed "
+                "cell that comes back is deleted.",
                 abort=True,
             )
         life.settle(connection, state, name)

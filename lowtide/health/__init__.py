@@ -1,10 +1,12 @@
 """What does not move, since when, why, and what to do about it: findings, and the one sentence that sums them up. Pure.
 
-A :class:`Reading` is what was read of a store at one moment (:mod:`lowtide.health.reader`); :func:`assess` judges it by the configuration.
-Whatever a later job keeps in the state table gets a field there and a check in ``CHECKS``. ``lowtide status``, ``lowtide explain``, the
-report and the page in Airflow show what comes out of here; they read and judge nothing themselves.
+A :class:`Reading` is what was read of a store at one moment (:mod:`lowtide.health.reader`); :func:`assess` judges it by
+the configuration. Whatever a later job keeps in the state table gets a field there and a check in ``CHECKS``. ``lowtide
+status``, ``lowtide explain``, the report and the page in Airflow show what comes out of here; they read and judge
+nothing themselves.
 
-Times are wall-clock times of the machines that recorded them; timestamps are the oracle's, watermarks and bound inclusive.
+Times are wall-clock times of the machines that recorded them; timestamps are the oracle's, watermarks and bound
+inclusive.
 """
 
 from __future__ import annotations
@@ -111,8 +113,9 @@ def _all_is_well(reading: Reading, bound: Bound) -> str:
     tables = len(reading.watermarks)
     behind = distance_text(max(0, (reading.low_watermark or 0) - bound.value), reading.clock)
     return (
-        f"All is well: {tables} {'table is' if tables == 1 else 'tables are'} clean up to {timestamp_text(bound.value, reading.clock)}, "
-        f"{behind} below the low watermark, as collected {age_text(reading.at - bound.at)} ago.{_ledger(reading)}"
+        f"All is well: {tables} {'table is' if tables == 1 else 'tables are'} clean up to "
+        f"{timestamp_text(bound.value, reading.clock)}, {behind} below the low watermark, as collected "
+        f"{age_text(reading.at - bound.at)} ago.{_ledger(reading)}"
     )
 
 

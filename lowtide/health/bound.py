@@ -70,7 +70,10 @@ def _blocking(
         remedy = "Clean it and collect" + (", and set its mode to execute to have that done by itself" if dry else "")
         commands: tuple[str, ...] = clean
         if DROPPING in blocker["reason"]:
-            remedy = f"Take Omid's compactor off the table until it is clean; if it came back, let readers see all of it ({REPLAY}). {remedy}"
+            remedy = (
+                "Take Omid's compactor off the table until it is clean; if it came back, let readers see all of "
+                f"it ({REPLAY}). {remedy}"
+            )
             commands = (_in_hbase_shell(without_compactor(table)), *clean)
         return Finding(
             cause,
@@ -120,7 +123,9 @@ def _blocking(
 
 
 def blocker_text(blocker: Mapping[str, Any]) -> str:
-    """What holds the bound, in a sentence: table, keys of the first of its regions and how many more, reason, remedy."""
+    """What holds the bound, in a sentence: table, keys of the first of its regions and how many more, reason,
+    remedy.
+    """
     others = blocker.get("regions", 1) - 1
     more = f" and {others:,} more region{'' if others == 1 else 's'}" if others else ""
     where = f"{blocker['table']} {blocker['keys'] or ''}{more}".strip()
@@ -142,8 +147,9 @@ def _doubted(entry: Entry, what: str, severity: Severity, since: datetime | None
     if entry.kind is Kind.TRANSACTIONAL and entry.doubt.startswith(UNFINISHED):
         cause, setting = Cause.INDEX_UNFINISHED, None
         remedy = (
-            "Wait until it is built (one made ASYNC waits for Phoenix's IndexTool). A build that died goes on for ever: begin it again in SQL (ALTER INDEX ... ON ... REBUILD) "
-            "or give it up (DROP INDEX ... ON ...). Then clean its table, unless that is dropped, and collect"
+            "Wait until it is built (one made ASYNC waits for Phoenix's IndexTool). A build that died goes on for "
+            "ever: begin it again in SQL (ALTER INDEX ... ON ... REBUILD) or give it up (DROP INDEX ... ON ...). Then "
+            "clean its table, unless that is dropped, and collect"
         )
     elif entry.kind is Kind.TRANSACTIONAL or UNMARKED_SINCE in entry.doubt:
         cause, setting = Cause.LEFT_ALONE, f"tables.{table}.kind" if entry.kind is Kind.UNMARKED else None
@@ -151,8 +157,9 @@ def _doubted(entry: Entry, what: str, severity: Severity, since: datetime | None
     elif entry.doubt.startswith(UNREADABLE):
         cause, setting = Cause.CATALOG, f"tables.{table}.kind"
         remedy = (
-            "Let the user of the jobs read SYSTEM.CATALOG (enable it, grant R), and collect: what is not transactional is passed over then. "
-            f"Or say in the configuration what the table is, tables: {{{table}: {{kind: plain}}}} or kind: transactional"
+            "Let the user of the jobs read SYSTEM.CATALOG (enable it, grant R), and collect: what is not transactional "
+            f"is passed over then. Or say in the configuration what the table is, tables: {{{table}: {{kind: plain}}}} "
+            "or kind: transactional"
         )
         clean = clean[1:]
     else:

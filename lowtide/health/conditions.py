@@ -1,7 +1,8 @@
 """What one can wait for: conditions on the ledger and on the store.
 
-Each is a value of settings that go through JSON. A check reads (a few rows through the gateway, whose number follows what is new and not
-what is there) and judges; the judging is pure. Blocking sensors, triggers and event watchers in Airflow share it.
+Each is a value of settings that go through JSON. A check reads (a few rows through the gateway, whose number follows
+what is new and not what is there) and judges; the judging is pure. Blocking sensors, triggers and event watchers in
+Airflow share it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Verdict:
     Args:
         met: whether the condition holds.
         text: the same for people, with the numbers.
-        level: how far things are, for watchers: ms for times, else whatever distinguishes one cause of an event from the next.
+        level: how far things are, for watchers: ms for times, else whatever distinguishes one cause of an event from
+        the next.
         never: it can no longer come to hold; waiting on is of no use.
     """
 
@@ -55,12 +57,14 @@ class Condition:
 
         Raises:
             UsageError: there is nothing in this store that could be waited for so.
-            StoreError: what is to be read is not there or cannot be read, or the clocks that the times come from differ.
+            StoreError: what is to be read is not there or cannot be read, or the clocks that the times come from
+                differ.
         """
         raise NotImplementedError
 
     def news(self, cursor: Any, verdict: Verdict) -> tuple[Any, bool]:
-        """A watcher's next cursor, and whether the check is an event: here, where it holds and did not at the check before.
+        """A watcher's next cursor, and whether the check is an event: here, where it holds and did not at the check
+        before.
 
         *cursor*: of the check before; None at the very first.
         """
@@ -86,7 +90,10 @@ class _Reached(Condition):
 
     def __post_init__(self) -> None:
         if (self.past is None) == (self.every is None):
-            msg = f"{self.kind}: one of past (a time) and every (a duration, for watchers) must be given, found {self.past!r} and {self.every!r}"
+            msg = (
+                f"{self.kind}: one of past (a time) and every (a duration, for watchers) must be given, found "
+                f"{self.past!r} and {self.every!r}"
+            )
             raise UsageError(msg)
         if self.every is not None and self._step() <= 0:
             msg = f"{self.kind}: every must be a duration above 0, found {self.every!r}"
@@ -121,7 +128,9 @@ class _Reached(Condition):
 
 @dataclass(frozen=True)
 class TransactionsSettled(_Reached):
-    """Every transaction of the ledger that began before *past* is finished or dropped, and past is older than the grace."""
+    """Every transaction of the ledger that began before *past* is finished or dropped, and past is older than the
+    grace.
+    """
 
     kind: ClassVar[str] = "transactions settled"
     what: ClassVar[str] = "all transactions are over that began before"
@@ -173,7 +182,9 @@ _ORDER = {None: 0, State.INITIAL: 1, State.IN_PROGRESS: 2, State.COMMITTED: 3, S
 
 @dataclass(frozen=True)
 class TransactionIs(Condition):
-    """A transaction of the ledger has got to *state*, or beyond it: a check may come too late for the states between."""
+    """A transaction of the ledger has got to *state*, or beyond it: a check may come too late for the states
+    between.
+    """
 
     transaction: str = ""
     state: str = State.FINISHED.value
@@ -206,7 +217,9 @@ class TransactionIs(Condition):
 
 @dataclass(frozen=True)
 class LowWatermarkPast(_Reached):
-    """The oracle's low watermark has got to *past*: nothing that began before it can commit any more. Refused where the oracle counts."""
+    """The oracle's low watermark has got to *past*: nothing that began before it can commit any more. Refused where
+    the oracle counts.
+    """
 
     kind: ClassVar[str] = "low watermark past"
     what: ClassVar[str] = "the low watermark is at"
@@ -219,7 +232,9 @@ class LowWatermarkPast(_Reached):
 
 @dataclass(frozen=True)
 class RegionWatermarkPast(_Reached):
-    """Every region of *table* is clean up to *past*, as the last ``watermark_collection`` published it. Refused where the oracle counts."""
+    """Every region of *table* is clean up to *past*, as the last ``watermark_collection`` published it. Refused
+    where the oracle counts.
+    """
 
     table: str = ""
     kind: ClassVar[str] = "region watermark past"
@@ -351,8 +366,9 @@ def _now(config: Config, connection: Any) -> int:
 def _time_of(timestamp: int, watermark: int, config: Config, connection: Any, kind: str) -> int | None:
     """The time, ms, such that all that began before it is at or below *timestamp*; None: nothing yet.
 
-    A counter's timestamps have no such time: a sample of one, a time and a low watermark, means that the oracle was there or beyond, so
-    whoever waited for it would go on too early. The highest timestamp that it has allotted to itself is never too low, but may be days away.
+    A counter's timestamps have no such time: a sample of one, a time and a low watermark, means that the oracle was
+    there or beyond, so whoever waited for it would go on too early. The highest timestamp that it has allotted to
+    itself is never too low, but may be days away.
 
     Raises:
         UsageError: the oracle counts.
@@ -362,8 +378,9 @@ def _time_of(timestamp: int, watermark: int, config: Config, connection: Any, ki
     highest = max(watermark, known.timestamp if known else 0)
     if config.omid.clock == "incremental" or (highest and not is_world(highest)):
         msg = (
-            f"{kind}: the timestamps of this oracle are a counter (it is at {highest}), which have no times. Schedule on the asset "
-            "lowtide://store/marked, which watermark_collection updates, or give the oracle the world's clock (timestampType: WORLD_TIME)"
+            f"{kind}: the timestamps of this oracle are a counter (it is at {highest}), which have no times. Schedule "
+            "on the asset lowtide://store/marked, which watermark_collection updates, or give the oracle the world's "
+            "clock (timestampType: WORLD_TIME)"
         )
         raise UsageError(msg)
     ahead = oracle_ahead(known)

@@ -71,8 +71,9 @@ class Cause(StrEnum):
 class Finding:
     """Something to know. *what* does not move or is wrong, and *why*; both are sentences without a full stop.
 
-    *since* is when it was first recorded, None where that is not recorded. *setting* is the key of the configuration that is the reason or the remedy.
-    *commands* are for a shell, in their order; where a remedy is nothing for a shell they are what comes after it.
+    *since* is when it was first recorded, None where that is not recorded. *setting* is the key of the configuration
+    that is the reason or the remedy. *commands* are for a shell, in their order; where a remedy is nothing for a shell
+    they are what comes after it.
     """
 
     cause: Cause

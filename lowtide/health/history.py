@@ -1,4 +1,6 @@
-"""History GC: how far each table's history is removed, what keeps the mark back, the holds, and what the runs removed."""
+"""History GC: how far each table's history is removed, what keeps the mark back, the holds, and what the runs
+removed.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ _COMMANDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What one run of history_gc removed from one table or, in a dry run, would have. *size*: bytes, which HBase gives back when it compacts."""
+    """What one run of history_gc removed from one table or, in a dry run, would have. *size*: bytes, which HBase
+    gives back when it compacts.
+    """
 
     table: str
     run: str
@@ -183,13 +187,16 @@ def _bound_by(bound: Bound | None) -> str:
 
 
 def held(reading: Reading, config: Config) -> Iterator[Finding]:
-    """Holds that keep history longer than its age: one finding a table, however many they are and whatever else is there."""
+    """Holds that keep history longer than its age: one finding a table, however many they are and whatever else is
+    there.
+    """
     for s in _held_back(reading, config):
         holds = s.holds
         if holds:
             since = min(hold.taken for hold in holds)
             texts = [
-                f"{hold.owner} holds it until {moment_text(hold.expires)} ({hold.id}): {hold.reason.strip().rstrip('.')}"
+                f"{hold.owner} holds it until {moment_text(hold.expires)} ({hold.id}): "
+                f"{hold.reason.strip().rstrip('.')}"
                 for hold in holds
             ]
             others = [f"{limit.what} is no further" for limit in s.held_by if not limit.hold]
@@ -200,8 +207,9 @@ def held(reading: Reading, config: Config) -> Iterator[Finding]:
                 Severity.WARNING if reading.at - since >= config.health.stuck_after else Severity.NOTE,
                 _stays(s.table, min(hold.timestamp for hold in holds), reading.clock),
                 "; ".join([*texts, *others]),
-                f"Wait until {'they expire' if many else 'it expires'}; or, if {' and '.join(owners)} need{'' if len(owners) > 1 else 's'} it no more, "
-                f"release {'them' if many else 'it'}, then run history_gc",
+                f"Wait until {'they expire' if many else 'it expires'}; or, if {' and '.join(owners)} "
+                f"need{'' if len(owners) > 1 else 's'} it no more, release {'them' if many else 'it'}, then run "
+                "history_gc",
                 (
                     *(f"lowtide hold release {s.table} {hold.id}" for hold in holds if not hold.of_restore),
                     *_again([s.table]),
@@ -234,7 +242,10 @@ def _blocked(by: By, tables: Sequence[str], reading: Reading, config: Config) ->
         at, since = reading.recorded or (reading.low_watermark or 0, None)
         at = at if reading.low_watermark is None else reading.low_watermark
         why, commands = "the oracle's low watermark stands there", _again(tables)
-        remedy = "See that transactions commit, or set a smaller conflictMapSize in the oracle's configuration; then run history_gc"
+        remedy = (
+            "See that transactions commit, or set a smaller conflictMapSize in the oracle's configuration; then "
+            "run history_gc"
+        )
     stuck = since is not None and reading.at - since >= config.health.stuck_after
     return Finding(
         Cause.HISTORY_BLOCKED,
@@ -324,8 +335,10 @@ def overdue(reading: Reading, config: Config) -> Iterator[Finding]:
             Cause.OVERDUE,
             Severity.WARNING,
             f"Nothing removes the history of {names_text(tables)}",
-            f"history_gc has not acted for {age_text(reading.at - since)}, and the mark could move on by {distance_text(most, reading.clock)}",
-            f"Run it now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {JOB}) and that its runs start",
+            f"history_gc has not acted for {age_text(reading.at - since)}, and the mark could move on by "
+            f"{distance_text(most, reading.clock)}",
+            f"Run it now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {JOB}) and that "
+            "its runs start",
             _again(tables),
             since,
             tuple(tables),
@@ -341,8 +354,10 @@ def unfinished(reading: Reading, config: Config) -> Iterator[Finding]:  # noqa: 
             yield Finding(
                 Cause.HISTORY_UNFINISHED,
                 Severity.WARNING,
-                f"A run of history_gc announced the mark {timestamp_text(h.intended, reading.clock)} for {h.table} and never applied it",
-                f"run {h.intent.get('run', '')} ended in between; holds before that mark are refused until another run is done",
+                f"A run of history_gc announced the mark {timestamp_text(h.intended, reading.clock)} for {h.table} and "
+                "never applied it",
+                f"run {h.intent.get('run', '')} ended in between; holds before that mark are refused until another run "
+                "is done",
                 "Run it again",
                 _again([h.table]),
                 at,
@@ -378,7 +393,10 @@ def kept_back(standing: HistoryStatus) -> str:
 
 def _limit_text(limit: Limit, table: str) -> str:
     if limit.hold:
-        return f"{limit.what}, since {limit.hold.taken:%Y-%m-%d %H:%M}, until {moment_text(limit.hold.expires)} ({limit.remedy})"
+        return (
+            f"{limit.what}, since {limit.hold.taken:%Y-%m-%d %H:%M}, until {moment_text(limit.hold.expires)} "
+            f"({limit.remedy})"
+        )
     if limit.by is By.AGE:
         return f"{limit.what} (tables.{table}.{limit.what.split()[0].rstrip(':')})"
     return limit.what

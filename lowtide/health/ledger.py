@@ -26,8 +26,8 @@ _RUNS = f"lowtide runs --job {JOB}"
 class Repair:
     """One run of transaction_repair, from its summary.
 
-    *checked* finished transactions had their money checked, at the last check of the run; *wrong* of them had not moved their amount
-    exactly once. None: there was no check, or it did not get to its end.
+    *checked* finished transactions had their money checked, at the last check of the run; *wrong* of them had not moved
+    their amount exactly once. None: there was no check, or it did not get to its end.
     """
 
     run: str
@@ -143,9 +143,10 @@ def money(reading: Reading, config: Config) -> Iterator[Finding]:
             Cause.MONEY,
             Severity.ALARM,
             "The ledger's money does not add up",
-            f"of {newest.checked:,} finished transactions {newest.wrong:,} did not move their amount exactly once{first}",
-            "Look at each transaction that the run names (lowtide ledger show ID): somebody wrote to the tables behind the ledger's back; "
-            "undo that, then repair with a full check",
+            f"of {newest.checked:,} finished transactions {newest.wrong:,} did not move their amount exactly "
+            f"once{first}",
+            "Look at each transaction that the run names (lowtide ledger show ID): somebody wrote to the tables behind "
+            "the ledger's back; undo that, then repair with a full check",
             (_RUNS, _FULL),
             wrong[-1][0].started,
             _tables(config),
@@ -185,7 +186,8 @@ def _unsettled(s: LedgerStatus, reading: Reading, config: Config, so: str, setti
             Cause.UNSETTLED,
             severity,
             what,
-            f"{_count(s)} that began at {moment_text(s.oldest)} or later cannot be ended, as a repair found at {moment_text(s.repaired)}",
+            f"{_count(s)} that began at {moment_text(s.oldest)} or later cannot be ended, as a repair found at "
+            f"{moment_text(s.repaired)}",
             "Do what the problems of the last repair say, then repair with a full check",
             (_RUNS, _FULL),
             s.settled,
@@ -197,7 +199,8 @@ def _unsettled(s: LedgerStatus, reading: Reading, config: Config, so: str, setti
         severity,
         what,
         f"{JOB} {last}{_and_stuck(s)}{so}",
-        f"Repair now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {JOB}) and that its runs start",
+        f"Repair now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {JOB}) and that its "
+        "runs start",
         (_REPAIR,),
         s.settled,
         _tables(config),
@@ -227,8 +230,8 @@ def moved_back(reading: Reading, config: Config) -> Iterator[Finding]:
             Cause.SETTLED_BACK,
             Severity.NOTE,
             what,
-            "a repair found transactions before it that were not over: a client's clock is slow, or it paused for longer than the grace "
-            f"between its first two writes ({config.ledger.grace})",
+            "a repair found transactions before it that were not over: a client's clock is slow, or it paused for "
+            f"longer than the grace between its first two writes ({config.ledger.grace})",
             "Set the clients' clocks right; if they do pause so long, raise ledger.grace",
             since=at,
             tables=_tables(config),

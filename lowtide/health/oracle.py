@@ -43,8 +43,9 @@ def low_watermark(reading: Reading, config: Config) -> Iterator[Finding]:
             f"The low watermark went back from {reading.recorded[0]} to {lowest}",
             "the oracle has forgotten its timestamps, or this is another oracle; no recorded watermark can be trusted"
             + ("" if reading.low_watermark == lowest else f", though it stands at {reading.low_watermark} now"),
-            "Give the oracle a timestamp store that lasts, make sure that every transaction of before is over, then forget the records; that is "
-            "refused, with what is to be done, as long as the oracle gives numbers a second time",
+            "Give the oracle a timestamp store that lasts, make sure that every transaction of before is over, then "
+            "forget the records; that is refused, with what is to be done, as long as the oracle gives numbers a "
+            "second time",
             ("lowtide state reset",),
         )
     elif (
@@ -56,16 +57,18 @@ def low_watermark(reading: Reading, config: Config) -> Iterator[Finding]:
             Cause.WATERMARK_STILL,
             Severity.WARNING,
             f"The low watermark stands at {timestamp_text(reading.low_watermark, reading.clock)}",
-            "the oracle raises it when entries fall out of its conflict map: either hardly anything is written, and nothing is wrong, "
-            "or the map is too large for what is written",
-            "In a store that is written to, set a smaller conflictMapSize in the oracle's omid-server-configuration.yml and start it again; "
-            "any transactions that follow raise the mark",
+            "the oracle raises it when entries fall out of its conflict map: either hardly anything is written, and "
+            "nothing is wrong, or the map is too large for what is written",
+            "In a store that is written to, set a smaller conflictMapSize in the oracle's "
+            "omid-server-configuration.yml and start it again; any transactions that follow raise the mark",
             since=reading.recorded[1],
         )
 
 
 def clocks(reading: Reading, _: Config) -> Iterator[Finding]:
-    """Clocks that differ, as far as a reading shows it: not of a machine that is ahead, since the oracle may have rested."""
+    """Clocks that differ, as far as a reading shows it: not of a machine that is ahead, since the oracle may have
+    rested.
+    """
     kept = reading.allotted
     if kept is None:
         return

@@ -1,10 +1,11 @@
 """Reading a store once, for all that show its state: ``status``, ``explain``, the report, the page in Airflow.
 
-All is small reads through the Thrift gateway: the state table, the low watermark, the index of the ledger; and one connection to the oracle. At most
-20 reads (a row, or a batch of a scan), however many tables and regions there are; tests/store/test_health.py counts them.
+All is small reads through the Thrift gateway: the state table, the low watermark, the index of the ledger; and one
+connection to the oracle. At most 20 reads (a row, or a batch of a scan), however many tables and regions there are;
+tests/store/test_health.py counts them.
 
-Two read the store for themselves, since they do not show it: ``survey`` is a job of Spark that reads every cell, and what goes to Airflow's metrics
-is a job's own summary.
+Two read the store for themselves, since they do not show it: ``survey`` is a job of Spark that reads every cell, and
+what goes to Airflow's metrics is a job's own summary.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ _ORACLE_SECONDS = 1.0
 
 
 def read(config: Config, attempts: int = 2) -> Reading:
-    """The store as it is now. A gateway that does not answer, or an HBase behind it, is no error: the result has the reason."""
+    """The store as it is now. A gateway that does not answer, or an HBase behind it, is no error: the result has the
+    reason.
+    """
     now = datetime.now(UTC)
     try:
         with connect(config.hbase.thrift, attempts) as connection:

@@ -18,9 +18,11 @@ from lowtide.values.skew import Allotted
 
 @dataclass(frozen=True, slots=True)
 class LedgerReading:
-    """What was read of the ledger's index: the settled mark, and the entries from there on that are older than the grace.
+    """What was read of the ledger's index: the settled mark, and the entries from there on that are older than the
+    grace.
 
-    An entry is put before its transaction and goes after its end, so these are the transactions that are stuck, and perhaps a few that are over.
+    An entry is put before its transaction and goes after its end, so these are the transactions that are stuck, and
+    perhaps a few that are over.
     """
 
     settled: Settled = field(default_factory=Settled)

@@ -20,7 +20,8 @@ RECURRING = {
     "watermark_collection": "moves the prune bound",
     "commit_table_pruning": "prunes the commit table",
 }
-#: Jobs that a person asks for and sees the answer of; what they leave undone no later run makes good, so it would be an alarm for ever.
+#: Jobs that a person asks for and sees the answer of; what they leave undone no later run makes good, so it would be an
+#: alarm for ever.
 ASKED_FOR = ("sideline_restore", "journal_replay")
 
 
@@ -89,7 +90,8 @@ def overdue(reading: Reading, config: Config) -> Iterator[Finding]:
             from_millis(r["started"]) for r in reading.runs if r["job"] == job and (r["execute"] or job in planning)
         )
         last = next(done, None)
-        # Of a job that is not among the runs that were read only this is known: it did not run since the oldest of them.
+        # Of a job that is not among the runs that were read only this is known: it did not run since the oldest of
+        # them.
         since = last or oldest
         if reading.at - since >= config.health.overdue_after:
             gone = age_text(reading.at - since)
@@ -104,7 +106,8 @@ def overdue(reading: Reading, config: Config) -> Iterator[Finding]:
                 Severity.WARNING,
                 f"Nothing {does}",
                 why,
-                f"Run it now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {job}) and that its runs start",
+                f"Run it now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {job}) and "
+                "that its runs start",
                 (f"lowtide run {job} --execute",),
                 since,
             )

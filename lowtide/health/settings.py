@@ -1,4 +1,6 @@
-"""What the configuration has that a person should know: what is only planned, what has no grace, what is not there, what cannot be true."""
+"""What the configuration has that a person should know: what is only planned, what has no grace, what is not there,
+what cannot be true.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ from lowtide.values.text import names_text
 
 
 def contradicted(reading: Reading, config: Config) -> Iterator[Finding]:
-    """What the configuration contradicts, so that every job refuses to run: the clock that the oracle has, and tables that it calls plain
-    since the last collection found them transactional."""
+    """What the configuration contradicts, so that every job refuses to run: the clock that the oracle has, and tables
+    that it calls plain since the last collection found them transactional.
+    """
     if wrong := clock_contradiction(config.omid.clock, reading.low_watermark or 0):
         yield Finding(
             Cause.CONTRADICTED, Severity.ALARM, "Jobs refuse to run", wrong, "Correct omid.clock", setting="omid.clock"
@@ -28,8 +31,8 @@ def contradicted(reading: Reading, config: Config) -> Iterator[Finding]:
                 Cause.CONTRADICTED,
                 Severity.ALARM,
                 "Jobs refuse to run",
-                f"{key} is plain in the configuration, and the last collection recorded table {entry.title} as transactional"
-                + (f" ({entry.mark})" if entry.mark else ""),
+                f"{key} is plain in the configuration, and the last collection recorded table {entry.title} as "
+                "transactional" + (f" ({entry.mark})" if entry.mark else ""),
                 f"Take {key} out, and collect",
                 (COLLECT,),
                 tables=(entry.table,),
@@ -71,7 +74,8 @@ def no_grace(_: Reading, config: Config) -> Iterator[Finding]:
             Cause.NO_GRACE,
             Severity.NOTE,
             "Commit entries are pruned without grace",
-            "a client that is suspended between its commit and the answer takes itself for aborted, and rolls back what others have read",
+            "a client that is suspended between its commit and the answer takes itself for aborted, and rolls back "
+            "what others have read",
             "Set grace to longer than any client may be suspended, such as 7d, unless that is meant",
             setting="grace",
         )

@@ -14,9 +14,11 @@ from lowtide.values.clock import from_millis
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """How far one table is clean. *lowest* is the least watermark of its regions, *behind* how far below the low watermark that is.
+    """How far one table is clean. *lowest* is the least watermark of its regions, *behind* how far below the low
+    watermark that is.
 
-    Regions whose watermark is 0 are *at_zero*. Those of which something was recorded that no longer counts are not *never_cleaned*.
+    Regions whose watermark is 0 are *at_zero*. Those of which something was recorded that no longer counts are not
+    *never_cleaned*.
     """
 
     table: str

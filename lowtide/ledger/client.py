@@ -47,10 +47,11 @@ class Ledger:
             The transaction: ``finished``, or ``dropped`` with the reason.
 
         Raises:
-            UsageError: an unknown user, a bad amount, sender and recipient the same, a balance that is too small. Nothing was written.
+            UsageError: an unknown user, a bad amount, sender and recipient the same, a balance that is too small.
+            Nothing was written.
             GatewayError: no answer from the store. Nothing was written.
-            LedgerError: no answer from the store half-way. The transaction is left as it is and a repair brings it to its end. To
-                transfer again now might be to transfer twice: look at the sender's last transactions first.
+            LedgerError: no answer from the store half-way. The transaction is left as it is and a repair brings it to
+                its end. To transfer again now might be to transfer twice: look at the sender's last transactions first.
         """
         request = Request(user_id(sender), user_id(recipient), check_amount(amount), self._now(), secrets.token_hex(8))
         if request.sender == request.recipient:
@@ -60,7 +61,9 @@ class Ledger:
         return self._node.run(lambda: steps.transfer(request, self.issuer, self._now), what)
 
     def balance(self, nickname: str) -> int:
-        """The sum of the user's finished records whose transactions are finished, at one moment; below zero only for the issuer."""
+        """The sum of the user's finished records whose transactions are finished, at one moment; below zero only for
+        the issuer.
+        """
         user = user_id(nickname)
         return self._node.run(lambda: steps.balance(user), f"balance of {nickname}")
 
@@ -69,7 +72,8 @@ class Ledger:
         return self._node.run(lambda: steps.show(transaction), f"transaction {transaction}")
 
     def repair(self, entry: Entry) -> Outcome | None:
-        """Bring the transaction of an index entry to its end, whatever became of its client; None: the entry led nowhere.
+        """Bring the transaction of an index entry to its end, whatever became of its client; None: the entry led
+        nowhere.
 
         Must not be called for a young entry: its client may be about to claim the number.
         """

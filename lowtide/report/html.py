@@ -10,7 +10,9 @@ from lowtide.values.text import age_text, moment_text, size_text, took_text
 
 
 def environment(*packages: str, **filters: Callable[..., object]) -> Environment:
-    """An environment for the templates of *packages*, the first that has one; with *filters* beside those of all pages."""
+    """An environment for the templates of *packages*, the first that has one; with *filters* beside those of all
+    pages.
+    """
     found = Environment(
         loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),
         autoescape=True,

@@ -1,7 +1,8 @@
-"""What a report shows: plain values, made by whoever read a store, turned into a page or terminal tables by others. Pure.
+"""What a report shows: plain values, made by whoever read a store, turned into a page or terminal tables by others.
+Pure.
 
-Timestamps are the oracle's; low watermark, region watermarks and prune bound are inclusive, as everywhere. What was not read is
-None or an empty tuple, and the report leaves it out.
+Timestamps are the oracle's; low watermark, region watermarks and prune bound are inclusive, as everywhere. What was not
+read is None or an empty tuple, and the report leaves it out.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Day:
 class Leftovers:
     """What a dry run of ``orphan_cleanup`` would do to one table.
 
-    *orphans* are cells that no commit proves (to be deleted); *unproven* are committed cells of transactions that never completed
-    (to be healed).
+    *orphans* are cells that no commit proves (to be deleted); *unproven* are committed cells of transactions that never
+    completed (to be healed).
     """
 
     table: str
@@ -200,8 +201,8 @@ class Bank:
 class Report:
     """Everything that the page shows.
 
-    *check* was made after the cleaning, *check_before* before it. *commands* are for the reader to go on with: (what it does,
-    command or address).
+    *check* was made after the cleaning, *check_before* before it. *commands* are for the reader to go on with: (what it
+    does, command or address).
     """
 
     title: str
@@ -238,7 +239,9 @@ class Report:
 
 
 def day_of(timestamp: int, days: Sequence[Day]) -> date | None:
-    """The day that a start timestamp belongs to; what lies before the first day counts to it, what lies after the last to none."""
+    """The day that a start timestamp belongs to; what lies before the first day counts to it, what lies after the
+    last to none.
+    """
     return next((d.date for d in days if timestamp < d.to_ts), None)
 
 

@@ -1,8 +1,9 @@
 """The report as one HTML page.
 
-The plots are HTML and CSS, drawn by the template: bars that are cells of a table, and marks on an axis of days. So the page needs no
-script and no other host (its own content policy forbids both), weighs some ten kilobytes, follows the reader's light or
-dark theme, prints, and each number stands beside its bar. plotly.js was weighed for it: 4.8 MB inlined for four bar charts.
+The plots are HTML and CSS, drawn by the template: bars that are cells of a table, and marks on an axis of days. So the
+page needs no script and no other host (its own content policy forbids both), weighs some ten kilobytes, follows the
+reader's light or dark theme, prints, and each number stands beside its bar. plotly.js was weighed for it: 4.8 MB
+inlined for four bar charts.
 """
 
 from __future__ import annotations

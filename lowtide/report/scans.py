@@ -1,4 +1,6 @@
-"""What a report can show and no reading of a store's state has: the commit table row by row, and the regions of tables before any job."""
+"""What a report can show and no reading of a store's state has: the commit table row by row, and the regions of
+tables before any job.
+"""
 
 from __future__ import annotations
 

@@ -31,15 +31,16 @@ def plan(survey: Survey) -> list[str]:
     found = []
     if survey.sample is not None and any(not t.is_exact for t in survey.tables):
         found.append(
-            f"Estimated from {survey.sample:.0%} of the regions; in parentheses the 95 % interval. A cell whose only proof lies in "
-            "a region that was not read counts as an orphan here; a cleanup searches all of them."
+            f"Estimated from {survey.sample:.0%} of the regions; in parentheses the 95 % interval. A cell whose only "
+            "proof lies in a region that was not read counts as an orphan here; a cleanup searches all of them."
         )
     rows = survey.commit_table.settled if survey.commit_table else 0
     if not survey.tables:
         return [*found, "No transactional table was read."]
     found.append(
-        f"Lowtide would delete {survey.orphans} cells, heal {survey.heals}, put {survey.marks_to_put:,} invalidation marks first "
-        f"and, when every region is clean and the grace over, prune {rows:,} rows of the commit table and those marks."
+        f"Lowtide would delete {survey.orphans} cells, heal {survey.heals}, put {survey.marks_to_put:,} invalidation "
+        f"marks first and, when every region is clean and the grace over, prune {rows:,} rows of the commit table and "
+        "those marks."
     )
     paced = f", reading at most {size_text(survey.rate)}/s" if survey.rate else ""
     found.append(f"The first cleanup takes about {took_text(survey.cleanup_seconds)} where this survey ran{paced}.")

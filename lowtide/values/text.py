@@ -1,6 +1,8 @@
-"""Sizes, spans of time, moments and timestamps, as people read them: one function each, the same in the terminal, in pages and in messages. Pure.
+"""Sizes, spans of time, moments and timestamps, as people read them: one function each, the same in the terminal, in
+pages and in messages. Pure.
 
-humanize was weighed: it says "an hour", "a month" for 40 days, "90 Bytes", and knows no oracle. Put right, it is no shorter than this.
+humanize was weighed: it says "an hour", "a month" for 40 days, "90 Bytes", and knows no oracle. Put right, it is no
+shorter than this.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ def moment_text(moment: datetime | None) -> str:
 
 
 def timestamp_text(timestamp: int, clock: Clock) -> str:
-    """*timestamp* of the oracle: a world clock's as a time, a counter's as a number, with the time where one is known."""
+    """*timestamp* of the oracle: a world clock's as a time, a counter's as a number, with the time where one is
+    known.
+    """
     if not timestamp:
         return "0"
     moment = time_text(timestamp, clock)
@@ -61,8 +65,8 @@ def timestamp_text(timestamp: int, clock: Clock) -> str:
 def time_text(timestamp: int, clock: Clock) -> str:
     """When *timestamp* was, nothing where that is not known.
 
-    A world clock's is the first millisecond that is not before it: history that is removed before a mark can be read at the time that is shown for
-    the mark.
+    A world clock's is the first millisecond that is not before it: history that is removed before a mark can be read at
+    the time that is shown for the mark.
     """
     if isinstance(clock, WorldClock):
         moment = clock.first_time(timestamp)
@@ -79,7 +83,9 @@ def distance_text(timestamps: int, clock: Clock) -> str:
 
 
 def number_and_time(timestamp: int) -> str:
-    """*timestamp* as a number, for commands that take it, and its time where it can only be a world clock's: rounded up, so that it can be read at."""
+    """*timestamp* as a number, for commands that take it, and its time where it can only be a world clock's: rounded
+    up, so that it can be read at.
+    """
     time = WorldClock().first_time(timestamp) if is_world(timestamp) else None
     return f"{timestamp} ({time.isoformat(sep=' ', timespec='milliseconds')})" if time else str(timestamp)
 

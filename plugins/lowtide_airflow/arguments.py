@@ -1,4 +1,6 @@
-"""From an Airflow run to the arguments of a job (docs/jobs.md). Pure: no Airflow import, so every kind of run is a plain test."""
+"""From an Airflow run to the arguments of a job (docs/jobs.md). Pure: no Airflow import, so every kind of run is a
+plain test.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ _NAME_LENGTH = 150
 class Run:
     """What Airflow knows of a run.
 
-    *kind* is its run type: ``scheduled``, ``backfill``, ``manual``, ``asset_triggered`` (and what later versions add, taken
-    as the last). *interval* is its data interval [start, end); runs without a logical date have none. *params* are those
-    that somebody gave: of a manual run the whole form, of any other only those in its ``conf``. *approval* is that of the form
-    of any run: an installation may have set it for all.
+    *kind* is its run type: ``scheduled``, ``backfill``, ``manual``, ``asset_triggered`` (and what later versions add,
+    taken as the last). *interval* is its data interval [start, end); runs without a logical date have none. *params*
+    are those that somebody gave: of a manual run the whole form, of any other only those in its ``conf``. *approval* is
+    that of the form of any run: an installation may have set it for all.
     """
 
     dag_id: str
@@ -114,9 +116,9 @@ def tables(run: Run, job: str, names: Sequence[str]) -> list[str]:
 def run_name(run: Run, task_id: str, map_index: int, cleared: int) -> str:
     """The name of a job's run: the same for each try of a task, another after the task was cleared.
 
-    A job leaves out what a run of the same name has recorded, which is right for a retry; whoever clears a task wants it all done
-    again. Made of letters, digits and ``._-`` (it becomes part of row keys and paths), and unique by a hash of the
-    exact names.
+    A job leaves out what a run of the same name has recorded, which is right for a retry; whoever clears a task wants
+    it all done again. Made of letters, digits and ``._-`` (it becomes part of row keys and paths), and unique by a hash
+    of the exact names.
 
     Args:
         run: the DAG run.

@@ -21,7 +21,8 @@ def choose_tables(params: Mapping[str, Any]) -> list[list[str]]:
     """The tables of a run with these *params*, in batches of one Spark job each.
 
     Raises:
-        AirflowFailException: the configuration is wrong, or a table that was asked for is not there: trying again cannot help.
+        AirflowFailException: the configuration is wrong, or a table that was asked for is not there: trying again
+            cannot help.
     """
     from lowtide.config import load
     from lowtide.errors import TableError, UsageError

@@ -1,6 +1,7 @@
 """The deadline of a run: a DAG that has not ended well in time leaves a mark behind, and somebody should know why.
 
-Airflow's scheduler watches the deadline; its triggerer calls :func:`late`, or what an installation names instead. DAG files import this
+Airflow's scheduler watches the deadline; its triggerer calls :func:`late`, or what an installation names instead. DAG
+files import this
 module: what reads the store is imported by the call.
 """
 
@@ -27,8 +28,8 @@ _DAY = 24 * 3600
 def deadline() -> DeadlineAlert | None:
     """The alert that every DAG has, unless ``deadline`` in ``[lowtide]`` is 0.
 
-    It counts from when the run was queued, not from its logical date, by which every run of a backfill would be late at once. A run that failed is
-    late like one that still waits or works; one that ended well never is.
+    It counts from when the run was queued, not from its logical date, by which every run of a backfill would be late at
+    once. A run that failed is late like one that still waits or works; one that ended well never is.
     """
     seconds = conf.getint(_SECTION, "deadline", fallback=_DAY)
     if not seconds:
@@ -43,9 +44,11 @@ def deadline() -> DeadlineAlert | None:
 
 
 async def late(context: Mapping[str, Any]) -> str:
-    """Log as an error which run is late and what the state of the store has to do with it, count it in Airflow's metrics, and return the text.
+    """Log as an error which run is late and what the state of the store has to do with it, count it in Airflow's
+    metrics, and return the text.
 
-    Reads the store in a thread, and names the reason where that cannot be done. *context* is what Airflow passes: ``dag_run`` and ``deadline``.
+    Reads the store in a thread, and names the reason where that cannot be done. *context* is what Airflow passes:
+    ``dag_run`` and ``deadline``.
     """
     from lowtide.config import Config
     from lowtide.health import assess

@@ -27,9 +27,10 @@ _EXTRA = {
 class HBaseHook(BaseHook):
     """HBase by its Thrift gateway, as a connection of type ``hbase`` names it.
 
-    Host and port are the gateway's; the extra may hold ``transport`` (buffered, framed), ``protocol`` (binary, compact), ``timeout`` (as
-    in 30s), ``table_prefix`` (of the ledger's tables) and ``pool_size``. What the connection leaves open is as in Lowtide's
-    configuration. Where the default connection does not exist, all of it is; another name that does not exist is an error.
+    Host and port are the gateway's; the extra may hold ``transport`` (buffered, framed), ``protocol`` (binary,
+    compact), ``timeout`` (as in 30s), ``table_prefix`` (of the ledger's tables) and ``pool_size``. What the connection
+    leaves open is as in Lowtide's configuration. Where the default connection does not exist, all of it is; another
+    name that does not exist is an error.
 
     :param hbase_conn_id: name of the connection
     """
@@ -44,7 +45,9 @@ class HBaseHook(BaseHook):
         self.hbase_conn_id = hbase_conn_id
 
     def config(self) -> Config:
-        """Lowtide's configuration with the connection laid over it. For tasks; the loop of a triggerer takes :meth:`aconfig`."""
+        """Lowtide's configuration with the connection laid over it. For tasks; the loop of a triggerer takes
+        :meth:`aconfig`.
+        """
         try:
             return merged(load(), self.get_connection(self.hbase_conn_id), self.hbase_conn_id)
         except AirflowNotFoundException:

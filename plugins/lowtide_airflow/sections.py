@@ -47,9 +47,10 @@ def history(reading: Reading, config: Config) -> Section | None:
         for h in history_statuses(reading, config)
     )
     text = (
-        "What was replaced before its ancient history mark is removed from a table, and snapshots before the mark are refused. "
-        "What could go is what the last dry run counted, where it is newer than the last run that acted. What is not compacted is removed, and "
-        "on disk until HBase compacts; history_gc --compact asks for the compactions that pay."
+        "What was replaced before its ancient history mark is removed from a table, and snapshots before the mark are "
+        "refused. What could go is what the last dry run counted, where it is newer than the last run that acted. What "
+        "is not compacted is removed, and on disk until HBase compacts; history_gc --compact asks for the compactions "
+        "that pay."
     )
     columns = ("table", "history_mode", "mark", "applied", "kept back by", "last removed", "could go", "not compacted")
     return Section("History", text, columns, rows) if rows else None
@@ -106,7 +107,10 @@ def repaired(reading: Reading, _: Config) -> Section | None:
         )
         for r in repairs(reading)[:_RUNS]
     )
-    text = "Finished and dropped are transactions that clients had left half-way; money is checked for what was written since the last check."
+    text = (
+        "Finished and dropped are transactions that clients had left half-way; money is checked for what was "
+        "written since the last check."
+    )
     columns = ("started", "kind", "finished", "dropped", "money checked", "wrong", "result")
     return Section("Ledger repairs", text, columns, rows) if rows else None
 

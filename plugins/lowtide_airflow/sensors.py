@@ -1,4 +1,6 @@
-"""Sensors on the ledger's transactions and on the store: blocking (``poke``, ``reschedule``) or deferred, one condition each."""
+"""Sensors on the ledger's transactions and on the store: blocking (``poke``, ``reschedule``) or deferred, one
+condition each.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 class ConditionSensor(BaseSensorOperator):
     """Base of the sensors: checks a condition until it holds.
 
-    A gateway that does not answer is tried again, with growing pauses, for *patience*; then the sensor fails. ``timeout``,
-    ``soft_fail``, ``mode`` and the rest are Airflow's.
+    A gateway that does not answer is tried again, with growing pauses, for *patience*; then the sensor fails.
+    ``timeout``, ``soft_fail``, ``mode`` and the rest are Airflow's.
 
     :param hbase_conn_id: see :class:`lowtide_airflow.hook.HBaseHook`
     :param patience: how long a gateway may be away, as in 5m
@@ -219,7 +221,8 @@ class RegionWatermarkSensor(ConditionSensor):
 
 
 class CommitTableSensor(ConditionSensor):
-    """Waits until the commit table has more rows of transactions than a number. A check reads at most one row more than that.
+    """Waits until the commit table has more rows of transactions than a number. A check reads at most one row more than
+    that.
 
     :param larger_than: a number from 0 on
     """

@@ -21,7 +21,8 @@ _HANDED_ON = 10.0
 
 
 class ConditionTrigger(BaseTrigger):
-    """Waits until a condition holds, for a deferred sensor. Fires once: ``{"met": ..., "text": ...}``, or ``{"error": ...}``.
+    """Waits until a condition holds, for a deferred sensor. Fires once: ``{"met": ..., "text": ...}``, or ``{"error":
+    ...}``.
 
     A gateway that does not answer is tried again with growing pauses for *patience*; then that is the error.
 
@@ -85,11 +86,12 @@ class ConditionTrigger(BaseTrigger):
 
 
 class ConditionWatcher(BaseEventTrigger):
-    """Watches a condition for an ``AssetWatcher``: an event each time it comes to hold, or, of conditions with *every*, each time another *every* has passed.
+    """Watches a condition for an ``AssetWatcher``: an event each time it comes to hold, or, of conditions with *every*,
+    each time another *every* has passed.
 
-    Its cursor is kept in the asset's state store: after a restart of the triggerer no event is sent a second time, and what came
-    meanwhile is sent then. The cursor moves ten seconds after the event was sent: a triggerer that dies between the two sends it
-    twice. A gateway that does not answer is waited for, however long.
+    Its cursor is kept in the asset's state store: after a restart of the triggerer no event is sent a second time, and
+    what came meanwhile is sent then. The cursor moves ten seconds after the event was sent: a triggerer that dies
+    between the two sends it twice. A gateway that does not answer is waited for, however long.
 
     :param condition: of :meth:`lowtide.health.conditions.Condition.to_json`
     :param poll_interval: seconds between two checks
@@ -117,7 +119,9 @@ class ConditionWatcher(BaseEventTrigger):
 
     @property
     def cursor_key(self) -> str:
-        """The cursor's name in the asset's state store: of the whole condition, as an asset may have several watchers of a kind."""
+        """The cursor's name in the asset's state store: of the whole condition, as an asset may have several
+        watchers of a kind.
+        """
         return f"lowtide cursor of {json.dumps(self.condition, sort_keys=True)}"
 
     async def run(self) -> AsyncIterator[TriggerEvent]:

@@ -1,7 +1,7 @@
 """What the page shows, as one JSON object: read from the store, then made by plain functions. No Airflow import.
 
-Timestamps go out as what the page draws them at: times for a world clock (whose numbers are beyond a browser's integers), plain
-numbers for a counter.
+Timestamps go out as what the page draws them at: times for a world clock (whose numbers are beyond a browser's
+integers), plain numbers for a counter.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ def view(latest: Latest | None) -> dict[str, Any]:
 def marks(watermarks: Sequence[int]) -> list[tuple[int, int]]:
     """Watermarks with the number of regions at each, least first; at most ``_STEPS`` + 1 of them.
 
-    Where they are more, each stands for those of a step of equal width, by the least of them: none is shown higher than it is.
+    Where they are more, each stands for those of a step of equal width, by the least of them: none is shown higher than
+    it is.
     """
     counted = Counter(watermarks)
     if len(counted) > _STEPS:

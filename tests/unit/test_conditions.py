@@ -166,7 +166,9 @@ _TIMES = st.integers(0, 2 * AT)
 
 @given(_TIMES, _TIMES, _TIMES, _TIMES)
 def test_a_mark_of_a_time_to_come_is_not_trusted(mark: int, at: int, checked_at: int, full_at: int) -> None:
-    """Whichever part tells of it: nothing is settled then, no money is checked, and the full check is due. Servers may be apart by the margin."""
+    """Whichever part tells of it: nothing is settled then, no money is checked, and the full check is due. Servers
+    may be apart by the margin.
+    """
     stored = Settled(mark, "run", at, checked_at, full_at, 3, 4)
     found = trusted(stored, AT)
     if max(mark, at, checked_at, full_at) > AT + SKEW:

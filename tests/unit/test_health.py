@@ -123,11 +123,21 @@ def test_a_store_that_cannot_be_looked_at() -> None:
         ({"oracle_problem": "does not answer at h:1"}, Cause.ORACLE, Level.ALARM, ["h:1", "omid.oracle"]),
         ({"low_watermark": None, "low_watermark_problem": "no row"}, Cause.NO_WATERMARK, Level.ALARM, ["no row"]),
         ({"low_watermark": 999}, Cause.WATERMARK_BACK, Level.ALARM, ["1000", "999", "lowtide state reset"]),
-        ({"went_back": 200}, Cause.WATERMARK_BACK, Level.ALARM, ["1000", "to 200", "at 1049 now", "lowtide state reset"]),
+        (
+            {"went_back": 200},
+            Cause.WATERMARK_BACK,
+            Level.ALARM,
+            ["1000", "to 200", "at 1049 now", "lowtide state reset"],
+        ),
         ({"bounds": ()}, Cause.NEVER_COLLECTED, Level.ATTENTION, ["watermark_collection --execute"]),
-        ({"low_watermark": 1000, "recorded": (1000, NOW - 2 * DAY)}, Cause.WATERMARK_STILL, Level.ATTENTION, ["1,000", "conflictMapSize", "2 days"]),
+        (
+            {"low_watermark": 1000, "recorded": (1000, NOW - 2 * DAY)},
+            Cause.WATERMARK_STILL,
+            Level.ATTENTION,
+            ["1,000", "conflictMapSize", "2 days"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_the_whole(changes: dict[str, Any], cause: Cause, level: Level, words: list[str]) -> None:
     """The one thing that is wrong is the sentence, with its reason and its remedy."""
     health = assess(healthy(**changes), ACTING)
@@ -162,7 +172,9 @@ def test_a_region_that_was_never_cleaned(age: timedelta, severity: Severity) -> 
 
 
 def test_a_region_whose_records_are_void() -> None:
-    """Not that it was never cleaned, in the table's numbers neither; where Omid's compactor drops what the cleanup would heal, that goes first."""
+    """Not that it was never cleaned, in the table's numbers neither; where Omid's compactor drops what the cleanup
+    would heal, that goes first.
+    """
     void = blocker("users", VOID, regions=3, since=millis(NOW - HOUR))
     marks = {"users": {**healthy().watermarks["users"], "regions": [{"watermark": 0}]}}
     seen = healthy(bounds=(Bound(NOW, 0, (void,)),), watermarks=marks)
@@ -275,8 +287,8 @@ LOST_ITS_MARK = (
 def test_what_is_left_alone_and_keeps_the_bound_back(
     entry: Entry, cause: Cause, words: list[str], commands: tuple[str, ...], setting: str | None
 ) -> None:
-    """An index that is being built, a table whose mark is not known, a catalog that cannot be read, settings that hide cells, a mark that is gone: each
-    has its own remedy.
+    """An index that is being built, a table whose mark is not known, a catalog that cannot be read, settings that hide
+    cells, a mark that is gone: each has its own remedy.
 
     Under SQL's names; and it comes before the table's regions, which are never clean while it is left alone.
     """
@@ -395,7 +407,9 @@ def test_a_configured_table_that_is_not_there() -> None:
 
 
 def test_a_table_that_is_called_plain_against_the_records() -> None:
-    """What was transactional and is called plain now stops every job; a table that is gone, and one that was plain, do not."""
+    """What was transactional and is called plain now stops every job; a table that is gone, and one that was plain,
+    do not.
+    """
     plain = {"kind": "plain"}
     config = Config.model_validate({"defaults": {"mode": "execute"}, "tables": {"orders": plain, "gone": plain}})
     kept = healthy().inventory
@@ -435,7 +449,9 @@ def test_the_worst_finding_is_the_sentence_and_the_level(wanted: set[Severity], 
 
 
 def test_blockers_are_kept_once_a_table_with_since_when() -> None:
-    """Ten thousand regions make one record a table and reason; what blocked before keeps its time while its mark stands still."""
+    """Ten thousand regions make one record a table and reason; what blocked before keeps its time while its mark
+    stands still.
+    """
     marks = [RegionMark("t", f"r{n}", KeyRange(b"%d" % n, b"%d" % (n + 1)), 0) for n in range(1000)]
     kept = by_reason(prune_bound(marks, [], 99)[1])
     assert [(b["table"], b["regions"], b["region"]) for b in kept] == [("t", 1000, "r0")]

@@ -83,7 +83,9 @@ def test_a_hold_that_keeps_the_mark_back_is_named(held: timedelta, severity: Sev
 
 
 def test_what_holds_one_mark_is_one_finding() -> None:
-    """Two holds at the low watermark and the bound there too: both owners are named and released; the bound is no cause."""
+    """Two holds at the low watermark and the bound there too: both owners are named and released; the bound is no
+    cause.
+    """
     low = at(9 * DAY)
     both = (hold(timestamp=low), hold(id="h2", owner="bob", reason="audit", timestamp=low + 40, taken=NOW - 3 * DAY))
     about = {"low_watermark": low, "recorded": (low, NOW - HOUR), "bounds": (Bound(NOW, low, since=NOW - HOUR),)}
@@ -266,7 +268,9 @@ HOURS = st.sampled_from([0, 1, 167, 168, 168, 169, 250])
     HOURS,
 )
 def test_what_is_named_is_what_holds(holds: list[tuple[str, int, int]], bound: int, low: int) -> None:
-    """Without what is said to hold a mark back it could move on; where only the age is said to, nothing else is a finding."""
+    """Without what is said to hold a mark back it could move on; where only the age is said to, nothing else is a
+    finding.
+    """
     taken = tuple(
         Hold(f"h{n}", table, at(age * HOUR), "o", "r", NOW - DAY, NOW + days * DAY)
         for n, (table, age, days) in enumerate(holds)

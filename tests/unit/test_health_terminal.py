@@ -1,4 +1,6 @@
-"""``lowtide status`` and ``lowtide explain`` of a store with history, holds and a ledger: every part is printed, and in the JSON."""
+"""``lowtide status`` and ``lowtide explain`` of a store with history, holds and a ledger: every part is printed, and
+in the JSON.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def test_status_says_it_in_the_terminal(monkeypatch: pytest.MonkeyPatch, config:
 
 
 def test_status_says_of_each_table_all_that_is_known(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
-    """With --tables: SQL's names, regions at 0, marks as numbers that other commands take, and everything that holds the bound."""
+    """With --tables: SQL's names, regions at 0, marks as numbers that other commands take, and everything that holds
+    the bound.
+    """
     held = (
         blocker("users", "is disabled", region=None),
         blocker("orders", NEVER, since=millis(NOW - HOUR), regions=3),

@@ -252,7 +252,9 @@ def test_a_day_ends_before_the_next_begins():
 
 
 def test_a_run_is_read_from_its_summary():
-    """Counts and problems come from the tables; the day is the one that holds all intervals, none where no single one does."""
+    """Counts and problems come from the tables; the day is the one that holds all intervals, none where no single
+    one does.
+    """
     table = TableReport(
         "orders", Counts(candidates=9, healed=4, deleted=3, marked=2, cells_read=77), problems=["broken"]
     )
@@ -280,7 +282,9 @@ def test_leftovers_are_what_a_dry_run_plans():
 
 
 def test_days_follow_the_clock_samples():
-    """The last days' edges are the samples at their midnights; the first begins at 0, as all before a first sample does."""
+    """The last days' edges are the samples at their midnights; the first begins at 0, as all before a first sample
+    does.
+    """
     today = date(2026, 1, 31)
     midnight = datetime(2026, 1, 31, tzinfo=UTC)
     clock = SampledClock([(midnight - timedelta(days=1), 1000), (midnight, 2500)])
@@ -300,7 +304,9 @@ BANK = Bank(
 
 
 def test_the_bank_is_told_with_its_states_and_its_money() -> None:
-    """Before and after by state, every balance, and that the sum is what was paid in; on the page and in the terminal."""
+    """Before and after by state, every balance, and that the sum is what was paid in; on the page and in the
+    terminal.
+    """
     words = " ".join(_Page(render(_report(bank=BANK))).words.split())
     assert "12 clients of the bank were killed; its customers have 2,000, exactly what was paid in." in words
     for state, was, now in (("claimed", 1, 0), ("in progress", 2, 0), ("finished", 90, 92), ("dropped", 0, 1)):
