@@ -222,8 +222,8 @@ def _print_history(reading: Reading, config: Config) -> None:
 
 
 def _print_ledger(reading: Reading) -> None:
-    standing = ledger_status(reading)
-    for what, how in facts(standing, reading.at) if standing else ():
+    status = ledger_status(reading)
+    for what, how in facts(status, reading.at) if status else ():
         console.print(Text(f"Ledger, {what}: {how}"), soft_wrap=True)
 
 

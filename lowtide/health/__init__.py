@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from lowtide.config import Config
-from lowtide.health import bound, history, ledger, oracle, runs, settings
+from lowtide.health import bound, history_findings, ledger, oracle, runs, settings
 from lowtide.health.findings import EXIT_CODES, Cause, Finding, Health, Level, Severity
 from lowtide.health.history import HistoryStatus, history_statuses, removals
 from lowtide.health.ledger import LedgerStatus, ledger_status, repairs
@@ -60,16 +60,16 @@ CHECKS: tuple[Callable[[Reading, Config], Iterable[Finding]], ...] = (
     bound.blockers,
     ledger.unsettled,
     runs.overdue,
-    history.unfinished,
-    history.held,
-    history.blocked,
-    history.overdue,
+    history_findings.unfinished,
+    history_findings.held,
+    history_findings.blocked,
+    history_findings.overdue,
     settings.dry_runs,
     settings.no_grace,
-    history.by_hand,
+    history_findings.by_hand,
     ledger.dry_run,
     ledger.moved_back,
-    history.never,
+    history_findings.never,
     settings.absent,
 )
 _RANK = list(Severity)
@@ -120,6 +120,6 @@ def _all_is_well(reading: Reading, bound: Bound) -> str:
 
 
 def _ledger(reading: Reading) -> str:
-    standing = ledger_status(reading)
-    settled = standing.settled if standing else None
+    status = ledger_status(reading)
+    settled = status.settled if status else None
     return f" All transactions of the ledger are over that began before {moment_text(settled)}." if settled else ""

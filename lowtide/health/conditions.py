@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from lowtide.config import Config
-from lowtide.errors import GatewayError, StoreError, UsageError
+from lowtide.errors import GatewayError, UsageError
+from lowtide.health.clocks import hbase_time, millis_of, time_reached
 from lowtide.ledger import settled, steps
 from lowtide.ledger.model import State, Table, parse_transaction, parse_transaction_id
 from lowtide.ledger.store import Tables
-from lowtide.store.gateway import allotted, connect, low_watermark
+from lowtide.store.gateway import connect, low_watermark
 from lowtide.store.state import StateStore
-from lowtide.values.clock import WorldClock, from_millis, is_world, millis
+from lowtide.values.clock import from_millis, millis
 from lowtide.values.durations import parse_duration, parse_time
-from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refusal
 
 #: Rows of the commit table begin with a bucket of 0 to 15.
 _COMMIT_ROWS = (b"\x00", b"\x10")
@@ -138,7 +138,7 @@ class TransactionsSettled(_Reached):
     def check(self, config: Config, connection: Any) -> Verdict:
         """The settled mark, and the first open entry after it: what the next repair would make of it."""
         tables = Tables(connection, config.ledger.prefix)
-        now = _now(config, connection)
+        now = hbase_time(config, connection)
         mark = _mark(tables, now)
         horizon = now - millis_of(config.ledger.grace)
         found = steps.run(settled.open_entries(mark.mark, max(horizon, mark.mark), limit=1), tables)
@@ -164,7 +164,7 @@ class TransactionsStuck(Condition):
     def check(self, config: Config, connection: Any) -> Verdict:
         """Open entries from the settled mark on, no more than decide it."""
         tables = Tables(connection, config.ledger.prefix)
-        now = _now(config, connection)
+        now = hbase_time(config, connection)
         mark = _mark(tables, now)
         end = max(mark.mark, now - millis_of(parse_duration(self.older_than)))
         return self.judge(len(steps.run(settled.open_entries(mark.mark, end, limit=self.more_than + 1), tables)))
@@ -227,7 +227,7 @@ class LowWatermarkPast(_Reached):
     def check(self, config: Config, connection: Any) -> Verdict:
         """Two rows."""
         watermark = low_watermark(connection, config)
-        return self.judge(_time_of(watermark, watermark, config, connection, self.kind))
+        return self.judge(time_reached(watermark, watermark, config, connection, self.kind))
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class RegionWatermarkPast(_Reached):
         published = state.watermarks().get(self.table) if state.exists() else None
         regions = published["regions"] if published else ()
         lowest = min((int(region["watermark"]) for region in regions), default=0)
-        return self.judge(_time_of(lowest, low_watermark(connection, config), config, connection, self.kind))
+        return self.judge(time_reached(lowest, low_watermark(connection, config), config, connection, self.kind))
 
 
 @dataclass(frozen=True)
@@ -338,57 +338,10 @@ def pauses(patience: timedelta, most: float = 30.0) -> Iterator[float]:
         left, pause = left - pause, min(pause * 2, most)
 
 
-def millis_of(duration: timedelta) -> int:
-    """Whole milliseconds."""
-    return duration // timedelta(milliseconds=1)
-
-
 def _mark(tables: Tables, now: int) -> settled.Settled:
     """The settled mark, as far as it can be trusted."""
     mark, _ = steps.run(settled.read_settled(), tables)
     return settled.trusted(mark, now)
-
-
-def _now(config: Config, connection: Any) -> int:
-    """HBase's time, ms: the age of a record goes by it, whatever this machine's clock shows.
-
-    Raises:
-        StoreError: this machine's clock differs, so that one of the two is wrong.
-    """
-    state = StateStore(connection, config.state.table)
-    state.create()
-    here, server = datetime.now(UTC), state.server_time()
-    if apart := machine_apart(here, server):
-        raise StoreError(refusal(apart))
-    return millis(server)
-
-
-def _time_of(timestamp: int, watermark: int, config: Config, connection: Any, kind: str) -> int | None:
-    """The time, ms, such that all that began before it is at or below *timestamp*; None: nothing yet.
-
-    A counter's timestamps have no such time: a sample of one, a time and a low watermark, means that the oracle was
-    there or beyond, so whoever waited for it would go on too early. The highest timestamp that it has allotted to
-    itself is never too low, but may be days away.
-
-    Raises:
-        UsageError: the oracle counts.
-        StoreError: its clock is not that of HBase.
-    """
-    known = allotted(connection, config)
-    highest = max(watermark, known.timestamp if known else 0)
-    if config.omid.clock == "incremental" or (highest and not is_world(highest)):
-        msg = (
-            f"{kind}: the timestamps of this oracle are a counter (it is at {highest}), which have no times. Schedule "
-            "on the asset lowtide://store/marked, which watermark_collection updates, or give the oracle the world's "
-            "clock (timestampType: WORLD_TIME)"
-        )
-        raise UsageError(msg)
-    ahead = oracle_ahead(known)
-    if known and (apart := oracle_apart(ahead, 0, known.written)):
-        raise StoreError(refusal(apart))
-    at = WorldClock().time(timestamp) if timestamp else None
-    # Where the oracle's clock is a little ahead it gave the timestamp earlier than the timestamp shows.
-    return None if at is None else millis(at) - max(0, millis_of(ahead or timedelta()))
 
 
 def _iso(at: int) -> str:

@@ -276,7 +276,7 @@ def _and_stuck(s: LedgerStatus) -> str:
 
 
 def facts(s: LedgerStatus, now: datetime) -> list[tuple[str, str]]:
-    """The standing for people: what, and how it is."""
+    """How the ledger stands, for people: what, and how it is."""
     settled = f"{moment_text(s.settled)}, {age_text(s.behind)} ago" if s.settled else "never"
     since = f", the oldest of {moment_text(s.oldest)}" if s.oldest else ""
     last = f"{moment_text(s.repaired)}, {age_text(now - s.repaired)} ago" if s.repaired else "never"

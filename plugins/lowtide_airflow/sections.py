@@ -88,9 +88,9 @@ def removed(reading: Reading, _: Config) -> Section | None:
 
 def ledger(reading: Reading, _: Config) -> Section | None:
     """How the ledger stands."""
-    standing = ledger_status(reading)
+    status = ledger_status(reading)
     text = "Transfers between users: which are over, which are stuck, and whether the money adds up."
-    return Section("Ledger", text, ("what", "how it stands"), tuple(facts(standing, reading.at))) if standing else None
+    return Section("Ledger", text, ("what", "how it stands"), tuple(facts(status, reading.at))) if status else None
 
 
 def repaired(reading: Reading, _: Config) -> Section | None:

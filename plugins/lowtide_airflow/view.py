@@ -111,16 +111,16 @@ def marks(watermarks: Sequence[int]) -> list[tuple[int, int]]:
     return sorted(counted.items())
 
 
-def _table(standing: TableStatus, reading: Reading, clock: Clock) -> dict[str, Any]:
-    regions = reading.watermarks[standing.table]["regions"]
+def _table(status: TableStatus, reading: Reading, clock: Clock) -> dict[str, Any]:
+    regions = reading.watermarks[status.table]["regions"]
     return {
-        "table": standing.table,
-        "mode": standing.mode.value,
-        "regions": standing.regions,
-        "never_cleaned": standing.never_cleaned,
-        "lowest": _mark(standing.lowest, clock),
-        "behind": distance_text(standing.behind, clock),
-        "collected": _iso(standing.collected),
+        "table": status.table,
+        "mode": status.mode.value,
+        "regions": status.regions,
+        "never_cleaned": status.never_cleaned,
+        "lowest": _mark(status.lowest, clock),
+        "behind": distance_text(status.behind, clock),
+        "collected": _iso(status.collected),
         "marks": [{**(_mark(m, clock) or {}), "regions": n} for m, n in marks([r["watermark"] for r in regions])],
     }
 
