@@ -1,4 +1,6 @@
-"""The ledger's part of ``make bench``: repair against a bare count, a sensor's check against an empty ledger, transfers against bare calls."""
+"""The ledger's part of ``make bench``: repair against a bare count, a sensor's check against an empty ledger, transfers
+against bare calls.
+"""
 
 from __future__ import annotations
 

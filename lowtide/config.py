@@ -29,9 +29,13 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from lowtide.errors import UsageError
-from lowtide.history.mark import Ages
 from lowtide.tables.inventory import Kind
-from lowtide.values.durations import duration_text, parse_duration
+from lowtide.values.durations import Ages, duration_text, parse_duration
+
+__all__ = [
+    "Config",
+    "load",
+]
 
 
 def _age(value: object) -> object:

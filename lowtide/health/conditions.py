@@ -23,6 +23,20 @@ from lowtide.store.state import StateStore
 from lowtide.values.clock import from_millis, millis
 from lowtide.values.durations import parse_duration, parse_time
 
+__all__ = [
+    "CONDITIONS",
+    "CommitTableLarger",
+    "Condition",
+    "LowWatermarkPast",
+    "RegionWatermarkPast",
+    "TransactionIs",
+    "TransactionsSettled",
+    "TransactionsStuck",
+    "Verdict",
+    "check",
+    "from_json",
+]
+
 #: Rows of the commit table begin with a bucket of 0 to 15.
 _COMMIT_ROWS = (b"\x00", b"\x10")
 
@@ -35,7 +49,7 @@ class Verdict:
         met: whether the condition holds.
         text: the same for people, with the numbers.
         level: how far things are, for watchers: ms for times, else whatever distinguishes one cause of an event from
-        the next.
+            the next.
         never: it can no longer come to hold; waiting on is of no use.
     """
 
@@ -81,7 +95,10 @@ class _Reached(Condition):
 
     Args:
         past: ISO 8601 with zone.
-        every: a duration.
+        every: a duration, as in 1h; one of the two is given.
+
+    Raises:
+        UsageError: none of them or both are given, or one cannot be read.
     """
 
     past: str | None = None
@@ -280,6 +297,7 @@ class CommitTableLarger(Condition):
         return Verdict(met, f"the commit table has {number} rows of transactions", met)
 
 
+#: All conditions, by the kind that they have in JSON.
 CONDITIONS: dict[str, type[Condition]] = {
     c.kind: c
     for c in (

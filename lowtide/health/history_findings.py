@@ -1,4 +1,4 @@
-"""History GC: what keeps history longer than its age, what is not removed by itself, and runs that did not come to their end."""
+"""History GC: what keeps history longer than its age, what is not removed by itself, runs that came to no end."""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ def take(
 ) -> Hold:
     """Hold *table*'s history from the snapshot *timestamp* on (None: the oracle's low watermark now) for *lasting*.
 
-    When it returns, every snapshot from there on stays readable until the hold expires or is released.
+    When it returns, every snapshot from there on stays readable until the hold expires, by HBase's clock, or is
+    released. It is not renewed: see :func:`hold`.
 
     Raises:
         UsageError: no owner, no reason, or longer than ``hold_max_age``.
@@ -87,7 +88,8 @@ def take(
 
 
 def renew(config: Config, held: Hold, lasting: timedelta) -> Hold:
-    """Let *held* last until *lasting* from now, though never beyond ``hold_max_age`` after it was taken.
+    """Let *held* last until *lasting* from now, by HBase's clock, though never beyond ``hold_max_age`` after it was
+    taken. The hold as it is then, which the next renewal takes.
 
     Raises:
         HistoryError: it was released, has expired and its history is gone, or its hard maximum is reached.
@@ -153,8 +155,13 @@ def hold(
         config: of the store.
         table: name.
         timestamp: the snapshot that is read; None: the low watermark now.
-        reason: for whoever looks at a mark that stands still.
+        reason: for whoever asks why a mark stands still.
         owner: None: this user on this machine.
+
+    Raises:
+        LowtideError: at the beginning, all that :func:`take` raises; nothing is held then.
+        HistoryError: at the end: the hold was lost, and the history may have been removed before all of it was read.
+        GatewayError: at the end: the hold has expired, and whether the history was still there is not known.
     """
     named = owner or myself()
     lasting = min(RENEWED_FOR, config.table(table).hold_max_age)
@@ -254,8 +261,9 @@ def _check_table(config: Config, state: StateStore, table: str) -> None:
 
 
 def read_options(config: Config) -> dict[str, str]:
-    """What ``spark.read.format("lowtide")`` must be told of the store for ``asOf``:
-    ``.options(**read_options(config))``.
+    """The options that ``spark.read.format("lowtide")`` needs for ``asOf``: ``.options(**read_options(config))``.
+
+    HBase's address and the names of Omid's and Lowtide's tables, as configured. Nothing is read.
     """
     # One that is named has to be there; under the name that ships it may be missing, where Lowtide has never run.
     named = {"stateTable": config.state.table} if config.state.table != State().table else {}
@@ -272,6 +280,9 @@ def read_options(config: Config) -> dict[str, str]:
 
 def snapshot_at(config: Config, time: datetime) -> int:
     """The oracle's timestamp at *time* (aware), never later than it: what a hold or ``asOf`` takes.
+
+    Exact to the millisecond where the oracle's clock is the world's; of one that counts, the last sample at or before
+    *time*.
 
     Raises:
         UsageError: *time* is not over yet.

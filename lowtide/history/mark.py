@@ -15,7 +15,7 @@ from typing import Any
 
 from lowtide.errors import UsageError
 from lowtide.values.clock import Clock, from_millis, millis
-from lowtide.values.durations import duration_text
+from lowtide.values.durations import Ages, duration_text
 from lowtide.values.formats import base
 from lowtide.values.skew import MARGIN
 from lowtide.values.text import moment_text
@@ -65,7 +65,7 @@ class Hold:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Hold:
-        """The opposite."""
+        """The hold of :meth:`to_json`."""
         times = {name: from_millis(value[name]) for name in ("taken", "expires")}
         return cls(**{**value, **times})
 
@@ -102,14 +102,6 @@ def at_most(timestamp: int) -> int:
     return max(0, base(timestamp + 1) - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Ages:
-    """What the configuration says of a table's history; *keep* None: for ever."""
-
-    keep: timedelta | None
-    least: timedelta
-
-
 def limits(
     *,
     ages: Ages,
@@ -127,7 +119,7 @@ def limits(
         ages: of the table.
         now: of this machine.
         as_of: the time for which the mark is computed, where it is not now: a backfill's interval end. Never after
-        *now*.
+            *now*.
         clock: of the oracle. It maps times to timestamps that are never later than the time warrants.
         low_watermark: inclusive. No transaction at or below it can still commit.
         bound: the prune bound, inclusive: at or below it every committed cell of every table has its own shadow cell.

@@ -2,8 +2,8 @@
 rows.
 
 :mod:`model` and :mod:`steps` are pure: what rows look like, and what is read and written in which order. :mod:`store`
-works that off on HBase, :mod:`client` is for programs, :mod:`cli` for people. The Spark job ``transaction_repair`` runs
-the same steps.
+does that on HBase, :mod:`client` is for programs, :mod:`lowtide.cli.ledger` for people. The Spark job
+``transaction_repair`` runs the same steps.
 """
 
 from lowtide.ledger.client import Ledger, init, ledger

@@ -48,7 +48,7 @@ class Ledger:
 
         Raises:
             UsageError: an unknown user, a bad amount, sender and recipient the same, a balance that is too small.
-            Nothing was written.
+                Nothing was written.
             GatewayError: no answer from the store. Nothing was written.
             LedgerError: no answer from the store half-way. The transaction is left as it is and a repair brings it to
                 its end. To transfer again now might be to transfer twice: look at the sender's last transactions first.
@@ -85,7 +85,7 @@ class Ledger:
 
 
 def init(config: Config) -> list[str]:
-    """Make the tables that are not there, and the issuer. The names of the tables made.
+    """Make the tables that are not there, and the issuer; what is there stays. The names of the tables made.
 
     Raises:
         UsageError: they were made with another issuer, or its name can be no nickname.
@@ -102,7 +102,12 @@ def init(config: Config) -> list[str]:
 
 @contextmanager
 def ledger(config: Config, hook: Hook | None = None, size: int | None = None) -> Iterator[Ledger]:
-    """The ledger, by way of an application node of its own.
+    """The ledger, with a pool of connections of its own, which are closed at the end of the block.
+
+    Args:
+        config: of the store.
+        hook: called around every write; for tests.
+        size: how many connections; None: as configured (``ledger.pool``).
 
     Raises:
         GatewayError: the gateway does not answer.

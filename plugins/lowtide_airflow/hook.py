@@ -14,6 +14,10 @@ from lowtide.config import Config, load
 from lowtide.errors import UsageError
 from lowtide.store.gateway import connect, pool
 
+__all__ = [
+    "HBaseHook",
+]
+
 #: Where a connection's extra goes in the configuration.
 _EXTRA = {
     "transport": ("hbase", "thrift", "transport"),

@@ -24,6 +24,11 @@ from lowtide_airflow.links import PageLink
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+__all__ = [
+    "SUMMARY_KEY",
+    "LowtideSparkOperator",
+]
+
 #: The key under which a task's digest of its job's summary is found among its XComs, also when the task failed.
 SUMMARY_KEY = "summary"
 #: A job's exit code for bad arguments or configuration: trying again cannot help.

@@ -33,6 +33,16 @@ from lowtide_airflow.triggers import ConditionTrigger
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+__all__ = [
+    "CommitTableSensor",
+    "ConditionSensor",
+    "LowWatermarkSensor",
+    "RegionWatermarkSensor",
+    "TransactionStateSensor",
+    "TransactionsSettledSensor",
+    "TransactionsStuckSensor",
+]
+
 
 class ConditionSensor(BaseSensorOperator):
     """Base of the sensors: checks a condition until it holds.

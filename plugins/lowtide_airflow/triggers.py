@@ -14,6 +14,11 @@ from lowtide.health.conditions import Condition, Verdict, check, from_json, paus
 from lowtide.values.durations import parse_duration
 from lowtide_airflow.hook import HBaseHook
 
+__all__ = [
+    "ConditionTrigger",
+    "ConditionWatcher",
+]
+
 #: Seconds between two tries of a watcher at a gateway that does not answer, at most.
 _WATCHERS_PAUSE = 300.0
 #: Seconds after which the triggerer has handed an event on; it does so about once a second, and its supervisor again.

@@ -78,10 +78,10 @@ function showNumbers(data) {
   const never = data.tables.reduce((sum, table) => sum + table.never_cleaned, 0);
   const acted = data.runs.filter((run) => run.execute);
   const total = (name) => number(acted.reduce((sum, run) => sum + run.counts[name], 0));
-  const shown = (mark) => (mark ? mark.text : "none");
+  const textOf = (mark) => (mark ? mark.text : "none");
   const shown = [
-    [shown(data.low_watermark), "low watermark"],
-    [shown(data.bound), data.bound_since ? `prune bound, since ${moment(data.bound_since)}` : "prune bound"],
+    [textOf(data.low_watermark), "low watermark"],
+    [textOf(data.bound), data.bound_since ? `prune bound, since ${moment(data.bound_since)}` : "prune bound"],
     [number(regions), `region${regions === 1 ? "" : "s"} of ${data.tables.length} table${data.tables.length === 1 ? "" : "s"}${never ? `, ${number(never)} never cleaned` : ""}`],
     [total("healed"), `cells healed in ${acted.length} run${acted.length === 1 ? "" : "s"}`],
     [total("deleted"), "cells deleted"],
@@ -111,7 +111,8 @@ function showTables(data) {
       table.table, table.mode, [number(table.regions), "right"], [number(table.never_cleaned), table.never_cleaned ? "right warn" : "right"],
       table.lowest.text, table.behind, [moment(table.collected), "nowrap"],
     ]));
-  fill($("bounds"), ["collected", "prune bound"], [...data.bounds].reverse().map((bound) => [[moment(bound.at), "nowrap"], bound.text]));
+  fill($("bounds"), ["collected", "prune bound"],
+    [...data.bounds].reverse().map((bound) => [[moment(bound.at), "nowrap"], bound.text]));
 }
 
 function showCommits(data) {
@@ -218,7 +219,8 @@ function drawRegions(data) {
     };
   };
   const bars = lines.map(([name, mark, colour, dash]) => ({
-    name: `${name} ${mark.text}`, type: "scatter", mode: "lines", x: [at(mark.x), at(mark.x)], y: [tables[0], tables.at(-1)],
+    name: `${name} ${mark.text}`, type: "scatter", mode: "lines",
+    x: [at(mark.x), at(mark.x)], y: [tables[0], tables.at(-1)],
     line: { color: style(colour), dash, width: 2 }, hoverinfo: "skip",
   }));
   const shapes = lines.map(([, mark, colour, dash]) => ({
