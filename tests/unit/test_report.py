@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lowtide.config import Config
+from lowtide.errors import StoreError
+from lowtide.health import Reading
 from lowtide.report import (
     Bank,
     CommitRows,
@@ -34,6 +36,7 @@ from lowtide.report import (
 from lowtide.report.page import Axis
 from lowtide.report.terminal import print_report
 from lowtide.run.summary import Counts, Summary, TableReport
+from lowtide.store.state import Bound
 from lowtide.values.clock import SampledClock, WorldClock
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
@@ -331,3 +334,18 @@ def test_a_bank_that_is_not_as_it_should_be_is_a_fault(changes: dict[str, object
     """Money made or lost, a transfer left open, a customer below zero."""
     (fault,) = _report(bank=replace(BANK, **changes)).faults  # type: ignore[arg-type]
     assert said in fault
+
+
+def test_a_report_shows_what_was_read_of_the_store() -> None:
+    """Regions by table and key, the bound with what holds it; before anything was collected there are none."""
+    region = {"region": "r", "start": b"m".hex(), "stop": "", "watermark": 20}
+    watermarks = {"t": {"regions": [region, {**region, "start": "", "stop": b"m".hex(), "watermark": 70}]}}
+    holding = {"table": "t", "keys": "[m, ∞)", "regions": 2, "reason": "never cleaned", "remedy": "clean it"}
+    reading = Reading(NOW, low_watermark=100, bounds=(Bound(NOW, 20, (holding,)),), watermarks=watermarks)
+    found = contents.observation(reading)
+    assert (found.at, found.low_watermark, found.bound) == (NOW, 100, 20)
+    assert found.regions == (RegionMark("t", "[-∞, m)", 70), RegionMark("t", "[m, ∞)", 20))
+    assert found.blockers == ("t [m, ∞) and 1 more region: never cleaned. Remedy: clean it",)
+    assert contents.observation(Reading(NOW, low_watermark=0)) == Observation(NOW, 0)
+    with pytest.raises(StoreError, match="no such row"):
+        contents.observation(Reading(NOW, low_watermark_problem="no such row"))
