@@ -1,4 +1,6 @@
-"""The ledger's part of ``make bench``: repair against a bare count, a sensor's look against an empty ledger, transfers against bare calls."""
+"""The ledger's part of ``make bench``: repair against a bare count, a sensor's check against an empty ledger, transfers
+against bare calls.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from pyspark.sql import functions as F
 
 from bench.__main__ import HOME, Ratio, _config, _print, _spark, _store, _timed, console
 from lowtide.config import Config, load
-from lowtide.health.conditions import TransactionsSettled, look
+from lowtide.health.conditions import TransactionsSettled, check
 from lowtide.ledger import init, ledger, steps, user_id
 from lowtide.ledger.model import FAMILY, Request, Table, entry_bound
 from lowtide.ledger.settled import read_settled
@@ -75,7 +77,7 @@ def _scale(store: Store, file: Path, options: argparse.Namespace) -> list[Ratio]
         count = _timed(lambda: store.cells(f"{config.ledger.prefix}{Table.TRANSACTIONS}").count())
         console.print(f"  repair of {users:,}: {seconds:.1f} s, bare count {count:.1f} s")
         took.ours.append(seconds), took.theirs.append(count)
-    return [took, _looks(config)]
+    return [took, _checks(config)]
 
 
 def _repair(file: Path, *arguments: str) -> float:
@@ -88,9 +90,9 @@ def _repair(file: Path, *arguments: str) -> float:
     return float(sum(seconds for phase, seconds in phases.items() if phase != "start"))
 
 
-def _looks(config: Config) -> Ratio:
-    """One look each in turn; everything old is settled."""
-    ratio = Ratio("a sensor's look against one at an empty ledger", "<= 5", unit="ms")
+def _checks(config: Config) -> Ratio:
+    """One check each in turn; everything old is settled."""
+    ratio = Ratio("a sensor's check against one at an empty ledger", "<= 5", unit="ms")
     empty = _prefixed(config, "empty_")
     init(empty)
     with connect(config.hbase.thrift) as connection:
@@ -99,8 +101,8 @@ def _looks(config: Config) -> Ratio:
         Tables(connection, "empty_")(Put(Table.OPEN, "settled", {"mark": mark.encode()}))
     condition = TransactionsSettled(past=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(mark.mark / 1000)))
     for _ in range(50):
-        ratio.theirs.append(1000 * _timed(lambda: look(condition, empty)))
-        ratio.ours.append(1000 * _timed(lambda: look(condition, config)))
+        ratio.theirs.append(1000 * _timed(lambda: check(condition, empty)))
+        ratio.ours.append(1000 * _timed(lambda: check(condition, config)))
     return ratio
 
 

@@ -29,9 +29,13 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from lowtide.errors import UsageError
-from lowtide.history.mark import Ages
 from lowtide.tables.inventory import Kind
-from lowtide.values.durations import duration_text, parse_duration
+from lowtide.values.durations import Ages, duration_text, parse_duration
+
+__all__ = [
+    "Config",
+    "load",
+]
 
 
 def _age(value: object) -> object:
@@ -87,11 +91,11 @@ class HBase(_Section):
     #: As the cluster's ``zookeeper.znode.parent``.
     znode: str = "/hbase"
     thrift: Thrift = Thrift()
-    #: Further properties for the HBase client, as in hbase-site.xml (Kerberos principals, timeouts, ...). Reading snapshots
-    #: needs ``hbase.rootdir``.
+    #: Further properties for the HBase client, as in hbase-site.xml (Kerberos principals, timeouts, ...). Reading
+    #: snapshots needs ``hbase.rootdir``.
     properties: dict[str, str] = {}
-    #: Says that no cell of a transactional table bears a visibility label. Where HBase has ``hbase:labels``, jobs refuse to run without that word:
-    #: labels do not travel to clients, and a healed cell would have lost its own.
+    #: Says that no cell of a transactional table bears a visibility label. Where HBase has ``hbase:labels``, jobs
+    #: refuse to run without that word: labels do not travel to clients, and a healed cell would have lost its own.
     unlabelled: bool = False
 
     @field_validator("properties")
@@ -100,7 +104,10 @@ class HBase(_Section):
         """The connector takes no others."""
         for name in value:
             if not name.startswith(("hbase.", "zookeeper.")):
-                msg = f"{name} is none of HBase's: names begin with hbase. or zookeeper.; what Hadoop needs is read from HADOOP_CONF_DIR"
+                msg = (
+                    f"{name} is none of HBase's: names begin with hbase. or zookeeper.; what Hadoop needs is read "
+                    "from HADOOP_CONF_DIR"
+                )
                 raise ValueError(msg)
         return value
 
@@ -126,12 +133,14 @@ class Omid(_Section):
     watermark_family: str = "LWF"
     #: ``auto``: a low watermark of 10^17 or more is a world clock's.
     clock: Literal["auto", "world", "incremental"] = "auto"
-    #: True where the oracle runs with ``lowLatency``: invalidation marks are then never pruned, and reads as of a snapshot are refused.
+    #: True where the oracle runs with ``lowLatency``: invalidation marks are then never pruned, and reads as of a
+    #: snapshot are refused.
     low_latency: bool = False
-    #: Where HBase has another oracle's commit table too, jobs refuse to run until every transactional table is named, here or in ``foreign``.
-    #: Here: the tables of this oracle, names or patterns with ``*``. Else not looked at.
+    #: Where HBase has another oracle's commit table too, jobs refuse to run until every transactional table is named,
+    #: here or in ``foreign``. Here: the tables of this oracle, names or patterns with ``*``. Else not looked at.
     tables: list[str] = []
-    #: The tables of other oracles, their commit tables among them, names or patterns with ``*``: never touched, never a proof, and they keep nothing back.
+    #: The tables of other oracles, their commit tables among them, names or patterns with ``*``: never touched, never a
+    #: proof, and they keep nothing back.
     foreign: list[str] = []
     #: Addresses of the oracle, host:port; a run that acts is refused while none answers. Empty: not checked.
     oracle: list[Annotated[str, Field(pattern=r"^[^:\s]+:\d{1,5}$")]] = ["127.0.0.1:24758"]
@@ -152,28 +161,31 @@ class State(_Section):
     table: str = "LOWTIDE_STATE"
     #: What was pruned from the commit table: the last proof of it.
     journal_table: str = "LOWTIDE_JOURNAL"
-    #: A folder (relative: to the configuration file) or URL that driver and executors can write to; on a cluster a URL. What runs
-    #: put aside is kept there for ``sideline_keep``.
+    #: A folder (relative: to the configuration file) or URL that driver and executors can write to; on a cluster a URL.
+    #: What runs put aside is kept there for ``sideline_keep``.
     sideline: str = ".lowtide/sideline"
     #: What is older is removed by the next run that acts.
     sideline_keep: Duration = timedelta(days=30)
-    #: A journal entry is kept at least this long, and while a snapshot older than its pruning exists; ``forever`` removes none. What was removed cannot
-    #: be proved any more: where a table comes back from a snapshot after that, ``lowtide resolve`` must decide.
+    #: A journal entry is kept at least this long, and while a snapshot older than its pruning exists; ``forever``
+    #: removes none. What was removed cannot be proved any more: where a table comes back from a snapshot after that,
+    #: ``lowtide resolve`` must decide.
     journal_keep: Age = "forever"
 
     def check_sideline(self, master: str) -> None:
-        """Refuse a sideline that executors of Spark's *master* may each have for themselves: what goes could not be put back.
+        """Refuse a sideline that executors of Spark's *master* may each have for themselves: what goes could not be put
+        back.
 
-        A path without a scheme is a folder of this machine unless Hadoop's configuration says otherwise, which is not looked at. A URL is
-        taken at its word, ``file:`` included.
+        A path without a scheme is a folder of this machine unless Hadoop's configuration says otherwise, which is not
+        looked at. A URL is taken at its word, ``file:`` included.
 
         Raises:
             UsageError: it is such a path, and the executors are not all on this machine.
         """
         if "://" not in self.sideline and not master.startswith("local"):
             msg = (
-                f"state.sideline is {self.sideline}, a folder of one machine, and Spark's executors run elsewhere ({master}): each would put "
-                f"aside on its own disk. Give a URL that all of them reach, such as hdfs://..., or file://{self.sideline} if it is mounted everywhere"
+                f"state.sideline is {self.sideline}, a folder of one machine, and Spark's executors run elsewhere "
+                f"({master}): each would put aside on its own disk. Give a URL that all of them reach, such as "
+                f"hdfs://..., or file://{self.sideline} if it is mounted everywhere"
             )
             raise UsageError(msg)
 
@@ -184,9 +196,11 @@ class Spark(_Section):
     #: As of ``spark-submit``; always in client mode. Clusters: docs/clusters.md.
     master: str = "local[2]"
     driver_memory: str = "1g"
-    #: Further Spark settings; they win over Lowtide's own, but for the session's time zone, which is UTC. Values are text: quote numbers.
+    #: Further Spark settings; they win over Lowtide's own, but for the session's time zone, which is UTC. Values are
+    #: text: quote numbers.
     conf: dict[str, str] = {}
-    #: Entries of the class path of driver and executors: the connector's jar and ``lib/*``. Found beside the package when empty.
+    #: Entries of the class path of driver and executors: the connector's jar and ``lib/*``. Found beside the package
+    #: when empty.
     connector_class_path: list[str] = []
 
 
@@ -239,7 +253,8 @@ class Ledger(_Section):
     issuer: str = "issuer"
     #: A transaction that has not ended is left to its client for this long before a repair takes it.
     grace: Duration = timedelta(minutes=15)
-    #: Connections to the gateway of one client, and so the most transactions that it works on at once; of one repair, which scans over them.
+    #: Connections to the gateway of one client, and so the most transactions that it works on at once; of one repair,
+    #: which scans over them.
     pool: PositiveInt = 8
     #: How old the last full check may be before a run makes one by itself.
     full_check_every: Duration = timedelta(days=1)
@@ -248,13 +263,14 @@ class Ledger(_Section):
 class TableDefaults(_Section):
     """Settings of a table; ``defaults`` holds those of every table not named under ``tables``."""
 
-    #: What scheduled and backfilled runs do. Of the commit table: whether they prune; of the ledger's transactions: whether they repair.
+    #: What scheduled and backfilled runs do. Of the commit table: whether they prune; of the ledger's transactions:
+    #: whether they repair.
     mode: Mode = Mode.DRY_RUN
-    #: ``transactional`` or ``plain`` for tables whose marks do not say; null: as their marks say. ``plain`` is refused for a table that
-    #: bears a mark, or was transactional when ``watermark_collection`` listed it last.
+    #: ``transactional`` or ``plain`` for tables whose marks do not say; null: as their marks say. ``plain`` is refused
+    #: for a table that bears a mark, or was transactional when ``watermark_collection`` listed it last.
     kind: Kind | None = None
-    #: For a table with ``DURABILITY`` ``ASYNC_WAL`` or ``SKIP_WAL``, by name: that it is worked on all the same. What a crash of HBase took of a
-    #: transaction's shadow cells is then taken for never committed, as its readers do.
+    #: For a table with ``DURABILITY`` ``ASYNC_WAL`` or ``SKIP_WAL``, by name: that it is worked on all the same. What a
+    #: crash of HBase took of a transaction's shadow cells is then taken for never committed, as its readers do.
     accept_durability: bool = False
     #: From region servers, or from a snapshot made for the run.
     read: Read = Read.AUTO
@@ -262,7 +278,8 @@ class TableDefaults(_Section):
     snapshot_from_bytes: NonNegativeInt = 1 << 30
     #: How old the last pass from 0 may be before a run makes one by itself.
     full_pass_every: Duration = timedelta(days=7)
-    #: What scheduled and backfilled runs of ``history_gc`` do. It has a switch of its own: what it removes was committed.
+    #: What scheduled and backfilled runs of ``history_gc`` do. It has a switch of its own: what it removes was
+    #: committed.
     history_mode: Mode = Mode.DRY_RUN
     #: Snapshots younger than this stay readable; older history is removed. ``forever`` removes nothing.
     history_max_age: Age = timedelta(days=7)
@@ -279,8 +296,8 @@ class TableDefaults(_Section):
         if self.history_max_age != "forever" and self.history_max_age < self.min_history_age:
             age, least = duration_text(self.history_max_age), duration_text(self.min_history_age)
             text = (
-                f"{age} is shorter than min_history_age, {least}: give it {least} or more, or set min_history_age as low, "
-                "if no transaction lives as long"
+                f"{age} is shorter than min_history_age, {least}: give it {least} or more, or set min_history_age as "
+                "low, if no transaction lives as long"
             )
             raise _problems(InitErrorDetails(type=_ours(text), loc=("history_max_age",), input=age))
         return self
@@ -294,7 +311,8 @@ class TableDefaults(_Section):
 class Health(_Section):
     """What ``lowtide status``, ``lowtide explain`` and the page call a fault."""
 
-    #: A prune bound or a low watermark that stands still for this long, and a table that has held the bound for as long.
+    #: A prune bound or a low watermark that stands still for this long, and a table that has held the bound for as
+    #: long.
     stuck_after: Duration = timedelta(days=2)
     #: A job whose last run that acted is older than this.
     overdue_after: Duration = timedelta(days=2)
@@ -311,10 +329,11 @@ class Config(_Section):
     spark: Spark = Spark()
     ledger: Ledger = Ledger()
     health: Health = Health()
-    #: How long the prune bound must have passed a commit entry before the entry goes. A client that is suspended in its commit for longer takes
-    #: itself for aborted, and rolls back what others have read: docs/safety.md.
+    #: How long the prune bound must have passed a commit entry before the entry goes. A client that is suspended in its
+    #: commit for longer takes itself for aborted, and rolls back what others have read: docs/safety.md.
     grace: Duration = timedelta(days=7)
-    #: Beside ``grace: 0s``, which is refused without it: entries go at once, and no client is ever suspended in a commit.
+    #: Beside ``grace: 0s``, which is refused without it: entries go at once, and no client is ever suspended in a
+    #: commit.
     allow_no_grace: bool = False
     defaults: TableDefaults = TableDefaults()
     #: Settings by table, merged over ``defaults``.
@@ -324,8 +343,9 @@ class Config(_Section):
     def _check_grace(self) -> Config:
         if not self.grace and not self.allow_no_grace:
             text = (
-                "0s lets commit entries go at once, and a client that is suspended in its commit then rolls back what others have read; give it "
-                "longer than a client may be suspended, such as 7d, or say allow_no_grace: true beside it"
+                "0s lets commit entries go at once, and a client that is suspended in its commit then rolls back what "
+                "others have read; give it longer than a client may be suspended, such as 7d, or say allow_no_grace: "
+                "true beside it"
             )
             raise _problems(InitErrorDetails(type=_ours(text), loc=("grace",), input="0s"))
         return self
@@ -352,13 +372,16 @@ class Config(_Section):
         return self
 
     def _against_the_journal(self, where: str, settings: TableDefaults) -> list[InitErrorDetails]:
-        """Refuse full passes rarer than the journal lasts: what comes back between two of them would have no proof left."""
+        """Refuse full passes rarer than the journal lasts: what comes back between two of them would have no proof
+        left.
+        """
         keep, every = self.state.journal_keep, settings.full_pass_every
         if not isinstance(keep, timedelta) or every <= keep:
             return []
         text = (
-            f"{duration_text(every)} is longer than state.journal_keep, {duration_text(keep)}: what is found only by a pass from 0 would find its entry "
-            f"swept from the journal. Keep that {duration_text(every)} or longer, or pass more often"
+            f"{duration_text(every)} is longer than state.journal_keep, {duration_text(keep)}: what is found only by a "
+            f"pass from 0 would find its entry swept from the journal. Keep that {duration_text(every)} or longer, or "
+            "pass more often"
         )
         place = tuple(where.split(".", 1))
         return [InitErrorDetails(type=_ours(text), loc=(*place, "full_pass_every"), input=every)]
@@ -413,7 +436,9 @@ def load(path: Path | None = None) -> Config:
 
 
 def _anchored(config: Config, folder: Path) -> Config:
-    """*config* with a relative sideline taken from *folder*: jobs run wherever a scheduler puts them, restores elsewhere."""
+    """*config* with a relative sideline taken from *folder*: jobs run wherever a scheduler puts them, restores
+    elsewhere.
+    """
     if "://" in config.state.sideline or Path(config.state.sideline).is_absolute():
         return config
     sideline = str((folder / config.state.sideline).resolve())

@@ -18,6 +18,21 @@
 Every message names the thing, the value and the remedy.
 """
 
+__all__ = [
+    "ApprovalError",
+    "BudgetError",
+    "FencedError",
+    "FormatError",
+    "GatewayError",
+    "HistoryError",
+    "LedgerError",
+    "LowtideError",
+    "StoreError",
+    "TableError",
+    "UsageError",
+    "WatermarkError",
+]
+
 
 class LowtideError(Exception):
     """Base of all errors that are meant for people; ``exit_code`` is what a program ends with."""

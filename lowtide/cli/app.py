@@ -13,12 +13,13 @@ from typing import Annotated
 import typer
 
 from lowtide import __version__, paths
+from lowtide.cli.console import new_console
 from lowtide.cli.health import explain, status
 from lowtide.cli.history import history_app, hold_app
 from lowtide.cli.ledger import app as ledger_app
+from lowtide.cli.options import ConfigFile
 from lowtide.cli.report import report
-from lowtide.cli.screen import screen
-from lowtide.cli.tables import print_runs, print_tables
+from lowtide.cli.runs import runs
 from lowtide.cli.undoing import confirm, forget, journal_app, resolve
 from lowtide.config import Config, load, source
 from lowtide.errors import WatermarkError
@@ -52,13 +53,13 @@ app.command()(demo)
 app.command()(report)
 app.command()(status)
 app.command()(explain)
+app.command()(runs)
 app.add_typer(journal_app, name="journal")
 app.command()(confirm)
 app.command()(forget)
 app.command()(resolve)
 
-console = screen()
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+console = new_console()
 
 
 def _version(wanted: bool) -> None:
@@ -86,8 +87,8 @@ def run(
     """
     if without_grace(job, context.args) and _on_a_terminal():
         typer.confirm(
-            "Prune without grace? A client that is suspended between its commit and the answer then takes itself for aborted, and rolls back what "
-            "others have read.",
+            "Prune without grace? A client that is suspended between its commit and the answer then takes itself for "
+            "aborted, and rolls back what others have read.",
             abort=True,
         )
     _submit(job, context.args)
@@ -102,7 +103,8 @@ def restore(
         list[str] | None,
         typer.Option(
             metavar="START=COMMIT",
-            help="This transaction committed after all, at that timestamp: its cells come back as committed, and the journal says so.",
+            help="This transaction committed after all, at that timestamp: its cells come back as committed, and the "
+            "journal says so.",
         ),
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
@@ -125,7 +127,9 @@ def journal_replay(
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
 ) -> None:
-    """Put pruned entries back into the commit table, so that readers of a table that comes back from a snapshot see all of it before it is cleaned."""
+    """Put pruned entries back into the commit table, so that readers of a table that comes back from a snapshot see
+    all of it before it is cleaned.
+    """
     given = _options({"--config": config, "--since-snapshot": since_snapshot, "--from": since}, None)
     _submit("journal_replay", [*given, *(["--execute"] if execute else [])])
 
@@ -161,7 +165,9 @@ def verify(
     before: Annotated[Path | None, typer.Option(help="Write there what random read points show.")] = None,
     after: Annotated[Path | None, typer.Option(help="Compare with what --before wrote there.")] = None,
 ) -> None:
-    """Verify, by code of its own, that the store keeps its invariants. Reads only; exit 1: one is broken, 2: could not look."""
+    """Verify, by code of its own, that the store keeps its invariants. Reads only; exit 1: one is broken, 2:
+    something could not be read.
+    """
     given = {
         "--config": config,
         "--sample": sample,
@@ -193,27 +199,9 @@ def _submit(job: str, arguments: list[str]) -> None:
 
 
 @app.command()
-def path(what: Annotated[Place, typer.Argument(help="What is looked for.")]) -> None:
+def path(what: Annotated[Place, typer.Argument(help="Which folder.")]) -> None:
     """Print the folder of the DAG files (for Airflow), of the Spark programs, or of the connector's jars."""
     typer.echo({Place.DAGS: paths.dags, Place.SPARK_APPS: paths.spark_apps, Place.CONNECTOR: paths.connector}[what]())
-
-
-@app.command()
-def tables(config: ConfigFile = None) -> None:
-    """The transactional tables found last, their region watermarks, and what holds the prune bound."""
-    with _state(load(config)) as state:
-        print_tables(console, state)
-
-
-@app.command()
-def runs(
-    config: ConfigFile = None,
-    job: Annotated[str | None, typer.Option(help="Only runs of this job.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many, newest first.")] = 20,
-) -> None:
-    """The last runs and what they did."""
-    with _state(load(config)) as state:
-        print_runs(console, state.runs(limit, job))
 
 
 @state_app.command("reset")
@@ -228,10 +216,11 @@ def state_reset(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Forget all recorded ranges, bounds and time samples, after the oracle was made anew; all is then cleaned again from 0.
+    """Forget all recorded ranges, bounds and time samples, after the oracle was made anew; all is then cleaned again
+    from 0.
 
-    What was journaled before decides nothing any more, except with --same-oracle. Refused, with what is to be done, while the low watermark is
-    below one that was recorded.
+    What was journaled before decides nothing any more, except with --same-oracle. Refused, with what is to be done,
+    while the low watermark is below one that was recorded.
     """
     loaded = load(config)
     with _state(loaded) as state:
@@ -249,13 +238,13 @@ def state_reset(
 
 def _check_reset(config: Config, state: StateStore) -> None:
     """Refuse to reset while the oracle gives numbers that it has given before."""
-    seen = state.low_watermark_seen()
-    if seen is None:
+    recorded = state.low_watermark_seen()
+    if recorded is None:
         return
     with connect(config.hbase.thrift) as connection:
         current = low_watermark(connection, config)
     own = (config.state.table, config.state.journal_table)
-    if why := reset.refusal(seen.low_watermark, current, config.omid.timestamp_table, own):
+    if why := reset.refusal(recorded.low_watermark, current, config.omid.timestamp_table, own):
         raise WatermarkError(why)
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.cli.screen import screen
+from lowtide.cli.console import new_console
+from lowtide.cli.options import ConfigFile
 from lowtide.config import Config, load
 from lowtide.errors import GatewayError, UsageError
-from lowtide.health import histories
+from lowtide.health import history_statuses
 from lowtide.health.history import kept_back
-from lowtide.health.look import look
-from lowtide.health.words import time_of
+from lowtide.health.reader import read
 from lowtide.history.advice import advise, bucket, bytes_a_day
 from lowtide.history.holding import clock_of, release, snapshot_at, take
 from lowtide.history.mark import Hold
@@ -25,19 +24,19 @@ from lowtide.run.summary import myself
 from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
 from lowtide.values.durations import duration_text, parse_duration, parse_time
+from lowtide.values.text import moment_text, time_text
 
 hold_app = typer.Typer(no_args_is_help=True, help="Keep history that a reader needs.")
 history_app = typer.Typer(no_args_is_help=True, help="How far tables can be read back.")
 
-console = screen()
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+console = new_console()
 TableName = Annotated[str, typer.Argument(metavar="TABLE")]
 
 
 @hold_app.command("add")
 def hold_add(
     table: TableName,
-    reason: Annotated[str, typer.Option(help="For whoever looks at a mark that stands still.")],
+    reason: Annotated[str, typer.Option(help="For whoever asks why a mark stands still.")],
     config: ConfigFile = None,
     at: Annotated[
         str | None,
@@ -49,7 +48,7 @@ def hold_add(
     """Hold a table's history from a snapshot on, until it is released or expires. Prints the hold's id."""
     loaded = load(config)
     try:
-        span = parse_duration(lasting)
+        duration = parse_duration(lasting)
     except ValueError as error:
         msg = f"--for: {error}"
         raise UsageError(msg) from None
@@ -59,7 +58,7 @@ def hold_add(
         None if at is None else snapshot_of(loaded, at),
         owner=myself() if owner is None else owner,
         reason=reason,
-        lasting=span,
+        lasting=duration,
     )
     console.print(
         f"{held.id} holds {table} from {held.timestamp} on, until {held.expires:%Y-%m-%d %H:%M:%S} UTC", soft_wrap=True
@@ -95,22 +94,24 @@ def hold_release(
 
 @history_app.command("marks")
 def history_marks(config: ConfigFile = None) -> None:
-    """The ancient history mark of every transactional table, since when, and what keeps it from moving on now, as status says it."""
+    """The ancient history mark of every transactional table, since when, and what keeps it from moving on now, as in
+    status.
+    """
     loaded = load(config)
-    seen = look(loaded)
-    if seen.unreachable:
-        msg = f"the marks cannot be looked at: {seen.unreachable}; start the Thrift gateway, or correct hbase.thrift"
+    reading = read(loaded)
+    if reading.unreachable:
+        msg = f"the marks cannot be read: {reading.unreachable}; start the Thrift gateway, or correct hbase.thrift"
         raise GatewayError(msg)
-    standings = histories(seen, loaded)
-    if not standings:
+    statuses = history_statuses(reading, loaded)
+    if not statuses:
         console.print("No transactional table is known yet; run: lowtide run watermark_collection --execute")
         return
-    runs = {h.table: str(h.about.get("run", "")) for h in seen.histories}
+    runs = {h.table: str(h.about.get("run", "")) for h in reading.histories}
     grid = Table(title="Ancient history marks", title_justify="left")
     for column in ("table", "mark", "time of the mark", "applied (UTC)", "by run", "kept back now by"):
         grid.add_column(column, justify="right" if column == "mark" else "left", overflow="fold")
-    for s in standings:
-        mark = (str(s.applied), time_of(s.applied, seen.clock)) if s.applied else ("never", "")
+    for s in statuses:
+        mark = (str(s.applied), time_text(s.applied, reading.clock)) if s.applied else ("never", "")
         applied = f"{s.applied_at:%Y-%m-%d %H:%M:%S}" if s.applied_at else ""
         grid.add_row(s.table, *mark, applied, runs.get(s.table, ""), kept_back(s))
     console.print(grid)
@@ -127,8 +128,8 @@ def history_advise(
 ) -> None:
     """Propose an age for each table, from the ages of the snapshots that were read with asOf, and of holds.
 
-    A read is counted when it begins, refused ones too; a hold while it is there, and when it is let go. They are not counted where the oracle's
-    timestamps are a counter, but for the holds that there are.
+    A read is counted when it begins, refused ones too; a hold while it is there, and when it is let go. They are not
+    counted where the oracle's timestamps are a counter, but for the holds that there are.
     """
     loaded = load(config)
     with connect(loaded.hbase.thrift) as connection:
@@ -150,8 +151,8 @@ def history_advise(
         print(json.dumps(advised, indent=2))
     elif not advised:
         console.print(
-            f"No snapshot{f' of {table}' if table else ''} was read yet, so there is nothing to go by: reads with asOf are counted by "
-            "their age, where the oracle's clock is the world's.",
+            f"No snapshot{f' of {table}' if table else ''} was read yet, so there is nothing to go by: reads with asOf "
+            "are counted by their age, where the oracle's clock is the world's.",
             soft_wrap=True,
         )
     else:
@@ -173,7 +174,8 @@ def _advice(config: Config, table: str, counted: dict[int, int], a_day: float | 
 
 def _print_advice(table: str, advice: dict[str, Any]) -> None:
     console.print(
-        f"{table}: history_max_age is {advice['history_max_age']}; advised {advice['advised']}, by {advice['reads']:,} reads",
+        f"{table}: history_max_age is {advice['history_max_age']}; advised {advice['advised']}, by {advice['reads']:,} "
+        "reads",
         soft_wrap=True,
     )
     grid = Table()
@@ -197,12 +199,17 @@ def snapshot_of(config: Config, text: str) -> int:
 
 
 def _ask_for(config: Config, table: str, identity: str) -> None:
-    """Whoever reads with a hold fails without it: the owner should know. One that is not there is for the release to tell."""
+    """Whoever reads with a hold fails without it: the owner should know. Of one that is not there the release
+    complains.
+    """
     with connect(config.hbase.thrift) as connection:
         found = [h for h in StateStore(connection, config.state.table).holds(table) if h.id == identity]
     for held in found:
         if held.owner != myself() and held.counts(datetime.now(UTC)):
-            question = f"{identity} is a hold of {held.owner} ({held.reason}), until {held.expires:%Y-%m-%d %H:%M} UTC; you are {myself()}. Release it?"
+            question = (
+                f"{identity} is a hold of {held.owner} ({held.reason}), until {moment_text(held.expires)}; you "
+                f"are {myself()}. Release it?"
+            )
             typer.confirm(question, abort=True)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 from rich.table import Table
 
-from lowtide.cli.screen import screen
+from lowtide.cli.console import new_console
+from lowtide.cli.options import ConfigFile
 from lowtide.config import load
 from lowtide.ledger.client import init as make
 from lowtide.ledger.client import ledger
@@ -18,8 +16,7 @@ app = typer.Typer(no_args_is_help=True, help="Users, transfers and balances.")
 user_app = typer.Typer(no_args_is_help=True, help="Users.")
 app.add_typer(user_app, name="user")
 
-console = screen()
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+console = new_console()
 #: Columns in the order of the model; what else a row holds comes after them.
 _ORDER = (
     "id",

@@ -1,4 +1,6 @@
-"""``lowtide forget``, ``lowtide resolve``, ``lowtide journal``: what a person decides about records that no longer say what is so."""
+"""``lowtide forget``, ``lowtide resolve``, ``lowtide journal``: what a person decides about records that are no
+longer true.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from lowtide.cli.screen import screen
+from lowtide.cli.console import new_console
+from lowtide.cli.options import ConfigFile, Yes
 from lowtide.config import load, source
 from lowtide.errors import UsageError
 from lowtide.journal import life
@@ -19,27 +22,28 @@ from lowtide.store.state import StateStore
 
 journal_app = typer.Typer(no_args_is_help=True, help="What was pruned from the commit table.")
 
-console = screen()
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+console = new_console()
 #: So many decisions are named one by one.
-_SPOKEN = 20
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+_NAMED = 20
 
 
 def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: ConfigFile = None, yes: Yes = False) -> None:
-    """Forget what was cleaned of a table: after a bulk load, an incremental restore, or whatever else put old cells under it."""
+    """Forget what was cleaned of a table: after a bulk load, an incremental restore, or whatever else put old cells
+    under it.
+    """
     loaded = load(config)
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
         if not state.read(table).epoch.counter:
-            msg = f"nothing is recorded of {table} in {loaded.state.table}; `lowtide tables` lists what there is"
+            msg = f"nothing is recorded of {table} in {loaded.state.table}; `lowtide status` lists what there is"
             raise UsageError(msg)
         if not yes:
             typer.confirm(f"Forget what was cleaned of {table}? The next orphan_cleanup reads it from 0.", abort=True)
         ranges = state.void(table)
         state.add_run(by_hand("forget", f"forgot {ranges} key ranges of {table}", source(config)).to_json())
     console.print(
-        f"{ranges} key ranges of {table} forgotten. The next orphan_cleanup reads it from 0; until then the prune bound is 0."
+        f"{ranges} key ranges of {table} forgotten. The next orphan_cleanup reads it from 0; until then the prune "
+        "bound is 0."
     )
 
 
@@ -57,7 +61,8 @@ def resolve(
         typer.Option(
             "--shown-in",
             metavar="TABLE ROW",
-            help="With --committed: a shadow cell in this row (hexadecimal) says so, which overrules a mark and the journal.",
+            help="With --committed: a shadow cell in this row (hexadecimal) says so, which overrules a mark and the "
+            "journal.",
         ),
     ] = None,
     file: Annotated[
@@ -66,7 +71,8 @@ def resolve(
     ] = None,
     yes: Yes = False,
 ) -> None:
-    """Say what became of transactions of which no proof is left. The next orphan_cleanup does accordingly: heals their cells, or puts them aside and deletes.
+    """Say what became of transactions of which no proof is left. The next orphan_cleanup does accordingly: heals their
+    cells, or puts them aside and deletes.
 
     All are checked before one is recorded. What was decided can be decided anew.
     """
@@ -82,26 +88,26 @@ def resolve(
             replaced = allowed.check(each.start, each.commit, each.shown)
             if replaced:
                 console.print(
-                    f"This replaces {replaced}. Where a cleanup has acted on that already, `lowtide verify` names the cells that still say so, and what it "
-                    "deleted is in its sideline: `lowtide restore`."
+                    f"This replaces {replaced}. Where a cleanup has acted on that already, `lowtide verify` names the "
+                    "cells that still say so, and what it deleted is in its sideline: `lowtide restore`."
                 )
-        told = _told(decisions)
+        decided = _summed_up(decisions)
         if not yes:
-            typer.confirm(f"Record in {name} that {told}?", abort=True)
+            typer.confirm(f"Record in {name} that {decided}?", abort=True)
         for each in decisions:
             allowed.record(each.start, each.commit, overrule=each.shown is not None)
         state.create()
         life.checked(connection, state, name, acting=True)
-        state.add_run(by_hand("resolve", f"decided that {told}", source(config)).to_json())
+        state.add_run(by_hand("resolve", f"decided that {decided}", source(config)).to_json())
     console.print(f"Recorded in {name}. The next orphan_cleanup --execute acts on it.")
     if left:
-        console.print(f"{left} lines of {file} still say {UNDECIDED}; they were left out.")
+        console.print(f"{left} lines of {file} are still {UNDECIDED}; they were left out.")
 
 
 def _decisions(
     starts: list[int], aborted: bool, committed: int | None, shown_in: tuple[str, str] | None, file: Path | None
 ) -> tuple[list[Decision], int]:
-    """What the command was told, and how many lines of the file say nothing yet."""
+    """The decisions that the command was given, and how many lines of the file have none yet."""
     if (bool(starts), aborted, committed is not None) not in (
         (False, False, False),
         (True, True, False),
@@ -113,7 +119,10 @@ def _decisions(
         msg = "no two transactions commit at one timestamp: give one with --committed, or several in a file (--from)"
         raise UsageError(msg)
     if shown_in is not None and committed is None:
-        msg = "--shown-in names a row in which a shadow cell shows a commit: give it with --committed; in a file, table and row stand behind the timestamp"
+        msg = (
+            "--shown-in names a row in which a shadow cell shows a commit: give it with --committed; in a file, "
+            "table and row stand behind the timestamp"
+        )
         raise UsageError(msg)
     if file is None:
         shown = None if shown_in is None else (shown_in[0], row_of(shown_in[1]))
@@ -121,35 +130,44 @@ def _decisions(
     try:
         found, left = parse(file.read_text("utf-8"))
     except OSError as error:
-        msg = f"{file} cannot be read: {error.strerror}; one that a run wrote elsewhere (hdfs://...) is to be copied here first"
+        msg = (
+            f"{file} cannot be read: {error.strerror}; one that a run wrote elsewhere (hdfs://...) is to be copied "
+            "here first"
+        )
         raise UsageError(msg) from None
     if not found:
-        msg = f"{file} decides nothing: {left} lines say {UNDECIDED}"
+        msg = f"{file} decides nothing: {left} lines are still {UNDECIDED}"
         raise UsageError(msg)
     return found, left
 
 
-def _told(decisions: list[Decision]) -> str:
+def _summed_up(decisions: list[Decision]) -> str:
     """In words: each of a few, the numbers of many."""
-    if len(decisions) <= _SPOKEN:
+    if len(decisions) <= _NAMED:
         return ", ".join(f"transaction {each.start} {became(each.commit)}" for each in decisions)
     gone = sum(each.commit is None for each in decisions)
-    return f"of {len(decisions)} transactions, from {decisions[0].start} on, {gone} never committed and {len(decisions) - gone} did"
+    return (
+        f"of {len(decisions)} transactions, from {decisions[0].start} on, {gone} never committed and "
+        f"{len(decisions) - gone} did"
+    )
 
 
 def confirm(
     table: Annotated[str, typer.Argument(metavar="TABLE")], config: ConfigFile = None, yes: Yes = False
 ) -> None:
-    """Say that the transactions of a table that came from elsewhere were this store's oracle's: its cells are judged, and cleaned, like any other's."""
+    """Say that the transactions of a table that came from elsewhere were this store's oracle's: its cells are
+    judged, and cleaned, like any other's.
+    """
     loaded = load(config)
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
         if not state.has_table(table):
-            msg = f"no such table: {table}; `lowtide tables` lists what there is"
+            msg = f"no such table: {table}; `lowtide status` lists what there is"
             raise UsageError(msg)
         if not yes:
             typer.confirm(
-                f"Did the oracle of this store give every timestamp in {table}? A committed cell of another's has no proof here, and is deleted.",
+                f"Did the oracle of this store give every timestamp in {table}? A committed cell of another's has no "
+                "proof here, and is deleted.",
                 abort=True,
             )
         state.create()
@@ -162,7 +180,9 @@ def confirm(
 
 @journal_app.command("lost")
 def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
-    """Go on without what the journal has lost for good, or without a journal: below the prune bound, absence of a proof decides nothing any more."""
+    """Go on without what the journal has lost for good, or without a journal: below the prune bound, absence of a
+    proof decides nothing any more.
+    """
     loaded = load(config)
     name = loaded.state.journal_table
     with connect(loaded.hbase.thrift) as connection:
@@ -172,12 +192,13 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
         said = seen.said or life.Said()
         horizon = max(known.pruned, said.pruned, *(bound.value for bound in state.bounds()))
         if not known.pruned and seen.said is None:
-            # Neither side tells how far was pruned, as where both are lost. It was never beyond this.
+            # Neither side knows how far was pruned, as where both are lost. It was never beyond this.
             horizon = max(horizon, low_watermark(connection, loaded))
         if not yes:
             typer.confirm(
-                f"Go on without {'rows that ' if seen.listed else ''}{name}{' has lost' if seen.listed else ''}? Of tables that come back from a "
-                f"snapshot, transactions up to {horizon} that have no shadow cell and no proof can then only be decided by hand.",
+                f"Go on without {'rows that ' if seen.listed else ''}{name}{' has lost' if seen.listed else ''}? Of "
+                f"tables that come back from a snapshot, transactions up to {horizon} that have no shadow cell and no "
+                "proof can then only be decided by hand.",
                 abort=True,
             )
         state.create()
@@ -189,7 +210,9 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
 
 @journal_app.command("whole")
 def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
-    """Say that the journal has all its rows, though HBase cannot tell: it was only disabled and enabled, or was restored from a snapshot that has all."""
+    """Say that the journal has all its rows, though HBase cannot show it: it was only disabled and enabled, or was
+    restored from a snapshot that has all.
+    """
     loaded = load(config)
     name = loaded.state.journal_table
     with connect(loaded.hbase.thrift) as connection:
@@ -197,10 +220,16 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
         known, seen = state.journal(), life.look(connection, name)
         life.check_kept(seen, name)
         if not seen.listed:
-            msg = f"HBase has no table {name}: restore it, correct state.journal_table, or, where it is lost for good: lowtide journal lost"
+            msg = (
+                f"HBase has no table {name}: restore it, correct state.journal_table, or, where it is lost for "
+                "good: lowtide journal lost"
+            )
             raise UsageError(msg)
         if lost := life.missing(known, seen):
-            msg = f"{name} is not whole: {lost}. Restore the snapshot that has its rows; where they are lost for good: lowtide journal lost"
+            msg = (
+                f"{name} is not whole: {lost}. Restore the snapshot that has its rows; where they are lost for "
+                "good: lowtide journal lost"
+            )
             raise UsageError(msg)
         why = life.doubt(known, seen)
         if not why:
@@ -208,7 +237,8 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
             return
         if not yes:
             typer.confirm(
-                f"{name}: {why}. Does it have every row that was ever pruned into it? Without its proof a committed cell that comes back is deleted.",
+                f"{name}: {why}. Does it have every row that was ever pruned into it? Without its proof a committed "
+                "cell that comes back is deleted.",
                 abort=True,
             )
         life.settle(connection, state, name)

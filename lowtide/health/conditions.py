@@ -1,26 +1,41 @@
 """What one can wait for: conditions on the ledger and on the store.
 
-Each is a value of settings that go through JSON. It looks (small reads through the gateway, whose cost follows what is new and not
-what is there) and judges; the judging is pure. Blocking sensors, triggers and event watchers in Airflow share it.
+Each is a value of settings that go through JSON. A check reads (a few rows through the gateway, whose number follows
+what is new and not what is there) and judges; the judging is pure. Blocking sensors, triggers and event watchers in
+Airflow share it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from lowtide.config import Config
-from lowtide.errors import GatewayError, StoreError, UsageError
+from lowtide.errors import GatewayError, UsageError
+from lowtide.health.clocks import hbase_time, millis_of, time_reached
 from lowtide.ledger import settled, steps
 from lowtide.ledger.model import State, Table, parse_transaction, parse_transaction_id
 from lowtide.ledger.store import Tables
-from lowtide.store.gateway import allotted, connect, low_watermark
+from lowtide.store.gateway import connect, low_watermark
 from lowtide.store.state import StateStore
-from lowtide.values.clock import EPOCH, WorldClock, is_world, millis
+from lowtide.values.clock import from_millis, millis
 from lowtide.values.durations import parse_duration, parse_time
-from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refusal
+
+__all__ = [
+    "CONDITIONS",
+    "CommitTableLarger",
+    "Condition",
+    "LowWatermarkPast",
+    "RegionWatermarkPast",
+    "TransactionIs",
+    "TransactionsSettled",
+    "TransactionsStuck",
+    "Verdict",
+    "check",
+    "from_json",
+]
 
 #: Rows of the commit table begin with a bucket of 0 to 15.
 _COMMIT_ROWS = (b"\x00", b"\x10")
@@ -28,12 +43,13 @@ _COMMIT_ROWS = (b"\x00", b"\x10")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a look came to.
+    """What a check found.
 
     Args:
         met: whether the condition holds.
         text: the same for people, with the numbers.
-        level: how far things are, for watchers: ms for times, else whatever distinguishes one cause of an event from the next.
+        level: how far things are, for watchers: ms for times, else whatever distinguishes one cause of an event from
+            the next.
         never: it can no longer come to hold; waiting on is of no use.
     """
 
@@ -50,19 +66,21 @@ class Condition:
     #: Name in JSON.
     kind: ClassVar[str]
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """Read and judge.
 
         Raises:
             UsageError: there is nothing in this store that could be waited for so.
-            StoreError: what is to be looked at is not there, or cannot be read, or the clocks that tell the time differ.
+            StoreError: what is to be read is not there or cannot be read, or the clocks that the times come from
+                differ.
         """
         raise NotImplementedError
 
     def news(self, cursor: Any, verdict: Verdict) -> tuple[Any, bool]:
-        """A watcher's next cursor, and whether the look is an event: here, where it holds and did not at the look before.
+        """A watcher's next cursor, and whether the check is an event: here, where it holds and did not at the check
+        before.
 
-        *cursor*: of the look before; None at the very first.
+        *cursor*: of the check before; None at the very first.
         """
         return verdict.met, verdict.met and not cursor
 
@@ -77,7 +95,10 @@ class _Reached(Condition):
 
     Args:
         past: ISO 8601 with zone.
-        every: a duration.
+        every: a duration, as in 1h; one of the two is given.
+
+    Raises:
+        UsageError: none of them or both are given, or one cannot be read.
     """
 
     past: str | None = None
@@ -86,7 +107,10 @@ class _Reached(Condition):
 
     def __post_init__(self) -> None:
         if (self.past is None) == (self.every is None):
-            msg = f"{self.kind}: one of past (a time) and every (a duration, for watchers) must be given, found {self.past!r} and {self.every!r}"
+            msg = (
+                f"{self.kind}: one of past (a time) and every (a duration, for watchers) must be given, found "
+                f"{self.past!r} and {self.every!r}"
+            )
             raise UsageError(msg)
         if self.every is not None and self._step() <= 0:
             msg = f"{self.kind}: every must be a duration above 0, found {self.every!r}"
@@ -121,15 +145,17 @@ class _Reached(Condition):
 
 @dataclass(frozen=True)
 class TransactionsSettled(_Reached):
-    """Every transaction of the ledger that began before *past* is finished or dropped, and past is older than the grace."""
+    """Every transaction of the ledger that began before *past* is finished or dropped, and past is older than the
+    grace.
+    """
 
     kind: ClassVar[str] = "transactions settled"
     what: ClassVar[str] = "all transactions are over that began before"
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """The settled mark, and the first open entry after it: what the next repair would make of it."""
         tables = Tables(connection, config.ledger.prefix)
-        now = _now(config, connection)
+        now = hbase_time(config, connection)
         mark = _mark(tables, now)
         horizon = now - millis_of(config.ledger.grace)
         found = steps.run(settled.open_entries(mark.mark, max(horizon, mark.mark), limit=1), tables)
@@ -152,10 +178,10 @@ class TransactionsStuck(Condition):
             raise UsageError(msg) from None
         _check_count(self.kind, "more_than", self.more_than)
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """Open entries from the settled mark on, no more than decide it."""
         tables = Tables(connection, config.ledger.prefix)
-        now = _now(config, connection)
+        now = hbase_time(config, connection)
         mark = _mark(tables, now)
         end = max(mark.mark, now - millis_of(parse_duration(self.older_than)))
         return self.judge(len(steps.run(settled.open_entries(mark.mark, end, limit=self.more_than + 1), tables)))
@@ -163,8 +189,8 @@ class TransactionsStuck(Condition):
     def judge(self, found: int) -> Verdict:
         """*found*: how many, counted up to one more than the limit."""
         met = found > self.more_than
-        said = f"more than {self.more_than}" if met else str(found)
-        return Verdict(met, f"{said} transactions older than {self.older_than} are not over", met)
+        number = f"more than {self.more_than}" if met else str(found)
+        return Verdict(met, f"{number} transactions older than {self.older_than} are not over", met)
 
 
 #: How far a transaction is.
@@ -173,7 +199,9 @@ _ORDER = {None: 0, State.INITIAL: 1, State.IN_PROGRESS: 2, State.COMMITTED: 3, S
 
 @dataclass(frozen=True)
 class TransactionIs(Condition):
-    """A transaction of the ledger has got to *state*, or beyond it: a look may come too late for the states between."""
+    """A transaction of the ledger has got to *state*, or beyond it: a check may come too late for the states
+    between.
+    """
 
     transaction: str = ""
     state: str = State.FINISHED.value
@@ -185,7 +213,7 @@ class TransactionIs(Condition):
             msg = f"{self.kind}: a state is one of {', '.join(State)}, found {self.state!r}"
             raise UsageError(msg)
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """One row."""
         tables = Tables(connection, config.ledger.prefix)
         (row,) = tables(steps.Read(Table.TRANSACTIONS, (self.transaction,)))
@@ -194,32 +222,36 @@ class TransactionIs(Condition):
     def judge(self, found: State | None, exists: bool = True) -> Verdict:
         """*found*: None before ``initial``."""
         wanted = State(self.state)
-        said = (
+        text = (
             f"transaction {self.transaction} is {found or ('claimed' if exists else 'unknown')}, waiting for {wanted}"
         )
         if State.DROPPED in (found, wanted):
             return Verdict(
-                found is wanted, said, str(found or ""), never=found is not wanted and bool(found and found.over)
+                found is wanted, text, str(found or ""), never=found is not wanted and bool(found and found.over)
             )
-        return Verdict(_ORDER[found] >= _ORDER[wanted], said, str(found or ""))
+        return Verdict(_ORDER[found] >= _ORDER[wanted], text, str(found or ""))
 
 
 @dataclass(frozen=True)
 class LowWatermarkPast(_Reached):
-    """The oracle's low watermark has got to *past*: nothing that began before it can commit any more. Refused where the oracle counts."""
+    """The oracle's low watermark has got to *past*: nothing that began before it can commit any more. Refused where
+    the oracle counts.
+    """
 
     kind: ClassVar[str] = "low watermark past"
     what: ClassVar[str] = "the low watermark is at"
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """Two rows."""
         watermark = low_watermark(connection, config)
-        return self.judge(_time_of(watermark, watermark, config, connection, self.kind))
+        return self.judge(time_reached(watermark, watermark, config, connection, self.kind))
 
 
 @dataclass(frozen=True)
 class RegionWatermarkPast(_Reached):
-    """Every region of *table* is clean up to *past*, as the last ``watermark_collection`` published it. Refused where the oracle counts."""
+    """Every region of *table* is clean up to *past*, as the last ``watermark_collection`` published it. Refused
+    where the oracle counts.
+    """
 
     table: str = ""
     kind: ClassVar[str] = "region watermark past"
@@ -231,13 +263,13 @@ class RegionWatermarkPast(_Reached):
             msg = f"{self.kind}: the name of a table is missing"
             raise UsageError(msg)
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """Two rows, and those that are published."""
         state = StateStore(connection, config.state.table)
         published = state.watermarks().get(self.table) if state.exists() else None
         regions = published["regions"] if published else ()
         lowest = min((int(region["watermark"]) for region in regions), default=0)
-        return self.judge(_time_of(lowest, low_watermark(connection, config), config, connection, self.kind))
+        return self.judge(time_reached(lowest, low_watermark(connection, config), config, connection, self.kind))
 
 
 @dataclass(frozen=True)
@@ -250,7 +282,7 @@ class CommitTableLarger(Condition):
     def __post_init__(self) -> None:
         _check_count(self.kind, "than", self.than)
 
-    def look(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> Verdict:
         """At most one row more than the limit; their first cells only."""
         start, stop = _COMMIT_ROWS
         rows = connection.table(config.omid.commit_table).scan(
@@ -261,10 +293,11 @@ class CommitTableLarger(Condition):
     def judge(self, found: int) -> Verdict:
         """*found*: how many, counted up to one more than the limit."""
         met = found > self.than
-        said = f"more than {self.than}" if met else str(found)
-        return Verdict(met, f"the commit table has {said} rows of transactions", met)
+        number = f"more than {self.than}" if met else str(found)
+        return Verdict(met, f"the commit table has {number} rows of transactions", met)
 
 
+#: All conditions, by the kind that they have in JSON.
 CONDITIONS: dict[str, type[Condition]] = {
     c.kind: c
     for c in (
@@ -296,22 +329,22 @@ def from_json(value: Mapping[str, Any]) -> Condition:
         raise UsageError(msg) from None
 
 
-def look(condition: Condition, config: Config) -> Verdict:
-    """Look once, over a connection of its own, tried once.
+def check(condition: Condition, config: Config) -> Verdict:
+    """Check once, over a connection of its own, tried once.
 
     Raises:
         GatewayError: the gateway does not answer, or stopped answering.
-        StoreError: see :meth:`Condition.look`.
+        StoreError: see :meth:`Condition.check`.
     """
     from thriftpy2.thrift import TException
 
     try:
         with connect(config.hbase.thrift, attempts=1) as connection:
-            return condition.look(config, connection)
+            return condition.check(config, connection)
     except (TException, OSError) as error:
         thrift = config.hbase.thrift
-        said = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
-        msg = f"the Thrift gateway at {thrift.host}:{thrift.port} gave no answer to {condition.kind!r} ({said})"
+        problem = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
+        msg = f"the Thrift gateway at {thrift.host}:{thrift.port} gave no answer to {condition.kind!r} ({problem})"
         raise GatewayError(msg) from error
 
 
@@ -323,59 +356,14 @@ def pauses(patience: timedelta, most: float = 30.0) -> Iterator[float]:
         left, pause = left - pause, min(pause * 2, most)
 
 
-def millis_of(duration: timedelta) -> int:
-    """Whole milliseconds."""
-    return duration // timedelta(milliseconds=1)
-
-
 def _mark(tables: Tables, now: int) -> settled.Settled:
     """The settled mark, as far as it can be trusted."""
     mark, _ = steps.run(settled.read_settled(), tables)
     return settled.trusted(mark, now)
 
 
-def _now(config: Config, connection: Any) -> int:
-    """HBase's time, ms: what is older than something by it has been there for so long, whatever this machine's clock says.
-
-    Raises:
-        StoreError: this machine's clock says something else, so that one of the two is wrong.
-    """
-    state = StateStore(connection, config.state.table)
-    state.create()
-    here, server = datetime.now(UTC), state.server_time()
-    if apart := machine_apart(here, server):
-        raise StoreError(refusal(apart))
-    return millis(server)
-
-
-def _time_of(timestamp: int, watermark: int, config: Config, connection: Any, kind: str) -> int | None:
-    """The time, ms, such that all that began before it is at or below *timestamp*; None: nothing yet.
-
-    A counter's timestamps have no such time: what is recorded of one, a time and a low watermark, says that the oracle was there or beyond, so
-    whoever waited for it would be told too early. The highest timestamp that it has allotted to itself is never too low, but may be days away.
-
-    Raises:
-        UsageError: the oracle counts.
-        StoreError: its clock is not that of HBase.
-    """
-    known = allotted(connection, config)
-    highest = max(watermark, known.timestamp if known else 0)
-    if config.omid.clock == "incremental" or (highest and not is_world(highest)):
-        msg = (
-            f"{kind}: the timestamps of this oracle are a counter (it is at {highest}), from which no time can be told. Schedule on the asset "
-            "lowtide://store/marked, which watermark_collection updates, or give the oracle the world's clock (timestampType: WORLD_TIME)"
-        )
-        raise UsageError(msg)
-    ahead = oracle_ahead(known)
-    if known and (apart := oracle_apart(ahead, 0, known.written)):
-        raise StoreError(refusal(apart))
-    at = WorldClock().time(timestamp) if timestamp else None
-    # Where the oracle's clock is a little ahead it gave the timestamp earlier than it says.
-    return None if at is None else millis(at) - max(0, millis_of(ahead or timedelta()))
-
-
 def _iso(at: int) -> str:
-    return (EPOCH + timedelta(milliseconds=at)).isoformat(timespec="seconds")
+    return from_millis(at).isoformat(timespec="seconds")
 
 
 def _check_count(kind: str, name: str, value: object) -> None:

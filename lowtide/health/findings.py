@@ -1,4 +1,4 @@
-"""What comes out of a look at the store: findings, and the judgement of the whole. Values only."""
+"""What a reading of the store leads to: findings, and the judgement of the whole. Values only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Level(StrEnum):
     FINE = "fine"
     ATTENTION = "attention"
     ALARM = "alarm"
-    #: The store could not be looked at.
+    #: The store could not be read.
     UNKNOWN = "unknown"
 
 
@@ -71,8 +71,9 @@ class Cause(StrEnum):
 class Finding:
     """Something to know. *what* does not move or is wrong, and *why*; both are sentences without a full stop.
 
-    *since* is when it was first recorded, None where nothing tells. *setting* is the key of the configuration that is the reason or the remedy.
-    *commands* are for a shell, in their order; where a remedy is nothing for a shell they are what comes after it.
+    *since* is when it was first recorded, None where that is not recorded. *setting* is the key of the configuration
+    that is the reason or the remedy. *commands* are for a shell, in their order; where a remedy is nothing for a shell
+    they are what comes after it.
     """
 
     cause: Cause

@@ -10,11 +10,11 @@ from typing import Any
 
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
-from lowtide.health.seen import Seen
-from lowtide.health.words import ago, when
+from lowtide.health.reading import Reading
 from lowtide.ledger.model import Table
 from lowtide.ledger.settled import money_figures
-from lowtide.values.clock import EPOCH
+from lowtide.values.clock import from_millis
+from lowtide.values.text import age_text, moment_text
 
 JOB = "transaction_repair"
 _REPAIR = f"lowtide run {JOB} --execute"
@@ -24,10 +24,10 @@ _RUNS = f"lowtide runs --job {JOB}"
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One run of transaction_repair, as its summary tells.
+    """One run of transaction_repair, from its summary.
 
-    *checked* finished transactions had their money checked, at the last check of the run; *wrong* of them had not moved their amount
-    exactly once. None: there was no check, or it did not get to its end.
+    *checked* finished transactions had their money checked, at the last check of the run; *wrong* of them had not moved
+    their amount exactly once. None: there was no check, or it did not get to its end.
     """
 
     run: str
@@ -41,7 +41,7 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerStanding:
+class LedgerStatus:
     """How the ledger stands. Times are None where the thing never was."""
 
     #: Every transaction that began before it is over.
@@ -77,31 +77,31 @@ class LedgerStanding:
         }
 
 
-def repairs(seen: Seen) -> list[Repair]:
+def repairs(reading: Reading) -> list[Repair]:
     """The runs of transaction_repair that were read, newest first."""
-    return [_repair(run) for run in seen.runs if run["job"] == JOB]
+    return [_repair(run) for run in reading.runs if run["job"] == JOB]
 
 
 def _repair(run: Mapping[str, Any]) -> Repair:
     totals = run["totals"]
-    started = EPOCH + timedelta(milliseconds=run["started"])
+    started = from_millis(run["started"])
     done = totals.get("finished", 0), totals.get("dropped", 0)
     return Repair(run["run"], started, run["execute"], run["state"], *done, *money_figures(run.get("figures", {})))
 
 
-def ledger_standing(seen: Seen) -> LedgerStanding | None:
+def ledger_status(reading: Reading) -> LedgerStatus | None:
     """None where there is no ledger, or its index cannot be read."""
-    if seen.ledger is None or seen.ledger.problem:
+    if reading.ledger is None or reading.ledger.problem:
         return None
-    mark = seen.ledger.settled
-    runs = repairs(seen)
+    mark = reading.ledger.settled
+    runs = repairs(reading)
     settled = _time(mark.mark)
-    return LedgerStanding(
+    return LedgerStatus(
         settled,
-        seen.at - (settled or seen.ledger.oldest or seen.at),
-        seen.ledger.stuck,
-        seen.ledger.more,
-        seen.ledger.oldest,
+        reading.at - (settled or reading.ledger.oldest or reading.at),
+        reading.ledger.stuck,
+        reading.ledger.more,
+        reading.ledger.oldest,
         _time(mark.at),
         _time(mark.full_at),
         next(iter(runs), None),
@@ -117,23 +117,23 @@ def wrong_money(run: Mapping[str, Any]) -> bool:
 # -- the checks
 
 
-def broken(seen: Seen, config: Config) -> Iterator[Finding]:
+def broken(reading: Reading, config: Config) -> Iterator[Finding]:
     """An index of open transactions that cannot be read."""
-    if seen.ledger is not None and seen.ledger.problem:
+    if reading.ledger is not None and reading.ledger.problem:
         yield Finding(
             Cause.LEDGER_BROKEN,
             Severity.ALARM,
-            "It cannot be told which transactions of the ledger are over",
-            seen.ledger.problem.strip().rstrip("."),
+            "It is not known which transactions of the ledger are over",
+            reading.ledger.problem.strip().rstrip("."),
             "Correct or remove the row, then repair with a full check",
             (_FULL,),
             tables=_tables(config),
         )
 
 
-def money(seen: Seen, config: Config) -> Iterator[Finding]:
+def money(reading: Reading, config: Config) -> Iterator[Finding]:
     """Money that the last check found made or lost."""
-    checked = [(r, run) for run in seen.runs if run["job"] == JOB and (r := _repair(run)).wrong is not None]
+    checked = [(r, run) for run in reading.runs if run["job"] == JOB and (r := _repair(run)).wrong is not None]
     wrong = list(takewhile(lambda pair: pair[0].wrong, checked))
     if wrong:
         newest, run = wrong[0]
@@ -143,22 +143,23 @@ def money(seen: Seen, config: Config) -> Iterator[Finding]:
             Cause.MONEY,
             Severity.ALARM,
             "The ledger's money does not add up",
-            f"of {newest.checked:,} finished transactions {newest.wrong:,} did not move their amount exactly once{first}",
-            "Look at each transaction that the run names (lowtide ledger show ID): somebody wrote to the tables behind the ledger's back; "
-            "undo that, then repair with a full check",
+            f"of {newest.checked:,} finished transactions {newest.wrong:,} did not move their amount exactly "
+            f"once{first}",
+            "Look at each transaction that the run names (lowtide ledger show ID): somebody wrote to the tables behind "
+            "the ledger's back; undo that, then repair with a full check",
             (_RUNS, _FULL),
             wrong[-1][0].started,
             _tables(config),
         )
 
 
-def unsettled(seen: Seen, config: Config) -> Iterator[Finding]:
+def unsettled(reading: Reading, config: Config) -> Iterator[Finding]:
     """A settled mark that is far behind: transactions are stuck, or no repair runs."""
-    s = ledger_standing(seen)
+    s = ledger_status(reading)
     if s is None:
         return
     dry = config.table(_tables(config)[0]).mode is Mode.DRY_RUN
-    so = "; its mode is dry-run, so scheduled runs only look" if dry else ""
+    so = "; its mode is dry-run, so scheduled runs repair nothing" if dry else ""
     setting = f"tables.{_tables(config)[0]}.mode" if dry else None
     if s.settled is None:
         yield Finding(
@@ -173,11 +174,11 @@ def unsettled(seen: Seen, config: Config) -> Iterator[Finding]:
             setting=setting,
         )
     elif s.behind >= config.health.unsettled_after:
-        yield _unsettled(s, seen, config, so, setting)
+        yield _unsettled(s, reading, config, so, setting)
 
 
-def _unsettled(s: LedgerStanding, seen: Seen, config: Config, so: str, setting: str | None) -> Finding:
-    what = f"The transactions of the ledger are over up to {when(s.settled)} only"
+def _unsettled(s: LedgerStatus, reading: Reading, config: Config, so: str, setting: str | None) -> Finding:
+    what = f"The transactions of the ledger are over up to {moment_text(s.settled)} only"
     severity = Severity.ALARM if s.behind >= config.health.stuck_after else Severity.WARNING
     tried = s.oldest is not None and s.repaired is not None and s.repaired - config.ledger.grace > s.oldest
     if tried:
@@ -185,19 +186,21 @@ def _unsettled(s: LedgerStanding, seen: Seen, config: Config, so: str, setting: 
             Cause.UNSETTLED,
             severity,
             what,
-            f"{_count(s)} that began at {when(s.oldest)} or later cannot be ended, as a repair found at {when(s.repaired)}",
+            f"{_count(s)} that began at {moment_text(s.oldest)} or later cannot be ended, as a repair found at "
+            f"{moment_text(s.repaired)}",
             "Do what the problems of the last repair say, then repair with a full check",
             (_RUNS, _FULL),
             s.settled,
             _tables(config),
         )
-    last = f"has not acted for {ago(seen.at - s.repaired)}" if s.repaired else "never acted"
+    last = f"has not acted for {age_text(reading.at - s.repaired)}" if s.repaired else "never acted"
     return Finding(
         Cause.UNSETTLED,
         severity,
         what,
         f"{JOB} {last}{_and_stuck(s)}{so}",
-        f"Repair now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {JOB}) and that its runs start",
+        f"Repair now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {JOB}) and that its "
+        "runs start",
         (_REPAIR,),
         s.settled,
         _tables(config),
@@ -205,19 +208,19 @@ def _unsettled(s: LedgerStanding, seen: Seen, config: Config, so: str, setting: 
     )
 
 
-def moved_back(seen: Seen, config: Config) -> Iterator[Finding]:
+def moved_back(reading: Reading, config: Config) -> Iterator[Finding]:
     """A settled mark that was wrong a short while ago."""
-    mark = seen.ledger.settled if seen.ledger else None
+    mark = reading.ledger.settled if reading.ledger else None
     at = _time(mark.moved_back_at) if mark else None
-    if mark and at and seen.at - at < config.health.stuck_after:
-        what = f"The settled mark was moved back from {when(_time(mark.moved_back_from))}"
+    if mark and at and reading.at - at < config.health.stuck_after:
+        what = f"The settled mark was moved back from {moment_text(_time(mark.moved_back_from))}"
         if mark.moved_back_from > mark.moved_back_at:
             yield Finding(
                 Cause.SETTLED_BACK,
                 Severity.NOTE,
                 what,
                 "that was a time to come: a repair had run on a machine whose clock was fast",
-                "Set the clocks of the machines that run jobs right; look at what waited for the mark",
+                "Set the clocks of the machines that run jobs right; see what waited for the mark",
                 (_RUNS,),
                 since=at,
                 tables=_tables(config),
@@ -227,8 +230,8 @@ def moved_back(seen: Seen, config: Config) -> Iterator[Finding]:
             Cause.SETTLED_BACK,
             Severity.NOTE,
             what,
-            "a repair found transactions before it that were not over: a client's clock is slow, or it paused for longer than the grace "
-            f"between its first two writes ({config.ledger.grace})",
+            "a repair found transactions before it that were not over: a client's clock is slow, or it paused for "
+            f"longer than the grace between its first two writes ({config.ledger.grace})",
             "Set the clients' clocks right; if they do pause so long, raise ledger.grace",
             since=at,
             tables=_tables(config),
@@ -236,16 +239,16 @@ def moved_back(seen: Seen, config: Config) -> Iterator[Finding]:
         )
 
 
-def dry_run(seen: Seen, config: Config) -> Iterator[Finding]:
-    """A ledger that was repaired by hand, and that scheduled runs only look at."""
-    s = ledger_standing(seen)
+def dry_run(reading: Reading, config: Config) -> Iterator[Finding]:
+    """A ledger that was repaired by hand, and that scheduled runs do not repair."""
+    s = ledger_status(reading)
     (name,) = _tables(config)
     if s and s.settled and config.table(name).mode is Mode.DRY_RUN:
         yield Finding(
             Cause.DRY_RUN,
             Severity.NOTE,
             "The ledger is not repaired by itself",
-            f"the mode of {name} is dry-run: scheduled runs only look",
+            f"the mode of {name} is dry-run: scheduled runs repair nothing",
             f"Set tables.{name}.mode to execute",
             tables=(name,),
             setting=f"tables.{name}.mode",
@@ -258,31 +261,31 @@ def _tables(config: Config) -> tuple[str]:
 
 
 def _time(at: int) -> datetime | None:
-    return EPOCH + timedelta(milliseconds=at) if at else None
+    return from_millis(at) if at else None
 
 
 # -- words
 
 
-def _count(s: LedgerStanding) -> str:
+def _count(s: LedgerStatus) -> str:
     return f"{s.stuck:,}{' or more' if s.more else ''} transaction{'' if s.stuck == 1 else 's'}"
 
 
-def _and_stuck(s: LedgerStanding) -> str:
+def _and_stuck(s: LedgerStatus) -> str:
     return f", and {_count(s)} older than the grace may not be over" if s.stuck else ""
 
 
-def facts(s: LedgerStanding, now: datetime) -> list[tuple[str, str]]:
-    """The standing for people: what, and how it is."""
-    settled = f"{when(s.settled)}, {ago(s.behind)} ago" if s.settled else "never"
-    since = f", the oldest of {when(s.oldest)}" if s.oldest else ""
-    last = f"{when(s.repaired)}, {ago(now - s.repaired)} ago" if s.repaired else "never"
+def facts(s: LedgerStatus, now: datetime) -> list[tuple[str, str]]:
+    """How the ledger stands, for people: what, and how it is."""
+    settled = f"{moment_text(s.settled)}, {age_text(s.behind)} ago" if s.settled else "never"
+    since = f", the oldest of {moment_text(s.oldest)}" if s.oldest else ""
+    last = f"{moment_text(s.repaired)}, {age_text(now - s.repaired)} ago" if s.repaired else "never"
     return [
         ("all transactions are over that began before", settled),
         ("older than the grace and perhaps not over", f"{_count(s)}{since}" if s.stuck else "none"),
         ("last repair", last),
         ("money", _money(s.money)),
-        ("last full check", when(s.full_check) if s.full_check else "never"),
+        ("last full check", moment_text(s.full_check) if s.full_check else "never"),
     ]
 
 
@@ -290,4 +293,4 @@ def _money(check: Repair | None) -> str:
     if check is None or check.checked is None:
         return "no check among the runs that were read"
     found = "did not get to its end" if check.wrong is None else f"{check.wrong:,} wrong" if check.wrong else "adds up"
-    return f"{found}; {check.checked:,} finished transactions were checked at {when(check.started)}"
+    return f"{found}; {check.checked:,} finished transactions were checked at {moment_text(check.started)}"

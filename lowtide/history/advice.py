@@ -1,6 +1,7 @@
 """Which age of history suits a table, from the snapshots that were read. Pure.
 
-Reads are counted by age in buckets that double: bucket *n* holds ages from 2^(n-1) up to 2^n minutes, bucket 0 those below a minute.
+Reads are counted by age in buckets that double: bucket *n* holds ages from 2^(n-1) up to 2^n minutes, bucket 0 those
+below a minute.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def upper(number: int) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """An age to keep, the share of the counted reads that it refuses, and the bytes that it keeps more (or less) than now's.
+    """An age to keep, the share of the counted reads that it refuses, and the bytes that it keeps more (or less) than
+    now's.
 
     None bytes: not known.
     """
@@ -80,7 +82,9 @@ def _whole(age: timedelta) -> timedelta:
 
 
 def bytes_a_day(table: str, runs: Iterable[Mapping[str, Any]]) -> float | None:
-    """How much history of *table* becomes ancient in a day, from the summaries of the runs of history_gc that removed it; None if less than two did."""
+    """How much history of *table* becomes ancient in a day, from the summaries of the runs of history_gc that
+    removed it; None if less than two did.
+    """
     removed = [
         (run["started"], report["counts"].get("bytes_removed", 0))
         for run in runs

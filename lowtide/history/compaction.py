@@ -1,8 +1,9 @@
 """Which families of which regions are worth a major compaction after history was removed from them. Pure.
 
-A delete marker frees nothing: HBase drops it, and what it hides, when it rewrites a whole store, which is one family of one region. So each
-store is weighed: what its compaction would give back against what it would rewrite. Given back is also what earlier runs removed, as
-long as no major compaction has dropped it: where a day's share is small, a month's may pay.
+A delete marker frees nothing: HBase drops it, and what it hides, when it rewrites a whole store, which is one family of
+one region. So each store is weighed: what its compaction would give back against what it would rewrite. Given back is
+also what earlier runs removed, as long as no major compaction has dropped it: where a day's share is small, a month's
+may pay.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ RegionFamily = tuple[str, str]
 class Uncompacted:
     """What history GC removed from a region and no major compaction has dropped since: bytes, as KeyValues, by family.
 
-    *compacted* is the time of the region's last major compaction as HBase told it then (ms; 0: none). When it tells another, nothing of
-    this is left.
+    *compacted* is the time of the region's last major compaction as HBase told it then (ms; 0: none). When it tells
+    another, nothing of this is left.
     """
 
     compacted: int
@@ -33,7 +34,9 @@ class Uncompacted:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What a store holds: bytes as KeyValues, those of them that are removed, and its bytes on disk (compressed as they may be)."""
+    """What a store holds: bytes as KeyValues, those of them that are removed, and its bytes on disk (compressed as
+    they may be).
+    """
 
     region: str
     family: str
@@ -67,7 +70,8 @@ def still_there(recorded: Mapping[str, Uncompacted], compacted: Mapping[str, int
 
     Args:
         recorded: by region.
-        compacted: when each region that there is now was last compacted, as HBase tells it. Daughters of a split begin anew.
+        compacted: when each region that there is now was last compacted, as HBase tells it. Daughters of a split begin
+            anew.
     """
     return Counter(
         {
@@ -100,8 +104,8 @@ def gains(
         read: bytes of all that is seen in it, as KeyValues, what goes now included.
         going: those of them that go now.
         removed: what is not seen any more and not compacted yet.
-        on_disk: by region; what has no file yet is taken as it is. HBase tells it for all families together; each is taken to have its
-            share by what it holds.
+        on_disk: by region; what has no file yet is taken as it is. HBase tells it for all families together; each is
+            taken to have its share by what it holds.
     """
     held = {store: size + removed.get(store, 0) for store, size in read.items()}
     of_region = Counter[str]()
@@ -120,7 +124,8 @@ def gains(
 
 
 def worth_compacting(found: Iterable[Gain], least_share: float, budget_bytes: int) -> list[Gain]:
-    """The stores to compact: the largest shares first, none below *least_share*, together at most *budget_bytes* read anew.
+    """The stores to compact: the largest shares first, none below *least_share*, together at most *budget_bytes* read
+    anew.
 
     A store that alone is larger than what is left of the budget is passed over; smaller ones behind it may still fit.
     """

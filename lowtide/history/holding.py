@@ -1,8 +1,8 @@
 """Holds on history: taken, renewed, released.
 
-A hold and a run of history GC meet in the state table, and one of the two gives way: the run writes the mark it intends,
-*then* reads the holds, then applies the mark and removes; a hold is written, *then* the mark is looked at. Whichever comes first,
-either the run sees the hold and keeps to it, or the hold sees the mark and is refused.
+A hold and a run of history GC meet in the state table, and one of the two gives way: the run writes the mark it
+intends, *then* reads the holds, then applies the mark and removes; a hold is written, *then* the mark is looked at.
+Whichever comes first, either the run sees the hold and keeps to it, or the hold sees the mark and is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from lowtide.store.gateway import connect, low_watermark
 from lowtide.store.history import ANNOUNCED_FOR
 from lowtide.store.state import StateStore
 from lowtide.tables.inventory import Kind
-from lowtide.values.clock import EPOCH, Clock, WorldClock, is_world, oracle_clock, spoken
+from lowtide.values.clock import Clock, WorldClock, from_millis, is_world, oracle_clock
+from lowtide.values.text import moment_text, number_and_time
 
 if TYPE_CHECKING:
     from lowtide.config import Config
@@ -43,12 +44,14 @@ def take(
 ) -> Hold:
     """Hold *table*'s history from the snapshot *timestamp* on (None: the oracle's low watermark now) for *lasting*.
 
-    When it returns, every snapshot from there on stays readable until the hold expires or is released.
+    When it returns, every snapshot from there on stays readable until the hold expires, by HBase's clock, or is
+    released. It is not renewed: see :func:`hold`.
 
     Raises:
         UsageError: no owner, no reason, or longer than ``hold_max_age``.
         TableError: there is no such table.
-        HistoryError: that history is gone, or about to go, or Omid's own compactor is on the table, which keeps to no hold.
+        HistoryError: that history is gone, or about to go, or Omid's own compactor is on the table, which keeps to no
+            hold.
     """
     now = _now()
     with connect(config.hbase.thrift) as connection:
@@ -61,15 +64,16 @@ def take(
         _check_table(config, state, table)
         if wanted > watermark:
             msg = (
-                f"a hold's timestamp is a snapshot that can be read: {spoken(wanted)} is above the low watermark {spoken(watermark)}, above which nothing "
-                "is removed. Leave the timestamp out: a hold at the low watermark keeps what transactions under way see, too"
+                f"a hold's timestamp is a snapshot that can be read: {number_and_time(wanted)} is above the low "
+                f"watermark {number_and_time(watermark)}, above which nothing is removed. Leave the timestamp out: a "
+                "hold at the low watermark keeps what transactions under way see, too"
             )
             raise UsageError(msg)
         if any(entry.compactor for entry in state.inventory() if entry.table == table):
             msg = (
-                f"history of {table} cannot be held: Omid's own compactor is on it and removes history whatever holds there are. "
-                "Take the coprocessor org.apache.omid.transaction.OmidCompactor off the table, let `lowtide run watermark_collection "
-                "--execute` see it, and hold again"
+                f"history of {table} cannot be held: Omid's own compactor is on it and removes history whatever holds "
+                "there are. Take the coprocessor org.apache.omid.transaction.OmidCompactor off the table, let `lowtide "
+                "run watermark_collection --execute` see it, and hold again"
             )
             raise HistoryError(msg)
         state.create()
@@ -85,7 +89,8 @@ def take(
 
 
 def renew(config: Config, held: Hold, lasting: timedelta) -> Hold:
-    """Let *held* last until *lasting* from now, though never beyond ``hold_max_age`` after it was taken.
+    """Let *held* last until *lasting* from now, by HBase's clock, though never beyond ``hold_max_age`` after it was
+    taken. The hold as it is then, which the next renewal takes.
 
     Raises:
         HistoryError: it was released, has expired and its history is gone, or its hard maximum is reached.
@@ -96,8 +101,8 @@ def renew(config: Config, held: Hold, lasting: timedelta) -> Hold:
         ends = min(now + lasting, held.taken + config.table(held.table).hold_max_age)
         if ends <= now:
             msg = (
-                f"hold {held.id} on {held.table} has reached its longest life (hold_max_age, taken {held.taken:%Y-%m-%d %H:%M} UTC); "
-                "it cannot be renewed: finish, or take a new snapshot"
+                f"hold {held.id} on {held.table} has reached its longest life (hold_max_age, taken "
+                f"{moment_text(held.taken)}); it cannot be renewed: finish, or take a new snapshot"
             )
             raise HistoryError(msg)
         longer = replace(held, expires=ends)
@@ -131,9 +136,9 @@ def release(config: Config, table: str, identity: str) -> Hold:
 def _check_released(held: Hold, state: StateStore) -> None:
     if held.of_restore and held.counts(state.server_time()):
         msg = (
-            f"hold {held.id} on {held.table} is a restore's ({held.reason}): without it history GC could take what hides a cell while the cell comes "
-            f"back. It goes when the restore ends; that of a restore that was killed goes with the next restore of the table, or expires at "
-            f"{held.expires:%Y-%m-%d %H:%M} UTC"
+            f"hold {held.id} on {held.table} is a restore's ({held.reason}): without it history GC could take what "
+            "hides a cell while the cell comes back. It goes when the restore ends; that of a restore that was killed "
+            f"goes with the next restore of the table, or expires at {moment_text(held.expires)}"
         )
         raise HistoryError(msg)
 
@@ -144,15 +149,20 @@ def hold(
 ) -> Iterator[Hold]:
     """Hold history for as long as the block runs: taken before it, renewed in the background, released after it.
 
-    A process that dies holds nothing after :data:`RENEWED_FOR`. Where a renewal fails the block goes on, and the end raises: what
-    was read since may be short of history.
+    A process that dies holds nothing after :data:`RENEWED_FOR`. Where a renewal fails the block goes on, and the end
+    raises: what was read since may be short of history.
 
     Args:
         config: of the store.
         table: name.
         timestamp: the snapshot that is read; None: the low watermark now.
-        reason: for whoever looks at a mark that stands still.
+        reason: for whoever asks why a mark stands still.
         owner: None: this user on this machine.
+
+    Raises:
+        LowtideError: at the beginning, all that :func:`take` raises; nothing is held then.
+        HistoryError: at the end: the hold was lost, and the history may have been removed before all of it was read.
+        GatewayError: at the end: the hold has expired, and whether the history was still there is not known.
     """
     named = owner or myself()
     lasting = min(RENEWED_FOR, config.table(table).hold_max_age)
@@ -190,8 +200,8 @@ class _Renewals(threading.Thread):
     def stop(self) -> None:
         """End the renewals, see whether the history is still there, and release.
 
-        The mark decides: it moves before anything is removed. A record that can still be released proves nothing; the reader's
-        machine may have slept through the expiry.
+        The mark decides: it moves before anything is removed. A record that can still be released proves nothing; the
+        reader's machine may have slept through the expiry.
         """
         self._done.set()
         self.join()
@@ -204,7 +214,8 @@ class _Renewals(threading.Thread):
                 self.failure = None  # a renewal that failed in passing: nothing was lost
             release(self._config, self._held.table, self._held.id)
         except Exception as error:
-            # What cannot be released expires; a reader that has its result need not fail for it. One that was lost must.
+            # What cannot be released expires; a reader that has its result need not fail for it. One that was lost
+            # must.
             self.failure = self.failure or (_as_ours(error) if datetime.now(UTC) >= self._held.expires else None)
 
 
@@ -228,11 +239,11 @@ def _check_mark(state: StateStore, held: Hold) -> None:
     if held.timestamp < history.applied:
         raise HistoryError(too_early(held.table, held.timestamp, history.applied))
     if held.timestamp < history.intended:
-        ends = EPOCH + timedelta(milliseconds=history.intent.get("at", 0)) + ANNOUNCED_FOR
+        ends = from_millis(history.intent.get("at", 0)) + ANNOUNCED_FOR
         msg = (
-            f"a run of history_gc is about to remove the history of {held.table} before {spoken(history.intended)}, "
-            f"so a hold at {spoken(held.timestamp)} comes too late; hold {history.intended} or later, or try again after it "
-            f"(if it was killed: from {ends:%Y-%m-%d %H:%M} UTC on)"
+            f"a run of history_gc is about to remove the history of {held.table} before "
+            f"{number_and_time(history.intended)}, so a hold at {number_and_time(held.timestamp)} comes too late; hold "
+            f"{history.intended} or later, or try again after it (if it was killed: from {moment_text(ends)} on)"
         )
         raise HistoryError(msg)
 
@@ -243,12 +254,18 @@ def _check_table(config: Config, state: StateStore, table: str) -> None:
         raise TableError(msg)
     plain = {e.table for e in state.inventory() if e.kind is Kind.PLAIN}
     if table in config.own_tables | plain:
-        msg = f"table {table} holds no history of transactions, so there is none to hold; `lowtide tables` lists those that do"
+        msg = (
+            f"table {table} holds no history of transactions, so there is none to hold; `lowtide status` lists "
+            "those that do"
+        )
         raise TableError(msg)
 
 
 def read_options(config: Config) -> dict[str, str]:
-    """What ``spark.read.format("lowtide")`` must be told of the store for ``asOf``: ``.options(**read_options(config))``."""
+    """The options that ``spark.read.format("lowtide")`` needs for ``asOf``: ``.options(**read_options(config))``.
+
+    HBase's address and the names of Omid's and Lowtide's tables, as configured. Nothing is read.
+    """
     # One that is named has to be there; under the name that ships it may be missing, where Lowtide has never run.
     named = {"stateTable": config.state.table} if config.state.table != State().table else {}
     return {
@@ -265,20 +282,27 @@ def read_options(config: Config) -> dict[str, str]:
 def snapshot_at(config: Config, time: datetime) -> int:
     """The oracle's timestamp at *time* (aware), never later than it: what a hold or ``asOf`` takes.
 
+    Exact to the millisecond where the oracle's clock is the world's; of one that counts, the last sample at or before
+    *time*.
+
     Raises:
         UsageError: *time* is not over yet.
         StoreError: the oracle counts, and no sample of its time is that old.
     """
     if time > _now():
-        msg = f"the time {time.isoformat(sep=' ', timespec='seconds')} is not over yet; give one that is, or leave it out for now"
+        msg = (
+            f"the time {time.isoformat(sep=' ', timespec='seconds')} is not over yet; give one that is, or leave it "
+            "out for now"
+        )
         raise UsageError(msg)
     with connect(config.hbase.thrift) as connection:
         clock = clock_of(config, connection)
     found = clock.timestamp(time)
     if found == 0:
         msg = (
-            f"the oracle counts, and the first sample of its time is later than {time.isoformat(sep=' ', timespec='seconds')}; give a timestamp of the "
-            "oracle instead. watermark_collection takes the samples: run it regularly"
+            "the oracle counts, and the first sample of its time is later than "
+            f"{time.isoformat(sep=' ', timespec='seconds')}; give a timestamp of the oracle instead. "
+            "watermark_collection takes the samples: run it regularly"
         )
         raise StoreError(msg)
     return found
@@ -298,8 +322,8 @@ def check_unit(timestamp: int, watermark: int, what: str) -> None:
     """
     if is_world(watermark) and not is_world(timestamp):
         msg = (
-            f"{what} is given as {timestamp}; timestamps of this oracle count nanoseconds since 1970 (now: {watermark}). Milliseconds take six more "
-            "digits; or give a time with zone, such as 2026-01-31T00:00:00Z"
+            f"{what} is given as {timestamp}; timestamps of this oracle count nanoseconds since 1970 (now: "
+            f"{watermark}). Milliseconds take six more digits; or give a time with zone, such as 2026-01-31T00:00:00Z"
         )
         raise UsageError(msg)
 
@@ -307,6 +331,7 @@ def check_unit(timestamp: int, watermark: int, what: str) -> None:
 def too_early(table: str, timestamp: int, mark: int) -> str:
     """What to say to a reader of a snapshot before the mark."""
     return (
-        f"the snapshot {spoken(timestamp)} of {table} lies {mark - timestamp} before its ancient history mark {spoken(mark)}: that history was "
-        f"removed. Read at {mark} or later; to keep more from now on, raise history_max_age for {table}"
+        f"the snapshot {number_and_time(timestamp)} of {table} lies {mark - timestamp} before its ancient history mark "
+        f"{number_and_time(mark)}: that history was removed. Read at {mark} or later; to keep more from now on, raise "
+        f"history_max_age for {table}"
     )

@@ -1,8 +1,8 @@
 """The ancient history mark: before it a table's history is removed, and snapshot reads are refused. Pure.
 
-A mark is a timestamp of the oracle, inclusive, and always the last one of a base timestamp (``50 k + 49``), or 0 for none. No
-transaction starts or commits at such a number. So both halves of its meaning are exact: a snapshot at or after the mark
-reads as it always did, and what was replaced before the mark is in none of these snapshots.
+A mark is a timestamp of the oracle, inclusive, and always the last one of a base timestamp (``50 k + 49``), or 0 for
+none. No transaction starts or commits at such a number. So both halves of its meaning are exact: a snapshot at or after
+the mark reads as it always did, and what was replaced before the mark is in none of these snapshots.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from enum import StrEnum
 from typing import Any
 
 from lowtide.errors import UsageError
-from lowtide.values.clock import EPOCH, Clock, millis
-from lowtide.values.durations import duration_text
+from lowtide.values.clock import Clock, from_millis, millis
+from lowtide.values.durations import Ages, duration_text
 from lowtide.values.formats import base
 from lowtide.values.skew import MARGIN
+from lowtide.values.text import moment_text
 
 #: Clocks of machines differ: a hold counts for so long after its expiry, by the clock of the one who looks.
 EXPIRY_MARGIN = MARGIN
@@ -39,14 +40,19 @@ class Hold:
 
     @property
     def of_restore(self) -> bool:
-        """Whether a restore took it for itself: it keeps history GC off what comes back, and is not for a person to let go of."""
+        """Whether a restore took it for itself: it keeps history GC off what comes back, and is not for a person to
+        let go of.
+        """
         return self.id.startswith(OF_RESTORE)
 
     @property
     def ended_by(self) -> str:
         """What lets go of it before it expires."""
         if self.of_restore:
-            return f"it ends with that restore; if that was killed, with the next one of {self.table}, or at {self.expires:%Y-%m-%d %H:%M} UTC"
+            return (
+                f"it ends with that restore; if that was killed, with the next one of {self.table}, or at "
+                f"{moment_text(self.expires)}"
+            )
         return f"lowtide hold release {self.table} {self.id}"
 
     def counts(self, now: datetime) -> bool:
@@ -59,8 +65,8 @@ class Hold:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Hold:
-        """The opposite."""
-        times = {name: EPOCH + timedelta(milliseconds=value[name]) for name in ("taken", "expires")}
+        """The hold of :meth:`to_json`."""
+        times = {name: from_millis(value[name]) for name in ("taken", "expires")}
         return cls(**{**value, **times})
 
 
@@ -78,7 +84,9 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One thing that the mark may not pass: the highest mark it allows, what it is, since when, and what would move it."""
+    """One thing that the mark may not pass: the highest mark it allows, what it is, since when, and what would move
+    it.
+    """
 
     timestamp: int
     what: str
@@ -92,14 +100,6 @@ class Limit:
 def at_most(timestamp: int) -> int:
     """The highest mark that is not above *timestamp*; 0 where there is none."""
     return max(0, base(timestamp + 1) - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Ages:
-    """What the configuration says of a table's history; *keep* None: for ever."""
-
-    keep: timedelta | None
-    least: timedelta
 
 
 def limits(
@@ -118,7 +118,8 @@ def limits(
     Args:
         ages: of the table.
         now: of this machine.
-        as_of: the time for which the mark is computed, where it is not now: a backfill's interval end. Never after *now*.
+        as_of: the time for which the mark is computed, where it is not now: a backfill's interval end. Never after
+            *now*.
         clock: of the oracle. It maps times to timestamps that are never later than the time warrants.
         low_watermark: inclusive. No transaction at or below it can still commit.
         bound: the prune bound, inclusive: at or below it every committed cell of every table has its own shadow cell.
@@ -149,7 +150,8 @@ def limits(
     found.append(
         Limit(max(0, aged), f"history_max_age {duration_text(ages.keep)}", "set a shorter history_max_age", By.AGE)
     )
-    # Live transactions read at their start, and nobody tracks them: no history younger than this goes, whatever else allows it.
+    # Live transactions read at their start, and nobody tracks them: no history younger than this goes, whatever else
+    # allows it.
     least = clock.timestamp(now - ages.least) - 1
     found.append(
         Limit(max(0, least), f"min_history_age {duration_text(ages.least)}", "set a shorter min_history_age", By.AGE)
@@ -167,21 +169,29 @@ def check_hold(hold: Hold, now: datetime, longest: timedelta) -> None:
     """Refuse a hold that cannot be meant.
 
     Raises:
-        UsageError: it has no owner, no reason, no sensible timestamp, or would last beyond *longest* after it was taken.
+        UsageError: it has no owner, no reason, no sensible timestamp, or would last beyond *longest* after it was
+            taken.
     """
     for name in ("owner", "reason", "table"):
         if not getattr(hold, name).strip():
-            msg = f"a hold needs {'an' if name == 'owner' else 'a'} {name}: whoever looks at a mark that stands still must know whom to ask"
+            msg = (
+                f"a hold needs {'an' if name == 'owner' else 'a'} {name}: whoever looks at a mark that stands still "
+                "must know whom to ask"
+            )
             raise UsageError(msg)
     if hold.timestamp < 0:
         msg = f"a hold's timestamp is the snapshot that is read, 0 or more; found {hold.timestamp}"
         raise UsageError(msg)
     if hold.expires <= now:
-        msg = f"the hold would end at {hold.expires.isoformat(timespec='seconds')}, before it began; give it a time to live, as in --for 2h"
+        msg = (
+            f"the hold would end at {hold.expires.isoformat(timespec='seconds')}, before it began; give it a time "
+            "to live, as in --for 2h"
+        )
         raise UsageError(msg)
     if hold.expires - hold.taken > longest:
         msg = (
-            f"a hold on {hold.table} may last {duration_text(longest)} (hold_max_age), this one would last {duration_text(hold.expires - hold.taken)}; "
-            "take a shorter one, or raise hold_max_age in the configuration"
+            f"a hold on {hold.table} may last {duration_text(longest)} (hold_max_age), this one would last "
+            f"{duration_text(hold.expires - hold.taken)}; take a shorter one, or raise hold_max_age in the "
+            "configuration"
         )
         raise UsageError(msg)

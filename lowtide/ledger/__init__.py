@@ -1,7 +1,9 @@
-"""The transaction system: users transfer amounts to each other, without a coordinator and without locks, on plain HBase rows.
+"""The transaction system: users transfer amounts to each other, without a coordinator and without locks, on plain HBase
+rows.
 
-:mod:`model` and :mod:`steps` are pure: what rows look like, and what is read and written in which order. :mod:`store` works that off
-on HBase, :mod:`client` is for programs, :mod:`cli` for people. The Spark job ``transaction_repair`` runs the same steps.
+:mod:`model` and :mod:`steps` are pure: what rows look like, and what is read and written in which order. :mod:`store`
+does that on HBase, :mod:`client` is for programs, :mod:`lowtide.cli.ledger` for people. The Spark job
+``transaction_repair`` runs the same steps.
 """
 
 from lowtide.ledger.client import Ledger, init, ledger

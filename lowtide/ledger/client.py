@@ -47,10 +47,11 @@ class Ledger:
             The transaction: ``finished``, or ``dropped`` with the reason.
 
         Raises:
-            UsageError: an unknown user, a bad amount, sender and recipient the same, a balance that is too small. Nothing was written.
+            UsageError: an unknown user, a bad amount, sender and recipient the same, a balance that is too small.
+                Nothing was written.
             GatewayError: no answer from the store. Nothing was written.
-            LedgerError: no answer from the store half-way. The transaction is left as it is and a repair brings it to its end. To
-                transfer again now might be to transfer twice: look at the sender's last transactions first.
+            LedgerError: no answer from the store half-way. The transaction is left as it is and a repair brings it to
+                its end. To transfer again now might be to transfer twice: look at the sender's last transactions first.
         """
         request = Request(user_id(sender), user_id(recipient), check_amount(amount), self._now(), secrets.token_hex(8))
         if request.sender == request.recipient:
@@ -60,7 +61,9 @@ class Ledger:
         return self._node.run(lambda: steps.transfer(request, self.issuer, self._now), what)
 
     def balance(self, nickname: str) -> int:
-        """The sum of the user's finished records whose transactions are finished, at one moment; below zero only for the issuer."""
+        """The sum of the user's finished records whose transactions are finished, at one moment; below zero only for
+        the issuer.
+        """
         user = user_id(nickname)
         return self._node.run(lambda: steps.balance(user), f"balance of {nickname}")
 
@@ -69,7 +72,8 @@ class Ledger:
         return self._node.run(lambda: steps.show(transaction), f"transaction {transaction}")
 
     def repair(self, entry: Entry) -> Outcome | None:
-        """Bring the transaction of an index entry to its end, whatever became of its client; None: the entry led nowhere.
+        """Bring the transaction of an index entry to its end, whatever became of its client; None: the entry led
+        nowhere.
 
         Must not be called for a young entry: its client may be about to claim the number.
         """
@@ -81,7 +85,7 @@ class Ledger:
 
 
 def init(config: Config) -> list[str]:
-    """Make the tables that are not there, and the issuer. The names of the tables made.
+    """Make the tables that are not there, and the issuer; what is there stays. The names of the tables made.
 
     Raises:
         UsageError: they were made with another issuer, or its name can be no nickname.
@@ -98,7 +102,12 @@ def init(config: Config) -> list[str]:
 
 @contextmanager
 def ledger(config: Config, hook: Hook | None = None, size: int | None = None) -> Iterator[Ledger]:
-    """The ledger, by way of an application node of its own.
+    """The ledger, with a pool of connections of its own, which are closed at the end of the block.
+
+    Args:
+        config: of the store.
+        hook: called around every write; for tests.
+        size: how many connections; None: as configured (``ledger.pool``).
 
     Raises:
         GatewayError: the gateway does not answer.

@@ -1,4 +1,5 @@
-"""The report: what a store was like, what was done, what it is like now; as one HTML page and as tables in the terminal.
+"""The report: what a store was like, what was done, what it is like now; as one HTML page and as tables in the
+terminal.
 
 ::
 

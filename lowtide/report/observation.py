@@ -1,7 +1,8 @@
-"""What a report tells: plain values, made by whoever looked at a store, turned into a page or terminal tables by others. Pure.
+"""What a report shows: plain values, made by whoever read a store, turned into a page or terminal tables by others.
+Pure.
 
-Timestamps are the oracle's; low watermark, region watermarks and prune bound are inclusive, as everywhere. What was not looked at is
-None or an empty tuple, and the report leaves it out.
+Timestamps are the oracle's; low watermark, region watermarks and prune bound are inclusive, as everywhere. What was not
+read is None or an empty tuple, and the report leaves it out.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Day:
 class Leftovers:
     """What a dry run of ``orphan_cleanup`` would do to one table.
 
-    *orphans* are cells that no commit proves (to be deleted); *unproven* are committed cells of transactions that never completed
-    (to be healed).
+    *orphans* are cells that no commit proves (to be deleted); *unproven* are committed cells of transactions that never
+    completed (to be healed).
     """
 
     table: str
@@ -37,7 +38,7 @@ class Leftovers:
 
 @dataclass(frozen=True, slots=True)
 class CommitRows:
-    """Rows of the commit table whose transactions began on one day; None: after the last day told of."""
+    """Rows of the commit table whose transactions began on one day; None: after the last of the days."""
 
     day: date | None
     entries: int
@@ -113,7 +114,7 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotCheck:
-    """One snapshot read through Omid's client in every table: the values seen, and how many differ from the model."""
+    """One snapshot read through Omid's client in every table: the values found, and how many differ from the model."""
 
     timestamp: int
     values: int
@@ -122,7 +123,7 @@ class SnapshotCheck:
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """What readers see, compared with what the workload's model says that they must see."""
+    """What readers see, compared with what they must see by the workload's model."""
 
     tables: tuple[str, ...]
     snapshots: tuple[SnapshotCheck, ...]
@@ -174,7 +175,7 @@ class Bank:
 
     @property
     def total(self) -> int:
-        """What the customers have, all told."""
+        """What all customers have."""
         return sum(balance for _, balance in self.balances)
 
     @property
@@ -200,8 +201,8 @@ class Bank:
 class Report:
     """Everything that the page shows.
 
-    *check* was made after the cleaning, *check_before* before it. *commands* are for the reader to go on with: (what it does,
-    command or address).
+    *check* was made after the cleaning, *check_before* before it. *commands* are for the reader to go on with: (what it
+    does, command or address).
     """
 
     title: str
@@ -238,7 +239,9 @@ class Report:
 
 
 def day_of(timestamp: int, days: Sequence[Day]) -> date | None:
-    """The day that a start timestamp belongs to; what lies before the first day counts to it, what lies after the last to none."""
+    """The day that a start timestamp belongs to; what lies before the first day counts to it, what lies after the
+    last to none.
+    """
     return next((d.date for d in days if timestamp < d.to_ts), None)
 
 

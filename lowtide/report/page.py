@@ -1,23 +1,26 @@
 """The report as one HTML page.
 
-The plots are HTML and CSS, drawn by the template: bars that are cells of a table, and marks on an axis of days. So the page needs no
-script and no other host (its own content policy forbids both), weighs some ten kilobytes, follows the reader's light or
-dark theme, prints, and each number stands beside its bar. plotly.js was weighed for it: 4.8 MB inlined for four bar charts.
+The plots are HTML and CSS, drawn by the template: bars that are cells of a table, and marks on an axis of days. So the
+page needs no script and no other host (its own content policy forbids both), weighs some ten kilobytes, follows the
+reader's light or dark theme, prints, and each number stands beside its bar. plotly.js was weighed for it: 4.8 MB
+inlined for four bar charts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date
 from functools import cache
 from itertools import groupby
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
+from lowtide.report.html import environment, rendered
 from lowtide.report.observation import Day, RegionMark, Report
-from lowtide.values.clock import EPOCH
+from lowtide.values.clock import from_millis
 from lowtide.values.formats import UNITS_PER_MILLI, WORLD_CLOCK_MIN
+from lowtide.values.text import moment_text
 
 #: Regions drawn one by one; of more, those that are furthest behind.
 _MOST_REGIONS = 120
@@ -26,20 +29,17 @@ _MOST_REGIONS = 120
 def render(report: Report) -> str:
     """The page of *report*: a whole HTML document."""
     regions, hidden = _furthest_behind(report.after.regions)
-    page = (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            report=report,
-            before=report.before,
-            after=report.after,
-            faults=report.faults,
-            axis=Axis.of(report),
-            regions=[(table, list(marks)) for table, marks in groupby(regions, key=lambda m: m.table)],
-            hidden_regions=hidden,
-        )
+    return rendered(
+        _environment(),
+        "page.html.j2",
+        report=report,
+        before=report.before,
+        after=report.after,
+        faults=report.faults,
+        axis=Axis.of(report),
+        regions=[(table, list(marks)) for table, marks in groupby(regions, key=lambda m: m.table)],
+        hidden_regions=hidden,
     )
-    return "\n".join(line.rstrip() for line in page.splitlines() if line.strip()) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,41 +86,15 @@ def _furthest_behind(regions: Sequence[RegionMark]) -> tuple[list[RegionMark], i
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("lowtide.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"n": _number, "share": _share, "stamp": _stamp, "time": _time, "day": _day, "took": _took}
-    return environment
-
-
-def _number(value: int) -> str:
-    return f"{value:,}"
-
-
-def _share(value: int, most: int) -> float:
-    """*value* in percent of *most*; what is not 0 stays visible."""
-    return round(max(100 * value / most, 1.0), 2) if value and most else 0
+    return environment("lowtide.report", stamp=_stamp, day=_day)
 
 
 def _stamp(timestamp: int) -> str:
     """A world clock's timestamp as a time, a counter's as the number that it is."""
     if timestamp >= WORLD_CLOCK_MIN:
-        return _time(EPOCH + timedelta(milliseconds=timestamp // UNITS_PER_MILLI))
-    return _number(timestamp)
-
-
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
+        return moment_text(from_millis(timestamp // UNITS_PER_MILLI))
+    return f"{timestamp:,}"
 
 
 def _day(day: date | None) -> str:
     return f"{day:%a} {day.day} {day:%b}" if day else "later"
-
-
-def _took(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -35,48 +35,48 @@ def print_headline(console: Console, report: Report) -> None:
         console.print(Text(f"Not as it should be: {fault}", "bold red"))
 
 
-def leftovers(seen: Observation) -> Table:
+def leftovers(store: Observation) -> Table:
     """What a dry run found, by table, with bars."""
     grid = _grid("table", "orphans", "", "unproven", "", "cells read")
-    most = max((max(t.orphans, t.unproven) for t in seen.leftovers), default=0)
-    for t in seen.leftovers:
+    most = max((max(t.orphans, t.unproven) for t in store.leftovers), default=0)
+    for t in store.leftovers:
         bars = _bar(t.orphans, most, "dark_orange"), _bar(t.unproven, most, "steel_blue1")
         grid.add_row(t.table, f"{t.orphans:,}", bars[0], f"{t.unproven:,}", bars[1], f"{t.cells_read:,}")
     return grid
 
 
-def commit_table(seen: Observation, before: Observation | None = None) -> Table:
+def commit_table(store: Observation, before: Observation | None = None) -> Table:
     """The commit table by day; beside what it was, where that is known."""
     was = ("entries before", "marks before") if before else ()
     grid = _grid(
         "transactions begun", *was, "entries" + (" now" if before else ""), "marks" + (" now" if before else "")
     )
-    for index, row in enumerate(seen.commit_table or ()):
+    for index, row in enumerate(store.commit_table or ()):
         old = before.commit_table[index] if before and before.commit_table else None
         numbers = [*((old.entries, old.marks) if old else ()), row.entries, row.marks]
         grid.add_row(f"{row.day:%a %d %b}" if row.day else "later", *(f"{n:,}" for n in numbers))
     return grid
 
 
-def regions(seen: Observation) -> Table:
+def regions(store: Observation) -> Table:
     """Watermarks region by region against the low watermark."""
     grid = _grid("table", "rows", "watermark", "", "behind")
-    for mark in seen.regions:
-        share = _bar(mark.watermark, seen.low_watermark, "green")
-        behind = max(0, seen.low_watermark - mark.watermark)
+    for mark in store.regions:
+        share = _bar(mark.watermark, store.low_watermark, "green")
+        behind = max(0, store.low_watermark - mark.watermark)
         grid.add_row(mark.table, Text(mark.keys), f"{mark.watermark:,}", share, f"{behind:,}")
-    bound = "none yet" if seen.bound is None else f"{seen.bound:,}"
-    grid.caption = f"low watermark {seen.low_watermark:,}, prune bound {bound}"
+    bound = "none yet" if store.bound is None else f"{store.bound:,}"
+    grid.caption = f"low watermark {store.low_watermark:,}, prune bound {bound}"
     grid.caption_justify = "left"
     return grid
 
 
 def runs(done: Iterable[JobRun]) -> Table:
     """Runs, one a line; counts that are 0 in all of them are left out."""
-    told = list(done)
-    counts = [name for name in _COUNTS if any(getattr(r, name) for r in told)]
+    shown = list(done)
+    counts = [name for name in _COUNTS if any(getattr(r, name) for r in shown)]
     grid = _grid("job", "for", "seconds", *counts, "result")
-    for run in told:
+    for run in shown:
         numbers = [f"{getattr(run, name):,}" for name in counts]
         result = Text(run.state, "green" if run.state == "done" else "red")
         grid.add_row(run.job, f"{run.day:%a %d %b}" if run.day else "all", f"{run.seconds:.1f}", *numbers, result)

@@ -1,22 +1,22 @@
 """What a survey found: plain values, made by the job ``survey``, shown by others. Pure.
 
-Timestamps are the oracle's, inclusive where they are marks; bytes are those of KeyValues, before encoding and compression. What could
-not be told is None.
+Timestamps are the oracle's, inclusive where they are marks; bytes are those of KeyValues, before encoding and
+compression. What is not known is None.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from lowtide.survey.estimate import Estimate
 
 NOTHING = Estimate.exact(0)
 
-#: What a run costs before its first cell (Spark's start, plans), and guarded mutations a second: both measured on two cores with
-#: HBase on the same machine (bench/), so that a cluster is rather faster.
+#: What a run costs before its first cell (Spark's start, plans), and guarded mutations a second: both measured on two
+#: cores with HBase on the same machine (bench/), so that a cluster is rather faster.
 START_SECONDS = 20.0
 MUTATIONS_PER_SECOND = 20_000
 
@@ -45,9 +45,9 @@ class Notice:
 class TableFindings:
     """One transactional table.
 
-    *orphans* would be deleted, *heals* written again with their shadow cells; *heal_bytes* are what that writes. *others* are
-    cells that stay as they are, by reason, as seen in the regions that were read. *seconds* is what reading took.
-    *ancient_bytes* is history that no snapshot needs: None where it was not looked for.
+    *orphans* would be deleted, *heals* written again with their shadow cells; *heal_bytes* are what that writes.
+    *others* are cells that stay as they are, by reason, as found in the regions that were read. *seconds* is what
+    reading took. *ancient_bytes* is history that no snapshot needs: None where it was not looked for.
     """
 
     table: str
@@ -78,7 +78,9 @@ class TableFindings:
 
 @dataclass(frozen=True, slots=True)
 class AgeRow:
-    """Rows of the commit table whose transactions began that long ago: commit entries, invalidation marks, and rows of other forms."""
+    """Rows of the commit table whose transactions began that long ago: commit entries, invalidation marks, and rows
+    of other forms.
+    """
 
     age: str
     entries: int
@@ -98,6 +100,11 @@ class CommitTableFindings:
     window_days: float | None = None
 
     @property
+    def window(self) -> timedelta:
+        """The time in which *per_day* was counted."""
+        return timedelta(days=self.window_days or 0)
+
+    @property
     def entries(self) -> int:
         """Commit entries of any age."""
         return sum(r.entries for r in self.rows)
@@ -110,7 +117,7 @@ class CommitTableFindings:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A store as a survey found it, and what Lowtide would do. *problems* are what could not be looked at."""
+    """A store as a survey found it, and what Lowtide would do. *problems* are what could not be read."""
 
     at: datetime
     run: str
@@ -141,7 +148,9 @@ class Survey:
 
     @property
     def cleanup_seconds(self) -> float:
-        """About how long the first cleanup takes where this survey ran: reading as fast as this survey did, then acting."""
+        """About how long the first cleanup takes where this survey ran: reading as fast as this survey did, then
+        acting.
+        """
         read = sum(t.cells.value * t.regions_read / t.regions for t in self.tables if t.regions)
         everything = sum(t.cells.value for t in self.tables)
         actions = self.orphans.value + self.heals.value + self.marks_to_put

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from lowtide.survey.findings import Notice, Severity
 from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind, is_phoenix
 from lowtide.tables.settings import ALL_VERSIONS, FOREVER
+from lowtide.values.text import age_text
 
 #: A low watermark that is older stands still, for all that cleaning can do: what began since cannot be judged.
 OLD_WATERMARK_SECONDS = 24 * 3600
 
 
 def table_notices(entry: Entry, descriptor: Descriptor) -> list[Notice]:
-    """What is to be said of one table that may hold cells of transactions."""
+    """What to know about one table that may hold cells of transactions."""
     name, found = entry.table, []
     # To call a table plain is refused where it bears a mark.
     may_be_plain = entry.kind is Kind.UNMARKED
@@ -22,7 +24,8 @@ def table_notices(entry: Entry, descriptor: Descriptor) -> list[Notice]:
             Notice(
                 Severity.CAUTION,
                 name,
-                f"{entry.doubt}: it is left alone, and nothing is pruned from the commit table beyond what is recorded of it",
+                f"{entry.doubt}: it is left alone, and nothing is pruned from the commit table beyond what is recorded "
+                "of it",
                 f"mend that, or say in the configuration: tables: {{{name}: {{kind: transactional}}}} or plain"
                 if may_be_plain
                 else "mend that",
@@ -53,8 +56,8 @@ def table_notices(entry: Entry, descriptor: Descriptor) -> list[Notice]:
             Notice(
                 Severity.CAUTION,
                 name,
-                "it is disabled: it cannot be read, nothing is pruned from the commit table beyond what is recorded of it, "
-                "and no orphan is deleted anywhere, since it may hold the proof of a commit",
+                "it is disabled: it cannot be read, nothing is pruned from the commit table beyond what is recorded of "
+                "it, and no orphan is deleted anywhere, since it may hold the proof of a commit",
                 f"enable {name}, or drop it"
                 + (f", or say tables: {{{name}: {{kind: plain}}}}" if may_be_plain else ""),
             )
@@ -64,8 +67,8 @@ def table_notices(entry: Entry, descriptor: Descriptor) -> list[Notice]:
             Notice(
                 Severity.CAUTION,
                 name,
-                "it holds view indexes of Phoenix's, which are read without a snapshot: SQL through them shows rows that were never "
-                "committed, until their orphans are deleted",
+                "it holds view indexes of Phoenix's, which are read without a snapshot: SQL through them shows rows "
+                "that were never committed, until their orphans are deleted",
                 f"lowtide run orphan_cleanup --table {name} --execute",
             )
         )
@@ -82,8 +85,8 @@ def _family_notices(entry: Entry, family: str, descriptor: Descriptor) -> Iterab
         yield Notice(
             Severity.DANGER,
             table,
-            f"family {family} keeps {versions} versions: HBase drops a committed version when that many newer ones are there, "
-            "uncommitted ones included",
+            f"family {family} keeps {versions} versions: HBase drops a committed version when that many newer ones are "
+            "there, uncommitted ones included",
             _all_versions(entry, family, descriptor),
         )
     ttl = attributes.get("TTL", str(FOREVER))
@@ -91,8 +94,8 @@ def _family_notices(entry: Entry, family: str, descriptor: Descriptor) -> Iterab
         yield Notice(
             Severity.DANGER,
             table,
-            f"family {family} has a time to live of {ttl}: HBase drops cells by their timestamps, which are the oracle's, "
-            "so at once with a counter and never with a world clock",
+            f"family {family} has a time to live of {ttl}: HBase drops cells by their timestamps, which are the "
+            "oracle's, so at once with a counter and never with a world clock",
             f"in HBase's shell: alter '{table}', {{NAME => '{family}', TTL => 'FOREVER'}}",
         )
 
@@ -112,18 +115,18 @@ def _compactor_notices(table: str, descriptor: Descriptor) -> Iterable[Notice]:
             table,
             "Omid's compactor is attached"
             + (
-                ": on a table of Phoenix its major compactions lose committed rows (a key deleted and written again), while "
-                "the indexes still show them"
+                ": on a table of Phoenix its major compactions lose committed rows (a key deleted and written again), "
+                "while the indexes still show them"
                 if phoenix
-                else ": its major compactions collapse history up to the low watermark, and lose rows that were written again "
-                "after a committed delete of their family"
+                else ": its major compactions collapse history up to the low watermark, and lose rows that were "
+                "written again after a committed delete of their family"
             ),
             f"take {OMID_COMPACTOR} off the table before its next major compaction" if phoenix else "",
         )
 
 
 def watermark_notices(low_watermark: int, age_seconds: float | None) -> Iterable[Notice]:
-    """What the low watermark itself tells."""
+    """What the low watermark itself shows."""
     if low_watermark == 0:
         yield Notice(
             Severity.CAUTION,
@@ -135,9 +138,10 @@ def watermark_notices(low_watermark: int, age_seconds: float | None) -> Iterable
         yield Notice(
             Severity.CAUTION,
             "",
-            f"the low watermark is {age_seconds / 86_400:.1f} days old: what was left since then cannot be cleaned yet",
-            "it moves when written cells fall out of the oracle's conflict map: set a smaller conflictMapSize, or restart the oracle "
-            "with a persistent timestamp store",
+            f"the low watermark is {age_text(timedelta(seconds=age_seconds))} old: what was left since then cannot be "
+            "cleaned yet",
+            "it moves when written cells fall out of the oracle's conflict map: set a smaller conflictMapSize, or "
+            "restart the oracle with a persistent timestamp store",
         )
 
 
@@ -150,8 +154,8 @@ def timestamp_store_notices(table: str, persisted: int | None, low_watermark: in
         low_watermark: as stored in the commit table.
     """
     remedy = (
-        "look at the oracle's timestampStoreModule: with the in-memory one, which is the default, a restart begins at 0 again and "
-        "transactions become committed that were not; use DefaultHBaseTimestampStorageModule"
+        "check the oracle's timestampStoreModule: with the in-memory one, which is the default, a restart begins at 0 "
+        "again and transactions become committed that were not; use DefaultHBaseTimestampStorageModule"
     )
     if persisted is None:
         yield Notice(
@@ -164,7 +168,7 @@ def timestamp_store_notices(table: str, persisted: int | None, low_watermark: in
         yield Notice(
             Severity.CAUTION,
             "",
-            f"{table} holds {persisted}, less than the low watermark {low_watermark}: the oracle keeps its timestamps elsewhere "
-            "by now, in ZooKeeper or in memory only",
+            f"{table} holds {persisted}, less than the low watermark {low_watermark}: the oracle keeps its timestamps "
+            "elsewhere by now, in ZooKeeper or in memory only",
             remedy,
         )

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from lowtide.survey.estimate import Estimate
 from lowtide.survey.findings import CommitTableFindings, Severity, Survey, TableFindings
-from lowtide.survey.words import age, plan, size, size_of, watermark
+from lowtide.survey.sentences import estimated_size, plan, watermark
+from lowtide.values.text import age_text, size_text
 
 _STYLES = {Severity.DANGER: "bold red", Severity.CAUTION: "yellow", Severity.NOTE: "dim"}
 
@@ -31,17 +32,19 @@ def print_survey(console: Console, survey: Survey) -> None:
         remedy = f" Remedy: {notice.remedy}." if notice.remedy else ""
         console.print(Text(f"{notice.severity.value}: {where}{notice.what}.{remedy}", _STYLES[notice.severity]))
     for problem in survey.problems:
-        console.print(Text(f"not looked at: {problem}", "bold red"))
+        console.print(Text(f"not read: {problem}", "bold red"))
 
 
 def _tables(survey: Survey) -> Table:
     grid = _grid("table", "regions", "cells", "orphans", "bytes", "to heal", "bytes to write", "history", "left alone")
     for t in survey.tables:
         others = ", ".join(f"{number:,} {why}" for why, number in t.others.items())
-        ancient = "" if t.ancient_bytes is None else size_of(t.ancient_bytes)
+        ancient = "" if t.ancient_bytes is None else estimated_size(t.ancient_bytes)
         numbers = [t.cells, t.orphans, t.orphan_bytes, t.heals, t.heal_bytes]
         cells = (
-            [str(n) if i in (0, 1, 3) else size_of(n) for i, n in enumerate(numbers)] if t.regions_read else [""] * 5
+            [str(n) if i in (0, 1, 3) else estimated_size(n) for i, n in enumerate(numbers)]
+            if t.regions_read
+            else [""] * 5
         )
         grid.add_row(Text(t.title), _regions(t), *cells, ancient, Text(others))
     if len(survey.tables) > 1:
@@ -58,10 +61,10 @@ def _commit_table(found: CommitTableFindings) -> Table:
     grid = _grid("commit table: age", "entries", "marks", "other rows")
     for row in found.rows:
         grid.add_row(row.age, f"{row.entries:,}", f"{row.marks:,}", f"{row.others:,}")
-    growth = "growth cannot be told yet"
+    growth = "growth is not known yet"
     if found.per_day is not None:
-        growth = f"{found.per_day:,.1f} rows a day stay (of the last {age((found.window_days or 0) * 86_400)})"
-    grid.caption = f"{size(found.bytes)}; {found.settled:,} rows at or below the low watermark; {growth}"
+        growth = f"{found.per_day:,.1f} rows a day stay (of the last {age_text(found.window)})"
+    grid.caption = f"{size_text(found.bytes)}; {found.settled:,} rows at or below the low watermark; {growth}"
     grid.caption_justify = "left"
     return grid
 

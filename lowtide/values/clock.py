@@ -1,8 +1,8 @@
 """From wall-clock times to the oracle's timestamps and back.
 
-Omid has two clocks. The *world* clock counts 1,000,000 a millisecond since 1970. The *incremental* one is a counter without relation to time; for
-it ``watermark_collection`` keeps samples (time, timestamp), each saying that at that time the oracle had reached at least
-that timestamp. Times are aware datetimes; timestamps are base start timestamps.
+Omid has two clocks. The *world* clock counts 1,000,000 a millisecond since 1970. The *incremental* one is a counter
+without relation to time; for it ``watermark_collection`` keeps samples (time, timestamp), each saying that at that time
+the oracle had reached at least that timestamp. Times are aware datetimes; timestamps are base start timestamps.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ class Clock(Protocol):
     """What both clocks can do."""
 
     def timestamp(self, time: datetime) -> int:
-        """The base timestamp that ends an interval at *time*: monotone in *time*, and never later than *time* warrants."""
+        """The base timestamp that ends an interval at *time*: monotone in *time*, and never later than *time*
+        warrants.
+        """
 
     def time(self, timestamp: int) -> datetime | None:
-        """The time at which the oracle gave *timestamp*, as well as it is known; None before the first sample, and where no calendar reaches."""
+        """The time at which the oracle gave *timestamp*, as well as it is known; None before the first sample, and
+        where no calendar reaches.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +105,20 @@ def clock_contradiction(kind: str, watermark: int) -> str:
         seen, meant = f"which is a counter's: a world clock's is {WORLD_CLOCK_MIN} or more", "incremental"
     else:
         return ""
-    return f"omid.clock is {kind} in the configuration, and the oracle's low watermark is {watermark}, {seen}. Say {meant}, or auto"
-
-
-def spoken(timestamp: int) -> str:
-    """*timestamp*, with its time where it can only be a world clock's: rounded up to the millisecond, so that it can be read at."""
-    time = WorldClock().first_time(timestamp) if is_world(timestamp) else None
-    return f"{timestamp} ({time.isoformat(sep=' ', timespec='milliseconds')})" if time else str(timestamp)
+    return (
+        f"omid.clock is {kind} in the configuration, and the oracle's low watermark is {watermark}, {seen}. Say "
+        f"{meant}, or auto"
+    )
 
 
 def millis(time: datetime) -> int:
     """Milliseconds since 1970 of an aware *time*, rounded down."""
     return (time - EPOCH) // timedelta(milliseconds=1)
+
+
+def from_millis(value: int) -> datetime:
+    """The aware time, in UTC, that :func:`millis` gives *value* for."""
+    return EPOCH + timedelta(milliseconds=value)
 
 
 def is_world(timestamp: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from lowtide.errors import UsageError
@@ -11,6 +12,16 @@ _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d
 #: What is longer cannot be counted back from now.
 LONGEST = timedelta(days=1000 * 365)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """How long a table's history is kept: *keep*, None for ever; and *least*, below which none is removed whatever
+    else allows it.
+    """
+
+    keep: timedelta | None
+    least: timedelta
 
 
 def parse_duration(value: object) -> timedelta:

@@ -5,8 +5,9 @@
     approve = approval(chosen, job="orphan_cleanup")
     approve >> LowtideSparkOperator.partial(..., trigger_rule="none_failed").expand(tables=chosen)
 
-Where no approval is asked for, ``plan`` and ``approve`` are skipped, and the job runs. The job is not only behind these tasks: it asks for the
-answer by itself (:func:`approved_plan`), so that neither a task that was marked as done by hand nor one that was cleared lets it act unasked.
+Where no approval is asked for, ``plan`` and ``approve`` are skipped, and the job runs. The job is not only behind these
+tasks: it asks for the answer by itself (:func:`approved_plan`), so that neither a task that was marked as done by hand
+nor one that was cleared lets it act unasked.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ PLAN_KEY = "plan"
 class PlanApproval(ApprovalOperator):
     """Show the plans of a run and wait for a person, in the state ``awaiting_input``, which holds no worker.
 
-    Approved: the tasks after it run. Refused: they are skipped. No answer in time: it fails, and they do not run. It is not
-    tried again: who was late triggers a new run.
+    Approved: the tasks after it run. Refused: they are skipped. No answer in time: it fails, and they do not run. It is
+    not tried again: who was late triggers a new run.
     """
 
     def __init__(self, *, job: str, **kwargs: Any) -> None:
@@ -56,8 +57,8 @@ class PlanApproval(ApprovalOperator):
         """Say what was answered, first: the skipping of tasks is an exception."""
         if "error" not in event:
             approves = list(event["chosen_options"]) == [self.APPROVE]
-            said = "approved the plan" if approves else "refused the plan; nothing was done"
-            self.log.info("%s %s", name_of(event["responded_by_user"]), said)
+            answer = "approved the plan" if approves else "refused the plan; nothing was done"
+            self.log.info("%s %s", name_of(event["responded_by_user"]), answer)
         return super().execute_complete(context, event)
 
     def process_trigger_event_error(self, event: dict[str, Any]) -> None:
@@ -67,7 +68,10 @@ class PlanApproval(ApprovalOperator):
             AirflowFailException: nobody answered in time, or the answer was lost.
         """
         if event["error_type"] == "timeout":
-            msg = f"nobody approved the plan within {self.response_timeout}; nothing was done. Trigger a new run to have a new plan"
+            msg = (
+                f"nobody approved the plan within {self.response_timeout}; nothing was done. Trigger a new run to "
+                "have a new plan"
+            )
         else:
             msg = f"the answer cannot be read ({event['error']}); nothing was done. Trigger a new run"
         raise AirflowFailException(msg)
@@ -119,7 +123,7 @@ def approved_plan(context: Context, map_index: int) -> dict[str, Any]:
 
 
 def name_of(user: Any) -> str:
-    """Who answered, as Airflow tells."""
+    """Who answered, as Airflow names them."""
     if not user:
         return "somebody"
     return str(user.get("name") if isinstance(user, Mapping) else getattr(user, "name", user))

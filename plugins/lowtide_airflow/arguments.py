@@ -1,4 +1,6 @@
-"""From an Airflow run to the arguments of a job (docs/jobs.md). Pure: no Airflow import, so every kind of run is a plain test."""
+"""From an Airflow run to the arguments of a job (docs/jobs.md). Pure: no Airflow import, so every kind of run is a
+plain test.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,12 @@ _NAME_LENGTH = 150
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What Airflow says of a run.
+    """What Airflow knows of a run.
 
-    *kind* is its run type: ``scheduled``, ``backfill``, ``manual``, ``asset_triggered`` (and what later versions add, taken
-    as the last). *interval* is its data interval [start, end); runs without a logical date have none. *params* are those
-    that somebody gave: of a manual run the whole form, of any other only those in its ``conf``. *approval* is that of the form
-    of any run: an installation may have set it for all.
+    *kind* is its run type: ``scheduled``, ``backfill``, ``manual``, ``asset_triggered`` (and what later versions add,
+    taken as the last). *interval* is its data interval [start, end); runs without a logical date have none. *params*
+    are those that somebody gave: of a manual run the whole form, of any other only those in its ``conf``. *approval* is
+    that of the form of any run: an installation may have set it for all.
     """
 
     dag_id: str
@@ -56,7 +58,7 @@ def needs_approval(run: Run) -> bool:
 
 
 def how(run: Run, job: str = "") -> list[str]:
-    """``--execute``, nothing (a dry run, or a *job* that only looks), or ``--as-configured`` where nobody said."""
+    """``--execute``, nothing (a dry run, or a *job* that only reads), or ``--as-configured`` where nobody chose."""
     if job in LOOKING:
         return []
     if "execute" not in run.params:
@@ -71,7 +73,7 @@ def interval(run: Run, job: str) -> list[str]:
     run what its form says; a run that an asset started has neither: up to the low watermark.
 
     Raises:
-        UsageError: From or To was given with a backfill, whose dates say it already.
+        UsageError: From or To was given with a backfill, which takes both from its dates.
     """
     asked = {name: run.params[name] for name in ("from", "to") if run.params.get(name)}
     if run.kind == "backfill" and asked:
@@ -85,7 +87,7 @@ def interval(run: Run, job: str) -> list[str]:
 
 
 def options(run: Run, job: str) -> list[str]:
-    """What else the form can say, as far as *job* takes it."""
+    """What else the form can hold, as far as *job* takes it."""
     switches = [f"--{name}" for name in ("full", "compact") if run.params.get(name)]
     given = {
         f"--{name.replace('_', '-')}": run.params.get(name)
@@ -114,9 +116,9 @@ def tables(run: Run, job: str, names: Sequence[str]) -> list[str]:
 def run_name(run: Run, task_id: str, map_index: int, cleared: int) -> str:
     """The name of a job's run: the same for each try of a task, another after the task was cleared.
 
-    A job leaves out what a run of the same name has recorded, which is right for a retry; whoever clears a task wants it all done
-    again. Made of letters, digits and ``._-`` (it becomes part of row keys and paths), and unique by a hash of the
-    exact names.
+    A job leaves out what a run of the same name has recorded, which is right for a retry; whoever clears a task wants
+    it all done again. Made of letters, digits and ``._-`` (it becomes part of row keys and paths), and unique by a hash
+    of the exact names.
 
     Args:
         run: the DAG run.

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 def batches(sizes: Mapping[str, int], batch_bytes: int, batch_tables: int, most: int) -> list[list[str]]:
     """Every table in exactly one batch, the largest first; the same answer for the same sizes, in whatever order.
 
-    A table of *batch_bytes* or more has a batch of its own; the others share batches of less than *batch_bytes* and at most
-    *batch_tables* tables. Where that makes more than *most* batches (Airflow limits mapped tasks, ``core.max_map_length``),
-    both limits are doubled until it does not.
+    A table of *batch_bytes* or more has a batch of its own; the others share batches of less than *batch_bytes* and at
+    most *batch_tables* tables. Where that makes more than *most* batches (Airflow limits mapped tasks,
+    ``core.max_map_length``), both limits are doubled until it does not.
 
     Args:
         sizes: bytes by table; 0 where unknown.

@@ -13,8 +13,9 @@ T = TypeVar("T")
 class Cached(Generic[T]):
     """What *get* returned last, got again when it is older than *seconds*; thread-safe.
 
-    At most one call of *get* runs at a time, in a thread of its own. A caller waits *patience* seconds at most, and only while there is
-    no value at all; then it has None. An old value is returned at once while a new one is fetched. *get* must not raise.
+    At most one call of *get* runs at a time, in a thread of its own. A caller waits *patience* seconds at most, and
+    only while there is no value at all; then it has None. An old value is returned at once while a new one is fetched.
+    *get* must not raise.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Which tables a run takes, and in which batches: the first task of the mapped DAGs. Asks the store.
 
-DAG files import this module: what looks at the store is imported by the task.
+DAG files import this module: what reads the store is imported by the task.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def choose_tables(params: Mapping[str, Any]) -> list[list[str]]:
     """The tables of a run with these *params*, in batches of one Spark job each.
 
     Raises:
-        AirflowFailException: the configuration is wrong, or a table that was asked for is not there: trying again cannot help.
+        AirflowFailException: the configuration is wrong, or a table that was asked for is not there: trying again
+            cannot help.
     """
     from lowtide.config import load
     from lowtide.errors import TableError, UsageError

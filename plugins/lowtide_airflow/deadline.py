@@ -1,7 +1,8 @@
 """The deadline of a run: a DAG that has not ended well in time leaves a mark behind, and somebody should know why.
 
-Airflow's scheduler watches the deadline; its triggerer calls :func:`late`, or what an installation names instead. DAG files import this
-module: what looks at the store is imported by the call.
+Airflow's scheduler watches the deadline; its triggerer calls :func:`late`, or what an installation names instead. DAG
+files import this
+module: what reads the store is imported by the call.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _DAY = 24 * 3600
 def deadline() -> DeadlineAlert | None:
     """The alert that every DAG has, unless ``deadline`` in ``[lowtide]`` is 0.
 
-    It counts from when the run was queued, not from its logical date, by which every run of a backfill would be late at once. A run that failed is
-    late like one that still waits or works; one that ended well never is.
+    It counts from when the run was queued, not from its logical date, by which every run of a backfill would be late at
+    once. A run that failed is late like one that still waits or works; one that ended well never is.
     """
     seconds = conf.getint(_SECTION, "deadline", fallback=_DAY)
     if not seconds:
@@ -43,9 +44,11 @@ def deadline() -> DeadlineAlert | None:
 
 
 async def late(context: Mapping[str, Any]) -> str:
-    """Log as an error which run is late and what the state of the store says of it, count it in Airflow's metrics, and return the words.
+    """Log as an error which run is late and what the state of the store has to do with it, count it in Airflow's
+    metrics, and return the text.
 
-    Reads the store in a thread, and says so where that cannot be done. *context* is what Airflow passes: ``dag_run`` and ``deadline``.
+    Reads the store in a thread, and names the reason where that cannot be done. *context* is what Airflow passes:
+    ``dag_run`` and ``deadline``.
     """
     from lowtide.config import Config
     from lowtide.health import assess
@@ -53,15 +56,15 @@ async def late(context: Mapping[str, Any]) -> str:
     from lowtide_airflow.view import Reader
 
     run, by = context["dag_run"], context["deadline"]["deadline_time"]
-    reading = await asyncio.to_thread(Reader())
-    words = told(run["dag_id"], run["dag_run_id"], by, assess(reading.seen, reading.config or Config()))
-    log.error("%s", words)
+    latest = await asyncio.to_thread(Reader())
+    text = late_text(run["dag_id"], run["dag_run_id"], by, assess(latest.reading, latest.config or Config()))
+    log.error("%s", text)
     emit([Metric(Kind.COUNTER, f"lowtide.{run['dag_id']}.late", 1)], f"the late {run['dag_id']}")
-    return words
+    return text
 
 
-def told(dag: str, run: str, by: object, health: Health) -> str:
+def late_text(dag: str, run: str, by: object, health: Health) -> str:
     """One sentence on the run, one on the store, and the commands that help where something is wrong."""
     commands = health.findings[0].commands if health.exit_code else ()
-    said = f"{dag} has not ended well by {by}, its deadline: run {run}. {health.sentence}"
-    return "\n    ".join((said, *commands))
+    sentences = f"{dag} has not ended well by {by}, its deadline: run {run}. {health.sentence}"
+    return "\n    ".join((sentences, *commands))

@@ -14,6 +14,10 @@ from lowtide.config import Config, load
 from lowtide.errors import UsageError
 from lowtide.store.gateway import connect, pool
 
+__all__ = [
+    "HBaseHook",
+]
+
 #: Where a connection's extra goes in the configuration.
 _EXTRA = {
     "transport": ("hbase", "thrift", "transport"),
@@ -25,11 +29,12 @@ _EXTRA = {
 
 
 class HBaseHook(BaseHook):
-    """HBase by its Thrift gateway, as a connection of type ``hbase`` says where it is.
+    """HBase by its Thrift gateway, as a connection of type ``hbase`` names it.
 
-    Host and port are the gateway's; the extra may hold ``transport`` (buffered, framed), ``protocol`` (binary, compact), ``timeout`` (as
-    in 30s), ``table_prefix`` (of the ledger's tables) and ``pool_size``. What the connection leaves open is as in Lowtide's
-    configuration. Where the default connection does not exist, all of it is; another name that does not exist is an error.
+    Host and port are the gateway's; the extra may hold ``transport`` (buffered, framed), ``protocol`` (binary,
+    compact), ``timeout`` (as in 30s), ``table_prefix`` (of the ledger's tables) and ``pool_size``. What the connection
+    leaves open is as in Lowtide's configuration. Where the default connection does not exist, all of it is; another
+    name that does not exist is an error.
 
     :param hbase_conn_id: name of the connection
     """
@@ -44,7 +49,9 @@ class HBaseHook(BaseHook):
         self.hbase_conn_id = hbase_conn_id
 
     def config(self) -> Config:
-        """Lowtide's configuration with the connection laid over it. For tasks; the loop of a triggerer takes :meth:`aconfig`."""
+        """Lowtide's configuration with the connection laid over it. For tasks; the loop of a triggerer takes
+        :meth:`aconfig`.
+        """
         try:
             return merged(load(), self.get_connection(self.hbase_conn_id), self.hbase_conn_id)
         except AirflowNotFoundException:
@@ -89,7 +96,7 @@ class HBaseHook(BaseHook):
 
 
 def merged(config: Config, connection: Any, name: str) -> Config:
-    """*config* with what an Airflow *connection* says laid over it.
+    """*config* with the settings of an Airflow *connection* laid over it.
 
     Raises:
         UsageError: its extra has an unknown key or a bad value; names it.

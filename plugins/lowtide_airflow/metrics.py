@@ -1,6 +1,7 @@
 """What a job's summary becomes in Airflow's metrics: counters of what was done, gauges of how far the marks are behind.
 
-Airflow sends them where its own go (``[metrics]`` of airflow.cfg: StatsD, Datadog, OpenTelemetry), under its prefix. All but :func:`emit` is pure.
+Airflow sends them where its own go (``[metrics]`` of airflow.cfg: StatsD, Datadog, OpenTelemetry), under its prefix.
+All but :func:`emit` is pure.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lowtide.values.clock import WorldClock, is_world, millis
 
 log = logging.getLogger(__name__)
 
-#: The counts of a summary that are told, as they are named there.
+#: The counts of a summary that are sent, as they are named there.
 COUNTS = (
     "healed",
     "deleted",
@@ -44,7 +45,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number, without Airflow's prefix. Whatever tells two dry runs or two jobs apart is in the name: plain StatsD knows no tags."""
+    """One number, without Airflow's prefix. The job, and whether it acted, are in the name: plain StatsD knows no
+    tags.
+    """
 
     kind: Kind
     name: str
@@ -53,9 +56,10 @@ class Metric:
 
 
 def metrics(summary: Mapping[str, Any]) -> Iterator[Metric]:
-    """Everything that *summary* tells; see docs/airflow.md.
+    """Everything that a *summary* has; see docs/airflow.md.
 
-    What a dry run, or a table that was only planned for, would have had done is counted as ``planned``, so that no sum of deeds has it.
+    What a dry run, or a table that was only planned for, would have had done is counted as ``planned``, so that no sum
+    of deeds has it.
     """
     job = f"lowtide.{summary['job']}"
     yield Metric(Kind.COUNTER, f"{job}.{'runs' if summary['execute'] else 'dry_runs'}.{summary['state']}", 1)
@@ -96,7 +100,9 @@ def _marks(summary: Mapping[str, Any]) -> Iterator[Metric]:
 
 
 def _lag(name: str, mark: int, summary: Mapping[str, Any], tags: Mapping[str, str] | None = None) -> Iterator[Metric]:
-    """How old a mark is, where the oracle's clock is the world's; and how many timestamps it is behind the low watermark."""
+    """How old a mark is, where the oracle's clock is the world's; and how many timestamps it is behind the low
+    watermark.
+    """
     low = summary["low_watermark"]
     if name != "lowtide.low_watermark":
         yield Metric(Kind.GAUGE, f"{name}.behind", max(0, low - mark), tags or {})
@@ -109,12 +115,14 @@ def _of(table: Mapping[str, Any]) -> dict[str, str]:
     return {"table": table["table"]}
 
 
-def emit(told: Iterable[Metric], of: str) -> None:
-    """Hand metrics to Airflow, in a process of its own. A backend that fails costs a warning, which says what they are *of*, and nothing else."""
+def emit(found: Iterable[Metric], of: str) -> None:
+    """Hand metrics to Airflow, in a process of its own. A backend that fails costs a warning, which names what they
+    are *of*, and nothing else.
+    """
     from airflow.sdk.observability import stats
 
     try:
-        for metric in told:
+        for metric in found:
             getattr(stats, metric.kind.value)(metric.name, metric.value, tags=dict(metric.tags) or None)
     except Exception as error:  # whatever a metrics backend raises
         log.warning("the metrics of %s could not be sent: %s", of, error)

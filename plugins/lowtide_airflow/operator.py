@@ -24,6 +24,11 @@ from lowtide_airflow.links import PageLink
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+__all__ = [
+    "SUMMARY_KEY",
+    "LowtideSparkOperator",
+]
+
 #: The key under which a task's digest of its job's summary is found among its XComs, also when the task failed.
 SUMMARY_KEY = "summary"
 #: A job's exit code for bad arguments or configuration: trying again cannot help.
@@ -33,22 +38,24 @@ _USAGE = 2
 class LowtideSparkOperator(SparkSubmitOperator):
     """Run a job of Lowtide through ``spark-submit`` in client mode.
 
-    Program, class path and Spark settings are those of ``lowtide run`` (:mod:`lowtide.run.submit`); the arguments follow from the kind of
-    run (:mod:`lowtide_airflow.arguments`). After the job the log has its summary as a table, XCom its digest, and every
-    outlet's asset event carries the digest too, and Airflow's metrics get its numbers (:mod:`lowtide_airflow.metrics`). A dry run sends
-    no asset event: it has nothing to hand on.
+    Program, class path and Spark settings are those of ``lowtide run`` (:mod:`lowtide.run.submit`); the arguments
+    follow from the kind of run (:mod:`lowtide_airflow.arguments`). After the job the log has its summary as a table,
+    XCom its digest, and every outlet's asset event carries the digest too, and Airflow's metrics get its numbers
+    (:mod:`lowtide_airflow.metrics`). A dry run sends no asset event: it has nothing to hand on.
 
-    The task fails when the job did not do all of its plan, with the list of problems as its message. A retry runs under the same
-    run name and leaves out what the first try has recorded. Bad arguments or configuration fail without a retry.
+    The task fails when the job did not do all of its plan, with the list of problems as its message. A retry runs under
+    the same run name and leaves out what the first try has recorded. Bad arguments or configuration fail without a
+    retry.
 
-    It does not free the worker while Spark works, and it does not survive the worker's death: the driver is killed with it, and
-    since every action of a job is safe by itself the retry goes on from there.
+    It does not free the worker while Spark works, and it does not survive the worker's death: the driver is killed with
+    it, and since every action of a job is safe by itself the retry goes on from there.
 
     :param job: name of the job, see docs/jobs.md
     :param tables: tables for it (templated, may be mapped); none: all
-    :param plans: a dry run, whatever the run is; its plan goes to XCom for a person to approve (:mod:`lowtide_airflow.approval`)
-    :param conn_id: a ``spark`` connection whose host is the master, in client mode. Where there is no such connection, the
-        configuration's ``spark.master`` is used. (The provider would take YARN.)
+    :param plans: a dry run, whatever the run is; its plan goes to XCom for a person to approve
+    (:mod:`lowtide_airflow.approval`)
+    :param conn_id: a ``spark`` connection whose host is the master, in client mode. Where there is no such connection,
+        the configuration's ``spark.master`` is used. (The provider would take YARN.)
     """
 
     operator_extra_links = (PageLink(),)
@@ -87,10 +94,13 @@ class LowtideSparkOperator(SparkSubmitOperator):
         if summary:
             self._report(context, summary)
         if failure:
-            # Where the summary tells what went wrong, the whole spark-submit command before it would only be in the way.
+            # Where the summary has what went wrong, the whole spark-submit command before it would only be in the way.
             raise self._explained(failure, summary) from (None if summary else failure)
         if not summary:
-            msg = f"{self.job} ended well and wrote no summary here; its driver must run on the worker (deploy mode client)"
+            msg = (
+                f"{self.job} ended well and wrote no summary here; its driver must run on the worker (deploy mode "
+                "client)"
+            )
             raise AirflowException(msg)
 
     def on_kill(self) -> None:
@@ -108,7 +118,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         self.application = self.application or str(submit.application(self.job))
         master = config.spark.master
         try:
-            # What its driver listens on follows from where the job goes, not from what the configuration says for others.
+            # What its driver listens on follows from where the job goes, not from what is configured for others.
             connection = BaseHook.get_connection(self._conn_id)
             master = connection.host or connection.conn_type
         except AirflowNotFoundException:

@@ -1,8 +1,8 @@
 """The Airflow plugin ``lowtide``, found by its entry point.
 
-The scheduler, the API server and every worker import this module: it must stay free of Spark, of happybase, of FastAPI and of the
-metadata database; the page is made when it is first asked for. It registers no listener: one listener makes DAGs with
-``end_from_trigger`` fail, in the whole installation.
+The scheduler, the API server and every worker import this module: it must stay free of Spark, of happybase, of FastAPI
+and of the metadata database; the page is made when it is first asked for. It registers no listener: one listener makes
+DAGs with ``end_from_trigger`` fail, in the whole installation.
 """
 
 from __future__ import annotations

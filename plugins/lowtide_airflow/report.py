@@ -49,7 +49,9 @@ def plan(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plan_text(plans: Sequence[Mapping[str, Any]], as_configured: bool) -> str:
-    """The plans of a run's batches for a person, as Markdown: the tables of which most goes first, the rest in numbers."""
+    """The plans of a run's batches for a person, as Markdown: the tables of which most goes first, the rest in
+    numbers.
+    """
     parts = {name: part for each in plans for name, part in approval.parts(each["tables"]).items()}
     rows = sorted(parts.items(), key=lambda item: (-item[1].counts.get("deleted", 0), item[0]))
     names = [name for name in approval.COMPARED if any(name in part.counts for part in parts.values())]

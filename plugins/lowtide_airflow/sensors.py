@@ -1,4 +1,6 @@
-"""Sensors on the ledger's transactions and on the store: blocking (``poke``, ``reschedule``) or deferred, one condition each."""
+"""Sensors on the ledger's transactions and on the store: blocking (``poke``, ``reschedule``) or deferred, one
+condition each.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from lowtide.health.conditions import (
     TransactionsSettled,
     TransactionsStuck,
     Verdict,
-    look,
+    check,
     pauses,
 )
 from lowtide.values.durations import parse_duration
@@ -31,12 +33,22 @@ from lowtide_airflow.triggers import ConditionTrigger
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+__all__ = [
+    "CommitTableSensor",
+    "ConditionSensor",
+    "LowWatermarkSensor",
+    "RegionWatermarkSensor",
+    "TransactionStateSensor",
+    "TransactionsSettledSensor",
+    "TransactionsStuckSensor",
+]
+
 
 class ConditionSensor(BaseSensorOperator):
-    """Base of the sensors: looks at a condition until it holds.
+    """Base of the sensors: checks a condition until it holds.
 
-    A gateway that does not answer is tried again, with growing pauses, for *patience*; then the sensor fails and says so. ``timeout``,
-    ``soft_fail``, ``mode`` and the rest are Airflow's.
+    A gateway that does not answer is tried again, with growing pauses, for *patience*; then the sensor fails.
+    ``timeout``, ``soft_fail``, ``mode`` and the rest are Airflow's.
 
     :param hbase_conn_id: see :class:`lowtide_airflow.hook.HBaseHook`
     :param patience: how long a gateway may be away, as in 5m
@@ -67,7 +79,7 @@ class ConditionSensor(BaseSensorOperator):
         raise NotImplementedError
 
     def poke(self, context: Context) -> bool:  # noqa: ARG002
-        """Look once; a gateway that is away counts as one long look."""
+        """Check once; a gateway that is away counts as one long check."""
         try:
             verdict = self._patiently(self.condition())
         except UsageError as error:
@@ -81,10 +93,10 @@ class ConditionSensor(BaseSensorOperator):
         return verdict.met
 
     def execute(self, context: Context) -> Any:
-        """Wait here, or look once and wait in the triggerer."""
+        """Wait here, or check once and wait in the triggerer."""
         if not self.deferrable:
             return super().execute(context)
-        if not self._first_look(context):
+        if not self._checked_at_once(context):
             self.defer(
                 trigger=ConditionTrigger(
                     condition=self.condition().to_json(),
@@ -103,8 +115,8 @@ class ConditionSensor(BaseSensorOperator):
             raise AirflowException(event["error"])
         self.log.info("%s", event["text"])
 
-    def _first_look(self, context: Context) -> bool:
-        """A look without patience: that is the triggerer's business."""
+    def _checked_at_once(self, context: Context) -> bool:
+        """A check without patience: that is left to the triggerer."""
         patience, self.patience = self.patience, "0s"
         try:
             return self.poke(context)
@@ -120,11 +132,11 @@ class ConditionSensor(BaseSensorOperator):
         config = HBaseHook(self.hbase_conn_id).config()
         for pause in pauses(parse_duration(self.patience)):
             try:
-                return look(condition, config)
+                return check(condition, config)
             except GatewayError as error:
                 self.log.warning("%s; again in %.0f s", error, pause)
                 time.sleep(pause)
-        return look(condition, config)
+        return check(condition, config)
 
 
 class TransactionsSettledSensor(ConditionSensor):
@@ -219,7 +231,8 @@ class RegionWatermarkSensor(ConditionSensor):
 
 
 class CommitTableSensor(ConditionSensor):
-    """Waits until the commit table has more rows of transactions than a number. A look reads at most one row more than that.
+    """Waits until the commit table has more rows of transactions than a number. A check reads at most one row more than
+    that.
 
     :param larger_than: a number from 0 on
     """

@@ -1,6 +1,7 @@
 """What the DAGs have in common: schedule, pool, retries, form fields, the assets that hand one on to the next.
 
-An installation changes numbers in the section ``[lowtide]`` of airflow.cfg (or ``AIRFLOW__LOWTIDE__NAME``), see docs/airflow.md.
+An installation changes numbers in the section ``[lowtide]`` of airflow.cfg (or ``AIRFLOW__LOWTIDE__NAME``), see
+docs/airflow.md.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def weekly() -> CronDataIntervalTimetable:
 
 
 def dag_arguments(doc: str, *tags: str) -> dict[str, Any]:
-    """What every DAG of Lowtide says alike."""
+    """What all DAGs of Lowtide have in common."""
     return {
         "start_date": datetime(2020, 1, 1, tzinfo=UTC),
         # A run missed yesterday is no loss: today's starts at the region watermarks.
@@ -75,7 +76,7 @@ def dag_arguments(doc: str, *tags: str) -> dict[str, Any]:
 
 
 def job_arguments() -> dict[str, Any]:
-    """What every task that starts a job says alike."""
+    """What all tasks that start a job have in common."""
     return {"pool": POOL, "execution_timeout": timedelta(seconds=number("job_timeout", 12 * 3600))}
 
 
@@ -87,8 +88,8 @@ def share_param() -> Param:
         exclusiveMinimum=0,
         maximum=1,
         title="Share budget",
-        description="The largest share of a table's examined cells that the run may remove, as in 0.2, before it stops and says so. "
-        "Empty: as configured.",
+        description="The largest share of a table's examined cells that the run may remove, as in 0.2, before it stops "
+        "and says so. Empty: as configured.",
         section="Limits",
     )
 
@@ -99,7 +100,8 @@ def execute_param(does: str) -> Param:
         False,
         type="boolean",
         title="Execute",
-        description=f"Ticked, the run {does}. Not ticked, it is a dry run: it makes the same plan, shows its counts and changes nothing.",
+        description=f"Ticked, the run {does}. Not ticked, it is a dry run: it makes the same plan, shows its counts "
+        "and changes nothing.",
         section="What to do",
     )
 
@@ -110,14 +112,16 @@ def approval_param() -> Param:
         conf.getboolean(_SECTION, "approval", fallback=False),
         type="boolean",
         title="Ask for approval",
-        description="Ticked, a run that is to act makes its plan first and waits, in the task approve, until a person approves it. "
-        "Then that plan is done, or nothing.",
+        description="Ticked, a run that is to act makes its plan first and waits, in the task approve, until a person "
+        "approves it. Then that plan is done, or nothing.",
         section="What to do",
     )
 
 
 def time_param(title: str, empty: str, what: str = "") -> Param:
-    """One end of an interval; *empty* says what leaving it empty means, *what* the time stands for, where it is no end of an interval."""
+    """One end of an interval; *empty* is what leaving it empty means, *what* the time stands for, where it is no end
+    of an interval.
+    """
     return Param(
         None,
         type=["null", "string"],
@@ -151,6 +155,7 @@ def budget_param() -> Param:
         type=["null", "integer"],
         minimum=1,
         title="Row budget",
-        description="The most rows that the run may remove from one table before it stops and says so. Empty: as configured.",
+        description="The most rows that the run may remove from one table before it stops and says so. Empty: as "
+        "configured.",
         section="Limits",
     )

@@ -1,4 +1,8 @@
-"""Which tables a cleanup run takes: small reads through the Thrift gateway, before Spark starts."""
+"""Which tables a cleanup run takes: two small reads through the Thrift gateway, before Spark starts.
+
+Not a whole reading of the store (:mod:`lowtide.health.reader`), which is for people: a run must not fail for what it
+does not need.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ def sizes(config: Config, named: Sequence[str]) -> dict[str, int]:
     """Bytes by table for the tables to clean; 0 where the size is not known.
 
     Args:
-        config: where the store is, and what is said of its tables.
+        config: where the store is, and the settings of its tables.
         named: tables that a person asked for; empty: all that may be transactional.
 
     Raises:
@@ -41,9 +45,9 @@ def sizes(config: Config, named: Sequence[str]) -> dict[str, int]:
 def candidates(config: Config, listed: Collection[str], known: Mapping[str, Entry]) -> list[str]:
     """The tables that may be transactional, of those *listed* in HBase.
 
-    Left out: HBase's, Omid's, Lowtide's own and other oracles'; what the configuration calls plain; what the last inventory found plain. A
-    table that no inventory has seen is taken: the job looks at it and passes over it if it is plain. So are tables with
-    shadow cells and no mark, and disabled ones: the job's report names them.
+    Left out: HBase's, Omid's, Lowtide's own and other oracles'; what the configuration calls plain; what the last
+    inventory found plain. A table that no inventory has is taken: the job reads its marks and passes over it if it is
+    plain. So are tables with shadow cells and no mark, and disabled ones: the job's report names them.
     """
     own = config.own_tables
     missing = sorted(set(config.tables) - set(listed))
@@ -70,5 +74,8 @@ def _check(connection: Any, named: Sequence[str], listed: Collection[str]) -> No
         raise TableError(msg)
     disabled = [name for name in named if not connection.is_table_enabled(name)]
     if disabled:
-        msg = f"disabled: {', '.join(disabled)}; enable them, or leave them out (they keep the prune bound back until cleaned)"
+        msg = (
+            f"disabled: {', '.join(disabled)}; enable them, or leave them out (they keep the prune bound back until "
+            "cleaned)"
+        )
         raise TableError(msg)

@@ -1,4 +1,4 @@
-"""Triggers that wait for a condition, in the triggerer: happybase blocks, so every look is in a thread of its own."""
+"""Triggers that wait for a condition, in the triggerer: happybase blocks, so every check is in a thread of its own."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from typing import Any
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 
 from lowtide.errors import GatewayError, LowtideError
-from lowtide.health.conditions import Condition, Verdict, from_json, look, pauses
+from lowtide.health.conditions import Condition, Verdict, check, from_json, pauses
 from lowtide.values.durations import parse_duration
 from lowtide_airflow.hook import HBaseHook
+
+__all__ = [
+    "ConditionTrigger",
+    "ConditionWatcher",
+]
 
 #: Seconds between two tries of a watcher at a gateway that does not answer, at most.
 _WATCHERS_PAUSE = 300.0
@@ -21,12 +26,13 @@ _HANDED_ON = 10.0
 
 
 class ConditionTrigger(BaseTrigger):
-    """Waits until a condition holds, for a deferred sensor. Fires once: ``{"met": ..., "text": ...}``, or ``{"error": ...}``.
+    """Waits until a condition holds, for a deferred sensor. Fires once: ``{"met": ..., "text": ...}``, or ``{"error":
+    ...}``.
 
     A gateway that does not answer is tried again with growing pauses for *patience*; then that is the error.
 
     :param condition: of :meth:`lowtide.health.conditions.Condition.to_json`
-    :param poke_interval: seconds between two looks
+    :param poke_interval: seconds between two checks
     :param hbase_conn_id: see :class:`lowtide_airflow.hook.HBaseHook`
     :param patience: a duration, as in 5m
     """
@@ -54,7 +60,7 @@ class ConditionTrigger(BaseTrigger):
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look, wait, look again."""
+        """Check, wait, check again."""
         try:
             condition = from_json(self.condition)
             while True:
@@ -73,26 +79,27 @@ class ConditionTrigger(BaseTrigger):
     async def _patiently(self, condition: Condition) -> Verdict:
         for pause in pauses(parse_duration(self.patience)):
             try:
-                return await self._look(condition)
+                return await self._check(condition)
             except GatewayError as error:
                 self.log.warning("%s; again in %.0f s", error, pause)
                 await asyncio.sleep(pause)
-        return await self._look(condition)
+        return await self._check(condition)
 
-    async def _look(self, condition: Condition) -> Verdict:
+    async def _check(self, condition: Condition) -> Verdict:
         config = await HBaseHook(self.hbase_conn_id).aconfig()
-        return await asyncio.to_thread(look, condition, config)
+        return await asyncio.to_thread(check, condition, config)
 
 
 class ConditionWatcher(BaseEventTrigger):
-    """Watches a condition for an ``AssetWatcher``: an event each time it comes to hold, or each *every* that time-like ones pass.
+    """Watches a condition for an ``AssetWatcher``: an event each time it comes to hold, or, of conditions with *every*,
+    each time another *every* has passed.
 
-    Its cursor is kept in the asset's state store: after a restart of the triggerer what was told already is not told again, and what
-    came meanwhile is told then. The cursor moves ten seconds after the event was told: a triggerer that dies between the two tells it
-    twice. A gateway that does not answer is waited for, however long.
+    Its cursor is kept in the asset's state store: after a restart of the triggerer no event is sent a second time, and
+    what came meanwhile is sent then. The cursor moves ten seconds after the event was sent: a triggerer that dies
+    between the two sends it twice. A gateway that does not answer is waited for, however long.
 
     :param condition: of :meth:`lowtide.health.conditions.Condition.to_json`
-    :param poll_interval: seconds between two looks
+    :param poll_interval: seconds between two checks
     :param hbase_conn_id: see :class:`lowtide_airflow.hook.HBaseHook`
     """
 
@@ -108,7 +115,7 @@ class ConditionWatcher(BaseEventTrigger):
         self.hbase_conn_id = hbase_conn_id
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class and arguments, by which Airflow tells watchers apart."""
+        """Class and arguments, by which Airflow distinguishes watchers."""
         return f"{__name__}.{type(self).__name__}", {
             "condition": self.condition,
             "poll_interval": self.poll_interval,
@@ -117,11 +124,13 @@ class ConditionWatcher(BaseEventTrigger):
 
     @property
     def cursor_key(self) -> str:
-        """The cursor's name in the asset's state store: of the whole condition, as an asset may have several watchers of a kind."""
+        """The cursor's name in the asset's state store: of the whole condition, as an asset may have several
+        watchers of a kind.
+        """
         return f"lowtide cursor of {json.dumps(self.condition, sort_keys=True)}"
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look for ever."""
+        """Check for ever."""
         condition = from_json(self.condition)
         cursor = await self._stored()
         while True:
@@ -142,7 +151,7 @@ class ConditionWatcher(BaseEventTrigger):
         while True:
             try:
                 config = await HBaseHook(self.hbase_conn_id).aconfig()
-                return await asyncio.to_thread(look, condition, config)
+                return await asyncio.to_thread(check, condition, config)
             except LowtideError as error:
                 self.log.warning("%s; again in %.0f s", error, pause)
                 await asyncio.sleep(pause)

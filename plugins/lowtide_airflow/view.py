@@ -1,7 +1,7 @@
 """What the page shows, as one JSON object: read from the store, then made by plain functions. No Airflow import.
 
-Timestamps go out as what the page draws them at: times for a world clock (whose numbers are beyond a browser's integers), plain
-numbers for a counter.
+Timestamps go out as what the page draws them at: times for a world clock (whose numbers are beyond a browser's
+integers), plain numbers for a counter.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from urllib.parse import quote
 
 from lowtide.config import Config, load
 from lowtide.errors import LowtideError
-from lowtide.health import Seen, Standing, ago, assess, span, standings, told
-from lowtide.health.look import look
+from lowtide.health import Reading, TableStatus, assess, table_statuses
+from lowtide.health.reader import read
 from lowtide.run.summary import ran_by
-from lowtide.values.clock import EPOCH, Clock, WorldClock
+from lowtide.values.clock import Clock, WorldClock, from_millis
+from lowtide.values.text import age_text, distance_text, timestamp_text
 from lowtide_airflow.sections import SECTIONS
 
 #: The gateway's time to answer, for the page: less than anybody waits.
@@ -29,31 +30,31 @@ _PROBLEMS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Latest:
     """What was read last, and, where that failed, what was read before."""
 
-    seen: Seen
+    reading: Reading
     config: Config | None
-    before: Seen | None = None
+    before: Reading | None = None
 
 
 class Reader:
-    """Looks at the store, quickly, and keeps what was seen for when the gateway is down. For one thread at a time."""
+    """Reads the store, quickly, and keeps what it read for when the gateway is down. For one thread at a time."""
 
     def __init__(self) -> None:
-        self._before: Seen | None = None
+        self._before: Reading | None = None
 
-    def __call__(self) -> Reading:
+    def __call__(self) -> Latest:
         """Raises nothing."""
         try:
             config = load()
         except LowtideError as error:
-            return Reading(Seen(datetime.now(UTC), unreachable=str(error)), None, self._before)
-        seen = look(hurried(config), attempts=1)
-        reading = Reading(seen, config, self._before)
-        if not seen.unreachable:
-            self._before = seen
-        return reading
+            return Latest(Reading(datetime.now(UTC), unreachable=str(error)), None, self._before)
+        reading = read(hurried(config), attempts=1)
+        latest = Latest(reading, config, self._before)
+        if not reading.unreachable:
+            self._before = reading
+        return latest
 
 
 def hurried(config: Config) -> Config:
@@ -63,18 +64,18 @@ def hurried(config: Config) -> Config:
     return config.model_copy(update={"hbase": config.hbase.model_copy(update={"thrift": thrift})})
 
 
-def view(reading: Reading | None) -> dict[str, Any]:
+def view(latest: Latest | None) -> dict[str, Any]:
     """The page's data; of a reading that is still under way only that."""
-    if reading is None:
+    if latest is None:
         return {"waiting": True}
-    config = reading.config or Config()
-    health = assess(reading.seen, config)
-    shown = reading.before if reading.seen.unreachable and reading.before else reading.seen
+    config = latest.config or Config()
+    health = assess(latest.reading, config)
+    shown = latest.before if latest.reading.unreachable and latest.before else latest.reading
     clock = shown.clock
     bound = shown.bound
     return {
         "waiting": False,
-        "at": reading.seen.at.isoformat(),
+        "at": latest.reading.at.isoformat(),
         "as_of": shown.at.isoformat(),
         "known": not shown.unreachable,
         "health": health.to_json(),
@@ -82,7 +83,7 @@ def view(reading: Reading | None) -> dict[str, Any]:
         "low_watermark": _mark(shown.low_watermark, clock),
         "bound": _mark(bound.value if bound else None, clock),
         "bound_since": _iso(bound.since or bound.at) if bound else None,
-        "tables": [_table(s, shown, clock) for s in standings(shown, config)],
+        "tables": [_table(s, shown, clock) for s in table_statuses(shown, config)],
         "bounds": [{"at": _iso(b.at), **(_mark(b.value, clock) or {})} for b in reversed(shown.bounds)],
         "commits": [{"at": _iso(c.at), "entries": c.entries, "marks": c.marks} for c in shown.commit_counts],
         "runs": [_run(r, shown.at) for r in shown.runs],
@@ -93,7 +94,8 @@ def view(reading: Reading | None) -> dict[str, Any]:
 def marks(watermarks: Sequence[int]) -> list[tuple[int, int]]:
     """Watermarks with the number of regions at each, least first; at most ``_STEPS`` + 1 of them.
 
-    Where they are more, each stands for those of a step of equal width, by the least of them: none is shown higher than it is.
+    Where they are more, each stands for those of a step of equal width, by the least of them: none is shown higher than
+    it is.
     """
     counted = Counter(watermarks)
     if len(counted) > _STEPS:
@@ -109,37 +111,37 @@ def marks(watermarks: Sequence[int]) -> list[tuple[int, int]]:
     return sorted(counted.items())
 
 
-def _table(standing: Standing, seen: Seen, clock: Clock) -> dict[str, Any]:
-    regions = seen.watermarks[standing.table]["regions"]
+def _table(status: TableStatus, reading: Reading, clock: Clock) -> dict[str, Any]:
+    regions = reading.watermarks[status.table]["regions"]
     return {
-        "table": standing.table,
-        "mode": standing.mode.value,
-        "regions": standing.regions,
-        "never_cleaned": standing.never_cleaned,
-        "lowest": _mark(standing.lowest, clock),
-        "behind": span(standing.behind, clock),
-        "collected": _iso(standing.collected),
+        "table": status.table,
+        "mode": status.mode.value,
+        "regions": status.regions,
+        "never_cleaned": status.never_cleaned,
+        "lowest": _mark(status.lowest, clock),
+        "behind": distance_text(status.behind, clock),
+        "collected": _iso(status.collected),
         "marks": [{**(_mark(m, clock) or {}), "regions": n} for m, n in marks([r["watermark"] for r in regions])],
     }
 
 
 def _mark(timestamp: int | None, clock: Clock) -> dict[str, Any] | None:
-    """A timestamp: where it is drawn, and what is said of it."""
+    """A timestamp: where it is drawn, and its text."""
     if timestamp is None:
         return None
     moment = clock.time(timestamp) if isinstance(clock, WorldClock) and timestamp else None
-    return {"x": _iso(moment) if moment else timestamp, "told": told(timestamp, clock)}
+    return {"x": _iso(moment) if moment else timestamp, "text": timestamp_text(timestamp, clock)}
 
 
 def _run(summary: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    started = EPOCH + timedelta(milliseconds=summary["started"])
+    started = from_millis(summary["started"])
     problems = [*summary["problems"], *(f"{t['table']}: {p}" for t in summary["tables"] for p in t["problems"])]
     totals = summary["totals"]
     names = ("candidates", "healed", "deleted", "marked", "pruned", "failed")
     return {
         **{name: summary[name] for name in ("job", "run", "execute", "state", "seconds")},
         "started": _iso(started),
-        "ago": ago(now - started),
+        "ago": age_text(now - started),
         "tables": len(summary["tables"]),
         "counts": {name: totals[name] for name in names},
         "problems": problems[:_PROBLEMS],

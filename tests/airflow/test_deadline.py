@@ -11,7 +11,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DeadlineReference
 from airflow.sdk.observability import stats
-from lowtide_airflow.deadline import deadline, late, told
+from lowtide_airflow.deadline import deadline, late, late_text
 from test_dag_files import ROOT
 
 from lowtide.health import Health, Level
@@ -54,7 +54,7 @@ def test_the_store_is_asked_why_and_its_silence_is_told(
     with caplog.at_level(logging.ERROR, "lowtide_airflow.deadline"):
         words = asyncio.run(late(CONTEXT))
     assert "orphan_cleanup has not ended well by 2026-03-10 12:00:00+00:00, its deadline: run scheduled__1." in words
-    assert "The store cannot be looked at" in words
+    assert "The store cannot be read" in words
     assert caplog.messages == [words]
     assert counted == ["lowtide.orphan_cleanup.late"]
 
@@ -62,9 +62,9 @@ def test_the_store_is_asked_why_and_its_silence_is_told(
 def test_the_words_end_with_the_commands_that_help() -> None:
     """Those of the worst finding; of a store that is well, none."""
     finding = Finding(Cause.BEHIND, Severity.WARNING, "what", "why", "remedy", ("lowtide run orphan_cleanup",))
-    bad = told("d", "r", "then", Health(Level.ATTENTION, "It is stuck.", (finding,)))
+    bad = late_text("d", "r", "then", Health(Level.ATTENTION, "It is stuck.", (finding,)))
     assert bad == "d has not ended well by then, its deadline: run r. It is stuck.\n    lowtide run orphan_cleanup"
-    assert told("d", "r", "then", Health(Level.FINE, "All is well.", (finding,))).endswith("All is well.")
+    assert late_text("d", "r", "then", Health(Level.FINE, "All is well.", (finding,))).endswith("All is well.")
 
 
 def test_a_metrics_backend_that_fails_costs_a_warning(

@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lowtide_airflow.cached import Cached
 from lowtide_airflow.plugin import LowtidePlugin
-from lowtide_airflow.view import Reader, Reading, hurried, log_link, marks, view
+from lowtide_airflow.view import Latest, Reader, hurried, log_link, marks, view
 from lowtide_airflow.web import application
 from test_dag_files import in_a_new_python
 
 from lowtide.cleaning.commit_count import CommitCount
 from lowtide.config import Config
-from lowtide.health import LedgerSeen, Seen
+from lowtide.health import LedgerReading, Reading
 from lowtide.history.mark import Hold
 from lowtide.lab.stack import free_ports_config
 from lowtide.ledger.settled import Settled, money_figure
@@ -35,7 +35,7 @@ NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 ROUTES = ("/", "/data", "/page.js", "/page.css", "/icon.svg", "/icon-dark.svg", "/plotly.js")
 
 
-def seen(tables: int = 2, regions: int = 3, world: bool = False) -> Seen:
+def seen(tables: int = 2, regions: int = 3, world: bool = False) -> Reading:
     """A store of so many tables and regions, each region with a watermark of its own."""
     unit = millis(NOW) * 1_000_000 if world else 100_000
     published = {
@@ -49,7 +49,7 @@ def seen(tables: int = 2, regions: int = 3, world: bool = False) -> Seen:
     report = TableReport("t00", Counts(healed=3, deleted=2), problems=["p1", "p2", "p3", "p4"])
     context = {"dag_id": "orphan_cleanup", "run_id": "manual__2026-01-01T00:00:00+00:00", "task_id": "clean"}
     run = Summary("orphan_cleanup", "r1", True, millis(NOW - timedelta(hours=1)), tables=[report], context=context)
-    return Seen(
+    return Reading(
         NOW,
         low_watermark=unit,
         recorded=(unit - 50, NOW),
@@ -64,7 +64,7 @@ def seen(tables: int = 2, regions: int = 3, world: bool = False) -> Seen:
 
 def test_the_page_has_the_numbers_of_the_store() -> None:
     """Marks, tables, bounds oldest first, runs newest first, and the judgement."""
-    data = view(Reading(seen(), Config()))
+    data = view(Latest(seen(), Config()))
     assert (data["low_watermark"]["x"], data["bound"]["x"]) == (100_000, 99_900)
     assert [(t["table"], t["regions"], t["lowest"]["x"]) for t in data["tables"]] == [
         ("t00", 3, 99_900),
@@ -80,16 +80,16 @@ def test_the_page_has_the_numbers_of_the_store() -> None:
 def test_the_page_has_the_counts_of_the_commit_table() -> None:
     """Oldest first, each with its time; none where none is recorded, as on stores that an earlier version worked on."""
     counts = (CommitCount(NOW - timedelta(days=1), 84, 37), CommitCount(NOW, 0, 1))
-    assert view(Reading(replace(seen(), commit_counts=counts), Config()))["commits"] == [
+    assert view(Latest(replace(seen(), commit_counts=counts), Config()))["commits"] == [
         {"at": "2026-03-09T12:00:00.000+00:00", "entries": 84, "marks": 37},
         {"at": "2026-03-10T12:00:00.000+00:00", "entries": 0, "marks": 1},
     ]
-    assert view(Reading(seen(), Config()))["commits"] == []
+    assert view(Latest(seen(), Config()))["commits"] == []
 
 
 def test_the_page_has_a_part_for_history_where_there_is_some() -> None:
     """The mark of each table with what keeps it back, the holds with their owners, and what was removed by run."""
-    assert view(Reading(seen(), Config()))["sections"] == []
+    assert view(Latest(seen(), Config()))["sections"] == []
     low = millis(NOW) * 1_000_000
     held = Hold("h1", "t00", 0, "ann", "month end", NOW, NOW + timedelta(hours=2))
     report = TableReport("t00", Counts(deleted=12, markers=3, bytes_removed=2048), execute=True)
@@ -102,7 +102,7 @@ def test_the_page_has_a_part_for_history_where_there_is_some() -> None:
         holds=(held,),
         runs=(run.to_json(),),
     )
-    history, holds, removed = view(Reading(store, Config()))["sections"]
+    history, holds, removed = view(Latest(store, Config()))["sections"]
     assert [(r[0], r[3], r[5]) for r in history["rows"]] == [
         ("t00", "1 hour ago", "2.0 KiB in 12 cells"),
         ("t01", "", ""),
@@ -122,15 +122,15 @@ def test_the_page_has_a_part_for_the_ledger_where_there_is_one() -> None:
     run = Summary("transaction_repair", "r", True, millis(NOW - timedelta(hours=1)), tables=[report])
     run.figures = dict.fromkeys(money_figure("after"), 7)
     mark = Settled(millis(NOW - timedelta(hours=1)), "r", millis(NOW))
-    store = replace(seen(), ledger=LedgerSeen(mark, 2, False, NOW), runs=(run.to_json(),))
-    ledger, repairs = view(Reading(store, Config()))["sections"]
+    store = replace(seen(), ledger=LedgerReading(mark, 2, False, NOW), runs=(run.to_json(),))
+    ledger, repairs = view(Latest(store, Config()))["sections"]
     assert ledger["rows"][0] == ["all transactions are over that began before", "2026-03-10 11:00 UTC, 1 hour ago"]
     assert repairs["rows"] == [["2026-03-10 11:00 UTC", "acted", 4, 1, 7, 7, "done"]]
 
 
 def test_world_clock_timestamps_leave_as_times() -> None:
     """A browser's numbers are exact to 2^53 only."""
-    data = view(Reading(seen(world=True), Config()))
+    data = view(Latest(seen(world=True), Config()))
     assert data["low_watermark"]["x"] == "2026-03-10T12:00:00.000+00:00"
     numbers = [m["x"] for t in data["tables"] for m in t["marks"]]
     assert all(isinstance(x, str) for x in numbers)
@@ -139,25 +139,25 @@ def test_world_clock_timestamps_leave_as_times() -> None:
 def test_a_hold_of_no_time_at_all_does_not_end_the_page() -> None:
     """Whatever somebody wrote there."""
     held = Hold("h1", "orders", 99999999999999999999999, "ann", "a slip", NOW, NOW + timedelta(hours=1))
-    sections = view(Reading(replace(seen(world=True), holds=(held,)), Config()))["sections"]
+    sections = view(Latest(replace(seen(world=True), holds=(held,)), Config()))["sections"]
     assert "99,999,999,999,999,999,999,999" in str(sections)
 
 
 def test_what_was_seen_stays_while_the_gateway_is_down() -> None:
     """With its time beside it; without anything seen before there is only the judgement."""
-    down = Seen(NOW + timedelta(hours=1), unreachable="the gateway at h:9090 does not answer")
-    data = view(Reading(down, Config(), seen()))
+    down = Reading(NOW + timedelta(hours=1), unreachable="the gateway at h:9090 does not answer")
+    data = view(Latest(down, Config(), seen()))
     assert (data["health"]["level"], data["known"], data["as_of"]) == ("unknown", True, NOW.isoformat())
     assert len(data["tables"]) == 2
     assert "h:9090" in data["health"]["sentence"]
-    first = view(Reading(down, Config()))
+    first = view(Latest(down, Config()))
     assert (first["known"], first["tables"]) == (False, [])
     assert view(None) == {"waiting": True}
 
 
 def test_fifty_tables_with_ten_thousand_regions_stay_small() -> None:
     """The answer is bounded by the number of tables, not of regions."""
-    assert len(json.dumps(view(Reading(seen(50, 200), Config())))) < 400_000
+    assert len(json.dumps(view(Latest(seen(50, 200), Config())))) < 400_000
 
 
 @given(
@@ -201,7 +201,7 @@ def test_a_gateway_that_is_down_is_said_at_once(tmp_path: Path, monkeypatch: pyt
     file.write_text(f"hbase: {{thrift: {{port: {free_ports_config(tmp_path).thrift_port}}}}}\n")
     monkeypatch.setenv("LOWTIDE_CONFIG", str(file))
     reader = Reader()
-    assert "does not answer" in reader().seen.unreachable
+    assert "does not answer" in reader().reading.unreachable
     assert hurried(Config()).hbase.thrift.timeout <= timedelta(seconds=5)
     file.write_text("hbaze: {}\n")
     assert "hbaze" in view(reader())["health"]["sentence"]
@@ -340,4 +340,4 @@ def test_the_plugin_loads_nothing_heavy(tmp_path: Path) -> None:
 def test_a_later_reading_replaces_an_older_one() -> None:
     """The page tells when what it shows was read."""
     later = replace(seen(), at=NOW + timedelta(minutes=5))
-    assert view(Reading(later, Config(), seen()))["as_of"] == later.at.isoformat()
+    assert view(Latest(later, Config(), seen()))["as_of"] == later.at.isoformat()

@@ -15,14 +15,14 @@ from typing import Any, Literal
 import pytest
 from browser import browser, tab
 from lowtide_airflow import web
-from lowtide_airflow.view import Reading, view
+from lowtide_airflow.view import Latest, view
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from plotly.offline import offline
 from test_page import NOW, seen
 
 from lowtide.cleaning.commit_count import CommitCount
 from lowtide.config import Config
-from lowtide.health import Seen
+from lowtide.health import Reading
 
 pytestmark = pytest.mark.needs("browser")
 
@@ -48,7 +48,7 @@ class Site(BaseHTTPRequestHandler):
         name = self.path.partition("?")[0].removeprefix("/lowtide/")
         file = PLOTLY if name == "plotly.js" else WEB / (name or "index.html")
         if name == "data":
-            self._answer(json.dumps(view(Reading(self.shown["seen"], Config()))).encode(), "application/json")
+            self._answer(json.dumps(view(Latest(self.shown["seen"], Config()))).encode(), "application/json")
         elif self.path.startswith("/api/v2/dags?"):
             self._answer(b'{"dags": []}', "application/json")
         elif self.path.startswith("/lowtide/") and file.is_file():
@@ -79,7 +79,7 @@ class Desk:
         self.errors: list[str] = []
 
     def show(
-        self, store: Seen, width: int = 1280, height: int = 900, scheme: Literal["light", "dark"] = "light"
+        self, store: Reading, width: int = 1280, height: int = 900, scheme: Literal["light", "dark"] = "light"
     ) -> Page:
         self._shown["seen"] = store
         for context in self._browser.contexts:

@@ -51,7 +51,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
         done: list[Any] = []
         waiting = list(answers)
 
-        def look(condition: Any, config: Any) -> Verdict:
+        def check(condition: Any, config: Any) -> Verdict:
             done.append(condition)
             answer = waiting.pop(0) if len(waiting) > 1 else waiting[0]
             if isinstance(answer, Exception):
@@ -59,7 +59,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
             return answer
 
         for module in (sensors, triggers):
-            monkeypatch.setattr(module, "look", look)
+            monkeypatch.setattr(module, "check", check)
         return done
 
     async def at_once(_: float) -> None:
@@ -205,11 +205,11 @@ def test_a_look_does_not_block_the_triggerers_loop(
     looks(HOLDS)
     both = threading.Barrier(2, timeout=10)
 
-    def look(condition: Any, config: Any) -> Verdict:
+    def check(condition: Any, config: Any) -> Verdict:
         both.wait()
         return HOLDS
 
-    monkeypatch.setattr(triggers, "look", look)
+    monkeypatch.setattr(triggers, "check", check)
 
     async def two() -> list[Any]:
         return await asyncio.gather(*(first(ConditionTrigger(_CONDITION)) for _ in range(2)))

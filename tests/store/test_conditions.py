@@ -21,7 +21,7 @@ from lowtide.health.conditions import (
     TransactionIs,
     TransactionsSettled,
     TransactionsStuck,
-    look,
+    check,
 )
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
@@ -45,8 +45,8 @@ def test_the_commit_tables_size(omid: OmidClient, configure: Callable[..., Path]
     """More rows than a number, and not more."""
     config = load(configure())
     omid.add_commit_entry(omid.begin(), omid.begin())
-    assert look(CommitTableLarger(than=0), config).met
-    assert not look(CommitTableLarger(than=100_000), config).met
+    assert check(CommitTableLarger(than=0), config).met
+    assert not check(CommitTableLarger(than=100_000), config).met
 
 
 def test_of_a_counter_no_time_is_waited_for(
@@ -70,7 +70,7 @@ def test_of_a_counter_no_time_is_waited_for(
         for clock in ("auto", "incremental", "world"):
             counting = config.model_copy(update={"omid": config.omid.model_copy(update={"clock": clock})})
             with pytest.raises(UsageError, match=f"{condition.kind}: .* a counter .* lowtide://store/marked"):
-                look(condition, counting)
+                check(condition, counting)
 
 
 def test_of_the_worlds_clock_a_time_is_waited_for(
@@ -102,12 +102,12 @@ def test_of_the_worlds_clock_a_time_is_waited_for(
     ):
         set_up(watermark, ahead * second)
         for condition in (low, region):
-            assert look(condition, config).met is met, (condition.kind, watermark, ahead)
+            assert check(condition, config).met is met, (condition.kind, watermark, ahead)
     for off in (3600, -3600, 86400, -86400):
         set_up(WorldClock().timestamp(now + timedelta(days=2)), off * second)
         for condition in (low, region):
             with pytest.raises(StoreError, match=f"the oracle's clock is {abs(off):,} s"):
-                look(condition, config)
+                check(condition, config)
 
 
 class Fast(datetime):
@@ -125,31 +125,31 @@ def test_the_ledger(configure: Callable[..., Path], stack: Stack, monkeypatch: p
     (entry,) = books.entries()
     at = datetime.fromtimestamp(entry.timestamp / 1000 + 0.001, UTC).isoformat()
     settled, stuck, ended = TransactionsSettled(past=at), TransactionsStuck(older_than="0s"), TransactionIs(entry.id)
-    seen = [look(condition, books.config).met for condition in (settled, stuck, ended)]
+    seen = [check(condition, books.config).met for condition in (settled, stuck, ended)]
     assert seen == [False, True, False]
-    assert not look(TransactionsStuck(older_than="0s", more_than=1), books.config).met
-    assert not look(TransactionsStuck(older_than="1h"), books.config).met
+    assert not check(TransactionsStuck(older_than="0s", more_than=1), books.config).met
+    assert not check(TransactionsStuck(older_than="1h"), books.config).met
     with books.open() as book:
         book.repair(entry)
-    seen = [look(condition, books.config).met for condition in (settled, stuck, ended)]
+    seen = [check(condition, books.config).met for condition in (settled, stuck, ended)]
     assert seen == [True, False, True]
-    assert not look(TransactionsSettled(past=FUTURE), books.config).met
+    assert not check(TransactionsSettled(past=FUTURE), books.config).met
     for off in (3600, -3600, 86400, -86400):
         with monkeypatch.context() as patched:
             patched.setattr(StateStore, "server_time", lambda _, off=off: datetime.now(UTC) + timedelta(seconds=off))
             for condition in (settled, stuck):
                 with pytest.raises(StoreError, match=f"the clock of this machine is {abs(off):,} s"):
-                    look(condition, books.config)
+                    check(condition, books.config)
     # What began less than the grace ago by HBase's clock is not settled, whatever a worker's says.
     patient = books.config.model_copy(
         update={"ledger": books.config.ledger.model_copy(update={"grace": timedelta(seconds=40)})}
     )
     with monkeypatch.context() as patched:
         patched.setattr(conditions, "datetime", Fast)
-        assert not look(TransactionsSettled(past=datetime.now(UTC).isoformat()), patient).met
+        assert not check(TransactionsSettled(past=datetime.now(UTC).isoformat()), patient).met
     relay = Relay(stack.config.thrift_port)
     relay.close()
     thrift = books.config.hbase.thrift.model_copy(update={"port": relay.port})
     away = books.config.model_copy(update={"hbase": books.config.hbase.model_copy(update={"thrift": thrift})})
     with pytest.raises(GatewayError, match=f"127.0.0.1:{relay.port}"):
-        look(settled, away)
+        check(settled, away)

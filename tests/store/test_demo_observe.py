@@ -10,9 +10,10 @@ import pytest
 
 from lowtide.cleaning.facts import Blocker
 from lowtide.config import load
+from lowtide.health.reader import read_through
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
-from lowtide.report import CommitRows, Day, RegionMark, observe
+from lowtide.report import CommitRows, Day, RegionMark, contents, scans
 from lowtide.store.gateway import connect
 from lowtide.store.records import Bound
 from lowtide.store.state import StateStore
@@ -56,7 +57,7 @@ def test_commit_rows_are_counted_by_day(
     )
     config = load(configure())
     with connect(config.hbase.thrift) as connection:
-        rows = observe.commit_rows(connection, config, days)
+        rows = scans.commit_rows(connection, config, days)
     others = [e for start, e in omid.commit_table().items() if start < first]  # of other tests
     assert rows == (
         CommitRows(days[0].date, sum(not e.invalid for e in others), sum(e.invalid for e in others)),
@@ -71,7 +72,7 @@ def test_regions_before_any_cleaning(omid: OmidClient, configure: Callable[..., 
     omid.create("observed", ("a",), splits=("m", "t"))
     try:
         with connect(load(configure()).hbase.thrift) as connection:
-            regions = observe.uncleaned_regions(connection, ["observed"])
+            regions = scans.uncleaned_regions(connection, ["observed"])
     finally:
         omid.drop("observed")
     assert regions == tuple(RegionMark("observed", keys, 0) for keys in ("[-∞, m)", "[m, t)", "[t, ∞)"))
@@ -98,7 +99,7 @@ def test_marks_are_told_as_published(stack: Stack, omid: OmidClient, configure: 
                     ]
                 },
             )
-            seen = observe.observe(connection, config)
+            seen = contents.observation(read_through(connection, config, datetime.now(UTC)))
         assert seen.low_watermark == omid.watermark()
         assert seen.bound == 20
         assert seen.regions == (RegionMark("t", "[-∞, m)", 70), RegionMark("t", "[m, ∞)", 20))

@@ -22,7 +22,7 @@ from lowtide.cleaning.facts import Blocker, by_reason
 from lowtide.cli import app
 from lowtide.config import load
 from lowtide.health import RECURRING
-from lowtide.health.look import STUCK, look, observe
+from lowtide.health.reader import STUCK, read, read_through
 from lowtide.history.holding import take
 from lowtide.history.mark import Hold
 from lowtide.lab.stack import free_ports_config
@@ -411,7 +411,7 @@ def test_a_look_costs_at_most_20_small_reads(desk: Desk, monkeypatch: pytest.Mon
             return send(name, *arguments, **more)
 
         monkeypatch.setattr(connection.client, "_send", counting)
-        seen = observe(connection, config, now)
+        seen = read_through(connection, config, now)
     assert sum(len(w["regions"]) for w in seen.watermarks.values()) == 10_000
     assert len(seen.runs) == 60
     assert seen.more_runs
@@ -426,4 +426,4 @@ def test_a_look_costs_at_most_20_small_reads(desk: Desk, monkeypatch: pytest.Mon
     )
     counted = {n: c for n, c in reads.items() if n not in ("scannerOpenWithScan", "scannerClose")}
     assert 15 < sum(counted.values()) + 1 <= 20, counted  # and one to see that the gateway answers
-    assert look(config).watermarks == seen.watermarks
+    assert read(config).watermarks == seen.watermarks

@@ -21,9 +21,8 @@ from lowtide_spark.frames.store import Store
 
 from lowtide.config import load
 from lowtide.health import Cause, assess
-from lowtide.health.conditions import LowWatermarkPast
-from lowtide.health.conditions import look as look_once
-from lowtide.health.look import look
+from lowtide.health.conditions import LowWatermarkPast, check
+from lowtide.health.reader import read
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import OmidClient
 from lowtide.lab.workload.phoenix import DDL, LATE_DDL, PhoenixWorkload
@@ -121,8 +120,8 @@ def test_the_oracles_clock_is_read_from_what_it_stores(
     outcome = job("watermark_collection", "--execute")
     assert (outcome.code, outcome.summary["notes"]) == (0, [])
     now = datetime.now(UTC)
-    assert look_once(LowWatermarkPast(past=(now - timedelta(days=1)).isoformat()), config).met
-    assert not look_once(LowWatermarkPast(past=(now + timedelta(hours=1)).isoformat()), config).met
+    assert check(LowWatermarkPast(past=(now - timedelta(days=1)).isoformat()), config).met
+    assert not check(LowWatermarkPast(past=(now + timedelta(hours=1)).isoformat()), config).met
 
 
 @pytest.mark.turns(2, group="Phoenix at length")
@@ -447,7 +446,7 @@ def test_phoenixs_tables_are_found_and_named_and_what_is_wrong_is_told(
     phoenix.commit()
     omid.advance_watermark()
     assert job("watermark_collection", "--execute").code == 0
-    health = assess(look(connector.config), connector.config)
+    health = assess(read(connector.config), connector.config)
     (building,) = (f for f in health.findings if f.cause is Cause.INDEX_UNFINISHED)
     assert (building.tables, "PX_X_ASYNC is being built" in building.why) == (("PX_X_ASYNC",), True)
     phoenix.execute("CREATE INDEX PX_X_LATE ON PX_X (A)")

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.errors import StoreError, UsageError
-from lowtide.history.mark import EXPIRY_MARGIN, Ages, By, Hold, Limit, at_most, check_hold, limits, mark_of
+from lowtide.history.mark import EXPIRY_MARGIN, By, Hold, Limit, at_most, check_hold, limits, mark_of
 from lowtide.values.clock import SampledClock, WorldClock
+from lowtide.values.durations import Ages
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 WORLD = WorldClock()

@@ -166,7 +166,9 @@ _TIMES = st.integers(0, 2 * AT)
 
 @given(_TIMES, _TIMES, _TIMES, _TIMES)
 def test_a_mark_of_a_time_to_come_is_not_trusted(mark: int, at: int, checked_at: int, full_at: int) -> None:
-    """Whichever part tells of it: nothing is settled then, no money is checked, and the full check is due. Servers may be apart by the margin."""
+    """Whichever part tells of it: nothing is settled then, no money is checked, and the full check is due. Servers
+    may be apart by the margin.
+    """
     stored = Settled(mark, "run", at, checked_at, full_at, 3, 4)
     found = trusted(stored, AT)
     if max(mark, at, checked_at, full_at) > AT + SKEW:
@@ -183,16 +185,16 @@ def test_a_sensor_believes_no_mark_of_a_time_to_come(monkeypatch: pytest.MonkeyP
     now = AT
     memory.rows[Table.OPEN][SETTLED_ROW] = {"mark": Settled(now + 3_600_000, "fast", now + 3_600_000).encode()}
     monkeypatch.setattr("lowtide.health.conditions.Tables", lambda *_: memory)
-    monkeypatch.setattr("lowtide.health.conditions._now", lambda *_: now)
+    monkeypatch.setattr("lowtide.health.conditions.hbase_time", lambda *_: now)
     grace = config.ledger.grace // timedelta(milliseconds=1)
     waiting = TransactionsSettled(past=(EPOCH + timedelta(milliseconds=now - grace - 5)).isoformat())
     young = TransactionsSettled(past=TIME)
-    assert not young.look(config, None).met
-    assert waiting.look(config, None).met
+    assert not young.check(config, None).met
+    assert waiting.check(config, None).met
     old = Entry(now - 2 * grace, transaction_id(user_id("ann"), 1), "0" * 16)
     memory.rows[Table.OPEN][old.row] = dict(old.cells)
-    assert not waiting.look(config, None).met
-    assert TransactionsStuck(older_than="15m").look(config, None).met
+    assert not waiting.check(config, None).met
+    assert TransactionsStuck(older_than="15m").check(config, None).met
 
 
 @given(st.integers(0, 5000))

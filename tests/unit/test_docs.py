@@ -62,6 +62,12 @@ def test_the_configuration_page_is_up_to_date() -> None:
     assert (DOCS / "configuration.md").read_text() == made["page"](), "run tools/configuration-page"
 
 
+def test_the_api_page_is_up_to_date() -> None:
+    """docs/api.md is what tools/api-page writes."""
+    made = runpy.run_path(str(ROOT / "tools" / "api-page"))
+    assert (DOCS / "api.md").read_text("utf-8") == made["page"](), "run tools/api-page"
+
+
 def test_every_key_of_the_configuration_is_explained() -> None:
     """No row of the page is without a word on what the key means, but where its name and the row above say it."""
     bare = re.findall(r"^\| `([\w.]+)` \| .* \|  \|$", (DOCS / "configuration.md").read_text(), re.MULTILINE)

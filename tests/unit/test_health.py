@@ -20,13 +20,10 @@ from lowtide.health import (
     Finding,
     Health,
     Level,
-    Seen,
+    Reading,
     Severity,
-    ago,
     assess,
-    span,
-    standings,
-    told,
+    table_statuses,
 )
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.store.records import Bound
@@ -36,6 +33,7 @@ from lowtide.values.clock import WorldClock, millis
 from lowtide.values.durations import parse_time
 from lowtide.values.keyranges import KeyRange
 from lowtide.values.skew import ALLOTTED_AHEAD, Allotted
+from lowtide.values.text import age_text, distance_text, timestamp_text
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -66,7 +64,7 @@ def blocker(table: str, reason: str, *, region: str | None = "r", watermark: int
     return found | more
 
 
-def healthy(**changes: Any) -> Seen:
+def healthy(**changes: Any) -> Reading:
     """A store about which there is nothing to say, with what a test changes."""
     about: dict[str, Any] = {
         "at": NOW,
@@ -88,7 +86,7 @@ def healthy(**changes: Any) -> Seen:
         },
         "runs": tuple(a_run(job, HOUR, orders=None) for job in RECURRING),
     }
-    return Seen(**about | changes)
+    return Reading(**about | changes)
 
 
 def only(health: Health, cause: Cause) -> Finding:
@@ -101,7 +99,7 @@ def test_a_healthy_store_has_no_findings() -> None:
     health = assess(healthy(), ACTING)
     assert (health.level, health.exit_code, health.findings) == (Level.FINE, 0, ())
     assert "2 tables are clean up to 999, 50 below the low watermark" in health.sentence
-    [orders, _] = standings(healthy(), ACTING)
+    [orders, _] = table_statuses(healthy(), ACTING)
     assert (orders.table, orders.regions, orders.lowest, orders.behind, orders.never_cleaned) == (
         "orders",
         2,
@@ -113,7 +111,7 @@ def test_a_healthy_store_has_no_findings() -> None:
 
 def test_a_store_that_cannot_be_looked_at() -> None:
     """Nothing else is guessed at, and the exit code is that of a failure."""
-    health = assess(Seen(NOW, unreachable="the Thrift gateway at h:9090 does not answer"), ACTING)
+    health = assess(Reading(NOW, unreachable="the Thrift gateway at h:9090 does not answer"), ACTING)
     assert (health.level, health.exit_code) == (Level.UNKNOWN, 1)
     assert [f.cause for f in health.findings] == [Cause.GATEWAY]
     assert "h:9090" in health.sentence
@@ -125,11 +123,21 @@ def test_a_store_that_cannot_be_looked_at() -> None:
         ({"oracle_problem": "does not answer at h:1"}, Cause.ORACLE, Level.ALARM, ["h:1", "omid.oracle"]),
         ({"low_watermark": None, "low_watermark_problem": "no row"}, Cause.NO_WATERMARK, Level.ALARM, ["no row"]),
         ({"low_watermark": 999}, Cause.WATERMARK_BACK, Level.ALARM, ["1000", "999", "lowtide state reset"]),
-        ({"went_back": 200}, Cause.WATERMARK_BACK, Level.ALARM, ["1000", "to 200", "at 1049 now", "lowtide state reset"]),
+        (
+            {"went_back": 200},
+            Cause.WATERMARK_BACK,
+            Level.ALARM,
+            ["1000", "to 200", "at 1049 now", "lowtide state reset"],
+        ),
         ({"bounds": ()}, Cause.NEVER_COLLECTED, Level.ATTENTION, ["watermark_collection --execute"]),
-        ({"low_watermark": 1000, "recorded": (1000, NOW - 2 * DAY)}, Cause.WATERMARK_STILL, Level.ATTENTION, ["1,000", "conflictMapSize", "2 days"]),
+        (
+            {"low_watermark": 1000, "recorded": (1000, NOW - 2 * DAY)},
+            Cause.WATERMARK_STILL,
+            Level.ATTENTION,
+            ["1,000", "conflictMapSize", "2 days"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_the_whole(changes: dict[str, Any], cause: Cause, level: Level, words: list[str]) -> None:
     """The one thing that is wrong is the sentence, with its reason and its remedy."""
     health = assess(healthy(**changes), ACTING)
@@ -164,7 +172,9 @@ def test_a_region_that_was_never_cleaned(age: timedelta, severity: Severity) -> 
 
 
 def test_a_region_whose_records_are_void() -> None:
-    """Not that it was never cleaned, in the table's numbers neither; where Omid's compactor drops what the cleanup would heal, that goes first."""
+    """Not that it was never cleaned, in the table's numbers neither; where Omid's compactor drops what the cleanup
+    would heal, that goes first.
+    """
     void = blocker("users", VOID, regions=3, since=millis(NOW - HOUR))
     marks = {"users": {**healthy().watermarks["users"], "regions": [{"watermark": 0}]}}
     seen = healthy(bounds=(Bound(NOW, 0, (void,)),), watermarks=marks)
@@ -174,9 +184,9 @@ def test_a_region_whose_records_are_void() -> None:
     assert f"[a, b) of table users and 2 more of its regions: {VOID}" in finding.why
     assert "what was recorded no longer counts" in health.sentence
     assert finding.commands[0] == "lowtide run orphan_cleanup --table users --execute"
-    assert [s.never_cleaned for s in standings(seen, ACTING)] == [0]
+    assert [s.never_cleaned for s in table_statuses(seen, ACTING)] == [0]
     never = healthy(bounds=(Bound(NOW, 0, (blocker("users", "never cleaned"),)),), watermarks=marks)
-    assert [s.never_cleaned for s in standings(never, ACTING)] == [1]
+    assert [s.never_cleaned for s in table_statuses(never, ACTING)] == [1]
 
     _, dropping = prune_bound([RegionMark("users", "r", KeyRange(b"", b""), 0, void=True, compactor=True)], [], 1000)
     finding = only(assess(healthy(bounds=(Bound(NOW, 0, tuple(by_reason(dropping))),)), ACTING), Cause.VOID)
@@ -277,8 +287,8 @@ LOST_ITS_MARK = (
 def test_what_is_left_alone_and_keeps_the_bound_back(
     entry: Entry, cause: Cause, words: list[str], commands: tuple[str, ...], setting: str | None
 ) -> None:
-    """An index that is being built, a table whose mark is not known, a catalog that cannot be read, settings that hide cells, a mark that is gone: each
-    has its own remedy.
+    """An index that is being built, a table whose mark is not known, a catalog that cannot be read, settings that hide
+    cells, a mark that is gone: each has its own remedy.
 
     Under SQL's names; and it comes before the table's regions, which are never clean while it is left alone.
     """
@@ -397,7 +407,9 @@ def test_a_configured_table_that_is_not_there() -> None:
 
 
 def test_a_table_that_is_called_plain_against_the_records() -> None:
-    """What was transactional and is called plain now stops every job; a table that is gone, and one that was plain, do not."""
+    """What was transactional and is called plain now stops every job; a table that is gone, and one that was plain,
+    do not.
+    """
     plain = {"kind": "plain"}
     config = Config.model_validate({"defaults": {"mode": "execute"}, "tables": {"orders": plain, "gone": plain}})
     kept = healthy().inventory
@@ -437,7 +449,9 @@ def test_the_worst_finding_is_the_sentence_and_the_level(wanted: set[Severity], 
 
 
 def test_blockers_are_kept_once_a_table_with_since_when() -> None:
-    """Ten thousand regions make one record a table and reason; what blocked before keeps its time while its mark stands still."""
+    """Ten thousand regions make one record a table and reason; what blocked before keeps its time while its mark
+    stands still.
+    """
     marks = [RegionMark("t", f"r{n}", KeyRange(b"%d" % n, b"%d" % (n + 1)), 0) for n in range(1000)]
     kept = by_reason(prune_bound(marks, [], 99)[1])
     assert [(b["table"], b["regions"], b["region"]) for b in kept] == [("t", 1000, "r0")]
@@ -450,12 +464,12 @@ def test_blockers_are_kept_once_a_table_with_since_when() -> None:
 def test_words() -> None:
     """Counters stay numbers, world clocks become times, spans have one unit."""
     world = healthy(low_watermark=millis(NOW) * 1_000_000).clock
-    assert told(millis(NOW) * 1_000_000, world) == "2026-03-10 12:00:00.000 UTC"
+    assert timestamp_text(millis(NOW) * 1_000_000, world) == "2026-03-10 12:00:00.000 UTC"
     sampled = healthy(samples=((NOW, 900),)).clock
-    assert told(1234, sampled) == "1,234 (about 2026-03-10 12:00 UTC)"
-    assert (told(5, sampled), told(0, world)) == ("5", "0")
-    assert (span(5000, sampled), span(90_000 * 1_000_000, world)) == ("5,000", "1 minute")
-    assert [ago(timedelta(seconds=s)) for s in (0, 1, 59, 3600, 200_000)] == [
+    assert timestamp_text(1234, sampled) == "1,234 (about 2026-03-10 12:00 UTC)"
+    assert (timestamp_text(5, sampled), timestamp_text(0, world)) == ("5", "0")
+    assert (distance_text(5000, sampled), distance_text(90_000 * 1_000_000, world)) == ("5,000", "1 minute")
+    assert [age_text(timedelta(seconds=s)) for s in (0, 1, 59, 3600, 200_000)] == [
         "0 seconds",
         "1 second",
         "59 seconds",
@@ -469,13 +483,13 @@ def test_a_mark_can_be_read_at_the_time_that_is_told_of_it(moment: datetime, fur
     """As ``asOf`` and ``lowtide hold --at`` take it; it is the first such millisecond."""
     clock = WorldClock()
     mark = clock.timestamp(moment) + 50 * further + 49
-    said = parse_time(told(mark, clock).replace(" UTC", "+00:00"))
+    said = parse_time(timestamp_text(mark, clock).replace(" UTC", "+00:00"))
     assert mark <= clock.timestamp(said) < mark + 1_000_000
 
 
 def test_a_hold_at_a_time_beyond_all_calendars_is_told_as_a_number() -> None:
     """Anybody may have written it; status goes on."""
-    assert told(99999999999999999999999, WorldClock()) == "99,999,999,999,999,999,999,999"
+    assert timestamp_text(99999999999999999999999, WorldClock()) == "99,999,999,999,999,999,999,999"
 
 
 def test_every_kind_of_finding_has_its_paragraph() -> None:
@@ -492,11 +506,11 @@ SECOND = timedelta(seconds=1)
 @pytest.mark.parametrize("off", [HOUR, -HOUR, DAY, -DAY])
 def test_an_oracle_whose_clock_is_off_is_an_alarm(off: timedelta) -> None:
     """As it stored it last: an oracle that rests is none."""
-    told = "3,600" if abs(off) == HOUR else "86,400"
+    seconds = "3,600" if abs(off) == HOUR else "86,400"
     stored = Allotted(WorldClock().timestamp(NOW - DAY + off + ALLOTTED_AHEAD), NOW - DAY)
     health = assess(healthy(allotted=stored), ACTING)
     found = only(health, Cause.CLOCKS)
-    assert f"the oracle's clock is {told} s {'ahead of' if off > timedelta() else 'behind'}" in found.why
+    assert f"the oracle's clock is {seconds} s {'ahead of' if off > timedelta() else 'behind'}" in found.why
     assert health.level is Level.ALARM
     assert f"### `{Cause.CLOCKS.value}`" in (DOCS / "operating.md").read_text()
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.config import Config
-from lowtide.health import RECURRING, Cause, Level, Seen, Severity, assess, histories, removals
+from lowtide.health import RECURRING, Cause, Level, Reading, Severity, assess, history_statuses, removals
 from lowtide.health.history import hold_text, kept_back
 from lowtide.history.mark import Hold
 from lowtide.run.summary import Counts, Summary, TableReport
@@ -47,7 +47,7 @@ def gc_run(before: timedelta, execute: bool = True, table: str = "orders", **cou
     return Summary("history_gc", f"gc-{before}", execute, millis(NOW - before), tables=[report]).to_json()
 
 
-def store(**changes: Any) -> Seen:
+def store(**changes: Any) -> Reading:
     """A healthy store with a world clock, whose history is removed as configured."""
     low = at(timedelta())
     about: dict[str, Any] = {
@@ -62,7 +62,7 @@ def store(**changes: Any) -> Seen:
 def test_history_that_goes_as_configured_is_no_finding() -> None:
     """The mark is kept back by the age alone, whose setting is named."""
     assert assess(store(), REMOVES).findings == ()
-    orders, users = histories(store(), REMOVES)
+    orders, users = history_statuses(store(), REMOVES)
     assert (orders.table, users.table, orders.aged, orders.age) == ("orders", "users", True, "7d")
     assert orders.possible is not None
     assert 0 <= orders.possible + 50 - at(WEEK) <= 50
@@ -77,13 +77,15 @@ def test_a_hold_that_keeps_the_mark_back_is_named(held: timedelta, severity: Sev
     assert (finding.severity, finding.since, finding.tables) == (severity, NOW - held, ("orders",))
     assert finding.why == "ann holds it until 2026-03-11 12:00 UTC (h1): month end"
     assert finding.commands == ("lowtide hold release orders h1", "lowtide run history_gc --table orders --execute")
-    (orders, _) = histories(seen, REMOVES)
+    (orders, _) = history_statuses(seen, REMOVES)
     assert "h1 of ann: month end., since 2026-03-" in kept_back(orders)
     assert "lowtide hold release orders h1" in kept_back(orders)
 
 
 def test_what_holds_one_mark_is_one_finding() -> None:
-    """Two holds at the low watermark and the bound there too: both owners are named and released; the bound is no cause."""
+    """Two holds at the low watermark and the bound there too: both owners are named and released; the bound is no
+    cause.
+    """
     low = at(9 * DAY)
     both = (hold(timestamp=low), hold(id="h2", owner="bob", reason="audit", timestamp=low + 40, taken=NOW - 3 * DAY))
     about = {"low_watermark": low, "recorded": (low, NOW - HOUR), "bounds": (Bound(NOW, low, since=NOW - HOUR),)}
@@ -109,7 +111,7 @@ def test_a_bound_at_the_low_watermark_is_no_cause() -> None:
     low = at(9 * DAY)
     seen = store(low_watermark=low, recorded=(low, NOW - HOUR), bounds=(Bound(NOW, low, since=NOW - HOUR),))
     assert "low watermark" in only(assess(seen, REMOVES), Cause.HISTORY_BLOCKED).why
-    assert [kept_back(h) for h in histories(seen, REMOVES)] == ["the low watermark"] * 2
+    assert [kept_back(h) for h in history_statuses(seen, REMOVES)] == ["the low watermark"] * 2
 
 
 @pytest.mark.parametrize(
@@ -218,10 +220,10 @@ def test_what_the_runs_removed_and_what_could_go() -> None:
         (True, 70, 9, 7000),
         (False, 1, 0, 1),
     ]
-    orders, users = histories(seen, REMOVES)
+    orders, users = history_statuses(seen, REMOVES)
     assert (orders.removed and orders.removed.size, orders.reclaimable and orders.reclaimable.size) == (7000, 500)
     assert (users.removed, users.reclaimable) == (None, None)
-    (again, _) = histories(replace(seen, runs=runs[1:]), REMOVES)
+    (again, _) = history_statuses(replace(seen, runs=runs[1:]), REMOVES)
     assert again.reclaimable is None
     assert again.to_json()["removed"] == {
         "run": f"gc-{2 * HOUR}",
@@ -242,18 +244,18 @@ def test_a_failed_table_of_history_gc_is_run_again_by_its_name() -> None:
 def test_a_counter_without_samples_tells_no_ages() -> None:
     """Then nothing is claimed of the mark, and nothing fails."""
     seen = healthy(histories=(History("orders", 49, about={"at": millis(NOW), "run": "r"}),))
-    orders, _ = histories(seen, REMOVES)
+    orders, _ = history_statuses(seen, REMOVES)
     assert (orders.possible, orders.applied) == (None, 49)
     assert "watermark_collection" in kept_back(orders)
     assert Cause.HISTORY_HELD not in {f.cause for f in assess(seen, REMOVES).findings}
     sampled = replace(seen, samples=((NOW - 30 * DAY, 500), (NOW, 1000)), histories=())
-    assert histories(sampled, REMOVES)[0].possible == 499
+    assert history_statuses(sampled, REMOVES)[0].possible == 499
 
 
 def test_a_table_that_was_dropped_is_left_out() -> None:
     """Its mark stays in the records, for a table that is made again under its name."""
     seen = store(histories=(mark("gone"), mark("orders"), mark("users")))
-    assert [h.table for h in histories(seen, REMOVES)] == ["orders", "users"]
+    assert [h.table for h in history_statuses(seen, REMOVES)] == ["orders", "users"]
 
 
 #: Hours before now: young, older than the age, and just of that age.
@@ -266,7 +268,9 @@ HOURS = st.sampled_from([0, 1, 167, 168, 168, 169, 250])
     HOURS,
 )
 def test_what_is_named_is_what_holds(holds: list[tuple[str, int, int]], bound: int, low: int) -> None:
-    """Without what is said to hold a mark back it could move on; where only the age is said to, nothing else is a finding."""
+    """Without what is said to hold a mark back it could move on; where only the age is said to, nothing else is a
+    finding.
+    """
     taken = tuple(
         Hold(f"h{n}", table, at(age * HOUR), "o", "r", NOW - DAY, NOW + days * DAY)
         for n, (table, age, days) in enumerate(holds)
@@ -280,7 +284,7 @@ def test_what_is_named_is_what_holds(holds: list[tuple[str, int, int]], bound: i
         runs=tuple(a_run(job, HOUR, orders=None) for job in RECURRING),
     )
     causes = {(t, f.cause) for f in assess(seen, REMOVES).findings for t in f.tables}
-    for h in histories(seen, REMOVES):
+    for h in history_statuses(seen, REMOVES):
         assert h.held_by
         assert h.possible == min(max(0, x.timestamp + 1 - (x.timestamp + 1) % 50 - 1) for x in h.held_by)
         back = {Cause.HISTORY_HELD, Cause.HISTORY_BLOCKED} & {cause for t, cause in causes if t == h.table}
@@ -291,6 +295,6 @@ def test_what_is_named_is_what_holds(holds: list[tuple[str, int, int]], bound: i
             bounds=(Bound(NOW, at(timedelta()), since=NOW),),
             low_watermark=at(timedelta()),
         )
-        (free,) = (x for x in histories(freed, REMOVES) if x.table == h.table)
+        (free,) = (x for x in history_statuses(freed, REMOVES) if x.table == h.table)
         assert free.possible is not None
         assert free.possible > h.possible or h.aged

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.config import Config
-from lowtide.health import Cause, LedgerSeen, Level, Severity, assess, ledger_standing, repairs
+from lowtide.health import Cause, LedgerReading, Level, Severity, assess, ledger_status, repairs
 from lowtide.health.ledger import facts
 from lowtide.ledger.settled import Settled, money_figure, money_figures
 from lowtide.run.summary import Counts, Summary, TableReport
@@ -23,13 +23,13 @@ MINUTE = timedelta(minutes=1)
 LEDGER = {Cause.UNSETTLED, Cause.MONEY, Cause.NEVER_REPAIRED, Cause.SETTLED_BACK, Cause.LEDGER_BROKEN}
 
 
-def ledger(behind: timedelta | None = 20 * MINUTE, repaired: timedelta = HOUR / 2, **more: Any) -> LedgerSeen:
+def ledger(behind: timedelta | None = 20 * MINUTE, repaired: timedelta = HOUR / 2, **more: Any) -> LedgerReading:
     """A ledger settled up to *behind* before now (None: never), by a repair *repaired* ago."""
     if behind is None:
-        return LedgerSeen(**more)
+        return LedgerReading(**more)
     changes = {k: more.pop(k) for k in list(more) if k.startswith(("moved", "full"))}
     mark = Settled(millis(NOW - behind), "r1", millis(NOW - repaired), millis(NOW - repaired))
-    return LedgerSeen(replace(mark, **changes), **more)
+    return LedgerReading(replace(mark, **changes), **more)
 
 
 def stuck(count: int, oldest: timedelta) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def test_a_ledger_that_is_repaired_every_hour_is_no_finding() -> None:
     assert (health.level, health.findings) == (Level.FINE, ())
     assert "All transactions of the ledger are over that began before 2026-03-10 11:40 UTC" in health.sentence
     assert "ledger" not in assess(healthy(), ACTING).sentence
-    assert ledger_standing(healthy()) is None
+    assert ledger_status(healthy()) is None
 
 
 @pytest.mark.parametrize(("behind", "severity"), [(4 * HOUR, Severity.WARNING), (3 * DAY, Severity.ALARM)])
@@ -140,7 +140,7 @@ def test_a_mark_of_a_time_to_come_is_told_of_the_machine_that_moved_it() -> None
 
 def test_an_index_that_cannot_be_read() -> None:
     """Then nothing else is said of the ledger."""
-    found = assess(healthy(ledger=LedgerSeen(problem="row x is no entry.")), ACTING).findings
+    found = assess(healthy(ledger=LedgerReading(problem="row x is no entry.")), ACTING).findings
     assert [(f.cause, f.why) for f in found] == [(Cause.LEDGER_BROKEN, "row x is no entry")]
 
 
@@ -156,7 +156,7 @@ def test_the_standing_in_words_and_numbers() -> None:
         ledger=ledger(full_at=millis(NOW - DAY), **stuck(2, 20 * MINUTE)),
         runs=(repair(HOUR, None), repair(2 * HOUR, 0), *healthy().runs),
     )
-    standing = ledger_standing(seen)
+    standing = ledger_status(seen)
     assert standing is not None
     assert [how for _, how in facts(standing, NOW)] == [
         "2026-03-10 11:40 UTC, 20 minutes ago",
@@ -167,7 +167,7 @@ def test_the_standing_in_words_and_numbers() -> None:
     ]
     assert standing.to_json()["behind_seconds"] == 1200
     assert [(r.finished, r.dropped, r.wrong) for r in repairs(seen)] == [(2, 1, None), (2, 1, 0)]
-    empty = ledger_standing(healthy(ledger=LedgerSeen()))
+    empty = ledger_status(healthy(ledger=LedgerReading()))
     assert empty is not None
     assert [how for _, how in facts(empty, NOW)] == [
         "never",

@@ -1,4 +1,6 @@
-"""``lowtide status`` and ``lowtide explain`` of a store with history, holds and a ledger: every part is printed, and in the JSON."""
+"""``lowtide status`` and ``lowtide explain`` of a store with history, holds and a ledger: every part is printed, and
+in the JSON.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,13 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from lowtide.cleaning.commit_count import CommitCount
+from lowtide.cleaning.facts import NEVER
 from lowtide.cli import app
 from lowtide.errors import GatewayError
-from lowtide.health import Seen
-from tests.unit.test_health import DAY, HOUR, NOW, healthy
+from lowtide.health import Reading
+from lowtide.store.records import Bound
+from lowtide.values.clock import millis
+from tests.unit.test_health import DAY, HOUR, NOW, blocker, healthy
 from tests.unit.test_health_history import gc_run, hold, mark, store
 from tests.unit.test_health_ledger import ledger, repair
 
@@ -26,14 +31,14 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def ask(monkeypatch: pytest.MonkeyPatch, config: Path, seen: Seen, *arguments: str) -> Result:
+def ask(monkeypatch: pytest.MonkeyPatch, config: Path, seen: Reading, *arguments: str) -> Result:
     for command in ("health", "history"):
-        monkeypatch.setattr(f"lowtide.cli.{command}.look", lambda _: seen)
+        monkeypatch.setattr(f"lowtide.cli.{command}.read", lambda _: seen)
     monkeypatch.setenv("COLUMNS", "400")
     return CliRunner().invoke(app, [*arguments, "--config", str(config)])
 
 
-def whole() -> Seen:
+def whole() -> Reading:
     """A store with everything that there is to tell of."""
     runs = (gc_run(HOUR, deleted=70, bytes_removed=7168), repair(HOUR), *healthy().runs)
     seen = store(holds=(hold(),), runs=runs, ledger=ledger(), histories=(mark("orders"), mark("users", None)))
@@ -60,6 +65,28 @@ def test_status_says_it_in_the_terminal(monkeypatch: pytest.MonkeyPatch, config:
     assert "Commit table" not in plain
 
 
+def test_status_says_of_each_table_all_that_is_known(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
+    """With --tables: SQL's names, regions at 0, marks as numbers that other commands take, and everything that holds
+    the bound.
+    """
+    held = (
+        blocker("users", "is disabled", region=None),
+        blocker("orders", NEVER, since=millis(NOW - HOUR), regions=3),
+    )
+    orders, users = healthy().inventory
+    inventory = (replace(orders, names=("SHOP.ORDERS",)), users)
+    reading = healthy(bounds=(Bound(NOW - HOUR, 0, held, NOW - DAY),), inventory=inventory)
+    found = ask(monkeypatch, config, reading, "status", "--tables")
+    lines = " ".join(found.output.split())
+    assert found.exit_code == ask(monkeypatch, config, reading, "status").exit_code
+    assert "│ orders (SHOP.ORDERS) │ execute │ 2 │ 0 │ 0 │ 999 │ 50 │" in lines
+    assert "Low watermark: 1049 Prune bound: 0, computed 2026-03-10 11:00 UTC, since 2026-03-09 12:00 UTC" in lines
+    assert "held by users: is disabled. Remedy: do it" in lines
+    assert f"held by orders [a, b) and 2 more regions: {NEVER}. Remedy: do it" in lines
+    nothing = ask(monkeypatch, config, healthy(watermarks={}), "status", "--tables").output
+    assert "lowtide run watermark_collection --execute" in nothing
+
+
 def test_a_hold_of_no_time_at_all_does_not_end_status(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
     """It is listed with its number and keeps nothing back."""
     seen = replace(whole(), holds=(hold(timestamp=99999999999999999999999),))
@@ -80,9 +107,9 @@ def test_marks_are_told_of_all_tables_with_what_keeps_them_back_now(
         in said
     )
     assert "│ users │ never │ │ │ │ history_max_age 7d (tables.users.history_max_age) │" in said
-    nothing = ask(monkeypatch, config, Seen(NOW), "history", "marks").output
+    nothing = ask(monkeypatch, config, Reading(NOW), "history", "marks").output
     assert "lowtide run watermark_collection --execute" in nothing
-    down = ask(monkeypatch, config, Seen(NOW, unreachable="nobody answers at h:1"), "history", "marks")
+    down = ask(monkeypatch, config, Reading(NOW, unreachable="nobody answers at h:1"), "history", "marks")
     assert isinstance(down.exception, GatewayError)
     assert "nobody answers at h:1; start the Thrift gateway" in str(down.exception)
 

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lowtide.config import Config
+from lowtide.errors import StoreError
+from lowtide.health import Reading
 from lowtide.report import (
     Bank,
     CommitRows,
@@ -27,13 +29,14 @@ from lowtide.report import (
     SnapshotCheck,
     Workload,
     by_day,
+    contents,
     day_of,
-    observe,
     render,
 )
 from lowtide.report.page import Axis
 from lowtide.report.terminal import print_report
 from lowtide.run.summary import Counts, Summary, TableReport
+from lowtide.store.records import Bound
 from lowtide.values.clock import SampledClock, WorldClock
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
@@ -252,19 +255,21 @@ def test_a_day_ends_before_the_next_begins():
 
 
 def test_a_run_is_read_from_its_summary():
-    """Counts and problems come from the tables; the day is the one that holds all intervals, none where no single one does."""
+    """Counts and problems come from the tables; the day is the one that holds all intervals, none where no single
+    one does.
+    """
     table = TableReport(
         "orders", Counts(candidates=9, healed=4, deleted=3, marked=2, cells_read=77), problems=["broken"]
     )
     summary = Summary("orphan_cleanup", "r-1", True, started=1_769_824_800_000, seconds=12.5, tables=[table])
     table.intervals = [(0, 1000)]
-    run = observe.job_run(summary.to_json(), DAYS)
+    run = contents.job_run(summary.to_json(), DAYS)
     assert (run.day, run.healed, run.deleted, run.marked, run.state) == (date(2026, 1, 29), 4, 3, 2, "failed")
     assert run.problems == ("orders: broken",)
     assert run.started == datetime(2026, 1, 31, 2, 0, tzinfo=UTC)
     for intervals, day in (([(1000, 1800), (2000, 2500)], date(2026, 1, 30)), ([(950, 1050)], None), ([], None)):
         table.intervals = intervals
-        assert observe.job_run(summary.to_json(), DAYS).day == day
+        assert contents.job_run(summary.to_json(), DAYS).day == day
 
 
 def test_leftovers_are_what_a_dry_run_plans():
@@ -273,20 +278,22 @@ def test_leftovers_are_what_a_dry_run_plans():
         TableReport(name, Counts(healed=4, deleted=3, marked=2, cells_read=77)) for name in ("orders", "accounts")
     ]
     summary = Summary("orphan_cleanup", "r-1", False, tables=tables)
-    assert observe.leftovers(summary.to_json(), Config()) == (
+    assert contents.leftovers(summary.to_json(), Config()) == (
         Leftovers("accounts", 3, 4, 77),
         Leftovers("orders", 3, 4, 77),
     )
 
 
 def test_days_follow_the_clock_samples():
-    """The last days' edges are the samples at their midnights; the first begins at 0, as all before a first sample does."""
+    """The last days' edges are the samples at their midnights; the first begins at 0, as all before a first sample
+    does.
+    """
     today = date(2026, 1, 31)
     midnight = datetime(2026, 1, 31, tzinfo=UTC)
     clock = SampledClock([(midnight - timedelta(days=1), 1000), (midnight, 2500)])
-    assert observe.last_days(clock, today, 2) == DAYS
-    assert observe.last_days(SampledClock([]), today, 2) == ()
-    (day,) = observe.last_days(WorldClock(), today, 1)
+    assert contents.last_days(clock, today, 2) == DAYS
+    assert contents.last_days(SampledClock([]), today, 2) == ()
+    (day,) = contents.last_days(WorldClock(), today, 1)
     assert day.to_ts - day.from_ts == 24 * 3600 * 1000 * 1_000_000
 
 
@@ -300,7 +307,9 @@ BANK = Bank(
 
 
 def test_the_bank_is_told_with_its_states_and_its_money() -> None:
-    """Before and after by state, every balance, and that the sum is what was paid in; on the page and in the terminal."""
+    """Before and after by state, every balance, and that the sum is what was paid in; on the page and in the
+    terminal.
+    """
     words = " ".join(_Page(render(_report(bank=BANK))).words.split())
     assert "12 clients of the bank were killed; its customers have 2,000, exactly what was paid in." in words
     for state, was, now in (("claimed", 1, 0), ("in progress", 2, 0), ("finished", 90, 92), ("dropped", 0, 1)):
@@ -325,3 +334,18 @@ def test_a_bank_that_is_not_as_it_should_be_is_a_fault(changes: dict[str, object
     """Money made or lost, a transfer left open, a customer below zero."""
     (fault,) = _report(bank=replace(BANK, **changes)).faults  # type: ignore[arg-type]
     assert said in fault
+
+
+def test_a_report_shows_what_was_read_of_the_store() -> None:
+    """Regions by table and key, the bound with what holds it; before anything was collected there are none."""
+    region = {"region": "r", "start": b"m".hex(), "stop": "", "watermark": 20}
+    watermarks = {"t": {"regions": [region, {**region, "start": "", "stop": b"m".hex(), "watermark": 70}]}}
+    holding = {"table": "t", "keys": "[m, ∞)", "regions": 2, "reason": "never cleaned", "remedy": "clean it"}
+    reading = Reading(NOW, low_watermark=100, bounds=(Bound(NOW, 20, (holding,)),), watermarks=watermarks)
+    found = contents.observation(reading)
+    assert (found.at, found.low_watermark, found.bound) == (NOW, 100, 20)
+    assert found.regions == (RegionMark("t", "[-∞, m)", 70), RegionMark("t", "[m, ∞)", 20))
+    assert found.blockers == ("t [m, ∞) and 1 more region: never cleaned. Remedy: clean it",)
+    assert contents.observation(Reading(NOW, low_watermark=0)) == Observation(NOW, 0)
+    with pytest.raises(StoreError, match="no such row"):
+        contents.observation(Reading(NOW, low_watermark_problem="no such row"))

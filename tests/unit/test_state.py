@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from lowtide import __version__
-from lowtide.cli.tables import done_text
+from lowtide.cli.runs import done_text
 from lowtide.config import Config
 from lowtide.errors import FormatError
-from lowtide.health import Cause, assess, look
+from lowtide.health import Cause, assess, reader
 from lowtide.run.summary import Summary, by_hand, here, ran_by
 from lowtide.store import rows
 from lowtide.store.records import Listing
@@ -115,9 +115,9 @@ def test_the_format_costs_no_read_of_its_own_where_a_row_is_read_first() -> None
 
 def test_a_newer_format_is_a_finding_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not a gateway that is to be started."""
-    monkeypatch.setattr(look, "low_watermark", lambda *_: 1)
-    monkeypatch.setattr(look, "connect", lambda *_: _Open(Records(format=NEWER)))
-    [finding] = assess(look.look(Config()), Config()).findings
+    monkeypatch.setattr(reader, "low_watermark", lambda *_: 1)
+    monkeypatch.setattr(reader, "connect", lambda *_: _Open(Records(format=NEWER)))
+    [finding] = assess(reader.read(Config()), Config()).findings
     assert finding.cause is Cause.NEWER
     assert "Lowtide 9.9.9" in finding.why
     assert "Upgrade" in finding.remedy

@@ -16,15 +16,15 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from lowtide.cli import app
-from lowtide.cli.screen import screen
-from lowtide.cli.tables import done_text, print_runs, print_tables
+from lowtide.cli.console import new_console
+from lowtide.cli.runs import done_text, print_runs
 from lowtide.history.mark import Hold
 from lowtide.report.observation import Observation, RegionMark
 from lowtide.report.terminal import regions
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.store.records import Bound
 from lowtide.store.state import StateStore
-from tests.unit.test_health import a_run, blocker
+from tests.unit.test_health import a_run, blocker, healthy
 from tests.unit.test_health_history import gc_run, store
 from tests.unit.test_health_history import hold as a_hold
 from tests.unit.test_health_terminal import ask
@@ -102,22 +102,19 @@ def test_a_hold_of_somebody_else_is_let_go_of_only_when_told_so(
 
 
 @TEXTS
-def test_runs_and_tables_are_told_with_their_texts_as_they_are(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_runs_and_tables_are_told_with_their_texts_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
     """A run's name and problem; a blocker's reason; on the console of the commands."""
     monkeypatch.setenv("COLUMNS", "400")
-    console = screen()
+    (tmp_path / "none.yaml").write_text("")
+    console = new_console()
     report = TableReport("orders", problems=[text])
     with console.capture() as said:
         print_runs(console, [Summary("orphan_cleanup", text, True, tables=[report]).to_json()])
     assert said.get().count(text) == 2
-    tables = SimpleNamespace(
-        watermarks=lambda: {"orders": {"regions": [{"watermark": 0}], "low_watermark": 50}},
-        inventory=list,
-        bounds=lambda _: [Bound(NOW, 0, (blocker("orders", text),))],
-    )
-    with console.capture() as said:
-        print_tables(console, cast("StateStore", tables))
-    assert text in said.get()
+    held_by = healthy(bounds=(Bound(NOW, 0, (blocker("orders", text),)),))
+    assert text in ask(monkeypatch, tmp_path / "none.yaml", held_by, "status", "--tables").output
 
 
 @pytest.mark.parametrize(

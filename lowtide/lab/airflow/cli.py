@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.cli.screen import screen
+from lowtide.cli.console import new_console
 from lowtide.lab.airflow.config import load
 from lowtide.lab.airflow.server import LocalAirflow
 from lowtide.paths import data
@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True, help="An Airflow on this machine with th
 
 _STYLES = {"running": "green", "stopped": "dim", "killed": "red", "not answering": "yellow"}
 
-console = screen()
+console = new_console()
 
 
 def default_home() -> Path:

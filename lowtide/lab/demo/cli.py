@@ -9,13 +9,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.cli.screen import screen
+from lowtide.cli.console import new_console
 from lowtide.errors import LowtideError
 from lowtide.lab.demo.settings import DemoSettings, end
 from lowtide.lab.demo.story import tell_story
 from lowtide.report.terminal import print_headline
 
-console = screen()
+console = new_console()
 _DEFAULTS = DemoSettings()
 
 Port = Annotated[int, typer.Option(min=1, max=65535)]

@@ -11,7 +11,7 @@ from lowtide.config import Config
 from lowtide.lab.airflow import LocalAirflow, Run
 from lowtide.lab.demo.settings import DemoError
 from lowtide.report import Day, JobRun
-from lowtide.report.observe import job_run
+from lowtide.report.contents import job_run
 from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from lowtide import report as values
 from lowtide.config import load
+from lowtide.health.reader import read_through
 from lowtide.lab.airflow import LocalAirflow
 from lowtide.lab.demo import bank
 from lowtide.lab.demo.dagruns import Backfill, run_dag
@@ -21,9 +22,10 @@ from lowtide.lab.demo.screen import Screen, Tell
 from lowtide.lab.demo.settings import DemoSettings, start_afresh
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import Model, OmidClient, Result
-from lowtide.report import ModelCheck, Observation, Report, observe, render, terminal
+from lowtide.report import ModelCheck, Observation, Report, contents, render, scans, terminal
 from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
+from lowtide.values.clock import oracle_clock
 
 
 def tell_story(settings: DemoSettings, console: Console) -> Report:
@@ -100,8 +102,8 @@ class _Story:
         config = load(self.settings.config_file)
         backdate(config, made.boundaries, self.today)
         with connect(config.hbase.thrift) as connection:
-            clock = observe.clock_of(StateStore(connection, config.state.table), made.watermark)
-        return observe.last_days(clock, self.today, self.settings.days)
+            clock = oracle_clock(config.omid.clock, made.watermark, StateStore(connection, config.state.table).samples)
+        return contents.last_days(clock, self.today, self.settings.days)
 
     # -- looking
 
@@ -111,7 +113,7 @@ class _Story:
         with self.screen.step("What is wrong with it: a dry run, the commit table, and readers") as tell:
             seen = self._look(tell, days)
             with connect(load(self.settings.config_file).hbase.thrift) as connection:
-                seen = replace(seen, regions=observe.uncleaned_regions(connection, model.tables))
+                seen = replace(seen, regions=scans.uncleaned_regions(connection, model.tables))
             check = compare(omid, model, model.read_timestamps(self.settings.snapshots), tell)
         self.screen.show(terminal.leftovers(seen))
         self.screen.show(terminal.commit_table(seen))
@@ -133,8 +135,10 @@ class _Story:
         summary = run_job(self.settings.config_file, "orphan_cleanup", ["--full"], self.settings.home)
         config = load(self.settings.config_file)
         with connect(config.hbase.thrift) as connection:
-            seen = observe.observe(connection, config, observe.leftovers(summary, config))
-            return replace(seen, commit_table=observe.commit_rows(connection, config, days))
+            seen = contents.observation(
+                read_through(connection, config, datetime.now(UTC)), contents.leftovers(summary, config)
+            )
+            return replace(seen, commit_table=scans.commit_rows(connection, config, days))
 
     # -- cleaning
 
@@ -178,14 +182,14 @@ class _Story:
         config = load(self.settings.config_file)
         with connect(config.hbase.thrift) as connection:
             summaries = StateStore(connection, config.state.table).runs()
-        return tuple(observe.job_run(summary, days) for summary in reversed(summaries))
+        return tuple(contents.job_run(summary, days) for summary in reversed(summaries))
 
     def _commands(self, airflow: LocalAirflow) -> tuple[tuple[str, str], ...]:
         config = self.settings.shown(self.settings.config_file)
         return (
             ("Airflow, on this store", airflow.config.url),
             ("user and password", f"{airflow.user} / {airflow.password}"),
-            ("watermarks", f".venv/bin/lowtide tables --config {config}"),
+            ("watermarks", f".venv/bin/lowtide status --tables --config {config}"),
             ("runs", f".venv/bin/lowtide runs --config {config}"),
             ("a dry run", f".venv/bin/lowtide run orphan_cleanup --config {config}"),
             ("stop everything", self.settings.end_command),

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.cli.screen import screen
+from lowtide.cli.console import new_console
 from lowtide.lab.stack.config import load
 from lowtide.lab.stack.stack import Stack
 from lowtide.paths import data
@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True, help="An HBase store with Omid on this m
 
 _STYLES = {"running": "green", "stopped": "dim", "killed": "red", "not answering": "yellow"}
 
-console = screen()
+console = new_console()
 
 
 class Clock(StrEnum):

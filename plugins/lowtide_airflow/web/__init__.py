@@ -1,8 +1,8 @@
 """The page "Lowtide" in Airflow: a few files, and one answer with all data.
 
-Airflow gives a plugin's application no login of its own, so every route here, files too, asks for Airflow's: who may not see
-plugins gets 401 or 403. The data are read in the background (:mod:`lowtide_airflow.cached`): a store that is down or slow costs Airflow's
-server one thread, and a request never waits for it longer than a moment.
+Airflow gives a plugin's application no login of its own, so every route here, files too, asks for Airflow's: who may
+not see plugins gets 401 or 403. The data are read in the background (:mod:`lowtide_airflow.cached`): a store that is
+down or slow costs Airflow's server one thread, and a request never waits for it longer than a moment.
 """
 
 from __future__ import annotations

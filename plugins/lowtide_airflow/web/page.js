@@ -78,10 +78,10 @@ function showNumbers(data) {
   const never = data.tables.reduce((sum, table) => sum + table.never_cleaned, 0);
   const acted = data.runs.filter((run) => run.execute);
   const total = (name) => number(acted.reduce((sum, run) => sum + run.counts[name], 0));
-  const told = (mark) => (mark ? mark.told : "none");
+  const textOf = (mark) => (mark ? mark.text : "none");
   const shown = [
-    [told(data.low_watermark), "low watermark"],
-    [told(data.bound), data.bound_since ? `prune bound, since ${moment(data.bound_since)}` : "prune bound"],
+    [textOf(data.low_watermark), "low watermark"],
+    [textOf(data.bound), data.bound_since ? `prune bound, since ${moment(data.bound_since)}` : "prune bound"],
     [number(regions), `region${regions === 1 ? "" : "s"} of ${data.tables.length} table${data.tables.length === 1 ? "" : "s"}${never ? `, ${number(never)} never cleaned` : ""}`],
     [total("healed"), `cells healed in ${acted.length} run${acted.length === 1 ? "" : "s"}`],
     [total("deleted"), "cells deleted"],
@@ -109,9 +109,10 @@ function showTables(data) {
   fill($("tables"), ["table", "mode", ["regions", "right"], ["never cleaned", "right"], "clean up to", "behind the low watermark", "collected"],
     data.tables.map((table) => [
       table.table, table.mode, [number(table.regions), "right"], [number(table.never_cleaned), table.never_cleaned ? "right warn" : "right"],
-      table.lowest.told, table.behind, [moment(table.collected), "nowrap"],
+      table.lowest.text, table.behind, [moment(table.collected), "nowrap"],
     ]));
-  fill($("bounds"), ["collected", "prune bound"], [...data.bounds].reverse().map((bound) => [[moment(bound.at), "nowrap"], bound.told]));
+  fill($("bounds"), ["collected", "prune bound"],
+    [...data.bounds].reverse().map((bound) => [[moment(bound.at), "nowrap"], bound.text]));
 }
 
 function showCommits(data) {
@@ -148,7 +149,7 @@ function showSections(data) {
   }));
 }
 
-/** What Airflow itself says of the DAGs, as far as the user may see them. */
+/** What Airflow itself knows of the DAGs, as far as the user may see them. */
 async function showDags() {
   const answer = await fetch(new URL("api/v2/dags?tags=lowtide&limit=100", BASE)).catch(() => null);
   if (!answer || !answer.ok) return;
@@ -211,14 +212,15 @@ function drawRegions(data) {
     const shown = marks.filter(wanted);
     return {
       name, type: "scatter", mode: "markers", x: shown.map((mark) => at(mark.x)), y: shown.map((mark) => mark.table),
-      text: shown.map((mark) => `${mark.regions} region${mark.regions === 1 ? "" : "s"} at ${mark.told}`),
+      text: shown.map((mark) => `${mark.regions} region${mark.regions === 1 ? "" : "s"} at ${mark.text}`),
       hovertemplate: "%{y}: %{text}<extra></extra>",
       cliponaxis: false,
       marker: { symbol, size: 13, color: style(colour), line: { width: 3, color: style(colour) } },
     };
   };
   const bars = lines.map(([name, mark, colour, dash]) => ({
-    name: `${name} ${mark.told}`, type: "scatter", mode: "lines", x: [at(mark.x), at(mark.x)], y: [tables[0], tables.at(-1)],
+    name: `${name} ${mark.text}`, type: "scatter", mode: "lines",
+    x: [at(mark.x), at(mark.x)], y: [tables[0], tables.at(-1)],
     line: { color: style(colour), dash, width: 2 }, hoverinfo: "skip",
   }));
   const shapes = lines.map(([, mark, colour, dash]) => ({
@@ -238,7 +240,7 @@ function drawRegions(data) {
 function drawBounds(data) {
   draw("bound-chart", [{
     type: "scatter", mode: "lines+markers", x: data.bounds.map((bound) => bound.at), y: data.bounds.map((bound) => bound.x || (data.world ? null : 0)),
-    text: data.bounds.map((bound) => bound.told), hovertemplate: "%{x}: %{text}<extra></extra>", showlegend: false,
+    text: data.bounds.map((bound) => bound.text), hovertemplate: "%{x}: %{text}<extra></extra>", showlegend: false,
     line: { shape: "hv", color: style("--before"), width: 2 }, marker: { size: 7, color: style("--before") },
   }], {
     xaxis: { type: "date" },

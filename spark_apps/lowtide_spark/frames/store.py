@@ -451,5 +451,5 @@ def cause(error: BaseException) -> str:
 def _explained(error: Exception, table: str | None) -> StoreError:
     reason = cause(error)
     if table is not None and "nknown table" in reason:
-        return TableError(f"unknown table {table}; `lowtide tables` lists those there are")
+        return TableError(f"unknown table {table}; `lowtide status` lists those there are")
     return StoreError(f"cannot read {table or 'the store'}: {reason}")

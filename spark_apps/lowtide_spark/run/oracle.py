@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from pyspark.sql import functions as F
 
 from lowtide.errors import GatewayError, StoreError, UsageError, WatermarkError
 from lowtide.run.submit import LOOKING
+from lowtide.store import oracle_probe
 from lowtide.store.gateway import allotted, connect, parse_low_watermark
 from lowtide.store.state import StateStore
 from lowtide.values.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
@@ -22,6 +22,7 @@ from lowtide_spark.run.base import Base
 
 #: The jobs that change nothing in the store, whatever they are told.
 _READING = ("balances", *LOOKING)
+_ORACLE_SECONDS = 5.0
 
 
 @dataclass
@@ -140,17 +141,9 @@ class OracleChecks(Base):
         return parse_low_watermark(values[0] if values else None, omid.commit_table)
 
     def _check_oracle(self) -> None:
-        addresses = self.config.omid.oracle
-        for address in addresses:
-            host, _, port = address.rpartition(":")  # the configuration has checked the form
-            try:
-                socket.create_connection((host, int(port)), timeout=5).close()
-            except OSError:
-                continue
-            return
-        if addresses:
+        if problem := oracle_probe.unreachable(self.config.omid.oracle, _ORACLE_SECONDS):
             msg = (
-                f"the oracle does not answer at {', '.join(addresses)}: whether its low watermark still holds cannot be known; "
+                f"{problem}: whether its low watermark still holds cannot be known; "
                 "start it, or set omid.oracle (an empty list leaves the check out)"
             )
             raise GatewayError(msg)

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lowtide.run.summary import Summary, TableReport
-from lowtide.survey.words import size
-from lowtide.values.clock import spoken
+from lowtide.values.text import number_and_time, size_text
 
 #: Regions that are printed; the summary has more.
 _REGIONS = 5
@@ -31,7 +30,7 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield from _history(table)
         yield from (f"    note: {note}" for note in table.notes)
     if summary.bound is not None:
-        yield f"  prune bound {spoken(summary.bound)}, low watermark {spoken(summary.low_watermark)}"
+        yield f"  prune bound {number_and_time(summary.bound)}, low watermark {number_and_time(summary.low_watermark)}"
     yield from (f"  {name}: {number:,}" for name, number in summary.figures.items())
     of_marks = {t.table for t in summary.tables if t.mark}
     yield from (f"  held by {_blocker(b)}" for b in summary.blockers if b["table"] not in of_marks)
@@ -41,13 +40,17 @@ def _history(table: TableReport) -> Iterator[str]:
     """The ancient history mark with what allows no higher one, and the regions from which most goes."""
     if table.mark:
         applied = table.mark["applied"]
-        so_far = "" if applied == table.mark["mark"] else f"; applied so far: {spoken(applied) if applied else 'none'}"
-        yield f"    mark {spoken(table.mark['mark'])}{so_far}"
+        so_far = (
+            ""
+            if applied == table.mark["mark"]
+            else f"; applied so far: {number_and_time(applied) if applied else 'none'}"
+        )
+        yield f"    mark {number_and_time(table.mark['mark'])}{so_far}"
         yield from (f"      kept back by {by['reason']}: {by['remedy']}" for by in table.mark["held_by"])
     for region in table.by_region[:_REGIONS]:
         lone = f" and {region['shadows']:,} lone shadow cells" if region["shadows"] else ""
         yield (
-            f"    region {region['region']}: {region['versions']:,} versions{lone}, {size(region['bytes'])}, "
+            f"    region {region['region']}: {region['versions']:,} versions{lone}, {size_text(region['bytes'])}, "
             f"by {region['markers']:,} delete markers"
         )
     if len(table.by_region) > _REGIONS:
@@ -57,4 +60,4 @@ def _history(table: TableReport) -> Iterator[str]:
 def _blocker(blocker: Mapping[str, Any]) -> str:
     where = " ".join(str(blocker[name]) for name in ("table", "keys") if blocker.get(name))
     more = f" (and {blocker['regions'] - 1:,} regions more)" if blocker.get("regions", 1) > 1 else ""
-    return f"{where} at {spoken(blocker['watermark'])}: {blocker['reason']}{more}; {blocker['remedy']}"
+    return f"{where} at {number_and_time(blocker['watermark'])}: {blocker['reason']}{more}; {blocker['remedy']}"

@@ -32,8 +32,9 @@ from lowtide.store.history import REMOVES_FOR
 from lowtide.store.records import History, Intent
 from lowtide.store.state import StateStore
 from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, has_compactor
-from lowtide.values.clock import EPOCH, spoken
+from lowtide.values.clock import EPOCH
 from lowtide.values.formats import CHECKPOINTS
+from lowtide.values.text import number_and_time
 from lowtide_spark.cleaning.marks import unmark_rows
 from lowtide_spark.cleaning.proofs import shadow_cells
 from lowtide_spark.cleaning.rules import CELL_KINDS
@@ -340,7 +341,7 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, kept: Kept |
         report.notes.append(f"{decided} of the cells come back as committed, to be read at once")
     if mark and not back.where(F.col("commit_ts").isNotNull() & ~F.col("decided")).isEmpty():
         report.notes.append(
-            f"snapshots before the mark {spoken(mark)} stay refused to asOf; Omid's own client reads them. The next run of history_gc removes again "
+            f"snapshots before the mark {number_and_time(mark)} stay refused to asOf; Omid's own client reads them. The next run of history_gc removes again "
             "what comes back, unless history_max_age is raised before"
         )
     if kept is None or not counts.restored:

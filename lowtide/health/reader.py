@@ -1,26 +1,31 @@
-"""Reading what :mod:`lowtide.health` judges: the state table and the low watermark, through the Thrift gateway.
+"""Reading a store once, for all that show its state: ``status``, ``explain``, the report, the page in Airflow.
 
-At most 20 reads (a row, or a batch of a scan), however many tables and regions there are; tests/store/test_health.py counts them.
+All is small reads through the Thrift gateway: the state table, the low watermark, the index of the ledger; and one
+connection to the oracle. At most 20 reads (a row, or a batch of a scan), however many tables and regions there are;
+tests/store/test_health.py counts them.
+
+Two read the store for themselves, since they do not show it: ``survey`` is a job of Spark that reads every cell, and
+what goes to Airflow's metrics is a job's own summary.
 """
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Collection, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import Any
 
 from lowtide.config import Config
 from lowtide.errors import FormatError, GatewayError, LedgerError, StoreError
-from lowtide.health import LedgerSeen, Seen
+from lowtide.health.reading import LedgerReading, Reading
 from lowtide.ledger import settled, steps
 from lowtide.ledger.model import Table
 from lowtide.ledger.store import Tables
+from lowtide.store import oracle_probe
 from lowtide.store.gateway import allotted, connect, low_watermark
 from lowtide.store.state import StateStore
-from lowtide.values.clock import EPOCH, is_world, millis
+from lowtide.values.clock import from_millis, is_world, millis
 
-#: How many prune bounds and runs are read, newest first.
+#: How many prune bounds and runs are read, newest first, where nobody asks for more.
 BOUNDS = 60
 RUNS = 60
 #: How many stuck transactions are counted.
@@ -28,24 +33,30 @@ STUCK = 1000
 _ORACLE_SECONDS = 1.0
 
 
-def look(config: Config, attempts: int = 2) -> Seen:
-    """The store as it is now. A gateway that does not answer, or an HBase behind it, is no error: the result says so."""
+def read(config: Config, attempts: int = 2) -> Reading:
+    """The store as it is now. A gateway that does not answer, or an HBase behind it, is no error: the result has the
+    reason.
+    """
     now = datetime.now(UTC)
     try:
         with connect(config.hbase.thrift, attempts) as connection:
-            return observe(connection, config, now)
+            return read_through(connection, config, now)
     except GatewayError as error:
-        return Seen(now, unreachable=str(error).partition("; ")[0])  # the remedy is the finding's
+        return Reading(now, unreachable=str(error).partition("; ")[0])  # the remedy is the finding's
     except FormatError as error:
-        return Seen(now, unreachable=str(error), newer=True)
+        return Reading(now, unreachable=str(error), newer=True)
     except Exception as error:  # the gateway's own errors, and connections that break half-way
         text, thrift = str(error).strip().splitlines(), config.hbase.thrift
         where = f"reading through the gateway at {thrift.host}:{thrift.port} failed"
-        return Seen(now, unreachable=f"{where}: {type(error).__name__}: {text[0] if text else ''}")
+        return Reading(now, unreachable=f"{where}: {type(error).__name__}: {text[0] if text else ''}")
 
 
-def observe(connection: Any, config: Config, now: datetime) -> Seen:
-    """What :func:`look` returns, read through *connection*."""
+def read_through(connection: Any, config: Config, now: datetime, runs: int = RUNS) -> Reading:
+    """What :func:`read` returns, read through *connection*, with the last *runs*.
+
+    Raises:
+        FormatError: a newer Lowtide wrote the records.
+    """
     listed = connection.tables()
     state = StateStore(connection, config.state.table, there=config.state.table.encode() in listed)
     current, problem = None, ""
@@ -55,12 +66,12 @@ def observe(connection: Any, config: Config, now: datetime) -> Seen:
         problem = str(error)
     recorded = state.low_watermark_seen()
     world = is_world(max(current or 0, recorded.low_watermark if recorded else 0))
-    runs = tuple(state.runs(RUNS))
-    return Seen(
+    last = tuple(state.runs(runs)) if runs else ()
+    return Reading(
         at=now,
         low_watermark=current,
         low_watermark_problem=problem,
-        oracle_problem=_unanswered(config.omid.oracle),
+        oracle_problem=oracle_probe.unreachable(config.omid.oracle, _ORACLE_SECONDS),
         allotted=allotted(connection, config, listed),
         recorded=(recorded.low_watermark, recorded.at) if recorded else None,
         went_back=recorded.back if recorded else None,
@@ -68,8 +79,8 @@ def observe(connection: Any, config: Config, now: datetime) -> Seen:
         bounds=tuple(state.bounds(BOUNDS)),
         inventory=tuple(state.inventory()),
         watermarks=state.watermarks(),
-        runs=runs,
-        more_runs=len(runs) == RUNS,
+        runs=last,
+        more_runs=len(last) == runs,
         commit_counts=tuple(state.commit_counts()),
         samples=() if world else tuple(state.samples()),
         histories=tuple(state.histories()),
@@ -79,7 +90,7 @@ def observe(connection: Any, config: Config, now: datetime) -> Seen:
     )
 
 
-def _ledger(connection: Any, config: Config, now: datetime, listed: Collection[bytes]) -> LedgerSeen | None:
+def _ledger(connection: Any, config: Config, now: datetime, listed: Collection[bytes]) -> LedgerReading | None:
     tables = Tables(connection, config.ledger.prefix)
     if tables.name(Table.OPEN).encode() not in listed:
         return None
@@ -88,18 +99,6 @@ def _ledger(connection: Any, config: Config, now: datetime, listed: Collection[b
         end = max(mark.mark, millis(now - config.ledger.grace))
         entries = steps.run(settled.open_entries(mark.mark, end, limit=STUCK), tables)
     except LedgerError as error:
-        return LedgerSeen(problem=str(error))
-    oldest = EPOCH + timedelta(milliseconds=entries[0].timestamp) if entries else None
-    return LedgerSeen(mark, len(entries), len(entries) == STUCK, oldest)
-
-
-def _unanswered(addresses: Sequence[str]) -> str:
-    """Why the oracle counts as down; empty where one of its addresses answers, or none is configured."""
-    for address in addresses:
-        host, _, port = address.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), timeout=_ORACLE_SECONDS).close()
-        except OSError:
-            continue
-        return ""
-    return f"the oracle does not answer at {', '.join(addresses)}" if addresses else ""
+        return LedgerReading(problem=str(error))
+    oldest = from_millis(entries[0].timestamp) if entries else None
+    return LedgerReading(mark, len(entries), len(entries) == STUCK, oldest)

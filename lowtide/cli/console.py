@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 
-def screen() -> Console:
+def new_console() -> Console:
     """A console that prints every text as it is; what is to have a style is a ``Text``.
 
     Owners, reasons, problems and keys come from outside: as rich's markup, one ``[/]`` in them would end the command.

@@ -1,4 +1,4 @@
-"""What was read of a store at one moment (:mod:`lowtide.health.look` reads it)."""
+"""What was read of a store at one moment (:mod:`lowtide.health.reader` reads it)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from lowtide.values.skew import Allotted
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerSeen:
-    """What was read of the ledger's index: the settled mark, and the entries from there on that are older than the grace.
+class LedgerReading:
+    """What was read of the ledger's index: the settled mark, and the entries from there on that are older than the
+    grace.
 
-    An entry is put before its transaction and goes after its end, so these are the transactions that are stuck, and perhaps a few that are over.
+    An entry is put before its transaction and goes after its end, so these are the transactions that are stuck, and
+    perhaps a few that are over.
     """
 
     settled: Settled = field(default_factory=Settled)
@@ -34,8 +36,8 @@ class LedgerSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What was read of a store at one moment; the texts say why something could not be read."""
+class Reading:
+    """What was read of a store at one moment; a text is the reason why something could not be read."""
 
     at: datetime
     #: Why nothing could be read at all.
@@ -46,11 +48,11 @@ class Seen:
     low_watermark_problem: str = ""
     #: Why the oracle counts as down.
     oracle_problem: str = ""
-    #: What the oracle has allotted to itself, and when by HBase's clock; None where HBase does not tell.
+    #: What the oracle has allotted to itself, and when by HBase's clock; None where HBase does not have it.
     allotted: Allotted | None = None
-    #: The highest low watermark recorded, and when it was first seen.
+    #: The highest low watermark recorded, and when it was recorded first.
     recorded: tuple[int, datetime] | None = None
-    #: The lowest one seen after that.
+    #: The lowest one that was read after that.
     went_back: int | None = None
     #: The names of all tables in HBase.
     listed: frozenset[str] = frozenset()
@@ -72,7 +74,7 @@ class Seen:
     #: Holds on history, expired ones included.
     holds: tuple[Hold, ...] = ()
     #: None where there is no ledger.
-    ledger: LedgerSeen | None = None
+    ledger: LedgerReading | None = None
 
     @property
     def bound(self) -> Bound | None:

@@ -1,0 +1,113 @@
+"""The runs of the jobs: what failed, and what does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import takewhile
+from typing import Any
+
+from lowtide.config import Config, Mode
+from lowtide.health.findings import Cause, Finding, Severity
+from lowtide.health.ledger import wrong_money
+from lowtide.health.reading import Reading
+from lowtide.values.clock import from_millis
+from lowtide.values.text import age_text
+
+#: The jobs that must run again and again, in their order, and what each is for.
+RECURRING = {
+    "orphan_cleanup": "cleans",
+    "watermark_collection": "moves the prune bound",
+    "commit_table_pruning": "prunes the commit table",
+}
+#: Jobs that a person asks for and sees the answer of; what they leave undone no later run makes good, so it would be an
+#: alarm for ever.
+ASKED_FOR = ("sideline_restore", "journal_replay")
+
+
+def failures(reading: Reading, _: Config) -> Iterator[Finding]:
+    """What the last runs that acted left undone, job by job."""
+    acted = [  # wrong money is a finding of its own
+        r for r in reading.runs if r["execute"] and r["job"] not in ASKED_FOR and not wrong_money(r)
+    ]
+    for job in dict.fromkeys(r["job"] for r in acted):
+        runs = [r for r in acted if r["job"] == job]
+        yield from _failed_tables(job, runs, reading)
+        yield from _failed_as_a_whole(job, runs)
+
+
+def _failed_tables(job: str, runs: Sequence[Mapping[str, Any]], reading: Reading) -> Iterator[Finding]:
+    for table in sorted({t["table"] for r in runs for t in r["tables"]}):
+        if reading.listed and table not in reading.listed:
+            continue  # dropped since
+        reports = [(r, t) for r in runs for t in r["tables"] if t["table"] == table]
+        failing = list(takewhile(lambda pair: pair[1]["problems"] or pair[1]["counts"]["failed"], reports))
+        if failing:
+            newest = failing[0][1]
+            problems = list(newest["problems"]) or [f"{newest['counts']['failed']} mutations failed"]
+            again = f"lowtide run {job}{_for_table(job, table)} --execute"
+            yield _failed(job, table, problems, from_millis(failing[-1][0]["started"]), again)
+
+
+def _failed_as_a_whole(job: str, runs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for r in runs:  # the tasks of one DAG run belong together: one that is done does not make up for another
+        groups.setdefault(r["context"].get("run_id") or r["run"], []).append(r)
+    failing = list(takewhile(lambda group: any(r["problems"] for r in group), groups.values()))
+    if failing:
+        problems = [p for r in failing[0] for p in r["problems"]]
+        yield _failed(job, None, problems, from_millis(failing[-1][-1]["started"]), f"lowtide run {job} --execute")
+
+
+def _failed(job: str, table: str | None, problems: Sequence[str], since: datetime, again: str) -> Finding:
+    of = f" of table {table}" if table else ""
+    more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
+    return Finding(
+        Cause.FAILED,
+        Severity.ALARM,
+        f"The last {job}{of} left work undone",
+        f"{problems[0].strip().rstrip('.')}{more}",
+        "Do what the problem says, then run it again",
+        (f"lowtide runs --job {job}", again),
+        since,
+        (table,) if table else (),
+    )
+
+
+def _for_table(job: str, table: str) -> str:
+    return f" --table {table}" if job in ("orphan_cleanup", "history_gc") else ""
+
+
+def overdue(reading: Reading, config: Config) -> Iterator[Finding]:
+    """Jobs that have not acted for ``health.overdue_after``."""
+    if not reading.runs:
+        return  # a store that nothing was done to yet: there is no bound either
+    oldest = from_millis(reading.runs[-1]["started"])
+    # A job that is configured to plan only does its duty by planning; that it does no more is a finding of its own.
+    planning = {"commit_table_pruning"} if config.table(config.omid.commit_table).mode is Mode.DRY_RUN else set()
+    for job, does in RECURRING.items():
+        done = (
+            from_millis(r["started"]) for r in reading.runs if r["job"] == job and (r["execute"] or job in planning)
+        )
+        last = next(done, None)
+        # Of a job that is not among the runs that were read only this is known: it did not run since the oldest of
+        # them.
+        since = last or oldest
+        if reading.at - since >= config.health.overdue_after:
+            gone = age_text(reading.at - since)
+            if last is not None:
+                why = f"{job} has not acted for {gone}"
+            elif reading.more_runs:
+                why = f"{job} has not acted for at least {gone}"
+            else:
+                why = f"{job} has never acted; the first run of any job was {gone} ago"
+            yield Finding(
+                Cause.OVERDUE,
+                Severity.WARNING,
+                f"Nothing {does}",
+                why,
+                f"Run it now; if Airflow should have, see that its DAG is not paused (airflow dags unpause {job}) and "
+                "that its runs start",
+                (f"lowtide run {job} --execute",),
+                since,
+            )

@@ -1,0 +1,46 @@
+"""What a report can show and no reading of a store's state has: the commit table row by row, and the regions of
+tables before any job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from lowtide.config import Config
+from lowtide.report.observation import CommitRows, Day, RegionMark, by_day
+from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, parse_commit_key
+from lowtide.values.keyranges import KeyRange
+
+_FIRST_ROW = b"\x00"
+#: No start timestamp's row begins higher: the first byte is a bucket of 0 to 15.
+_AFTER_LAST_ROW = b"\x10"
+_BATCH = 1000
+
+
+def commit_rows(connection: Any, config: Config, days: Sequence[Day]) -> tuple[CommitRows, ...]:
+    """The commit table's entries and marks, counted by day: goes through the whole table.
+
+    A row with both counts as a mark, which is how readers take it.
+    """
+    entries: list[int] = []
+    marks: list[int] = []
+    family = config.omid.commit_family.encode()
+    commit, invalid = (family + b":" + name for name in (COMMIT_QUALIFIER, INVALID_QUALIFIER))
+    table = connection.table(config.omid.commit_table)
+    for row, cells in table.scan(row_start=_FIRST_ROW, row_stop=_AFTER_LAST_ROW, batch_size=_BATCH):
+        start = parse_commit_key(row)
+        if start is not None and invalid in cells:
+            marks.append(start)
+        elif start is not None and commit in cells:
+            entries.append(start)
+    return by_day(entries, marks, days)
+
+
+def uncleaned_regions(connection: Any, tables: Iterable[str]) -> tuple[RegionMark, ...]:
+    """The regions of *tables* as listed now, each with watermark 0, for a store that nothing has cleaned yet."""
+    return tuple(
+        RegionMark(table, str(KeyRange(region["start_key"], region["end_key"])), 0)
+        for table in sorted(tables)
+        for region in sorted(connection.table(table).regions(), key=lambda r: bytes(r["start_key"]))
+    )
