@@ -27,8 +27,8 @@ from warm_driver import AirflowWithDriver
 
 from lowtide.config import Config, load
 from lowtide.lab.airflow import Dags, Run, Task
+from lowtide.lab.servers import Process, start_time
 from lowtide.lab.stack import Stack, free_ports_config
-from lowtide.lab.stack.processes import Process, start_time
 from lowtide.lab.workload import OmidClient
 from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore

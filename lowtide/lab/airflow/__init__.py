@@ -14,7 +14,8 @@ no installation for production: its database is SQLite, its one user's password 
 
 from lowtide.lab.airflow.config import AirflowConfig, AirflowError, free_port_config
 from lowtide.lab.airflow.dags import Dags, Run, Task
-from lowtide.lab.airflow.server import LocalAirflow, Part
+from lowtide.lab.airflow.server import LocalAirflow
+from lowtide.lab.servers import Part
 
 __all__ = [
     "AirflowConfig",

@@ -13,6 +13,7 @@ from tenacity import retry, retry_if_exception_message, stop_after_attempt, wait
 
 from lowtide.lab.airflow.config import AirflowError
 from lowtide.lab.airflow.rest import Rest
+from lowtide.lab.waiting import reached
 
 Progress = Callable[[str], None]
 
@@ -156,18 +157,19 @@ class Dags:
             AirflowError: some were not over after *timeout* seconds.
         """
         known = {(run.dag_id, run.run_id): run for run in runs}
-        deadline = time.monotonic() + timeout
-        while not all(run.over for run in known.values()):
-            if time.monotonic() > deadline:
-                waiting = ", ".join(f"{run.run_id} ({run.state})" for run in known.values() if not run.over)
-                raise AirflowError(f"not over after {timeout:.0f} s: {waiting}; see their logs on Airflow's page")
-            time.sleep(0.5)
+
+        def over() -> bool:
             for key, run in known.items():
                 if run.over:
                     continue
                 now = known[key] = self.run(*key)
                 if now.state != run.state:
                     progress(f"{now.dag_id} {now.run_id}: {now.state}")
+            return all(run.over for run in known.values())
+
+        if not reached(over, timeout, pause=0.5):
+            waiting = ", ".join(f"{run.run_id} ({run.state})" for run in known.values() if not run.over)
+            raise AirflowError(f"not over after {timeout:.0f} s: {waiting}; see their logs on Airflow's page")
         return list(known.values())
 
     def expect(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lowtide.lab.waiting import reached
 from lowtide.lab.workload import history, script
 from lowtide.lab.workload.client import OmidClient, WorkloadError
 from lowtide.lab.workload.model import Model, Transaction
@@ -145,11 +146,7 @@ class _Doomed:
     def _await_events(self, log: Path) -> None:
         """Until the client has done some random part of its work."""
         wanted = self._random.randint(20, 3 * _DOOMED_TRANSACTIONS // 2)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if log.exists() and log.read_bytes().count(b"\n") >= wanted:
-                return
-            time.sleep(0.005)
+        reached(lambda: log.exists() and log.read_bytes().count(b"\n") >= wanted, 60, pause=0.005)
 
 
 def _await_halt(client: OmidClient) -> None:
