@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -22,9 +24,6 @@ from lowtide.cli.tables import print_runs, print_tables
 from lowtide.cli.undoing import confirm, forget, journal_app, resolve
 from lowtide.config import Config, load, source
 from lowtide.errors import WatermarkError
-from lowtide.lab.airflow.cli import app as airflow_app
-from lowtide.lab.demo.cli import demo
-from lowtide.lab.stack.cli import app as stack_app
 from lowtide.run.submit import command, environment, without_grace
 from lowtide.run.summary import by_hand
 from lowtide.store import reset
@@ -41,14 +40,14 @@ class Place(StrEnum):
 
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Maintenance for transactional HBase.")
-app.add_typer(stack_app, name="stack")
-app.add_typer(airflow_app, name="airflow")
+# The lab's commands, where it is installed with what it needs; by its name, for nothing of production imports it.
+if all(map(find_spec, ("lowtide.lab", "httpx", "psutil"))):
+    import_module("lowtide.lab.cli").add_to(app)
 app.add_typer(ledger_app, name="ledger")
 state_app = typer.Typer(no_args_is_help=True, help="Lowtide's own records.")
 app.add_typer(state_app, name="state")
 app.add_typer(hold_app, name="hold")
 app.add_typer(history_app, name="history")
-app.command()(demo)
 app.command()(report)
 app.command()(status)
 app.command()(explain)
@@ -86,8 +85,8 @@ def run(
     """
     if without_grace(job, context.args) and _on_a_terminal():
         typer.confirm(
-            "Prune without grace? A client that is suspended between its commit and the answer then takes itself for aborted, and rolls back what "
-            "others have read.",
+            "Prune without grace? A client that is suspended between its commit and the answer then takes itself for "
+            "aborted, and rolls back what others have read.",
             abort=True,
         )
     _submit(job, context.args)
@@ -102,7 +101,8 @@ def restore(
         list[str] | None,
         typer.Option(
             metavar="START=COMMIT",
-            help="This transaction committed after all, at that timestamp: its cells come back as committed, and the journal says so.",
+            help="This transaction committed after all, at that timestamp: its cells come back as committed, and the "
+            "journal says so.",
         ),
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
@@ -125,7 +125,9 @@ def journal_replay(
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
 ) -> None:
-    """Put pruned entries back into the commit table, so that readers of a table that comes back from a snapshot see all of it before it is cleaned."""
+    """Put pruned entries back into the commit table, so that readers of a table that comes back from a snapshot see all
+    of it before it is cleaned.
+    """
     given = _options({"--config": config, "--since-snapshot": since_snapshot, "--from": since}, None)
     _submit("journal_replay", [*given, *(["--execute"] if execute else [])])
 
@@ -161,7 +163,9 @@ def verify(
     before: Annotated[Path | None, typer.Option(help="Write there what random read points show.")] = None,
     after: Annotated[Path | None, typer.Option(help="Compare with what --before wrote there.")] = None,
 ) -> None:
-    """Verify, by code of its own, that the store keeps its invariants. Reads only; exit 1: one is broken, 2: could not look."""
+    """Verify, by code of its own, that the store keeps its invariants. Reads only; exit 1: one is broken, 2: could not
+    look.
+    """
     given = {
         "--config": config,
         "--sample": sample,
@@ -228,10 +232,11 @@ def state_reset(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Forget all recorded ranges, bounds and time samples, after the oracle was made anew; all is then cleaned again from 0.
+    """Forget all recorded ranges, bounds and time samples, after the oracle was made anew; all is then cleaned again
+    from 0.
 
-    What was journaled before decides nothing any more, except with --same-oracle. Refused, with what is to be done, while the low watermark is
-    below one that was recorded.
+    What was journaled before decides nothing any more, except with --same-oracle. Refused, with what is to be done,
+    while the low watermark is below one that was recorded.
     """
     loaded = load(config)
     with _state(loaded) as state:

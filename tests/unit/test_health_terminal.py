@@ -11,7 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from lowtide.cleaning.commit_count import CommitCount
-from lowtide.cli import app
+from lowtide.cli.app import app
 from lowtide.errors import GatewayError
 from lowtide.health import Seen
 from tests.unit.test_health import DAY, HOUR, NOW, healthy

@@ -15,7 +15,7 @@ from click.testing import Result
 from rich.console import Console
 from typer.testing import CliRunner
 
-from lowtide.cli import app
+from lowtide.cli.app import app
 from lowtide.cli.screen import screen
 from lowtide.cli.tables import done_text, print_runs, print_tables
 from lowtide.history.mark import Hold
