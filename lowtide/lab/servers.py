@@ -1,9 +1,9 @@
-"""Servers that outlive the program that started them: started, found again, asked for their state, ended with all that they started.
+"""Servers that outlive the program that started them: started, found again, ended with all that they started.
 
-What a process is doing and what it has started, psutil knows. Written here is what psutil does not do: its own identity of a process
-ends with the program that asked, and its ``create_time`` moves when the clock is set; members of a session whose parents have died are
-nobody's children to it; and it waits for the exit code of a child or for an id to vanish, where a process counts as ended as soon as
-it holds no port any more, whoever its parent is.
+What a process is doing and what it has started, psutil knows. Written here is what psutil does not do: its own identity
+of a process ends with the program that asked, and its ``create_time`` moves when the clock is set; members of a session
+whose parents have died are nobody's children to it; and it waits for the exit code of a child or for an id to vanish,
+where a process counts as ended as soon as it holds no port any more, whoever its parent is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 class Process:
     """A process that was started once; it may be gone.
 
-    It is known by its id *and* its start time, so that another program which got the same id later is never taken for it.
+    It is known by its id *and* its start time, so that another program which got the same id later is never taken for
+    it.
     """
 
     pid: int
@@ -75,10 +76,10 @@ class Process:
             process.kill()
 
     def _family(self) -> list[Process]:
-        """Descendants by parent, and members of the session that it leads, which stay in it when their parents die; with their descendants.
+        """Descendants by parent; and the session that it leads, where members stay when their parents die, with theirs.
 
-        Its id names the session as long as that has members, so it is not given to another process meanwhile; should another one bear
-        it all the same, the session is that one's.
+        Its id names the session as long as that has members, so it is not given to another process meanwhile; should
+        another one bear it all the same, the session is that one's.
         """
         if start_time(self.pid) not in (None, self.started):
             return []
@@ -93,8 +94,8 @@ class Process:
 class Part:
     """A server as it is now.
 
-    ``stopped``: not started, or ended in good order. ``killed``: it was started and its process is gone. ``not answering``: its process
-    runs, and it did not say that it is well (it may still boot).
+    ``stopped``: not started, or ended in good order. ``killed``: it was started and its process is gone.
+    ``not answering``: its process runs, and it did not say that it is well (it may still boot).
     """
 
     name: str

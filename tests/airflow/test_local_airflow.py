@@ -24,7 +24,7 @@ def test_what_was_written_is_loaded_again(tmp_path: Path) -> None:
 
 
 def test_airflow_reads_what_was_meant(tmp_path: Path) -> None:
-    """Loopback only, no examples, the DAGs of this checkout, and the further settings over it all, percent signs included."""
+    """Loopback only, no examples, this checkout's DAGs, and the further settings over it all, percent signs too."""
     write(AirflowConfig(tmp_path, port=18123, settings={"lowtide": {"odd": "100%"}, "core": {"parallelism": "7"}}))
     cfg = configparser.RawConfigParser()
     cfg.read(tmp_path / "airflow.cfg")

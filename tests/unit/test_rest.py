@@ -16,8 +16,10 @@ from lowtide.lab.airflow.rest import Rest
 
 
 class Slow(ThreadingHTTPServer):
-    """Gives tokens at once; answers what is asked of its API later than anybody waits, or *refuses* it, as often as it is told to;
-    so it does with logins, and with *strangers*, whose token it does not know."""
+    """Gives tokens at once; answers its API later than anybody waits, or *refuses* what is asked, as often as told.
+
+    So it does with logins, and with *strangers*, whose token it does not know.
+    """
 
     daemon_threads = True
 

@@ -30,7 +30,7 @@ def answers(_: str) -> bool:
 
 @pytest.mark.parametrize("orphaned", [False, True])
 def test_ending_a_process_ends_what_it_started(orphaned: bool) -> None:
-    """Grandchildren too, in process groups of their own as Airflow's tasks are, and when their parents are gone already."""
+    """Grandchildren too, in process groups of their own as Airflow's tasks are, and when their parents are gone."""
     grandchild = "import os, time; os.setpgid(0, 0); print(os.getpid(), flush=True); time.sleep(60)"
     child = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {grandchild!r}]); time.sleep(60)"
     leader = subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE, text=True, start_new_session=True)

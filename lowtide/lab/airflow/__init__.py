@@ -8,8 +8,8 @@
     airflow.dags.wait(runs, progress=print)
     airflow.down()
 
-It listens on the loopback interface only, keeps everything under ``home`` and outlives the program that started it. It is
-no installation for production: its database is SQLite, its one user's password lies in a file.
+It listens on the loopback interface only, keeps everything under ``home`` and outlives the program that started it. It
+is no installation for production: its database is SQLite, its one user's password lies in a file.
 """
 
 from lowtide.lab.airflow.config import AirflowConfig, AirflowError, free_port_config

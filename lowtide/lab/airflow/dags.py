@@ -26,7 +26,10 @@ _STILL = "There can be only one running backfill"
 
 @dataclass(frozen=True)
 class Run:
-    """A DAG run as Airflow tells of it. *kind* is its run type; runs without a logical date have none of the three times."""
+    """A DAG run as Airflow tells of it.
+
+    *kind* is its run type; runs without a logical date have none of the three times.
+    """
 
     dag_id: str
     run_id: str
@@ -81,8 +84,8 @@ class Dags:
     def trigger(self, dag_id: str, conf: dict[str, Any] | None = None, *, logical_date: datetime | None = None) -> Run:
         """Start a manual run, as the page's trigger button does, with *conf* over the form's defaults.
 
-        With a *logical_date*, the beginning of a day, it stands for that day: no daily run is made for it any more. A paused DAG
-        keeps the run waiting.
+        With a *logical_date*, the beginning of a day, it stands for that day: no daily run is made for it any more. A
+        paused DAG keeps the run waiting.
         """
         date_given = logical_date.isoformat() if logical_date else None
         return _run(self._rest.post("dags", dag_id, "dagRuns", body={"logical_date": date_given, "conf": conf or {}}))
@@ -102,11 +105,11 @@ class Dags:
         reprocess: str | None = None,
         backwards: bool = False,
     ) -> list[Run]:
-        """Create a run for every interval that begins from *first* to *last*, both inclusive, with ``airflow backfill create``.
+        """Create a run for every interval from *first* to *last*, both inclusive: ``airflow backfill create``.
 
-        Returns the runs that this backfill made or took over, in the order of their dates. A date that has a run already is left out
-        unless *reprocess* is ``completed`` or ``failed``. The DAG is unpaused after its runs were made, so that no scheduled run takes a
-        date first.
+        Returns the runs that this backfill made or took over, in the order of their dates. A date that has a run
+        already is left out unless *reprocess* is ``completed`` or ``failed``. The DAG is unpaused after its runs were
+        made, so that no scheduled run takes a date first.
 
         Raises:
             AirflowError: Airflow refused; the message is its own.
@@ -138,7 +141,11 @@ class Dags:
         reraise=True,
     )
     def _create(self, asked: Sequence[str]) -> None:
-        """Tried for a while: a backfill may just be over, and SQLite lets nobody write who read before another wrote, as the scheduler does all the time; Airflow then takes the backfill back."""
+        """Tried for a while: a backfill may just be over, and a database be locked.
+
+        SQLite lets nobody write who read before another wrote, as the scheduler does all the time; Airflow then takes
+        the backfill back.
+        """
         self._command(asked)
 
     def runs(self, dag_id: str, kind: str | None = None) -> list[Run]:

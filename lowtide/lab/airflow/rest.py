@@ -12,7 +12,8 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from lowtide.lab.airflow.config import USER, AirflowError
 
 _SECONDS = 30
-#: Of Airflow's answer where its database refused, as SQLite does where many write at once: what was asked is rolled back.
+#: Of Airflow's answer where its database refused, as SQLite does where many write at once: what was asked is rolled
+#: back.
 _ROLLED_BACK = "Database error"
 
 
@@ -53,8 +54,8 @@ class Rest:
             follow_redirects=True,
             # The server is on this machine: a proxy of the environment has no part in it.
             trust_env=False,
-            # A connection for each question: Airflow closes one that idles, perhaps while it is asked the next, and then nobody knows
-            # whether that was done.
+            # A connection for each question: Airflow closes one that idles, perhaps while it is asked the next, and
+            # then nobody knows whether that was done.
             limits=httpx.Limits(max_keepalive_connections=0),
         )
         self._login = _Login(url, password)
@@ -72,7 +73,7 @@ class Rest:
         return self._call("PATCH", path, body)
 
     def below(self, path: str) -> Any:
-        """The JSON at a path below Airflow's address: of a plugin, which is no part of the API. Errors are httpx's own."""
+        """The JSON at a path below Airflow's address: of a plugin, which is no part of the API. Errors are httpx's."""
         return self._authorised("GET", f"{self._url}/{path}", None)
 
     def health(self) -> dict[str, str]:

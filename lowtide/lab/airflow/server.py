@@ -64,7 +64,8 @@ class LocalAirflow:
         """Start whatever does not run and wait until every part is healthy, the DAGs are loaded and the pool is there.
 
         Raises:
-            AirflowError: a part ended or did not answer in time, or a DAG does not load. What was started is left as it is.
+            AirflowError: a part ended or did not answer in time, or a DAG does not load. What was started is left as it
+            is.
         """
         with self._servers.exclusively():
             missing = [part.name for part in self.status() if part.state != "running"]

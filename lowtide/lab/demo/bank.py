@@ -1,4 +1,4 @@
-"""The demo's small bank: clients in processes of their own transfer money until they are killed, and what the ledger then holds.
+"""The demo's small bank: clients, each a process, transfer money until they are killed, and what the ledger then holds.
 
 ``python -m lowtide.lab.demo.bank CONFIG SEED`` is one such client.
 """

@@ -1,4 +1,4 @@
-"""A Java program that takes commands on its standard input and answers on its standard output, one JSON object a line."""
+"""A Java program that takes commands on its standard input and answers on its standard output, a line of JSON each."""
 
 from __future__ import annotations
 

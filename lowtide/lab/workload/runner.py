@@ -20,7 +20,7 @@ from lowtide.lab.workload.script import Group, Shape
 #: Of a client that is to be killed: it gets more than it can do before it dies.
 _DOOMED_TRANSACTIONS = 200
 _ENDS = 5
-"""How often a client that shall halt goes to its crash point: the oracle may refuse one of them before it is reached."""
+"""How often a client that shall halt goes to its crash point: the oracle may refuse it before it gets there."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ def run(
 ) -> Result:
     """Write *transactions* random transactions and the history of what they did to *out*.
 
-    Most crashes are transactions that their client abandons at a crash point. Beside them *kills* clients are ended with
-    SIGKILL at a random moment and *halts* clients halt themselves at a crash point, each with several transactions under
-    way. What those were is settled from the store when all is over and the low watermark has passed them; *out* is
-    then written, so that it never says less than what is certain.
+    Most crashes are transactions that their client abandons at a crash point. Beside them *kills* clients are ended
+    with SIGKILL at a random moment and *halts* clients halt themselves at a crash point, each with several transactions
+    under way. What those were is settled from the store when all is over and the low watermark has passed them; *out*
+    is then written, so that it never says less than what is certain.
 
     The same seed makes the same script. Tables that are missing are made, with Omid's flag on their families if
     *omid_enabled*. With *slices* the transactions are cut into as many parts of equal size, one after another.
@@ -135,7 +135,7 @@ class _Doomed:
         return [each for log in self.logs for each in history.read(log, fate, ended="kill")]
 
     def _groups(self, index: int, point: int | None) -> list[Group]:
-        """For a client to be killed: more than enough. For one that halts: a few groups, then its end, more than once."""
+        """For a client to be killed: more than enough. For one that halts: some groups, then its end, repeatedly."""
         seed = f"{self.seed}-{'kill' if point is None else 'halt'}{index}"
         if point is None:
             return script.generate(self.shape, seed, _DOOMED_TRANSACTIONS)
