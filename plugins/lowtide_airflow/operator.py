@@ -18,7 +18,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from lowtide.config import Config, load
 from lowtide.errors import UsageError
 from lowtide.run import submit
-from lowtide_airflow import approval, arguments, metrics, report
+from lowtide_airflow import approved, arguments, metrics, report
 from lowtide_airflow.links import PageLink
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         """What holds a run that acts to the plan that a person approved, where the run asks for that."""
         if self.plans or not arguments.needs_approval(run):
             return []
-        file.write_text(json.dumps(approval.approved_plan(context, context["ti"].map_index)))
+        file.write_text(json.dumps(approved.approved_plan(context, context["ti"].map_index)))
         return ["--approved", str(file)]
 
     def _submit(self, context: Context) -> AirflowException | None:
@@ -163,7 +163,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         digest = report.digest(summary)
         context["ti"].xcom_push(SUMMARY_KEY, digest)
         if self.plans:
-            context["ti"].xcom_push(approval.PLAN_KEY, report.plan(summary))
+            context["ti"].xcom_push(approved.PLAN_KEY, report.plan(summary))
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = digest
         metrics.emit(metrics.metrics(summary), f"{summary['job']} {summary['run']}")

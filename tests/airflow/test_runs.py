@@ -20,7 +20,7 @@ import psutil
 import pytest
 from browser import browser, log_in, tab
 from installation import PATIENCE, SUBMITTED, follow_only, installation
-from lowtide_airflow.approval import APPROVE
+from lowtide_airflow.approved import APPROVE
 from playwright.sync_api import Page, expect
 from test_metrics import collector
 from warm_driver import AirflowWithDriver
