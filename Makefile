@@ -72,6 +72,7 @@ lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
 
 # Every phase, its log and results in .lowtide/suite (tools/suite). The targets below run one phase alone.
 SUITE := PYTHONPATH=tools $(BIN)/python -m suite --jobs $(JOBS)
