@@ -81,18 +81,20 @@ def approval(chosen: XComArg, job: str) -> PlanApproval:
     """
 
     @task(execution_timeout=timedelta(minutes=5))
-    def choose_to_plan(batches: list[list[str]], params: dict, dag_run: Any = None) -> list[list[str]]:
+    def choose_to_plan(batches: list[list[str]], params: dict[str, Any], dag_run: Any = None) -> list[list[str]]:
         """The batches whose plans a person is to see: all or, where no approval is asked for, none."""
         run = arguments.Run.of({"params": params, "dag_run": dag_run})
         return batches if arguments.needs_approval(run) else []
 
+    # Airflow puts in the run's params, and for what another task returns its value; its types know of neither.
+    planned = choose_to_plan(chosen)  # type: ignore[call-arg, arg-type, misc]
     plan = LowtideSparkOperator.partial(
         task_id=PLAN,
         job=job,
         plans=True,
         map_index_template=BATCH_LABEL,
         **job_arguments(),
-    ).expand(tables=choose_to_plan(chosen))
+    ).expand(tables=planned)
     approve = PlanApproval(task_id=APPROVE, job=job)
     plan >> approve
     return approve
