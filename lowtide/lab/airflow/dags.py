@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -179,30 +178,6 @@ class Dags:
             raise AirflowError(f"not over after {timeout:.0f} s: {waiting}; see their logs on Airflow's page")
         return list(known.values())
 
-    def expect(
-        self,
-        dag_id: str,
-        kind: str,
-        *,
-        known: Iterable[Run] = (),
-        timeout: float = 1800,
-        progress: Progress = lambda _: None,
-    ) -> Run:
-        """Wait for a run that nobody here started (``scheduled``, ``asset_triggered``), until it is over.
-
-        It is the first of its kind that is not among *known*.
-
-        Raises:
-            AirflowError: there was none, or it was not over, after *timeout* seconds.
-        """
-        names = {run.run_id for run in known}
-        deadline = time.monotonic() + timeout
-        while not (found := [run for run in self.runs(dag_id, kind) if run.run_id not in names]):
-            if time.monotonic() > deadline:
-                raise AirflowError(f"no {kind} run of {dag_id} after {timeout:.0f} s; is the DAG unpaused?")
-            time.sleep(0.5)
-        return self.wait([found[-1]], timeout=deadline - time.monotonic(), progress=progress)[0]
-
     def tasks(self, run: Run) -> list[Task]:
         """The task instances of a run."""
         found = self._rest.get("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", limit=_PAGE)
@@ -223,14 +198,6 @@ class Dags:
         path = ("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", task.task_id, "logs", str(task.tries))
         content = self._rest.get(*path, map_index=task.map_index, full_content="true")["content"]
         return "\n".join(part for line in content for part in _log_lines(line))
-
-    def xcom(self, run: Run, task: Task, key: str) -> Any:
-        """A value that a task left for others; None where there is none under *key*."""
-        path = ("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", task.task_id, "xcomEntries")
-        entries = self._rest.get(*path, map_index=task.map_index)["xcom_entries"]
-        if key not in {entry["key"] for entry in entries}:
-            return None
-        return self._rest.get(*path, key, map_index=task.map_index, deserialize="true")["value"]
 
     def asset_events(self, run: Run) -> list[dict[str, Any]]:
         """The asset events that a run sent, with their ``extra``."""

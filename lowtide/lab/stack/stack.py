@@ -69,12 +69,6 @@ class Stack:
                     progress(f"stopping {_TITLES[name]}")
                     self._end(name)
 
-    def restart(self, part: str, progress: Progress = lambda _: None) -> None:
-        """End one part in good order and bring the store up again."""
-        with self._servers.exclusively():
-            self._end(part)
-        self.up(progress)
-
     def kill(self, part: str) -> None:
         """End one part without any of its clean-up, as a crash does; ``status`` then says ``killed``."""
         self._servers.kill(part)
