@@ -23,7 +23,7 @@ help:
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
 	@echo "make soak    an hour of the ledger's clients being killed"
 	@echo "make break-rules   break each safety rule in a copy of the code, and see the right assertion fail"
-	@echo "make wheel   a wheel to install elsewhere, in dist/"
+	@echo "make wheel   wheels to install elsewhere, in dist/: Lowtide's, and the lab's by itself"
 	@echo "make docs    these pages as a site, in .lowtide/site; fails on any warning"
 	@echo "make screenshots   the pictures of the docs, taken from a demo that is up; needs Chromium or Chrome"
 	@echo "make lock    resolve requirements.txt and requirements-docs.txt into their .lock again"
@@ -72,6 +72,7 @@ lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
 
 # Every phase, its log and results in .lowtide/suite (tools/suite). The targets below run one phase alone.
 SUITE := PYTHONPATH=tools $(BIN)/python -m suite --jobs $(JOBS)
@@ -100,9 +101,11 @@ airflow-test: setup phoenix
 break-rules: setup
 	@$(BIN)/python tools/break-rules --jobs $(JOBS)
 
-# A wheel with the connector, the DAG files and the Spark programs in it.
+# A wheel with the connector, the DAG files and the Spark programs in it; and the lab's, which no production needs.
 wheel: setup
 	@$(BIN)/uv build -q --wheel -o dist
+	@rm -rf .lowtide/build/lab # of a build before this one, perhaps with modules that are no longer there
+	@$(BIN)/uv build -q --wheel -o dist lowtide/lab
 	@ls dist/*.whl
 
 # The site's builder has an environment of its own, so that the set-up for tests does not grow. The variable silences a notice

@@ -57,7 +57,7 @@ with DAG(
     },
     **dag_arguments(__doc__, "history"),
 ):
-    chosen = choose_tables()
+    chosen = choose_tables()  # type: ignore[call-arg, misc] # Airflow puts in the params
 
     remove = LowtideSparkOperator.partial(
         task_id="remove",

@@ -22,6 +22,8 @@ run.
 All jobs share the pool `lowtide`, which must have **one** slot: a backfill then waits for the daily run and the other way round.
 """
 
+from typing import Any
+
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param, task
 from airflow.sdk.exceptions import AirflowSkipException
@@ -63,7 +65,7 @@ with DAG(
     },
     **dag_arguments(__doc__, "cleanup"),
 ):
-    chosen = choose_tables()
+    chosen = choose_tables()  # type: ignore[call-arg, misc] # Airflow puts in the params
 
     clean = LowtideSparkOperator.partial(
         task_id="clean",
@@ -74,7 +76,7 @@ with DAG(
     ).expand(tables=chosen)
 
     @task(outlets=[CLEANED], trigger_rule="all_done")
-    def hand_over(ti=None, outlet_events=None) -> dict:
+    def hand_over(ti: Any = None, outlet_events: Any = None) -> dict[str, Any]:
         """Say what was cleaned, to whoever listens; one event a run, however many batches it had."""
         from lowtide_airflow.report import merge
 

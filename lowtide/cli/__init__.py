@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from lowtide.cli.app import app
 from lowtide.errors import LowtideError
-from lowtide.lab.stack import StackError
-
-__all__ = ["app", "main"]
 
 
 def main() -> None:
     """Run the command line; an error meant for people is one message, not a traceback."""
+    # Here: who takes one module of this package, as the lab does, is not to load every command with it.
+    from lowtide.cli.app import app
+
     try:
         app()
-    except (LowtideError, StackError) as error:
+    except LowtideError as error:
         print(f"lowtide: {error}", file=sys.stderr)
-        sys.exit(getattr(error, "exit_code", 1))
+        sys.exit(error.exit_code)

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -23,9 +25,6 @@ from lowtide.cli.runs import runs
 from lowtide.cli.undoing import confirm, forget, journal_app, resolve
 from lowtide.config import Config, load, source
 from lowtide.errors import WatermarkError
-from lowtide.lab.airflow.cli import app as airflow_app
-from lowtide.lab.demo.cli import demo
-from lowtide.lab.stack.cli import app as stack_app
 from lowtide.run.submit import command, environment, without_grace
 from lowtide.run.summary import by_hand
 from lowtide.store import reset
@@ -42,14 +41,14 @@ class Place(StrEnum):
 
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Maintenance for transactional HBase.")
-app.add_typer(stack_app, name="stack")
-app.add_typer(airflow_app, name="airflow")
+# The lab's commands, where it is installed with what it needs; by its name, for nothing of production imports it.
+if all(map(find_spec, ("lowtide.lab", "httpx", "psutil"))):
+    import_module("lowtide.lab.cli").add_to(app)
 app.add_typer(ledger_app, name="ledger")
 state_app = typer.Typer(no_args_is_help=True, help="Lowtide's own records.")
 app.add_typer(state_app, name="state")
 app.add_typer(hold_app, name="hold")
 app.add_typer(history_app, name="history")
-app.command()(demo)
 app.command()(report)
 app.command()(status)
 app.command()(explain)

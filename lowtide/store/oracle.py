@@ -63,10 +63,6 @@ class OracleRows(Rows):
             if self._check_and_put(b"oracle", (VALUE, known), (VALUE, dump(value))):
                 return
 
-    def recorded_low_watermark(self) -> int:
-        """The highest low watermark ever seen; 0 on a new store."""
-        return int(self._json(b"oracle", {}).get("low_watermark", 0))
-
     def low_watermark_seen(self) -> Recorded | None:
         """The highest low watermark ever seen, and when it was seen first; None on a new store."""
         value = self._json(b"oracle", None)

@@ -47,7 +47,7 @@ class TableFindings:
 
     *orphans* would be deleted, *heals* written again with their shadow cells; *heal_bytes* are what that writes.
     *others* are cells that stay as they are, by reason, as found in the regions that were read. *seconds* is what
-    reading took. *ancient_bytes* is history that no snapshot needs: None where it was not looked for.
+    reading took.
     """
 
     table: str
@@ -60,7 +60,6 @@ class TableFindings:
     heals: Estimate = NOTHING
     heal_bytes: Estimate = NOTHING
     others: dict[str, int] = field(default_factory=dict)
-    ancient_bytes: Estimate | None = None
     problems: tuple[str, ...] = ()
     #: What SQL calls it, where that is another name: the view indexes that share a table.
     names: tuple[str, ...] = ()

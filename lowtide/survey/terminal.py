@@ -36,20 +36,19 @@ def print_survey(console: Console, survey: Survey) -> None:
 
 
 def _tables(survey: Survey) -> Table:
-    grid = _grid("table", "regions", "cells", "orphans", "bytes", "to heal", "bytes to write", "history", "left alone")
+    grid = _grid("table", "regions", "cells", "orphans", "bytes", "to heal", "bytes to write", "left alone")
     for t in survey.tables:
         others = ", ".join(f"{number:,} {why}" for why, number in t.others.items())
-        ancient = "" if t.ancient_bytes is None else estimated_size(t.ancient_bytes)
         numbers = [t.cells, t.orphans, t.orphan_bytes, t.heals, t.heal_bytes]
         cells = (
             [str(n) if i in (0, 1, 3) else estimated_size(n) for i, n in enumerate(numbers)]
             if t.regions_read
             else [""] * 5
         )
-        grid.add_row(Text(t.title), _regions(t), *cells, ancient, Text(others))
+        grid.add_row(Text(t.title), _regions(t), *cells, Text(others))
     if len(survey.tables) > 1:
         sums: list[Estimate] = [survey.orphans, survey.heals]
-        grid.add_row("all", "", "", str(sums[0]), "", str(sums[1]), "", "", "", style="bold")
+        grid.add_row("all", "", "", str(sums[0]), "", str(sums[1]), "", "", style="bold")
     return grid
 
 

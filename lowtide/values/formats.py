@@ -75,16 +75,6 @@ def parse_commit_key(row: bytes) -> int | None:
     return decode_long(row[1:])
 
 
-def encode_varint(number: int) -> bytes:
-    """A protobuf varint of a non-negative *number*."""
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
 def decode_varint(data: bytes) -> int:
     """The number in a protobuf varint that fills *data* exactly.
 

@@ -6,8 +6,8 @@
     approve >> LowtideSparkOperator.partial(..., trigger_rule="none_failed").expand(tables=chosen)
 
 Where no approval is asked for, ``plan`` and ``approve`` are skipped, and the job runs. The job is not only behind these
-tasks: it asks for the answer by itself (:func:`approved_plan`), so that neither a task that was marked as done by hand
-nor one that was cleared lets it act unasked.
+tasks: it asks for the answer by itself (:mod:`lowtide_airflow.approved`), so that neither a task that was marked as done
+by hand nor one that was cleared lets it act unasked.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from airflow.sdk import task
 from airflow.sdk.exceptions import AirflowFailException
 
 from lowtide_airflow import arguments, report
+from lowtide_airflow.approved import APPROVE, PLAN, PLAN_KEY
+from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import BATCH_LABEL, job_arguments, number
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
-
-#: Task ids, the same in every DAG; and the key of a plan among the XComs of the first.
-PLAN, APPROVE = "plan", "approve"
-PLAN_KEY = "plan"
 
 
 class PlanApproval(ApprovalOperator):
@@ -84,42 +82,25 @@ def approval(chosen: XComArg, job: str) -> PlanApproval:
         chosen: the batches of tables of the run, one job each.
         job: the job that plans and acts.
     """
-    from lowtide_airflow.operator import LowtideSparkOperator
 
     @task(execution_timeout=timedelta(minutes=5))
-    def choose_to_plan(batches: list[list[str]], params: dict, dag_run: Any = None) -> list[list[str]]:
+    def choose_to_plan(batches: list[list[str]], params: dict[str, Any], dag_run: Any = None) -> list[list[str]]:
         """The batches whose plans a person is to see: all or, where no approval is asked for, none."""
         run = arguments.Run.of({"params": params, "dag_run": dag_run})
         return batches if arguments.needs_approval(run) else []
 
+    # Airflow puts in the run's params, and for what another task returns its value; its types know of neither.
+    planned = choose_to_plan(chosen)  # type: ignore[call-arg, arg-type, misc]
     plan = LowtideSparkOperator.partial(
         task_id=PLAN,
         job=job,
         plans=True,
         map_index_template=BATCH_LABEL,
         **job_arguments(),
-    ).expand(tables=choose_to_plan(chosen))
+    ).expand(tables=planned)
     approve = PlanApproval(task_id=APPROVE, job=job)
     plan >> approve
     return approve
-
-
-def approved_plan(context: Context, map_index: int) -> dict[str, Any]:
-    """The plan of a batch, which a person approved.
-
-    Raises:
-        AirflowFailException: there is none, or nobody did.
-    """
-    ti = context["ti"]
-    answer: Mapping[str, Any] | None = ti.xcom_pull(task_ids=APPROVE, map_indexes=-1)
-    plan: dict[str, Any] | None = ti.xcom_pull(task_ids=PLAN, key=PLAN_KEY, map_indexes=map_index)
-    if not answer or list(answer["chosen_options"]) != [ApprovalOperator.APPROVE]:
-        msg = f"the run needs an approval, and the task {APPROVE} has none; nothing was done. Trigger a new run"
-        raise AirflowFailException(msg)
-    if not plan:
-        msg = f"the task {PLAN} has left no plan of these tables; nothing was done. Trigger a new run"
-        raise AirflowFailException(msg)
-    return plan
 
 
 def name_of(user: Any) -> str:

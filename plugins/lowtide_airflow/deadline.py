@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import AsyncCallback, DeadlineAlert, DeadlineReference
+# Public names, which the types that come with Airflow have forgotten.
+from airflow.sdk import AsyncCallback, DeadlineAlert, DeadlineReference  # type: ignore[attr-defined]
 from airflow.sdk.configuration import conf
 
 if TYPE_CHECKING:

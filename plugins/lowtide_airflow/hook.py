@@ -107,8 +107,12 @@ def merged(config: Config, connection: Any, name: str) -> Config:
         msg = f"connection {name}: unknown extra {', '.join(unknown)}; known are {', '.join(_EXTRA)}"
         raise UsageError(msg)
     content = config.model_dump()
-    given = {("hbase", "thrift", "host"): connection.host, ("hbase", "thrift", "port"): connection.port}
-    for path, value in {**given, **{_EXTRA[key]: value for key, value in extra.items()}}.items():
+    given: dict[tuple[str, ...], Any] = {
+        ("hbase", "thrift", "host"): connection.host,
+        ("hbase", "thrift", "port"): connection.port,
+        **{_EXTRA[key]: value for key, value in extra.items()},
+    }
+    for path, value in given.items():
         if value not in (None, ""):
             section = content
             for part in path[:-1]:

@@ -18,7 +18,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from lowtide.config import Config, load
 from lowtide.errors import UsageError
 from lowtide.run import submit
-from lowtide_airflow import approval, arguments, metrics, report
+from lowtide_airflow import approved, arguments, metrics, report
 from lowtide_airflow.links import PageLink
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         try:
             # What its driver listens on follows from where the job goes, not from what is configured for others.
             connection = BaseHook.get_connection(self._conn_id)
-            master = connection.host or connection.conn_type
+            master = connection.host or connection.conn_type or master
         except AirflowNotFoundException:
             self.log.info("no connection %s: spark.master of the configuration, %s", self._conn_id, master)
             os.environ[f"AIRFLOW_CONN_{self._conn_id.upper()}"] = json.dumps({"conn_type": "spark", "host": master})
@@ -137,17 +137,17 @@ class LowtideSparkOperator(SparkSubmitOperator):
             "dag_id": run.dag_id,
             "run_id": run.run_id,
             "task_id": ti.task_id,
-            "map_index": ti.map_index,
+            "map_index": _index(context),
             "try": ti.try_number,
         }
         # Clearing a task gives it its retries anew, on top of the tries that are over.
-        cleared = max(0, ti.max_tries - self.retries)
+        cleared = max(0, ti.max_tries - (self.retries or 0))
         return [
             *arguments.tables(run, self.job, self.tables),
             *([] if self.plans else arguments.how(run, self.job)),
             *arguments.interval(run, self.job),
             *arguments.options(run, self.job),
-            *("--run-id", arguments.run_name(run, ti.task_id, ti.map_index, cleared)),
+            *("--run-id", arguments.run_name(run, ti.task_id, _index(context), cleared)),
             *(part for name, value in facts.items() for part in ("--context", f"{name}={value}")),
         ]
 
@@ -155,7 +155,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         """What holds a run that acts to the plan that a person approved, where the run asks for that."""
         if self.plans or not arguments.needs_approval(run):
             return []
-        file.write_text(json.dumps(approval.approved_plan(context, context["ti"].map_index)))
+        file.write_text(json.dumps(approved.approved_plan(context, _index(context))))
         return ["--approved", str(file)]
 
     def _submit(self, context: Context) -> AirflowException | None:
@@ -173,7 +173,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         digest = report.digest(summary)
         context["ti"].xcom_push(SUMMARY_KEY, digest)
         if self.plans:
-            context["ti"].xcom_push(approval.PLAN_KEY, report.plan(summary))
+            context["ti"].xcom_push(approved.PLAN_KEY, report.plan(summary))
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = digest
         metrics.emit(metrics.metrics(summary), f"{summary['job']} {summary['run']}")
@@ -185,3 +185,9 @@ class LowtideSparkOperator(SparkSubmitOperator):
         if process and process.returncode == _USAGE:
             return AirflowFailException(text)
         return AirflowException(text)
+
+
+def _index(context: Context) -> int:
+    """Of a mapped task its place, else -1: Airflow's own number for it, though its types allow None, too."""
+    index = context["ti"].map_index
+    return -1 if index is None else index

@@ -44,7 +44,7 @@ class ConditionTrigger(BaseTrigger):
         hbase_conn_id: str = HBaseHook.default_conn_name,
         patience: str = "5m",
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call] # Airflow gives it no types
         self.condition = dict(condition)
         self.poke_interval = poke_interval
         self.hbase_conn_id = hbase_conn_id
@@ -109,7 +109,7 @@ class ConditionWatcher(BaseEventTrigger):
         poll_interval: float = 60.0,
         hbase_conn_id: str = HBaseHook.default_conn_name,
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call] # Airflow gives it no types
         self.condition = dict(condition)
         self.poll_interval = poll_interval
         self.hbase_conn_id = hbase_conn_id

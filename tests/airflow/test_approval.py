@@ -10,7 +10,8 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped, TaskAwaitingInput
 from lowtide_airflow import arguments, report
-from lowtide_airflow.approval import APPROVE, PLAN, PlanApproval, approved_plan
+from lowtide_airflow.approval import PlanApproval
+from lowtide_airflow.approved import APPROVE, PLAN, approved_plan
 from lowtide_airflow.settings import POOL
 from test_arguments import DAY, context
 

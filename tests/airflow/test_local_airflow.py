@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import configparser
 import json
-import signal
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from lowtide.lab.airflow import AirflowConfig, AirflowError, LocalAirflow
 from lowtide.lab.airflow.config import load, password, write
-from lowtide.lab.airflow.family import end_family
-from lowtide.lab.stack.processes import Process, start_time
 
 
 def test_what_was_written_is_loaded_again(tmp_path: Path) -> None:
@@ -29,7 +24,7 @@ def test_what_was_written_is_loaded_again(tmp_path: Path) -> None:
 
 
 def test_airflow_reads_what_was_meant(tmp_path: Path) -> None:
-    """Loopback only, no examples, the DAGs of this checkout, and the further settings over it all, percent signs included."""
+    """Loopback only, no examples, this checkout's DAGs, and the further settings over it all, percent signs too."""
     write(AirflowConfig(tmp_path, port=18123, settings={"lowtide": {"odd": "100%"}, "core": {"parallelism": "7"}}))
     cfg = configparser.RawConfigParser()
     cfg.read(tmp_path / "airflow.cfg")
@@ -64,20 +59,3 @@ def test_an_airflow_that_never_started_is_stopped(tmp_path: Path) -> None:
     airflow.down()
     with pytest.raises(AirflowError, match="lowtide airflow up"):
         airflow.dags.names()
-
-
-@pytest.mark.parametrize("orphaned", [False, True])
-def test_ending_a_process_ends_what_it_started(orphaned: bool) -> None:
-    """Grandchildren too, in process groups of their own as Airflow's tasks are, and when their parents are gone already."""
-    grandchild = "import os, time; os.setpgid(0, 0); print(os.getpid(), flush=True); time.sleep(60)"
-    child = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {grandchild!r}]); time.sleep(60)"
-    leader = subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE, text=True, start_new_session=True)
-    assert leader.stdout
-    pid = int(leader.stdout.readline())
-    process = Process(leader.pid, start_time(leader.pid) or "")
-    if orphaned:
-        process.signal(signal.SIGKILL)
-        leader.wait()
-    end_family(process, patience=5)
-    assert not process.alive
-    assert start_time(pid) is None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Asset
-from lowtide_airflow import approval
+from lowtide_airflow import approved
 from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
 from test_arguments import DAY, context
 
@@ -56,14 +56,14 @@ def test_a_plan_never_acts(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Whatever the run is and the configuration says; what it found goes to the person who approves it, and nothing is handed on."""
     ran = Ran(monkeypatch, kind, {"approval": True, "execute": True}, plans=True)
     assert not {"--execute", "--as-configured"} & set(ran.arguments)
-    assert ran.pushed[approval.PLAN_KEY]["run"] == "r1"
+    assert ran.pushed[approved.PLAN_KEY]["run"] == "r1"
     assert (ran.outlets, ran.told) == ([], {})
 
 
 def test_what_acts_is_held_to_the_plan_that_was_approved(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where an approval is asked for: without one nothing is submitted at all."""
     plan = {"run": "the plan"}
-    monkeypatch.setattr(approval, "approved_plan", lambda *_: plan)
+    monkeypatch.setattr(approved, "approved_plan", lambda *_: plan)
     ran = Ran(monkeypatch, "manual", {"approval": True, "execute": True})
     assert ran.approved == plan
     assert "--execute" in ran.arguments

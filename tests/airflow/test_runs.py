@@ -20,15 +20,16 @@ import psutil
 import pytest
 from browser import browser, log_in, tab
 from installation import PATIENCE, SUBMITTED, follow_only, installation
-from lowtide_airflow.approval import APPROVE
+from lowtide_airflow.approved import APPROVE
+from lowtide_airflow.operator import SUMMARY_KEY
 from playwright.sync_api import Page, expect
 from test_metrics import collector
 from warm_driver import AirflowWithDriver
 
 from lowtide.config import Config, load
 from lowtide.lab.airflow import Dags, Run, Task
+from lowtide.lab.servers import Process, start_time
 from lowtide.lab.stack import Stack, free_ports_config
-from lowtide.lab.stack.processes import Process, start_time
 from lowtide.lab.workload import OmidClient
 from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
@@ -113,7 +114,18 @@ class Site:
         return ("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", APPROVE, "-1", "hitlDetails")
 
     def expect(self, dag_id: str, kind: str) -> Run:
-        return self.dags.expect(dag_id, kind, timeout=PATIENCE)
+        """A run that nobody here started, the first of its kind, once it is over."""
+        deadline = time.monotonic() + PATIENCE
+        while not (found := self.dags.runs(dag_id, kind)):
+            assert time.monotonic() < deadline, f"no {kind} run of {dag_id}; is the DAG unpaused?"
+            time.sleep(0.5)
+        return self.dags.wait([found[-1]], timeout=deadline - time.monotonic())[0]
+
+    def summary(self, run: Run, task: Task) -> dict[str, Any]:
+        """The digest of its job's summary, which a task left for others."""
+        path = ("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", task.task_id, "xcomEntries", SUMMARY_KEY)
+        found: dict[str, Any] = self.airflow.rest.get(*path, map_index=task.map_index, deserialize="true")["value"]
+        return found
 
     def shown(self) -> dict[str, Any]:
         """What the page is given, read after this call began: at first it is told to wait, and later what was read before."""
@@ -179,7 +191,7 @@ def test_a_backfill_cleans_its_days_and_no_other(site: Site) -> None:
     assert [run.state for run in runs] == ["success"] * len(DAYS)
     assert site.left("orders") == set(site.orphans[-1])
     for run, day in zip(runs, DAYS, strict=True):
-        summary = site.dags.xcom(run, site.task(run, "clean"), "summary")
+        summary = site.summary(run, site.task(run, "clean"))
         assert summary["totals"]["deleted"] == 3
         (event,) = site.dags.asset_events(run)
         assert event["extra"]["totals"]["deleted"] == 3
@@ -256,13 +268,13 @@ def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> 
     assert (good.state, good.tries) == ("success", 1)
     assert (bad.state, bad.tries) == ("failed", 2)
     assert "orphan_cleanup left 1 problem(s):" in (log := site.dags.log(run, bad))
-    assert f"--run-id {site.dags.xcom(run, bad, 'summary')['run']} " in log
+    assert f"--run-id {site.summary(run, bad)['run']} " in log
     assert site.left("guarded") == set(guarded)
     assert begun in site.left("orders")
     assert not site.left("orders") & set(site.orphans[-1])
     # Both tables' regions are counted: the one that failed holds the bound, and that is said.
     assert (collected.state, collected.interval) == ("success", None)
-    summary = site.dags.xcom(collected, site.task(collected, "collect"), "summary")
+    summary = site.summary(collected, site.task(collected, "collect"))
     assert {blocker["table"] for blocker in summary["blockers"]} == {"guarded"}
     assert pruned.state == "success"
     assert begun in site.omid.commit_table()
@@ -285,7 +297,7 @@ def test_a_dry_run_changes_nothing_and_hands_nothing_on(site: Site) -> None:
     before = site.left("guarded")
     with site.airflow.driver.real():
         (run,) = site.over(site.dags.trigger("orphan_cleanup", {"tables": ["guarded"], "budget_rows": 100}))
-    summary = site.dags.xcom(run, site.task(run, "clean"), "summary")
+    summary = site.summary(run, site.task(run, "clean"))
     assert (run.state, summary["execute"], summary["totals"]["deleted"]) == ("success", False, 3)
     assert site.left("guarded") == before
     assert site.task(run, "hand_over").state == "skipped"
@@ -391,7 +403,7 @@ def test_a_worker_that_is_killed_costs_a_retry(site: Site) -> None:
     (run,) = site.over(run)
     task = site.task(run, "clean")
     assert (run.state, task.state, task.tries) == ("success", "success", 2)
-    name = site.dags.xcom(run, task, "summary")["run"]
+    name = site.summary(run, task)["run"]
     assert f"--run-id {name} " in site.dags.log(run, task)
     # Only what was killed had to be a process of its own.
     assert site.submitted(name) == [True, False]

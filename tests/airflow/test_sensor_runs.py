@@ -13,8 +13,8 @@ from installation import UNHURRIED, up_together
 
 from lowtide.config import Config, load
 from lowtide.lab.airflow import Dags, LocalAirflow, Run, free_port_config
+from lowtide.lab.servers import Process, start_time
 from lowtide.lab.stack import Stack, free_ports_config
-from lowtide.lab.stack.processes import Process, start_time
 from lowtide.ledger import Ledger, State, init, ledger
 from lowtide.ledger.model import Entry
 from lowtide.ledger.steps import Write

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -49,6 +50,10 @@ class Installed:
     def python(self, code: str, **environment: str) -> str:
         """What a program in Python prints last."""
         return self.run("python", "-c", textwrap.dedent(code), **environment).strip().splitlines()[-1]
+
+    def commands(self) -> set[str]:
+        """The commands of ``lowtide``."""
+        return set(re.findall(r"^\W{0,2}(\w+) ", self.run("lowtide", "--help", TERM="dumb"), re.MULTILINE))
 
 
 def uv(*arguments: str | Path) -> None:
@@ -142,6 +147,32 @@ def test_every_entry_point_loads(with_airflow: Installed) -> None:
         print(sorted(p.name for p in points if p.load()))
         """
     assert "lowtide" in with_airflow.python(code)
+
+
+def test_the_lab_is_a_wheel_of_its_own(installed: Installed, tmp_path: Path) -> None:
+    """Lowtide's has neither it nor its commands; installed beside, it brings all they need, and goes alone."""
+    lab, its_commands = installed.packages / "lowtide" / "lab", {"demo", "stack", "airflow"}
+    without = installed.commands()
+    assert "status" in without
+    assert not lab.exists()
+    assert not without & its_commands
+    python = installed.home / "bin" / "python"
+    uv("build", "-q", "--wheel", "-o", tmp_path, ROOT / "lowtide" / "lab")
+    uv(
+        "pip",
+        "install",
+        "-q",
+        "--python",
+        python,
+        "-c",
+        ROOT / "requirements.lock",
+        *tmp_path.glob("lowtide_lab-*.whl"),
+    )
+    assert installed.commands() == without | its_commands
+    assert "stopped" in installed.run("lowtide", "stack", "down", "--home", tmp_path / "none")
+    uv("pip", "uninstall", "-q", "--python", python, "lowtide-lab")
+    assert not lab.exists()
+    assert installed.commands() == without
 
 
 def test_uninstalling_leaves_nothing(installed: Installed) -> None:

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from lowtide.values import formats
-from lowtide.values.formats import LOW_WATERMARK_ROW, commit_key, encode_long, encode_varint, shadow_qualifier
+from lowtide.values.formats import LOW_WATERMARK_ROW, commit_key, encode_long, shadow_qualifier
+from tests.varints import encode_varint
 
 CELLS = "row binary, family binary, qualifier binary, timestamp bigint, value binary, kind string"
 MARK = formats.INVALID_VALUE

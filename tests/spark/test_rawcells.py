@@ -7,7 +7,8 @@ from typing import Any
 from lowtide_spark.verification import rawcells
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from lowtide.values.formats import INVALID_VALUE, commit_key, encode_long, encode_varint, shadow_qualifier
+from lowtide.values.formats import INVALID_VALUE, commit_key, encode_long, shadow_qualifier
+from tests.varints import encode_varint
 
 CELLS = "region string, row binary, family binary, qualifier binary, timestamp bigint, value binary, kind string"
 

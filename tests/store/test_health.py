@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from lowtide.cleaning.commit_count import CommitCount, counted_figures
 from lowtide.cleaning.facts import Blocker, by_reason
-from lowtide.cli import app
+from lowtide.cli.app import app
 from lowtide.config import load
 from lowtide.health import RECURRING
 from lowtide.health.reader import STUCK, read, read_through

@@ -18,7 +18,7 @@ from scene import Scene
 from typer.testing import CliRunner
 
 from lowtide.cleaning.facts import VOID
-from lowtide.cli import app
+from lowtide.cli.app import app
 from lowtide.config import Config, load
 from lowtide.errors import HistoryError, TableError, UsageError
 from lowtide.history.holding import RENEWED_FOR, hold, release, renew, take

@@ -11,7 +11,7 @@ from ledger_kit import Bomb, Books, made
 from relay import Relay
 from typer.testing import CliRunner
 
-from lowtide.cli import app
+from lowtide.cli.app import app
 from lowtide.config import Config
 from lowtide.errors import GatewayError, TableError, UsageError
 from lowtide.lab.stack import Stack, free_ports_config

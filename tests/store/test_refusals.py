@@ -15,7 +15,7 @@ from lowtide_spark.frames.store import Store
 from scene import Scene
 from typer.testing import CliRunner
 
-from lowtide.cli import app
+from lowtide.cli.app import app
 from lowtide.errors import StoreError
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import OmidClient

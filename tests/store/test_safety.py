@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from scene import Scene
 from typer.testing import CliRunner
 
-from lowtide.cli import app
+from lowtide.cli.app import app
 from lowtide.errors import FencedError, WatermarkError
 from lowtide.lab.workload import OmidClient
 from lowtide.store.gateway import connect

@@ -15,9 +15,9 @@ import happybase
 import pytest
 from typer.testing import CliRunner
 
+from lowtide.lab.servers import Process, Servers, start_time
 from lowtide.lab.stack import Stack, StackConfig, StackError, free_ports_config, load, machine
 from lowtide.lab.stack.cli import app
-from lowtide.lab.stack.processes import Process, ProcessFile, start_time
 
 LOOPBACK_IN_PROC = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 
@@ -170,7 +170,7 @@ def test_a_recycled_process_id_is_never_ended(tmp_path: Path) -> None:
     try:
         store = Stack(free_ports_config(tmp_path))
         (tmp_path / "run").mkdir()
-        ProcessFile(tmp_path / "run" / "processes.json").record("hbase", Process(stranger.pid, "long ago"))
+        Servers(tmp_path).record("hbase", Process(stranger.pid, "long ago"))
         assert states(store)["hbase"] == "killed"
         store.down()
         assert states(store)["hbase"] == "stopped"

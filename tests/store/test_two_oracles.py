@@ -14,8 +14,8 @@ from conftest import Outcome
 from lowtide_spark.frames.store import Store
 from scene import Scene
 
+from lowtide.lab.servers import Process, spawn
 from lowtide.lab.stack import Stack, free_ports_config, probes
-from lowtide.lab.stack.processes import Process, spawn
 from lowtide.lab.workload import OmidClient, Shape
 from lowtide.lab.workload.runner import make_tables
 from lowtide.lab.workload.script import CRASH_POINTS, generate

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from lowtide.cli import app
+from lowtide.cli.app import app
 from lowtide.run.submit import JOBS
 
 ROOT = Path(__file__).resolve().parents[2]

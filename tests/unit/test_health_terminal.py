@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from lowtide.cleaning.commit_count import CommitCount
 from lowtide.cleaning.facts import NEVER
-from lowtide.cli import app
+from lowtide.cli.app import app
 from lowtide.errors import GatewayError
 from lowtide.health import Reading
 from lowtide.store.records import Bound

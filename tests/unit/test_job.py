@@ -10,7 +10,7 @@ import pytest
 from lowtide_spark.run import job as program
 from typer.testing import CliRunner
 
-from lowtide.cli import app
+from lowtide.cli.app import app
 from lowtide.run.submit import JOBS, LOOKING, TAKEN_BY
 
 #: What an option that wants a value is given.

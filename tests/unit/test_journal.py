@@ -22,11 +22,11 @@ from lowtide.values.formats import (
     LOW_WATERMARK_ROW,
     commit_key,
     encode_long,
-    encode_varint,
     shadow_qualifier,
 )
 from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
+from tests.varints import encode_varint
 
 START = 5_000
 #: Of the oracle, in every commit table here.

@@ -72,7 +72,7 @@ def test_every_rule_is_broken_somewhere() -> None:
         ),
         *(f"lowtide/values/{n}.py" for n in ("intervals", "keyranges")),
         *(f"lowtide/{n}.py" for n in ("run/approval", "cleaning/facts", "cleaning/planning", "store/state")),
-        *(f"plugins/lowtide_airflow/{n}.py" for n in ("operator", "arguments", "approval", "sensors", "triggers")),
+        *(f"plugins/lowtide_airflow/{n}.py" for n in ("operator", "arguments", "approved", "sensors", "triggers")),
         *(f"plugins/lowtide_airflow/{n}.py" for n in ("tables", "batches", "settings", "hook")),
         *(str(file.relative_to(ROOT)) for file in (ROOT / "dags").glob("*.py")),
     ],

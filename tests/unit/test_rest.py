@@ -16,7 +16,10 @@ from lowtide.lab.airflow.rest import Rest
 
 
 class Slow(ThreadingHTTPServer):
-    """Gives tokens at once; answers what is asked of its API later than anybody waits, or *refuses* it, as often as it is told to."""
+    """Gives tokens at once; answers its API later than anybody waits, or *refuses* what is asked, as often as told.
+
+    So it does with logins, and with *strangers*, whose token it does not know.
+    """
 
     daemon_threads = True
 
@@ -24,6 +27,7 @@ class Slow(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Answer)
         self.late, self.asked = 0, list[str]()
         self.refuses = list[bytes]()
+        self.strangers, self.logins, self.late_logins = 0, 0, 0
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -34,13 +38,20 @@ class _Answer(BaseHTTPRequestHandler):
         if self.server.late:
             self.server.late -= 1
             time.sleep(1)
-        if self.server.refuses:
+        if self.server.strangers:
+            self.server.strangers -= 1
+            self._answer(b'{"detail": "who are you?"}', 401)
+        elif self.server.refuses:
             self._answer(b'{"detail": {"reason": "%s"}}' % self.server.refuses.pop(), 500)
         else:
             self._answer(b'{"state": "success"}')
 
     def do_POST(self) -> None:
         if self.path == "/auth/token":
+            self.server.logins += 1
+            if self.server.late_logins:
+                self.server.late_logins -= 1
+                time.sleep(1)
             self._answer(b'{"access_token": "t"}')
         else:
             self.do_GET()
@@ -100,3 +111,32 @@ def test_what_its_database_refused_is_asked_again(slow: Slow) -> None:
     with pytest.raises(AirflowError, match=r"refused POST .* 500 .*a mistake"):
         client(slow).post("dags", body={})
     assert slow.asked == ["POST"] * 6
+
+
+def test_an_expired_login_is_renewed_once(slow: Slow) -> None:
+    """Waiting for a run may outlast a token; who is refused with a new one, too, is told so."""
+    asking = client(slow)
+    slow.strangers = 1
+    assert asking.get("dags") == {"state": "success"}
+    assert (slow.asked, slow.logins) == (["GET"] * 2, 2)
+    slow.strangers = 2
+    with pytest.raises(AirflowError, match=r"refused GET .* 401 .*who are you"):
+        asking.get("dags")
+    assert (slow.asked, slow.logins) == (["GET"] * 4, 3)
+
+
+def test_a_login_that_is_not_answered_is_asked_for_again(slow: Slow) -> None:
+    """It has the time limit of what is asked; nobody waits for ever."""
+    slow.late_logins = 1
+    assert client(slow).get("dags") == {"state": "success"}
+    assert slow.logins == 2
+
+
+def test_what_does_not_listen_is_named_with_the_remedy(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, whatever proxy the environment names; for the health report it is only not there."""
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{slow.server_port}")
+    nobody = Rest("http://127.0.0.1:1", "password")
+    with pytest.raises(AirflowError, match=r"does not answer at http://127.0.0.1:1 \(.*refused.*lowtide airflow up"):
+        nobody.get("dags")
+    assert nobody.health() == {}
+    assert slow.asked == []

@@ -108,8 +108,8 @@ def test_the_format_costs_no_read_of_its_own_where_a_row_is_read_first() -> None
     """It comes with that; the later ones are read alone."""
     records = Records(oracle=b'{"low_watermark": 5, "at": 1}')
     states = store(records)
-    assert states.recorded_low_watermark() == 5
-    assert states.recorded_low_watermark() == 5
+    assert states.low_watermark_seen().low_watermark == 5
+    assert states.low_watermark_seen().low_watermark == 5
     assert records.reads == {"rows": 1, "row": 1}
 
 

@@ -15,7 +15,7 @@ from click.testing import Result
 from rich.console import Console
 from typer.testing import CliRunner
 
-from lowtide.cli import app
+from lowtide.cli.app import app
 from lowtide.cli.console import new_console
 from lowtide.cli.runs import done_text, print_runs
 from lowtide.history.mark import Hold

@@ -89,6 +89,7 @@ _ALL = (
             (sys.executable, "-m", "ruff", "check", "."),
             (sys.executable, "-m", "ruff", "format", "--check", "."),
             (sys.executable, "-m", "mypy"),
+            (str(Path(sys.executable).with_name("lint-imports")), "--no-logo"),
         ),
     ),
     Phase(

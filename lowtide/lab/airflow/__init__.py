@@ -8,13 +8,14 @@
     airflow.dags.wait(runs, progress=print)
     airflow.down()
 
-It listens on the loopback interface only, keeps everything under ``home`` and outlives the program that started it. It is
-no installation for production: its database is SQLite, its one user's password lies in a file.
+It listens on the loopback interface only, keeps everything under ``home`` and outlives the program that started it. It
+is no installation for production: its database is SQLite, its one user's password lies in a file.
 """
 
 from lowtide.lab.airflow.config import AirflowConfig, AirflowError, free_port_config
 from lowtide.lab.airflow.dags import Dags, Run, Task
-from lowtide.lab.airflow.server import LocalAirflow, Part
+from lowtide.lab.airflow.server import LocalAirflow
+from lowtide.lab.servers import Part
 
 __all__ = [
     "AirflowConfig",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -13,6 +12,7 @@ from tenacity import retry, retry_if_exception_message, stop_after_attempt, wait
 
 from lowtide.lab.airflow.config import AirflowError
 from lowtide.lab.airflow.rest import Rest
+from lowtide.lab.waiting import reached
 
 Progress = Callable[[str], None]
 
@@ -25,7 +25,10 @@ _STILL = "There can be only one running backfill"
 
 @dataclass(frozen=True)
 class Run:
-    """A DAG run as Airflow tells of it. *kind* is its run type; runs without a logical date have none of the three times."""
+    """A DAG run as Airflow tells of it.
+
+    *kind* is its run type; runs without a logical date have none of the three times.
+    """
 
     dag_id: str
     run_id: str
@@ -80,8 +83,8 @@ class Dags:
     def trigger(self, dag_id: str, conf: dict[str, Any] | None = None, *, logical_date: datetime | None = None) -> Run:
         """Start a manual run, as the page's trigger button does, with *conf* over the form's defaults.
 
-        With a *logical_date*, the beginning of a day, it stands for that day: no daily run is made for it any more. A paused DAG
-        keeps the run waiting.
+        With a *logical_date*, the beginning of a day, it stands for that day: no daily run is made for it any more. A
+        paused DAG keeps the run waiting.
         """
         date_given = logical_date.isoformat() if logical_date else None
         return _run(self._rest.post("dags", dag_id, "dagRuns", body={"logical_date": date_given, "conf": conf or {}}))
@@ -101,11 +104,11 @@ class Dags:
         reprocess: str | None = None,
         backwards: bool = False,
     ) -> list[Run]:
-        """Create a run for every interval that begins from *first* to *last*, both inclusive, with ``airflow backfill create``.
+        """Create a run for every interval from *first* to *last*, both inclusive: ``airflow backfill create``.
 
-        Returns the runs that this backfill made or took over, in the order of their dates. A date that has a run already is left out
-        unless *reprocess* is ``completed`` or ``failed``. The DAG is unpaused after its runs were made, so that no scheduled run takes a
-        date first.
+        Returns the runs that this backfill made or took over, in the order of their dates. A date that has a run
+        already is left out unless *reprocess* is ``completed`` or ``failed``. The DAG is unpaused after its runs were
+        made, so that no scheduled run takes a date first.
 
         Raises:
             AirflowError: Airflow refused; the message is its own.
@@ -137,7 +140,11 @@ class Dags:
         reraise=True,
     )
     def _create(self, asked: Sequence[str]) -> None:
-        """Tried for a while: a backfill may just be over, and SQLite lets nobody write who read before another wrote, as the scheduler does all the time; Airflow then takes the backfill back."""
+        """Tried for a while: a backfill may just be over, and a database be locked.
+
+        SQLite lets nobody write who read before another wrote, as the scheduler does all the time; Airflow then takes
+        the backfill back.
+        """
         self._command(asked)
 
     def runs(self, dag_id: str, kind: str | None = None) -> list[Run]:
@@ -156,43 +163,20 @@ class Dags:
             AirflowError: some were not over after *timeout* seconds.
         """
         known = {(run.dag_id, run.run_id): run for run in runs}
-        deadline = time.monotonic() + timeout
-        while not all(run.over for run in known.values()):
-            if time.monotonic() > deadline:
-                waiting = ", ".join(f"{run.run_id} ({run.state})" for run in known.values() if not run.over)
-                raise AirflowError(f"not over after {timeout:.0f} s: {waiting}; see their logs on Airflow's page")
-            time.sleep(0.5)
+
+        def over() -> bool:
             for key, run in known.items():
                 if run.over:
                     continue
                 now = known[key] = self.run(*key)
                 if now.state != run.state:
                     progress(f"{now.dag_id} {now.run_id}: {now.state}")
+            return all(run.over for run in known.values())
+
+        if not reached(over, timeout, pause=0.5):
+            waiting = ", ".join(f"{run.run_id} ({run.state})" for run in known.values() if not run.over)
+            raise AirflowError(f"not over after {timeout:.0f} s: {waiting}; see their logs on Airflow's page")
         return list(known.values())
-
-    def expect(
-        self,
-        dag_id: str,
-        kind: str,
-        *,
-        known: Iterable[Run] = (),
-        timeout: float = 1800,
-        progress: Progress = lambda _: None,
-    ) -> Run:
-        """Wait for a run that nobody here started (``scheduled``, ``asset_triggered``), until it is over.
-
-        It is the first of its kind that is not among *known*.
-
-        Raises:
-            AirflowError: there was none, or it was not over, after *timeout* seconds.
-        """
-        names = {run.run_id for run in known}
-        deadline = time.monotonic() + timeout
-        while not (found := [run for run in self.runs(dag_id, kind) if run.run_id not in names]):
-            if time.monotonic() > deadline:
-                raise AirflowError(f"no {kind} run of {dag_id} after {timeout:.0f} s; is the DAG unpaused?")
-            time.sleep(0.5)
-        return self.wait([found[-1]], timeout=deadline - time.monotonic(), progress=progress)[0]
 
     def tasks(self, run: Run) -> list[Task]:
         """The task instances of a run."""
@@ -214,14 +198,6 @@ class Dags:
         path = ("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", task.task_id, "logs", str(task.tries))
         content = self._rest.get(*path, map_index=task.map_index, full_content="true")["content"]
         return "\n".join(part for line in content for part in _log_lines(line))
-
-    def xcom(self, run: Run, task: Task, key: str) -> Any:
-        """A value that a task left for others; None where there is none under *key*."""
-        path = ("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", task.task_id, "xcomEntries")
-        entries = self._rest.get(*path, map_index=task.map_index)["xcom_entries"]
-        if key not in {entry["key"] for entry in entries}:
-            return None
-        return self._rest.get(*path, key, map_index=task.map_index, deserialize="true")["value"]
 
     def asset_events(self, run: Run) -> list[dict[str, Any]]:
         """The asset events that a run sent, with their ``extra``."""

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
 
 from lowtide.config import CONFIG_VARIABLE
 from lowtide.lab.airflow.config import USER, AirflowConfig, AirflowError, password, write
 from lowtide.lab.airflow.dags import Dags
-from lowtide.lab.airflow.family import end_family
 from lowtide.lab.airflow.rest import Rest
+from lowtide.lab.servers import Part, Progress, Servers, last_words
 from lowtide.lab.stack.config import LOOPBACK, port_is_free
-from lowtide.lab.stack.processes import Process, ProcessFile, start_time
-
-State = Literal["running", "stopped", "killed", "not answering"]
-Progress = Callable[[str], None]
+from lowtide.lab.waiting import reached
 
 POOL = "lowtide"
 
@@ -40,21 +33,12 @@ _BOOT_SECONDS = 180
 _END_SECONDS = 15
 
 
-@dataclass(frozen=True)
-class Part:
-    """A process of Airflow as it is now; the states are those of the embedded store's parts."""
-
-    name: str
-    state: State
-    pid: int | None
-
-
 class LocalAirflow:
     """Control of one local Airflow. Any number of objects and programs may control the same ``home``."""
 
     def __init__(self, config: AirflowConfig) -> None:
         self.config = config
-        self._processes = ProcessFile(config.home / "run" / "processes.json")
+        self._servers = Servers(config.home)
 
     @property
     def user(self) -> str:
@@ -80,9 +64,10 @@ class LocalAirflow:
         """Start whatever does not run and wait until every part is healthy, the DAGs are loaded and the pool is there.
 
         Raises:
-            AirflowError: a part ended or did not answer in time, or a DAG does not load. What was started is left as it is.
+            AirflowError: a part ended or did not answer in time, or a DAG does not load. What was started is left as it
+            is.
         """
-        with self._exclusively():
+        with self._servers.exclusively():
             missing = [part.name for part in self.status() if part.state != "running"]
             if missing:
                 self._start(missing, progress)
@@ -93,22 +78,24 @@ class LocalAirflow:
 
     def status(self) -> list[Part]:
         """The parts as they are now."""
-        known = self._processes.read()
-        health = self.rest.health() if known else {}
-        return [self._part(name, known.get(name), health) for name in self.config.parts]
+        health = self.rest.health() if self._servers.processes() else {}
+
+        def healthy(name: str) -> bool:
+            return health.get(_COMPONENTS[name]) == "healthy"
+
+        return [self._servers.part(name, healthy) for name in self.config.parts]
 
     def down(self, progress: Progress = lambda _: None) -> None:
         """End every part and whatever it started; returns when no process is left. Data stay.
 
         Tasks that run are ended too; at the next start Airflow counts them as failed tries.
         """
-        if not self._processes.read():
+        if not self._servers.processes():
             return
-        with self._exclusively():
-            for name, process in reversed(self._processes.read().items()):
+        with self._servers.exclusively():
+            for name in reversed(self._servers.processes()):
                 progress(f"stopping {name}")
-                end_family(process, _END_SECONDS)
-                self._processes.record(name, None)
+                self._servers.end(name, _END_SECONDS)
 
     def command(self, arguments: Sequence[str]) -> str:
         """Run ``airflow`` with *arguments* on this home and return what it printed.
@@ -133,20 +120,20 @@ class LocalAirflow:
 
     def _start(self, missing: list[str], progress: Progress) -> None:
         for name in missing:
-            if process := self._processes.read().get(name):
-                end_family(process, _END_SECONDS)
-                self._processes.record(name, None)
+            self._servers.end(name, _END_SECONDS)
         if "api-server" in missing and not port_is_free(self.config.port):
             raise AirflowError(f"port {self.config.port} is taken; end what listens there, or choose another port")
         write(self.config)
         self._migrate(progress)
         progress(f"starting Airflow's {', '.join(missing)}")
         for name in missing:
-            self._processes.record(name, self._spawn(name))
+            # A server for the logs of other machines' workers would listen on every interface.
+            alone = ["--skip-serve-logs"] if name in ("scheduler", "triggerer") else []
+            self._servers.start(name, [self._program(), name, *alone], self._environment())
 
     def _migrate(self, progress: Progress) -> None:
         """Make the database or bring it up to date; skipped where this very version has done so."""
-        note = self._folder("run") / "migrated"
+        note = self._servers.folder("run") / "migrated"
         if note.exists() and note.read_text("utf-8") == _airflow_version() and self.config.database.exists():
             return
         progress("making Airflow's database")
@@ -155,21 +142,6 @@ class LocalAirflow:
             # Readers then do not wait for the one writer, nor it for them; the setting stays with the file.
             database.execute("PRAGMA journal_mode=WAL")
         note.write_text(_airflow_version(), "utf-8")
-
-    def _spawn(self, name: str) -> Process:
-        # A server for the logs of other machines' workers would listen on every interface.
-        alone = ["--skip-serve-logs"] if name in ("scheduler", "triggerer") else []
-        with self._output(name).open("ab") as sink:
-            child = subprocess.Popen(
-                [self._program(), name, *alone],
-                stdin=subprocess.DEVNULL,
-                stdout=sink,
-                stderr=sink,
-                cwd=self.config.home,
-                env=self._environment(),
-                start_new_session=True,
-            )
-        return Process(child.pid, start_time(child.pid) or "")
 
     def _environment(self) -> dict[str, str]:
         """Ours, without settings meant for another Airflow; ``spark-submit`` and ``python`` are this environment's."""
@@ -187,21 +159,13 @@ class LocalAirflow:
             added[CONFIG_VARIABLE] = str(self.config.lowtide_config)
         return kept | added
 
-    def _part(self, name: str, process: Process | None, health: dict[str, str]) -> Part:
-        if process is None:
-            return Part(name, "stopped", None)
-        if not process.alive:
-            return Part(name, "killed", process.pid)
-        return Part(name, "running" if health.get(_COMPONENTS[name]) == "healthy" else "not answering", process.pid)
-
     def _await_parts(self) -> None:
         def answer() -> bool:
             parts = self.status()
             for part in parts:
                 if part.state == "killed":
-                    raise AirflowError(
-                        f"Airflow's {part.name} ended while it started; it said:\n{self._last_words(part.name)}"
-                    )
+                    said = last_words([self._servers.output(part.name)], lines=30)
+                    raise AirflowError(f"Airflow's {part.name} ended while it started; it said:\n{said}")
             return all(part.state == "running" for part in parts)
 
         self._await(answer, "Airflow did not become healthy")
@@ -217,12 +181,9 @@ class LocalAirflow:
 
         self._await(loaded, f"the DAGs of {self.config.dags} were not loaded")
 
-    def _await(self, reached: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + _BOOT_SECONDS
-        while not reached():
-            if time.monotonic() > deadline:
-                raise AirflowError(f"{what} within {_BOOT_SECONDS} s; see {self._folder('logs')}")
-            time.sleep(0.3)
+    def _await(self, goal: Callable[[], bool], what: str) -> None:
+        if not reached(goal, _BOOT_SECONDS, pause=0.3):
+            raise AirflowError(f"{what} within {_BOOT_SECONDS} s; see {self._servers.folder('logs')}")
 
     def _make_pool(self) -> None:
         if POOL not in {pool["name"] for pool in self.rest.get("pools", limit=100)["pools"]}:
@@ -237,24 +198,6 @@ class LocalAirflow:
         if not program.exists():
             raise AirflowError(f"there is no {program}; run make setup")
         return str(program)
-
-    def _output(self, name: str) -> Path:
-        return self._folder("logs") / f"{name}.out"
-
-    def _last_words(self, name: str) -> str:
-        return "\n".join(self._output(name).read_text("utf-8", errors="replace").splitlines()[-30:])
-
-    def _folder(self, name: str) -> Path:
-        folder = self.config.home / name
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
-    @contextlib.contextmanager
-    def _exclusively(self) -> Iterator[None]:
-        """One program at a time changes an Airflow; a second waits."""
-        with (self._folder("run") / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
 
 def _airflow_version() -> str:

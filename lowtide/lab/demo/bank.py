@@ -1,4 +1,4 @@
-"""The demo's small bank: clients in processes of their own transfer money until they are killed, and what the ledger then holds.
+"""The demo's small bank: clients, each a process, transfer money until they are killed, and what the ledger then holds.
 
 ``python -m lowtide.lab.demo.bank CONFIG SEED`` is one such client.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from lowtide.config import Config, load
 from lowtide.errors import LowtideError
 from lowtide.lab.demo.settings import DemoError
+from lowtide.lab.waiting import reached
 from lowtide.ledger import State, init, ledger
 from lowtide.ledger.model import Table
 from lowtide.ledger.steps import Scan
@@ -81,12 +82,15 @@ def settle_up(config: Config, killed: int, before: tuple[tuple[str, int], ...]) 
 
 def _await_work(config: Config) -> None:
     """Until a client has done something: processes take their time to start beside much else."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while sum(number for _, number in look(config)) <= len(CUSTOMERS):
-        if time.monotonic() > deadline:
-            msg = f"no client of the bank came to work within {_PATIENCE_SECONDS:.0f} s; try again when the machine has less to do"
-            raise DemoError(msg)
-        time.sleep(0.2)
+
+    def working() -> bool:
+        return sum(number for _, number in look(config)) > len(CUSTOMERS)
+
+    if not reached(working, _PATIENCE_SECONDS, pause=0.2):
+        raise DemoError(
+            f"no client of the bank came to work within {_PATIENCE_SECONDS:.0f} s; "
+            "try again when the machine has less to do"
+        )
 
 
 def _start(config_file: Path, chance: random.Random) -> subprocess.Popen[bytes]:

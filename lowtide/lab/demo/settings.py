@@ -191,4 +191,5 @@ def _running_store_ports() -> set[int]:
     home = default_store()
     if not home.exists():
         return set()
-    return {part.port for part in Stack(load_store(home)).status() if part.state == "running"}
+    store = Stack(load_store(home))
+    return {store.config.ports[part.name] for part in store.status() if part.state == "running"}

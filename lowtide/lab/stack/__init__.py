@@ -11,8 +11,9 @@ Every port is open on the loopback interface only. The parts are processes of th
 started them; data and logs live under ``home`` and survive ``down`` and ``up``.
 """
 
+from lowtide.lab.servers import Part
 from lowtide.lab.stack.config import StackConfig, StackError, free_ports_config, load
 from lowtide.lab.stack.machine import embedded_classpath
-from lowtide.lab.stack.stack import Part, Stack
+from lowtide.lab.stack.stack import Stack
 
 __all__ = ["Part", "Stack", "StackConfig", "StackError", "embedded_classpath", "free_ports_config", "load"]

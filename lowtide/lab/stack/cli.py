@@ -89,6 +89,6 @@ def _show(stack: Stack) -> bool:
     parts = stack.status()
     for part in parts:
         state = Text(part.state, _STYLES[part.state])
-        table.add_row(part.name, state, str(part.port), "" if part.pid is None else str(part.pid))
+        table.add_row(part.name, state, str(stack.config.ports[part.name]), "" if part.pid is None else str(part.pid))
     console.print(table)
     return all(part.state == "running" for part in parts)

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
+from lowtide.lab.servers import Part, Progress, Servers, last_words
 from lowtide.lab.stack import files, machine, probes
 from lowtide.lab.stack.config import LOOPBACK, StackConfig, StackError, load
-from lowtide.lab.stack.processes import Process, ProcessFile, spawn
-
-State = Literal["running", "stopped", "killed", "not answering"]
-Progress = Callable[[str], None]
+from lowtide.lab.waiting import reached
 
 #: In the order they start; they stop in reverse.
 PARTS = ("hbase", "thrift", "tso")
@@ -31,26 +24,12 @@ _BOOT_SECONDS = 300
 _END_SECONDS = {"hbase": 60, "thrift": 5, "tso": 5}
 
 
-@dataclass(frozen=True)
-class Part:
-    """A server of the store as it is now.
-
-    ``stopped``: not started, or ended by ``down``. ``killed``: it was started and its process is gone.
-    ``not answering``: its process runs and its probe got no answer within seconds (it may still boot).
-    """
-
-    name: str
-    state: State
-    pid: int | None
-    port: int
-
-
 class Stack:
     """Control of one embedded store. Any number of objects and programs may control the same ``home``."""
 
     def __init__(self, config: StackConfig) -> None:
         self.config = config
-        self._processes = ProcessFile(config.home / "run" / "processes.json")
+        self._servers = Servers(config.home)
 
     def up(self, progress: Progress = lambda _: None) -> None:
         """Start whatever does not run and wait until every part answers. Harmless when all do.
@@ -58,7 +37,7 @@ class Stack:
         A part that runs without answering is ended first. When HBase has to start, the others start anew with it:
         they would otherwise hang on to servers that are gone. Raises StackError, with what was started left as it is.
         """
-        with self._exclusively():
+        with self._servers.exclusively():
             state = {part.name: part.state for part in self.status()}
             missing = [name for name in PARTS if state[name] != "running"]
             if not missing:
@@ -78,30 +57,21 @@ class Stack:
 
     def status(self) -> list[Part]:
         """The parts as they are now; a part that does not answer takes some seconds."""
-        known = self._processes.read()
-        return [self._part(name, known.get(name)) for name in PARTS]
+        return [self._servers.part(name, self._answers) for name in PARTS]
 
     def down(self, progress: Progress = lambda _: None) -> None:
         """End every part; returns when no process is left. Data stay."""
         if not self.config.home.exists():
             return
-        with self._exclusively():
+        with self._servers.exclusively():
             for name in reversed(PARTS):
-                if name in self._processes.read():
+                if name in self._servers.processes():
                     progress(f"stopping {_TITLES[name]}")
                     self._end(name)
 
-    def restart(self, part: str, progress: Progress = lambda _: None) -> None:
-        """End one part in good order and bring the store up again."""
-        with self._exclusively():
-            self._end(part)
-        self.up(progress)
-
     def kill(self, part: str) -> None:
         """End one part without any of its clean-up, as a crash does; ``status`` then says ``killed``."""
-        process = self._processes.read().get(part)
-        if process:
-            process.kill()
+        self._servers.kill(part)
 
     @property
     def oracle(self) -> str:
@@ -140,7 +110,7 @@ class Stack:
         """
         phoenix = [machine.phoenix_classpath()] if self.config.phoenix else []
         class_path = [
-            *(str(self._folder("conf")), machine.embedded_classpath()),
+            *(str(self._servers.folder("conf")), machine.embedded_classpath()),
             *phoenix,
             *map(str, self.config.extra_classpath),
         ]
@@ -149,13 +119,8 @@ class Stack:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _part(self, name: str, process: Process | None) -> Part:
-        port = self.config.ports[name]
-        if process is None:
-            return Part(name, "stopped", None, port)
-        if not process.alive:
-            return Part(name, "killed", process.pid, port)
-        return Part(name, "running" if _PROBES[name](port) else "not answering", process.pid, port)
+    def _answers(self, name: str) -> bool:
+        return _PROBES[name](self.config.ports[name])
 
     def _prepare(self, parts: list[str]) -> None:
         machine.check_java()
@@ -167,7 +132,7 @@ class Stack:
         for name in reversed(parts):
             self._end(name)
         machine.check_ports(self.config, parts)
-        self._folder("logs")
+        self._servers.folder("logs")
         files.write(self.config)
 
     def _check_clock(self) -> None:
@@ -181,8 +146,7 @@ class Stack:
             )
 
     def _start(self, name: str) -> None:
-        process = spawn(self._commands()[name], self._output(name), self.config.home)
-        self._processes.record(name, process)
+        self._servers.start(name, self._commands()[name])
 
     def _commands(self) -> dict[str, list[str]]:
         config = self.config
@@ -208,44 +172,19 @@ class Stack:
         }
 
     def _await(self, name: str) -> None:
-        deadline = time.monotonic() + _BOOT_SECONDS
-        while not _PROBES[name](self.config.ports[name]):
-            for part, process in self._processes.read().items():
+        def answers() -> bool:
+            if self._answers(name):
+                return True
+            for part, process in self._servers.processes().items():
                 if not process.alive:
                     raise StackError(f"{_TITLES[part]} ended while it started; it said:\n{self._last_words(part)}")
-            if time.monotonic() > deadline:
-                raise StackError(
-                    f"{_TITLES[name]} did not answer within {_BOOT_SECONDS} s; see {self.config.home / 'logs'}"
-                )
-            time.sleep(0.1)
+            return False
+
+        if not reached(answers, _BOOT_SECONDS, pause=0.1):
+            raise StackError(f"{_TITLES[name]} did not answer within {_BOOT_SECONDS} s; see {self.logs}")
 
     def _end(self, name: str) -> None:
-        process = self._processes.read().get(name)
-        if process:
-            process.end(_END_SECONDS[name])
-            self._processes.record(name, None)
-
-    def _output(self, name: str) -> Path:
-        return self._folder("logs") / f"{name}.out"
+        self._servers.end(name, _END_SECONDS[name])
 
     def _last_words(self, name: str) -> str:
-        log = self.config.home / "logs" / f"{name}.log"
-        lines = [
-            line
-            for path in (log, self._output(name))
-            if path.exists()
-            for line in path.read_text("utf-8", errors="replace").splitlines()[-15:]
-        ]
-        return "\n".join(lines)
-
-    def _folder(self, name: str) -> Path:
-        folder = self.config.home / name
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
-    @contextlib.contextmanager
-    def _exclusively(self) -> Iterator[None]:
-        """One program at a time changes a store; a second waits."""
-        with (self._folder("run") / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        return last_words([self.logs / f"{name}.log", self._servers.output(name)], lines=15)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
 from lowtide.lab.stack import Stack
+from lowtide.lab.waiting import reached
 from lowtide.lab.workload import history, script
 from lowtide.lab.workload.client import OmidClient, WorkloadError
 from lowtide.lab.workload.model import Model
@@ -57,12 +57,9 @@ class LiveClients:
 
     def await_commits(self, count: int, seconds: float = 60) -> None:
         """Wait until *count* more transactions have committed."""
-        deadline = time.monotonic() + seconds
         wanted = self.counts()["committed"] + count
-        while self.counts()["committed"] < wanted:
-            if time.monotonic() > deadline:
-                raise WorkloadError(f"the live clients did not commit {count} transactions within {seconds:.0f} s")
-            time.sleep(0.05)
+        if not reached(lambda: self.counts()["committed"] >= wanted, seconds, pause=0.05):
+            raise WorkloadError(f"the live clients did not commit {count} transactions within {seconds:.0f} s")
 
     def stop(self) -> dict[str, int]:
         """End in good order, write the history, return the counts."""

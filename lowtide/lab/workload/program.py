@@ -1,4 +1,4 @@
-"""A Java program that takes commands on its standard input and answers on its standard output, one JSON object a line."""
+"""A Java program that takes commands on its standard input and answers on its standard output, a line of JSON each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -72,11 +71,11 @@ class Program:
 
     def wait(self, seconds: float) -> None:
         """Wait for the client to end by itself, as one that halts does."""
-        deadline = time.monotonic() + seconds
-        while self._process.poll() is None:
-            if time.monotonic() > deadline:
-                raise WorkloadError(f"the client {self._process.pid} still runs after {seconds:.0f} s; see {self._log}")
-            time.sleep(0.02)
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            msg = f"the client {self._process.pid} still runs after {seconds:.0f} s; see {self._log}"
+            raise WorkloadError(msg) from error
 
     def __enter__(self) -> Self:
         return self

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lowtide.lab.waiting import reached
 from lowtide.lab.workload import history, script
 from lowtide.lab.workload.client import OmidClient, WorkloadError
 from lowtide.lab.workload.model import Model, Transaction
@@ -19,7 +20,7 @@ from lowtide.lab.workload.script import Group, Shape
 #: Of a client that is to be killed: it gets more than it can do before it dies.
 _DOOMED_TRANSACTIONS = 200
 _ENDS = 5
-"""How often a client that shall halt goes to its crash point: the oracle may refuse one of them before it is reached."""
+"""How often a client that shall halt goes to its crash point: the oracle may refuse it before it gets there."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,10 @@ def run(
 ) -> Result:
     """Write *transactions* random transactions and the history of what they did to *out*.
 
-    Most crashes are transactions that their client abandons at a crash point. Beside them *kills* clients are ended with
-    SIGKILL at a random moment and *halts* clients halt themselves at a crash point, each with several transactions under
-    way. What those were is settled from the store when all is over and the low watermark has passed them; *out* is
-    then written, so that it never says less than what is certain.
+    Most crashes are transactions that their client abandons at a crash point. Beside them *kills* clients are ended
+    with SIGKILL at a random moment and *halts* clients halt themselves at a crash point, each with several transactions
+    under way. What those were is settled from the store when all is over and the low watermark has passed them; *out*
+    is then written, so that it never says less than what is certain.
 
     The same seed makes the same script. Tables that are missing are made, with Omid's flag on their families if
     *omid_enabled*. With *slices* the transactions are cut into as many parts of equal size, one after another.
@@ -134,7 +135,7 @@ class _Doomed:
         return [each for log in self.logs for each in history.read(log, fate, ended="kill")]
 
     def _groups(self, index: int, point: int | None) -> list[Group]:
-        """For a client to be killed: more than enough. For one that halts: a few groups, then its end, more than once."""
+        """For a client to be killed: more than enough. For one that halts: some groups, then its end, repeatedly."""
         seed = f"{self.seed}-{'kill' if point is None else 'halt'}{index}"
         if point is None:
             return script.generate(self.shape, seed, _DOOMED_TRANSACTIONS)
@@ -145,11 +146,7 @@ class _Doomed:
     def _await_events(self, log: Path) -> None:
         """Until the client has done some random part of its work."""
         wanted = self._random.randint(20, 3 * _DOOMED_TRANSACTIONS // 2)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if log.exists() and log.read_bytes().count(b"\n") >= wanted:
-                return
-            time.sleep(0.005)
+        reached(lambda: log.exists() and log.read_bytes().count(b"\n") >= wanted, 60, pause=0.005)
 
 
 def _await_halt(client: OmidClient) -> None:
