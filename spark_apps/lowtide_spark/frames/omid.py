@@ -44,6 +44,11 @@ def commit_key(start_ts: Column) -> Column:
     return F.unhex(F.concat(F.lpad(F.hex(start_ts.bitwiseAND(15)), 2, "0"), F.lpad(F.hex(start_ts), 16, "0")))
 
 
+def base_of(timestamp: Column) -> Column:
+    """The start timestamp that a timestamp, perhaps a checkpoint's, belongs to."""
+    return timestamp - timestamp % CHECKPOINTS
+
+
 def long_of(data: Column) -> Column:
     """The non-negative number in eight big-endian bytes; null beyond 63 bits."""
     return F.conv(F.hex(data), 16, 10).try_cast("bigint")
