@@ -188,7 +188,7 @@ def key_value_bytes(qualifier: Column, value_bytes: Column) -> Column:
 def _commit_table(run: Run, watermark: int) -> CommitTableFindings:
     table, family = run.config.omid.commit_table, run.config.omid.commit_family
     cells = run.store.cells(table, omid.commit_ranges(0, FOREVER)).where(F.length("row") == 9)
-    size = cells.agg(F.sum(key_value_bytes(F.col("qualifier"), F.length("value")))).first()[0]
+    ((size,),) = cells.agg(F.sum(key_value_bytes(F.col("qualifier"), F.length("value")))).collect()
     rows = omid.entries(cells, family).localCheckpoint()
     mark = F.col("invalid")
     odd = F.col("problem").isNotNull() | F.col("fence") | F.col("start_ts").isNull()
@@ -229,7 +229,7 @@ def _growth(run: Run, rows: DataFrame, watermark: int) -> tuple[float | None, fl
     except StoreError:
         return None, None
     recent = rows.where((F.col("start_ts") >= begin) & (F.col("start_ts") <= watermark))
-    number, oldest = recent.agg(F.count("*"), F.min("start_ts")).first()
+    ((number, oldest),) = recent.agg(F.count("*"), F.min("start_ts")).collect()
     end = run.clock.time(watermark)
     start = run.clock.time(oldest) if oldest is not None else None
     if end is None or start is None:
@@ -279,5 +279,5 @@ def _persisted(run: Run, descriptors: Mapping[str, Descriptor]) -> int | None:
     table = run.config.omid.timestamp_table
     if table not in descriptors:
         return None
-    cells = run.store.cells(table).where(F.col("row") == bytearray(ALLOTTED_ROW)).collect()
+    cells = run.store.cells(table).where(F.col("row") == F.lit(ALLOTTED_ROW)).collect()
     return max((int.from_bytes(bytes(c.value), "big") for c in cells if len(c.value) == 8), default=None)

@@ -188,7 +188,7 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: Tab
     # A table that came back waits for its proofs, and holds the bound.
     needless = omid.long_of(F.substring("row", 2, 8)) <= fresh
     old = rows.where((F.col("timestamp") < limit) & needless).localCheckpoint()
-    horizon = omid.journal(old).agg(F.max("start_ts")).first()[0]
+    ((horizon,),) = omid.journal(old).agg(F.max("start_ts")).collect()
     if horizon is None:
         return
     run.hold_journal(horizon=horizon)  # first: what is gone must not be taken for never there

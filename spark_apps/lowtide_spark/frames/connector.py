@@ -33,7 +33,12 @@ class Connector:
             raise explained(error, table) from error
 
     def _admin(self) -> Any:
-        return self.spark._jvm.lowtide.connector.Admin  # type: ignore[union-attr]
+        return self._java().Admin
+
+    def _java(self) -> Any:
+        """The connector's classes in the session's JVM, as py4j gives them: it knows no types of theirs."""
+        jvm: Any = self.spark._jvm
+        return jvm.lowtide.connector
 
 
 def cause(error: BaseException) -> str:

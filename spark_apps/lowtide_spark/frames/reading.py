@@ -104,13 +104,15 @@ class Reading(Connector):
                 proof of a commit.
         """
         tables: dict[str, Descriptor] = {}
+        families: dict[str, dict[str, dict[str, str]]] = {}
         try:
             rows = self._read("tables").collect()
         except Exception as error:
             raise error if isinstance(error, StoreError) else explained(error, None) from error
         for r in rows:
-            known = tables.setdefault(r.table, Descriptor(r.table, r.enabled, r.attributes, tuple(r.coprocessors), {}))
-            known.families[r.family] = dict(r.family_attributes)  # type: ignore[index]
+            of_table = families.setdefault(r.table, {})
+            tables.setdefault(r.table, Descriptor(r.table, r.enabled, r.attributes, tuple(r.coprocessors), of_table))
+            of_table[r.family] = dict(r.family_attributes)
         return list(tables.values())
 
     def regions(self, table: str) -> list[Region]:

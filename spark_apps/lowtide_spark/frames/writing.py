@@ -128,8 +128,8 @@ class Writing(Connector):
             StoreError: HBase cannot be reached.
         """
         try:
-            rows = self.spark._jvm.lowtide.connector.Rows  # type: ignore[union-attr]
-            found: list[Any] = json.loads(rows.work(self._options, family, json.dumps(operations)))
+            answers = self._java().Rows.work(self._options, family, json.dumps(operations))
+            found: list[Any] = json.loads(answers)
         except Py4JError as error:
             msg = f"cannot work on rows of the store: {cause(error)}"
             raise StoreError(msg) from error

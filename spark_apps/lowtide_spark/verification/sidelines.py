@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
+from typing import Any
 
 from lowtide.values.clock import EPOCH
 from lowtide.verification.findings import NAMED, Verification, Violation
@@ -52,7 +53,8 @@ def check(run: Run, records: Records, found: Verification) -> list[Violation]:
 
 def _lost(run: Run, name: str, table: str, number: int) -> str:
     """What is wrong with one sideline; empty: nothing."""
-    hadoop = run.store.spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
+    jvm: Any = run.store.spark._jvm  # py4j knows no types of Java's
+    hadoop = jvm.org.apache.hadoop.fs
     folder = hadoop.Path(f"{run.config.state.sideline.rstrip('/')}/{_file_name(name)}/{_file_name(table)}")
     files = folder.getFileSystem(run.store.spark._jsc.hadoopConfiguration())
     if not files.exists(folder):
@@ -62,7 +64,7 @@ def _lost(run: Run, name: str, table: str, number: int) -> str:
         return f"its sideline {folder} has no list of its files"
     stream = files.open(hadoop.Path(folder, "_lowtide.json"))
     try:
-        text = run.store.spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")  # type: ignore[union-attr]
+        text = jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
     finally:
         stream.close()
     listed = json.loads(text)["files"]
