@@ -12,7 +12,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lowtide.values.formats import CHECKPOINTS, WORLD_CLOCK_MIN
+from lowtide.values.clock import first_timestamp as first_timestamp
+from lowtide.values.formats import CHECKPOINTS
+from lowtide_spark.frames.omid import base_of
 
 #: Verdicts on a transaction.
 COMMITTED = "committed"
@@ -87,7 +89,7 @@ def verdicts(
         starts.select("start_ts", F.lit(True).alias("asked")),
         # A row of an odd start (older than Omid 1.0) has a problem, and speaks of the cells of its base all the same.
         entries.select(
-            (F.col("start_ts") - F.col("start_ts") % CHECKPOINTS).alias("start_ts"),
+            base_of(F.col("start_ts")).alias("start_ts"),
             F.col("commit_ts").alias("entry"),
             "invalid",
             "fence",
@@ -191,11 +193,6 @@ def after_marking(known: DataFrame, again: DataFrame) -> DataFrame:
         .select("start_ts", verdict.alias("v"), "marked")
         .select("start_ts", "v.*", "marked")
     )
-
-
-def first_timestamp(world_clock: bool) -> int:
-    """Below it no cell can be the oracle's: a world clock is far beyond it, a counter begins with the first base timestamp."""
-    return WORLD_CLOCK_MIN if world_clock else CHECKPOINTS
 
 
 def cell_actions(

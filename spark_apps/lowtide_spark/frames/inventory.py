@@ -29,10 +29,9 @@ from lowtide.tables.inventory import (
 )
 from lowtide.tables.phoenix_catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, told_by
 from lowtide.tables.settings import hiding, losing
-from lowtide.values.clock import on_world_clock
+from lowtide.values.clock import first_timestamp, on_world_clock
 from lowtide.values.formats import after
 from lowtide.values.keyranges import KeyRange
-from lowtide_spark.cleaning.rules import first_timestamp
 from lowtide_spark.frames.store import Store, cause
 
 #: Rows at the start of each region that are looked at for shadow cells, where a family bears no mark.

@@ -57,7 +57,7 @@ def plan(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
         cells: rows of the connector's view ``versions`` with ``value``: at least those that are :func:`wanted`, and all ``traces``.
             Ranges must not cut a row. A superset changes nothing.
         mark: the ancient history mark; no commit timestamp equals it.
-        first_ts: the least timestamp that this oracle can have given, see :func:`lowtide_spark.cleaning.rules.first_timestamp`.
+        first_ts: the least timestamp that this oracle can have given, see :func:`lowtide.values.clock.first_timestamp`.
 
     Returns:
         the cells with ``action``, ``why`` (for keep, of cells before the mark only, and for stop), and for remove: ``up_to`` (the

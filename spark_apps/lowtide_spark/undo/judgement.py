@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from lowtide_spark.frames import sideline
 from lowtide_spark.run.job import Run
 from lowtide_spark.undo import live
-from lowtide_spark.undo.live import KEY, PLACE
+from lowtide_spark.undo.live import KEY, PLACE, TOMBSTONES
 
 _SHOWN = "they would be visible again; restore the runs after this one first"
 
@@ -45,7 +45,7 @@ def _bared(run: Run, table: str, missing: DataFrame) -> tuple[DataFrame, str | N
     if puts.isEmpty():
         return puts.withColumn("bared", F.lit(None).cast("string")), None
     aside = sideline.kept(run)
-    tombstone = F.col("kind").isin("tombstone", "family_tombstone") & F.col("commit_ts").isNotNull()
+    tombstone = F.col("kind").isin(*TOMBSTONES) & F.col("commit_ts").isNotNull()
     removed = aside.cells.where(tombstone & (F.col("table") == table) & (F.col("run") != run.options.restore))
     over = removed.join(puts.select("row", "family").distinct(), ["row", "family"], "left_semi").localCheckpoint()
     if not over.isEmpty():
@@ -83,7 +83,7 @@ def _judged(
         missing.where(F.col("commit_ts").isNotNull()).withColumn("back", F.lit(True)), allowMissingColumns=True
     )
     before = F.coalesce(F.col("commit_ts") < mark, F.lit(False)) & (F.col("kind") != "shadow")
-    hides = before & (~F.col("back") | F.col("kind").isin("tombstone", "family_tombstone"))
+    hides = before & (~F.col("back") | F.col("kind").isin(*TOMBSTONES))
     column = Window.partitionBy("row", "family", "qualifier").orderBy(F.desc("timestamp"))
     family = Window.partitionBy("row", "family")
     is_family = F.col("kind") == "family_tombstone"

@@ -16,6 +16,8 @@ from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.run.job import Run
 
 PLACE = ("row", "family", "qualifier", "timestamp")
+#: Kinds of cells that hide others.
+TOMBSTONES = ("tombstone", "family_tombstone")
 #: A cell of the sideline; *lone*: a shadow cell without its data cell.
 KEY = (*PLACE, "lone")
 

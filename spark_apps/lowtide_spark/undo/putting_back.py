@@ -16,6 +16,7 @@ from lowtide_spark.frames.store import Life, Written
 from lowtide_spark.history.compaction import COMPACTION_TIMEOUT_SECONDS
 from lowtide_spark.run.job import Run
 from lowtide_spark.undo import live
+from lowtide_spark.undo.live import TOMBSTONES
 from lowtide_spark.undo.protection import Protection
 
 #: What to do where the table that was read is not there any more.
@@ -78,13 +79,13 @@ def _steps() -> tuple[Column, ...]:
         highest,
         (kind == "family_tombstone") & ~highest,
         kind == "tombstone",
-        ~kind.isin("tombstone", "family_tombstone"),
+        ~kind.isin(*TOMBSTONES),
     )
 
 
 def _hiding(cells: DataFrame) -> DataFrame:
     """Those of *cells* that hide others: committed tombstones."""
-    return cells.where(F.col("commit_ts").isNotNull() & F.col("kind").isin("tombstone", "family_tombstone"))
+    return cells.where(F.col("commit_ts").isNotNull() & F.col("kind").isin(*TOMBSTONES))
 
 
 def _put(run: Run, report: TableReport, cells: DataFrame, protection: Protection) -> int:
