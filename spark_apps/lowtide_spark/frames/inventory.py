@@ -137,7 +137,7 @@ def _with_cells_up_to(store: Store, limits: Mapping[str, int]) -> frozenset[str]
 
 
 def _contradictions(store: Store, descriptors: Sequence[Descriptor], recorded: Mapping[str, Entry]) -> dict[str, str]:
-    """Tables that the configuration calls plain against what is seen or recorded of them, each with a sentence on it."""
+    """Tables that the configuration calls plain against what is seen or recorded of them, and how."""
     config = store.config
     plain = [d for d in descriptors if config.table(d.table).kind is Kind.PLAIN]
     kinds = {table: entry.kind for table, entry in recorded.items()}

@@ -93,7 +93,7 @@ class Master(Connector):
             yield Source(name, scratch)
 
     def make_durable(self, table: str) -> None:
-        """Write to files what HBase may keep of *table* in memory alone: clients of a table without a synced log leave it so.
+        """Write to files what HBase may keep of *table* in memory alone, as clients leave it without a synced log.
 
         What is deleted or recorded on the strength of such a cell would outlive it when its server dies. Does nothing
         where the table's log is synced.

@@ -57,8 +57,8 @@ class Reading(Connector):
     ) -> DataFrame:
         """Cell versions of *ranges*, each with its own time range.
 
-        One ``end_of_range`` row a partition and family tells what was read. With *traces*, tombstones, cells without qualifier and shadow cells without data pass every filter on
-        timestamps.
+        One ``end_of_range`` row a partition and family tells what was read. With *traces*, tombstones, cells without
+        qualifier and shadow cells without data pass every filter on timestamps.
         """
         options = {"ranges": _ranges_json(ranges), "endRows": "true", "traces": str(traces).lower()}
         frame = self._read("versions", table, **options, **source.options())

@@ -1,4 +1,4 @@
-"""Sets of start timestamps: a list that the connector filters by while it is short, a table to join with when it is not."""
+"""Sets of start timestamps: while short a list that the connector filters by, else a table to join with."""
 
 from __future__ import annotations
 

@@ -122,7 +122,8 @@ class Writing(Connector):
     def work_rows(self, family: str, operations: Sequence[Sequence[Any]]) -> list[Any]:
         """Work off reads and writes of rows by key, many at once.
 
-        Each has its answer, or a text that says why there is none. The operations and their answers are those of ``lowtide.connector.Rows`` (see the connector's page).
+        Each has its answer, or a text that says why there is none. The operations and their answers are those of
+        ``lowtide.connector.Rows`` (see the connector's page).
 
         Raises:
             StoreError: HBase cannot be reached.

@@ -23,7 +23,7 @@ KEY = (*PLACE, "lone")
 
 
 class Comparison(NamedTuple):
-    """What was read of a table (:data:`PLACE`, ``commit_ts, kind``), and the cells that it lacks; both computed once."""
+    """What a table holds (:data:`PLACE`, ``commit_ts, kind``), and the cells that it lacks; both computed once."""
 
     there: DataFrame
     missing: DataFrame
