@@ -16,7 +16,7 @@ from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
 from lowtide.verification.read_points import READ_POINTS, differences, read_points
 from lowtide.verification.records import JOURNALS_OWN, bound, history_mark, horizon
-from lowtide.verification.watermarks import allowed, watermark_violations
+from lowtide.verification.watermarks import allowed, recorded, watermark_violations
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What the verifier holds up to itself: the rules, their readings, and the records as the jobs read them.
@@ -91,16 +91,16 @@ def test_brute_force_says_what_the_records_say(
     known = [
         Fact(KeyRange(key(a), key(b)), Intervals.of(intervals), frozenset({"f"}), 1) for (a, b), intervals in facts
     ]
-    assert allowed(keys.start, keys.stop, record(facts), ["f"]) == region_watermark(keys, known)
+    assert allowed(keys.start, keys.stop, recorded(record(facts), ["f"])) == region_watermark(keys, known)
 
 
 def test_records_of_another_table_or_of_fewer_families_allow_nothing() -> None:
     """Then what was published is of a table of before."""
     facts = [((0, KEYS), [(0, 10)])]
-    assert allowed(b"", b"", record(facts), ["f"]) == 9
-    assert allowed(b"", b"", record(facts), ["f", "g"]) is None
-    assert allowed(b"", b"", record(facts, number=2), ["f"]) is None
-    assert allowed(b"", b"", {}, ["f"]) is None
+    assert allowed(b"", b"", recorded(record(facts), ["f"])) == 9
+    assert allowed(b"", b"", recorded(record(facts), ["f", "g"])) is None
+    assert allowed(b"", b"", recorded(record(facts, number=2), ["f"])) is None
+    assert allowed(b"", b"", recorded({}, ["f"])) is None
 
 
 def store(watermark: int, pruned_to: int) -> dict[str, dict[str, str]]:

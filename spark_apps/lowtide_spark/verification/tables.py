@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -13,7 +14,7 @@ from lowtide.cleaning.planning import WorkRange
 from lowtide.tables.inventory import Kind, marked_families
 from lowtide.values.keyranges import KeyRange
 from lowtide.verification.findings import Verification
-from lowtide.verification.records import Published, Records, published
+from lowtide.verification.records import Published, Records
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.run.job import Run
 from lowtide_spark.verification.rawcells import proofs
@@ -62,9 +63,9 @@ def families_by_table(run: Run, records: Records, found: Verification) -> dict[s
     return tables
 
 
-def planned(run: Run, name: str, families: frozenset[str], records: Records) -> Table:
-    """The table's key ranges: those that watermarks were published for, or its regions now."""
-    ranges = [p for p in published(records) if p.table == name]
+def planned(run: Run, name: str, families: frozenset[str], marks: Sequence[Published]) -> Table:
+    """The table's key ranges: those that the watermarks *marks* were published for, or its regions now."""
+    ranges = [p for p in marks if p.table == name]
     if not ranges:
         ranges = [Published(name, r.keys.start, r.keys.stop, 0) for r in run.store.regions(name)]
     of = len(ranges)
