@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from lowtide.errors import StoreError
-from lowtide.values.formats import UNITS_PER_MILLI, WORLD_CLOCK_MIN, base
+from lowtide.values.formats import CHECKPOINTS, UNITS_PER_MILLI, WORLD_CLOCK_MIN, base
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -124,3 +124,8 @@ def from_millis(value: int) -> datetime:
 def is_world(timestamp: int) -> bool:
     """Whether *timestamp* can only come from a world-clock oracle."""
     return timestamp >= WORLD_CLOCK_MIN
+
+
+def first_timestamp(world_clock: bool) -> int:
+    """Below it no cell can be the oracle's: a world clock is far beyond it, a counter begins with the first base."""
+    return WORLD_CLOCK_MIN if world_clock else CHECKPOINTS

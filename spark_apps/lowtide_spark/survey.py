@@ -1,6 +1,7 @@
 """The survey: what a cleanup would find and do, and what the owner should know. Writes nothing to the store.
 
-It finds and decides as ``orphan_cleanup`` does, by the same code (:func:`lowtide_spark.cleaning.orphans.look`); what is its own is adding up.
+It finds and decides as ``orphan_cleanup`` does, by the same code (:func:`lowtide_spark.cleaning.orphans.look`); what
+is its own is adding up.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ LEAST_WINDOW = timedelta(hours=1)
 def survey(run: Run) -> None:
     """The job ``survey``."""
     if run.options.snapshot and run.options.rate:
-        msg = "--rate limits what is read of live tables; with --snapshot the files are read past the region servers: leave one out"
+        msg = (
+            "--rate limits what is read of live tables; with --snapshot the files are read past the region servers: "
+            "leave one out"
+        )
         raise UsageError(msg)
     found = take(run)
     for path, content in ((run.options.json, found.to_json), (run.options.html, lambda: render(found))):
@@ -105,7 +109,7 @@ def _look(
     held: ExitStack,
     sampled: Mapping[str, Sequence[WorkRange]] | None,
 ) -> None:
-    """Find and decide; where the commit table cannot be understood no table can be judged, and the rest is still told."""
+    """Find and decide; where the commit table cannot be understood no table is judged, and the rest is still told."""
     try:
         look(run, works, inventory, held, sampled)
     except StoreError as error:
@@ -118,7 +122,7 @@ def _look(
 
 
 def _go_on(work: Work) -> None:
-    """In a sample no range is stopped: what cannot be decided there may be proved by a region that was not read, and is counted."""
+    """In a sample no range is stopped: what cannot be decided is counted, a region that was not read may prove it."""
     if work.decided is None or work.suspects is None:
         return
     work.report.problems = [
@@ -167,7 +171,10 @@ def _read_by_region(suspects: DataFrame) -> DataFrame:
 
 
 def _planned_by_region(plan: DataFrame) -> DataFrame:
-    """Cells to delete and to heal by region, with the bytes that go, and those that healing writes: the data again and the shadow cell."""
+    """Cells to delete and to heal by region, with the bytes that go and those that healing writes.
+
+    Healing writes the data again and the shadow cell.
+    """
     deletes, heals = F.col("action") == rules.DELETE, F.col("action") == rules.HEAL
     data = key_value_bytes(F.col("qualifier"), F.length("value"))
     shadow = key_value_bytes(F.col("qualifier"), F.lit(len(SHADOW_PREFIX) + len(SHADOW_SUFFIX) + 8))
@@ -190,7 +197,7 @@ def key_value_bytes(qualifier: Column, value_bytes: Column) -> Column:
 def _commit_table(run: Run, watermark: int) -> CommitTableFindings:
     table, family = run.config.omid.commit_table, run.config.omid.commit_family
     cells = run.store.cells(table, omid.commit_ranges(0, FOREVER)).where(F.length("row") == 9)
-    size = cells.agg(F.sum(key_value_bytes(F.col("qualifier"), F.length("value")))).first()[0]
+    ((size,),) = cells.agg(F.sum(key_value_bytes(F.col("qualifier"), F.length("value")))).collect()
     rows = omid.entries(cells, family).localCheckpoint()
     mark = F.col("invalid")
     odd = F.col("problem").isNotNull() | F.col("fence") | F.col("start_ts").isNull()
@@ -231,7 +238,7 @@ def _growth(run: Run, rows: DataFrame, watermark: int) -> tuple[float | None, fl
     except StoreError:
         return None, None
     recent = rows.where((F.col("start_ts") >= begin) & (F.col("start_ts") <= watermark))
-    number, oldest = recent.agg(F.count("*"), F.min("start_ts")).first()
+    ((number, oldest),) = recent.agg(F.count("*"), F.min("start_ts")).collect()
     end = run.clock.time(watermark)
     start = run.clock.time(oldest) if oldest is not None else None
     if end is None or start is None:
@@ -281,5 +288,5 @@ def _persisted(run: Run, descriptors: Mapping[str, Descriptor]) -> int | None:
     table = run.config.omid.timestamp_table
     if table not in descriptors:
         return None
-    cells = run.store.cells(table).where(F.col("row") == bytearray(ALLOTTED_ROW)).collect()
+    cells = run.store.cells(table).where(F.col("row") == F.lit(ALLOTTED_ROW)).collect()
     return max((int.from_bytes(bytes(c.value), "big") for c in cells if len(c.value) == 8), default=None)

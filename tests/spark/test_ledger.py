@@ -6,8 +6,9 @@ import json
 import random
 from typing import Any
 
-from lowtide_spark.ledger import dataframes, repair
+from lowtide_spark.ledger import dataframes
 from lowtide_spark.ledger.balances import by_user
+from lowtide_spark.ledger.settled_mark import when
 from pyspark.sql import SparkSession
 
 from lowtide.ledger import steps
@@ -172,5 +173,5 @@ def test_bytes_that_are_no_text_do_not_end_a_run(spark: SparkSession) -> None:
 
 def test_a_time_that_no_calendar_reaches_does_not_end_a_run() -> None:
     """A client's clock may say anything that fits the index; what is told of it is a text all the same."""
-    assert repair._when(MAX_MILLIS) == f"{MAX_MILLIS} ms"
-    assert repair._when(0) == "1970-01-01T00:00:00+00:00"
+    assert when(MAX_MILLIS) == f"{MAX_MILLIS} ms"
+    assert when(0) == "1970-01-01T00:00:00+00:00"

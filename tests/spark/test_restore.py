@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lowtide_spark.undo.restore import KEY, _judged
+from lowtide_spark.undo.judgement import _judged
+from lowtide_spark.undo.live import KEY
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 

@@ -15,6 +15,7 @@ from lowtide.cleaning.facts import Incarnation
 from lowtide.run.summary import TableReport
 from lowtide.store.records import TableState
 from lowtide.tables.inventory import Entry, Kind
+from lowtide.values.clock import first_timestamp
 
 ENTRIES = "row binary, start_ts bigint, commit_ts bigint, invalid boolean, problem string, fence boolean"
 
@@ -240,7 +241,7 @@ def actions(spark: SparkSession, cases: dict[str, Any], world_clock: bool) -> di
         [(t, *said) for t, said in known.items()],
         "start_ts bigint, verdict string, tc bigint, why string, marked boolean",
     )
-    found = rules.cell_actions(suspects, frame, rules.first_timestamp(world_clock))
+    found = rules.cell_actions(suspects, frame, first_timestamp(world_clock))
     assert set(suspects.columns) < set(found.columns)
     rows = {bytes(r.row).decode(): r for r in found.collect()}
     assert len(rows) == len(cases)
@@ -286,7 +287,7 @@ def test_absence_decides_nothing_where_the_journal_let_go_and_a_cell_may_have_co
     found = rules.cell_actions(
         spark.createDataFrame(cells, COLUMNS),
         spark.createDataFrame(known, "start_ts bigint, verdict string, tc bigint, why string, marked boolean"),
-        rules.first_timestamp(world_clock=True),
+        first_timestamp(world_clock=True),
         T + 50,
         ["came back"],
     )
@@ -324,9 +325,7 @@ def plan(spark: SparkSession) -> DataFrame:
     """One cell without shadow cell of every case of a transaction."""
     known = rules.verdicts(**frames(spark), blind=False)
     cells = [("r", b"r", b"f", b"q", t, t, None, "put", b"v", None) for t in START.values()]
-    return rules.cell_actions(
-        spark.createDataFrame(cells, COLUMNS), known, rules.first_timestamp(False)
-    ).localCheckpoint()
+    return rules.cell_actions(spark.createDataFrame(cells, COLUMNS), known, first_timestamp(False)).localCheckpoint()
 
 
 def names(frame: DataFrame) -> set[str]:

@@ -217,8 +217,8 @@ def test_a_job_is_caught_at_every_seam(
     expected = [
         "gateway checkAndPut oracle.record_low_watermark",
         "gateway checkAndPut facts.begin",
-        "hbase scratchDir store.snapshot",
-        "hbase createSnapshot store.snapshot",
+        "hbase scratchDir master.snapshot",
+        "hbase createSnapshot master.snapshot",
         "connector write marks.put",
         "files parquet sideline.put_aside",
         "files create sideline.put_aside",
@@ -227,8 +227,8 @@ def test_a_job_is_caught_at_every_seam(
         "files rename sideline.put_aside",
         "connector write acting._act",
         "gateway checkAndPut facts.record",
-        "hbase dropSnapshot store.snapshot",
-        "hbase dropScratchDir store.snapshot",
+        "hbase dropSnapshot master.snapshot",
+        "hbase dropScratchDir master.snapshot",
         "gateway mutateRows runs.add_run",
     ]
     done = iter(steps)

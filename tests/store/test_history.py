@@ -853,7 +853,7 @@ def test_a_restore_killed_at_any_effect_and_run_again(
     whole = deadman.run(lambda: restored(first))
     assert whole.result is not None
     assert (whole.result.code, shown(omid, table)) == (0, before), whole.result.problems
-    assert len(whole.named("restore._put")) >= 2, "what hides, then what is hidden"
+    assert len(whole.named("putting_back._put")) >= 2, "what hides, then what is hidden"
     held, freed = (whole.named(f"history.{step}")[0] for step in ("add_hold", "drop_hold"))
     chosen = deadman.cuts(whole.effects, chance, every=PROVE, always=[freed])
     for cut in chosen:

@@ -22,7 +22,7 @@ import pytest
 from conftest import Outcome
 from ledger_kit import Bomb, Books, made
 from lowtide_spark.frames.store import Store
-from lowtide_spark.ledger import repair
+from lowtide_spark.ledger import money, repair
 from lowtide_spark.ledger.dataframes import LedgerRows
 from lowtide_spark.run import base, oracle
 from lowtide_spark.run import job as lowtide_job
@@ -366,11 +366,11 @@ def test_a_restored_entry_changes_the_cell_of_the_mark(run: Job, books: Books, m
         table.delete(books.entries()[0].row.encode())
     before = books.rows(Table.OPEN)["settled"]["mark"]
 
-    def dies(_: object) -> None:
+    def dies(*_: object) -> None:
         raise LedgerError("the run ends here")
 
     with monkeypatch.context() as patched:
-        patched.setattr(repair._Repair, "repair", dies)
+        patched.setattr(repair, "_repair_open", dies)
         assert run("transaction_repair", *NOW, "--full").code == 1
     (entry,) = books.entries()
     assert entry.timestamp > mark(books).mark == Settled.decode(before).mark
@@ -471,7 +471,7 @@ def test_a_record_that_comes_late_to_an_old_transaction_is_named(
         paid = book.transfer("issuer", "ann", 100)
     assert run("transaction_repair", *NOW).code == 0
     assert run("balances").code == 0
-    monkeypatch.setattr(repair, "SKEW", 0)  # so that the transfer is old to the next run
+    monkeypatch.setattr(money, "SKEW", 0)  # so that the transfer is old to the next run
     eve, ann = (f"{user_id(name)}/{paid.id}" for name in ("eve", "ann"))
     finished = {"id": eve, "user_id": user_id("eve"), "transaction_id": paid.id, "amount": "5", "state": "finished"}
     for row, cells, said in (

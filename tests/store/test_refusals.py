@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import Outcome
-from lowtide_spark.frames import store
+from lowtide_spark.frames import master
 from lowtide_spark.frames.store import Store
 from scene import Scene
 from typer.testing import CliRunner
@@ -151,7 +151,7 @@ def test_a_snapshot_that_cannot_be_made(
     number = uuid.UUID(int=1)
     taken = f"lowtide-run-{table}-{number.hex[:12]}"
     scene.omid.snapshot(other, taken)
-    monkeypatch.setattr(store.uuid, "uuid4", lambda: number)
+    monkeypatch.setattr(master.uuid, "uuid4", lambda: number)
     try:
         snapshot = configure(defaults={"read": "snapshot"})
         refused(job("orphan_cleanup", "--table", table, "--execute", config=snapshot), 1, table, "read: rpc")

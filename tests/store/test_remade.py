@@ -12,7 +12,7 @@ from lowtide_spark.cleaning import acting, recording, suspects
 from lowtide_spark.frames.store import Store
 from lowtide_spark.history import mark, removal
 from lowtide_spark.run.context import Run
-from lowtide_spark.undo import restore
+from lowtide_spark.undo import putting_back
 from scene import Scene
 
 from lowtide.lab.workload import OmidClient
@@ -161,7 +161,7 @@ def test_a_restore_hides_nothing_of_what_came_back(
     removed = job("history_gc", "--table", table, "--execute", config=eager)
     assert (removed.code, removed.totals["deleted"]) == (0, 2), removed.problems
     at, after = omid.begin(), snapshot(table, "-after")
-    owner, name = {"its tombstones are put": (restore, "_put"), "its cells are put": (Store, "write")}[moment]
+    owner, name = {"its tombstones are put": (putting_back, "_put"), "its cells are put": (Store, "write")}[moment]
     effect = getattr(owner, name)
     done: list[Any] = []
 

@@ -81,7 +81,7 @@ def test_killed_at_any_effect_and_run_again(
     whole = deadman.run(lambda: cleanup(reference, "whole"))
     assert whole.result is not None
     assert whole.result.code == 0, whole.result.problems
-    expected, made = shape(scene, reference), whole.named("store.snapshot")
+    expected, made = shape(scene, reference), whole.named("master.snapshot")
     recorded = whole.named("facts.record")[0]
     made = [effect for effect in made if effect.name != "sweepScratchDirs"]
     assert [effect.name for effect in made] == ["scratchDir", "createSnapshot", "dropSnapshot", "dropScratchDir"]

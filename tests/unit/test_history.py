@@ -15,7 +15,8 @@ from lowtide_spark.frames.store import Life, Written
 from lowtide_spark.history import mark, removal
 from lowtide_spark.history.compaction import compact
 from lowtide_spark.history.work import Work
-from lowtide_spark.undo import restore
+from lowtide_spark.undo import as_committed, live, putting_back, restore
+from lowtide_spark.undo.protection import Protection, protected
 
 from lowtide.config import Config
 from lowtide.errors import FencedError, HistoryError, StoreError, TableError, UsageError
@@ -425,19 +426,19 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], 
             return [SimpleNamespace(bytes=0, failed=failed, refused=0, failure="busy", done=len(cells) - failed)]
 
         steps = tuple(lambda cell, n=n: cell == n for n in ("highest", "family", "tombstone", "put"))
-        monkeypatch.setattr(restore, "_steps", lambda: steps)
-        monkeypatch.setattr(restore, "_puts", lambda cells: cells)
-        monkeypatch.setattr(restore, "_hiding", lambda cells: cells.where(lambda cell: cell != "put"))
-        monkeypatch.setattr(restore, "_live", lambda *_: Cells(cell for cell in sent if cell != behind))
-        monkeypatch.setattr(restore, "_missing", lambda cells, live: cells.where(lambda cell: cell not in live))
+        monkeypatch.setattr(putting_back, "_steps", lambda: steps)
+        monkeypatch.setattr(putting_back, "_mutations", lambda cells: cells)
+        monkeypatch.setattr(putting_back, "_hiding", lambda cells: cells.where(lambda cell: cell != "put"))
+        monkeypatch.setattr(live, "_read", lambda *_: Cells(cell for cell in sent if cell != behind))
+        monkeypatch.setattr(live, "_missing", lambda cells, there: cells.where(lambda cell: cell not in there))
         report = TableReport("orders")
         state = SimpleNamespace(mark_claim=lambda _: ())
         fake: Any = SimpleNamespace(
             store=SimpleNamespace(write=write, check_life=lambda *_: None), state=lambda: nullcontext(state)
         )
         cells: Any = Cells(["put", "tombstone", "family", "highest"])
-        kept: Any = SimpleNamespace(renew=lambda _: None, claim=None, life=None)
-        return sent, report, restore._put_back(fake, report, [], cells, kept)
+        protection: Any = SimpleNamespace(renew=lambda _: None, claim=None, life=None)
+        return sent, report, putting_back.put_back(fake, report, [], cells, protection)
 
     return run
 
@@ -498,10 +499,10 @@ def test_history_gc_keeps_off_while_cells_come_back(store: StateStore) -> None:
         state=lambda: nullcontext(store),
         store=TABLES,
     )
-    with restore._undisturbed(run, "orders") as kept:
+    with protected(run, "orders") as protection:
         [held] = store.holds("orders")
         assert (held.timestamp, held.reason, held.counts(datetime.now(UTC))) == (0, "restore of run run1", True)
-        kept.renew(store)
+        protection.renew(store)
         [longer] = store.holds("orders")
         assert longer.expires > held.expires
     assert store.holds() == []
@@ -522,10 +523,10 @@ def test_the_hold_of_a_restore_is_nobodys_to_release(store: StateStore, monkeypa
     with pytest.raises(HistoryError, match=f"hold {OF_RESTORE}r on orders is a restore's .*expires at"):
         holding.release(Config(), "orders", held.id)
     assert holding.release(Config(), "orders", dead.id) == dead
-    kept = restore.Kept(store.intend("orders", 1049, "r"), held, TABLES.life("orders"))
+    protection = Protection(store.intend("orders", 1049, "r"), held, TABLES.life("orders"))
     assert store.drop_hold(held)
     with pytest.raises(StoreError, match=f"the hold {OF_RESTORE}r on orders is gone"):
-        kept.renew(store)
+        protection.renew(store)
 
 
 @pytest.mark.parametrize(
@@ -538,9 +539,9 @@ def test_the_hold_of_a_restore_is_nobodys_to_release(store: StateStore, monkeypa
 )
 def test_what_is_said_to_have_committed_is_read_strictly(given: list[str], told: str) -> None:
     """Pairs of timestamps, a transaction once, or twice the same."""
-    assert restore.overruled(["50=100", "150=200", "50=100"]) == {50: 100, 150: 200}
+    assert as_committed.overruled(["50=100", "150=200", "50=100"]) == {50: 100, 150: 200}
     with pytest.raises(UsageError, match=told):
-        restore.overruled(given)
+        as_committed.overruled(given)
 
 
 def test_nothing_is_put_back_beside_a_run_that_removes(store: StateStore) -> None:
@@ -560,7 +561,7 @@ def test_nothing_is_put_back_beside_a_run_that_removes(store: StateStore) -> Non
 
     with (
         pytest.raises(StoreError, match="run gc7 removes history of orders"),
-        restore._undisturbed(at(datetime.now(UTC)), "orders"),
+        protected(at(datetime.now(UTC)), "orders"),
     ):
         raise AssertionError
     assert store.holds() == []
@@ -569,7 +570,7 @@ def test_nothing_is_put_back_beside_a_run_that_removes(store: StateStore) -> Non
     other = replace(left, id="h1")
     for one in (left, other):
         store.add_hold(one)
-    with restore._undisturbed(at(datetime.now(UTC) + timedelta(days=1, minutes=1)), "orders"):
+    with protected(at(datetime.now(UTC) + timedelta(days=1, minutes=1)), "orders"):
         assert {held.id for held in store.holds("orders")} == {f"{OF_RESTORE}r", "h1"}, "what a killed restore held"
     assert store.holds() == [other]
 

@@ -65,7 +65,7 @@ def test_every_rule_is_broken_somewhere() -> None:
             for n in ("VersionReader", "Pushdown", "MutationWriter")
         ),
         *(f"connector/src/main/java/lowtide/connector/{n}.java" for n in ("Hold", "Omid", "Hiding", "Mutation")),
-        *(f"spark_apps/lowtide_spark/frames/{n}.py" for n in ("omid", "store", "inventory")),
+        *(f"spark_apps/lowtide_spark/frames/{n}.py" for n in ("omid", "reading", "writing", "master", "inventory")),
         *(
             f"spark_apps/lowtide_spark/cleaning/{n}.py"
             for n in ("rules", "suspects", "proofs", "plan", "marks", "acting", "recording", "pruning")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lowtide_spark.frames.store import Store
+from lowtide_spark.frames.store import Life, Store
 
 from lowtide.config import Config
 from lowtide.errors import StoreError
@@ -79,3 +79,13 @@ def test_a_runs_snapshot_goes_whatever_happens(store: Store, asked: list[tuple[A
     assert ("createSnapshot", "orders", source.snapshot) in asked
     assert ("dropSnapshot", source.snapshot) in asked
     assert asked[-1] == ("dropScratchDir", "a scratch folder")
+
+
+def test_a_table_that_came_back_is_not_the_one_that_was_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its state in HBase is of another time; what was planned is done to the other only."""
+    monkeypatch.setattr(
+        store, "_admin", lambda: SimpleNamespace(stated=lambda _, table: {"orders": 70, "users": 71}[table])
+    )
+    store.check_life(Life("orders", 70))
+    with pytest.raises(StoreError, match=r"users was restored, made anew, or disabled and enabled .* Restore it again"):
+        store.check_life(Life("users", 70), "Restore it again")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,19 +14,42 @@ from hypothesis import strategies as st
 from lowtide.cleaning.facts import Fact, region_watermark
 from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
-from lowtide.verification.invariants import (
-    JOURNALS_OWN,
-    READ_POINTS,
-    allowed,
-    bound,
-    differences,
-    history_mark,
-    horizon,
-    read_points,
-    watermark_violations,
+from lowtide.verification.read_points import READ_POINTS, differences, read_points
+from lowtide.verification.records import JOURNALS_OWN, bound, history_mark, horizon
+from lowtide.verification.watermarks import allowed, recorded, watermark_violations
+
+ROOT = Path(__file__).resolve().parents[2]
+#: What the verifier holds up to itself: the rules, their readings, and the records as the jobs read them.
+JUDGED = (
+    "lowtide_spark.cleaning",
+    "lowtide_spark.history",
+    "lowtide_spark.undo",
+    "lowtide_spark.frames.omid",
+    "lowtide_spark.frames.sideline",
+    "lowtide.cleaning.facts",
+    "lowtide.history",
+    "lowtide.journal",
+    "lowtide.store",
+    "lowtide.values.intervals",
 )
 
 KEYS = 6
+
+
+def test_the_verifier_is_made_of_nothing_that_it_judges() -> None:
+    """An error in a rule, or in a reading of a job's, must not hide itself in what looks for it."""
+    files = [
+        p for place in ("lowtide", "spark_apps/lowtide_spark") for p in (ROOT / place / "verification").glob("*.py")
+    ]
+    imported = {
+        (file.name, name)
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+    }
+    assert ("verify.py", "lowtide_spark.run.job.Run") in imported
+    assert [pair for pair in sorted(imported) if f"{pair[1]}.".startswith(tuple(f"{j}." for j in JUDGED))] == []
 
 
 def ascending(most: int) -> st.SearchStrategy[tuple[int, int]]:
@@ -66,16 +91,16 @@ def test_brute_force_says_what_the_records_say(
     known = [
         Fact(KeyRange(key(a), key(b)), Intervals.of(intervals), frozenset({"f"}), 1) for (a, b), intervals in facts
     ]
-    assert allowed(keys.start, keys.stop, record(facts), ["f"]) == region_watermark(keys, known)
+    assert allowed(keys.start, keys.stop, recorded(record(facts), ["f"])) == region_watermark(keys, known)
 
 
 def test_records_of_another_table_or_of_fewer_families_allow_nothing() -> None:
     """Then what was published is of a table of before."""
     facts = [((0, KEYS), [(0, 10)])]
-    assert allowed(b"", b"", record(facts), ["f"]) == 9
-    assert allowed(b"", b"", record(facts), ["f", "g"]) is None
-    assert allowed(b"", b"", record(facts, number=2), ["f"]) is None
-    assert allowed(b"", b"", {}, ["f"]) is None
+    assert allowed(b"", b"", recorded(record(facts), ["f"])) == 9
+    assert allowed(b"", b"", recorded(record(facts), ["f", "g"])) is None
+    assert allowed(b"", b"", recorded(record(facts, number=2), ["f"])) is None
+    assert allowed(b"", b"", recorded({}, ["f"])) is None
 
 
 def store(watermark: int, pruned_to: int) -> dict[str, dict[str, str]]:

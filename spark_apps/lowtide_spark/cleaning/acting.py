@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lowtide.store.records import Claim
 from lowtide_spark.cleaning import marks, plan, rules, turn
 from lowtide_spark.cleaning.work import Work
 from lowtide_spark.frames.omid import shadow_of
@@ -38,7 +39,7 @@ def _act(run: Run, work: Work) -> None:
         return
     counts = work.report.counts
     counts.healed = counts.deleted = 0
-    holding = [*turn.epochs(run, [work]), Life(work.table, work.state.incarnation.stated)]
+    holding: list[Claim | Life] = [*turn.epochs(run, [work]), Life(work.table, work.state.incarnation.stated)]
     run.store.make_durable(
         work.table
     )  # what proved a commit here must outlive what is done for it, and what is recorded

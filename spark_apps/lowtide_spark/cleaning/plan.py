@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from lowtide.journal import life
 from lowtide.run.budget import check_budget
+from lowtide.values.clock import first_timestamp
 from lowtide_spark.cleaning import marks, rules, undecided
 from lowtide_spark.cleaning.work import Work
 from lowtide_spark.frames.computed import frozen
@@ -32,7 +33,7 @@ def decide(run: Run, work: Work, known: DataFrame) -> None:
         return
     cells = work.suspects.where(F.col("kind") != "end_of_range")
     unwatched = [r.region for r in work.ranges if life.unwatched(r.keys, work.facts, run.journal.horizon)]
-    actions = rules.cell_actions(cells, known, rules.first_timestamp(run.world_clock), run.journal.horizon, unwatched)
+    actions = rules.cell_actions(cells, known, first_timestamp(run.world_clock), run.journal.horizon, unwatched)
     plan = frozen(actions)
     # A damaged shadow cell before the cells beside it that are undecided for its sake.
     first = F.struct(F.col("kind") != "unknown", *undecided.PLACE)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
 from lowtide.tables.inventory import Entry
+from lowtide.values.clock import first_timestamp
 from lowtide.values.formats import INVALID_QUALIFIER
 from lowtide_spark.cleaning import rules
 from lowtide_spark.cleaning.suspects import PLAIN_ENTRY
@@ -32,7 +33,7 @@ def verdicts(
     proofs_in: Mapping[str, Sequence[WorkRange]] | None,
 ) -> DataFrame:
     """What is known of every transaction that has a suspect cell or a commit entry, frozen."""
-    first = rules.first_timestamp(run.world_clock)
+    first = first_timestamp(run.world_clock)
     unproved = F.col("commit_ts").isNull() & F.col("kind").isin(*rules.CELL_KINDS) & (F.col("timestamp") >= first)
     suspects = [w.suspects.where(unproved).select("start_ts") for w in works if w.suspects is not None]
     decided = entries.where(PLAIN_ENTRY).select("start_ts")

@@ -1,4 +1,4 @@
-"""Commit-table pruning: what every region has passed, for longer than the grace, leaves the commit table, by way of the journal."""
+"""Commit-table pruning: what every region has passed for longer than the grace goes to the journal, then leaves."""
 
 from __future__ import annotations
 
@@ -43,15 +43,16 @@ def prune(run: Run) -> None:
         report.notes.append(f"the bound is {fresh}, but only {bound} has been passed for longer than the grace")
     if not run.options.grace:
         report.notes.append(
-            "without grace: a client that is suspended between its commit and the answer finds no entry any more, takes itself for aborted and "
-            "rolls back what others have read"
+            "without grace: a client that is suspended between its commit and the answer finds no entry any more, "
+            "takes itself for aborted and rolls back what others have read"
         )
     run.phase("plan")
 
     _count(run, "before")
     run.phase("count")
     cells = run.store.cells(run.config.omid.commit_table, omid.commit_ranges(0, bound + 1))
-    # Checkpointed, not cached: a lost block must end the run, for read again it could hold rows that are not in the journal.
+    # Checkpointed, not cached: a lost block must end the run, for read again it could hold rows that are not in the
+    # journal.
     rows = omid.entries(cells, run.config.omid.commit_family).localCheckpoint()
     doomed = _doomed(rows, run, report)
     run.phase("find")
@@ -70,7 +71,7 @@ def prune(run: Run) -> None:
 
 
 def _count(run: Run, when: str) -> None:
-    """Count the whole commit table, beyond the bound too, for the summary and the page: what cannot be pruned yet is told as well."""
+    """Count the whole commit table, beyond the bound too: summary and page tell as well what cannot be pruned yet."""
     found = omid.tally(run.store.cells(run.config.omid.commit_table), run.config.omid.commit_family).collect()[0]
     count = CommitCount(datetime.now(UTC), found.entries, found.marks)
     run.summary.figures |= count_figures(when, count)
@@ -173,11 +174,13 @@ def _unanswered(written: list[Written], planned: int, report: TableReport, what:
 
 
 def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: TableReport) -> None:
-    """Drop journal entries that are old enough, that no snapshot predates, and that no table needs now: up to the bound, as it is *fresh*. Those of
-    dropped tables are among them. None, unless the configuration asks for it.
+    """Drop journal entries that are old enough, that no snapshot predates, and that no table needs now.
 
-    Only snapshots of tables known to be plain, or of Lowtide's and Omid's own, do not count. A day of margin lies between the
-    master's clock, which dates the snapshots, and ours, which dates the entries.
+    No table needs those up to the bound, as it is *fresh*. Those of dropped tables are among them. None are dropped
+    unless the configuration asks for it.
+
+    Only snapshots of tables known to be plain, or of Lowtide's and Omid's own, do not count. A day of margin lies
+    between the master's clock, which dates the snapshots, and ours, which dates the entries.
     """
     if run.config.state.journal_keep == "forever":
         return
@@ -188,7 +191,7 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: Tab
     # A table that came back waits for its proofs, and holds the bound.
     needless = omid.long_of(F.substring("row", 2, 8)) <= fresh
     old = rows.where((F.col("timestamp") < limit) & needless).localCheckpoint()
-    horizon = omid.journal(old).agg(F.max("start_ts")).first()[0]
+    ((horizon,),) = omid.journal(old).agg(F.max("start_ts")).collect()
     if horizon is None:
         return
     run.hold_journal(horizon=horizon)  # first: what is gone must not be taken for never there

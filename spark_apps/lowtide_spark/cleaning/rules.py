@@ -12,7 +12,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lowtide.values.formats import CHECKPOINTS, WORLD_CLOCK_MIN
+from lowtide.values.formats import CHECKPOINTS
+from lowtide_spark.frames.omid import base_of
 
 #: Verdicts on a transaction.
 COMMITTED = "committed"
@@ -31,8 +32,8 @@ STOP = "stop"
 #: Why a cell is skipped whose timestamp the oracle cannot have given.
 FOREIGN = "written by no oracle"
 
-#: In reasons, for who names the cell: its transaction's start timestamp, and statements of HBase's shell that delete its own shadow cell, the cell
-#: itself, and what commit table and journal have of its transaction.
+#: In reasons, for who names the cell: its transaction's start timestamp, and statements of HBase's shell that delete
+#: its own shadow cell, the cell itself, and what commit table and journal have of its transaction.
 START, OWN_SHADOW, OWN_CELL, PROOFS = "{start}", "{shadow}", "{cell}", "{proofs}"
 
 #: How to decide what nothing in the store does.
@@ -43,20 +44,27 @@ _WRONG_SHADOW = f"{RESOLVE}, where nothing else proves that; then in HBase's she
 _WRONG_ROW = f"{RESOLVE}; then in HBase's shell: {PROOFS}"
 #: Why nothing is done about a cell that may have come back after its proof was removed.
 UNPROVED = (
-    "the journal has let go of what it held of its time, and the cell may have come back since, so that no proof is no proof of an abort; "
-    + RESOLVE
+    "the journal has let go of what it held of its time, and the cell may have come back since, so that no proof is no "
+    "proof of an abort; " + RESOLVE
 )
 #: Why a shadow cell in a table that has to be confirmed decides nothing, with that table for each ``%1$s``.
 UNCONFIRMED = (
-    "a shadow cell of it lies in table %1$s, which may have come from elsewhere: it may be another oracle's, of a transaction with the same number. "
-    "If the table's transactions were this oracle's, run: lowtide confirm %1$s. If not, move the table away, or put it under omid.foreign"
+    "a shadow cell of it lies in table %1$s, which may have come from elsewhere: it may be another oracle's, of a "
+    "transaction with the same number. If the table's transactions were this oracle's, run: lowtide confirm %1$s. If "
+    "not, move the table away, or put it under omid.foreign"
 )
-ODD_JOURNAL = f"its row in the journal is of an unknown form, or older than the oracle, which has given the number again; {RESOLVE}"
+ODD_JOURNAL = (
+    "its row in the journal is of an unknown form, or older than the oracle, which has given the number again; "
+    f"{RESOLVE}"
+)
 
 ODD_ENTRY = (
     f"its commit-table row is of an unknown form; {RESOLVE}; then in HBase's shell what the run tells with that row"
 )
-ODD_SHADOW = "a shadow cell of it is of an unknown form; lowtide run orphan_cleanup --full of all tables names that, and what to do"
+ODD_SHADOW = (
+    "a shadow cell of it is of an unknown form; lowtide run orphan_cleanup --full of all tables names that, and what "
+    "to do"
+)
 OTHER_VERSION = "; the connector's jar is of another version of Lowtide: put this version's beside it"
 BLIND = "a transactional table cannot be searched for its shadow cells; enable it, or drop it"
 
@@ -72,22 +80,24 @@ def verdicts(
         starts: ``start_ts`` of the transactions in question.
         entries: the commit table's rows, see :func:`lowtide_spark.frames.omid.entries`.
         journal: ``start_ts, commit_ts, odd`` of pruned rows, see :func:`lowtide_spark.frames.omid.journal`.
-        siblings: shadow cells of these transactions in any table: ``start_ts, timestamp, commit_ts``; null where the shadow
-            cell is of an unknown form. ``unconfirmed`` is the table where it may be another oracle's (:attr:`lowtide.tables.inventory.Entry.unconfirmed`),
-            else null: such a shadow cell is no proof, and nothing is absent beside it.
-        hidden: ``start_ts`` of transactions whose commit-table row lies behind a delete marker, so that a mark put there
-            could not be read back.
+        siblings: shadow cells of these transactions in any table: ``start_ts, timestamp, commit_ts``; null where the
+            shadow cell is of an unknown form. ``unconfirmed`` is the table where it may be another oracle's
+            (:attr:`lowtide.tables.inventory.Entry.unconfirmed`), else null: such a shadow cell is no proof, and
+            nothing is absent beside it.
+        hidden: ``start_ts`` of transactions whose commit-table row lies behind a delete marker, so that a mark put
+            there could not be read back.
         blind: whether some transactional table could not be searched for sibling shadow cells.
 
     Returns:
-        ``start_ts, verdict, tc`` (commit timestamp, for committed), ``marked`` (an invalidation mark is there), ``why``.
+        ``start_ts, verdict, tc`` (commit timestamp, for committed), ``marked`` (an invalidation mark is there),
+        ``why``.
     """
     ours = F.col("unconfirmed").isNull()
     said = (
         starts.select("start_ts", F.lit(True).alias("asked")),
         # A row of an odd start (older than Omid 1.0) has a problem, and speaks of the cells of its base all the same.
         entries.select(
-            (F.col("start_ts") - F.col("start_ts") % CHECKPOINTS).alias("start_ts"),
+            base_of(F.col("start_ts")).alias("start_ts"),
             F.col("commit_ts").alias("entry"),
             "invalid",
             "fence",
@@ -172,7 +182,8 @@ def after_marking(known: DataFrame, again: DataFrame) -> DataFrame:
         again: the commit table's rows of the transactions that were marked, read after the marks were put.
 
     Returns:
-        *known* with no ``absent`` left: marked ones are aborted; those whose entry was found, committed; the rest undecided.
+        *known* with no ``absent`` left: marked ones are aborted; those whose entry was found, committed; the rest
+        undecided.
     """
     now = (
         F.when(
@@ -193,11 +204,6 @@ def after_marking(known: DataFrame, again: DataFrame) -> DataFrame:
     )
 
 
-def first_timestamp(world_clock: bool) -> int:
-    """Below it no cell can be the oracle's: a world clock is far beyond it, a counter begins with the first base timestamp."""
-    return WORLD_CLOCK_MIN if world_clock else CHECKPOINTS
-
-
 def cell_actions(
     suspects: DataFrame, known: DataFrame, first_ts: int, horizon: int = 0, unwatched: Sequence[str] = ()
 ) -> DataFrame:
@@ -205,11 +211,13 @@ def cell_actions(
 
     Args:
         suspects: rows of the connector's view ``versions`` with start timestamps at or below the low watermark.
-        known: :func:`verdicts`; suspects of transactions not in it are those with a shadow cell and no commit entry any more.
+        known: :func:`verdicts`; suspects of transactions not in it are those with a shadow cell and no commit entry
+            any more.
         first_ts: the least timestamp that this oracle can have given, see :func:`first_timestamp`.
         horizon: what the journal let go of, inclusive.
-        unwatched: regions into which cells at or below it may have come since (:func:`lowtide.journal.life.unwatched`): there absence of a proof decides
-            nothing. A mark does: whoever put it found the transaction's cell, still unhealed, in a range that was under watch.
+        unwatched: regions into which cells at or below it may have come since
+            (:func:`lowtide.journal.life.unwatched`): there absence of a proof decides nothing. A mark does: whoever
+            put it found the transaction's cell, still unhealed, in a range that was under watch.
 
     Returns:
         the suspects with ``action``, ``tc`` (for heal), ``why`` (for skip and stop), ``marked``.

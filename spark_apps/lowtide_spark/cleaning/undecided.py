@@ -1,4 +1,7 @@
-"""What no rule decides, told to people: a cell with the statements that mend it, and the list of transactions that wait for ``lowtide resolve``."""
+"""What no rule decides, told to people.
+
+A cell with the statements that mend it, and the list of transactions that wait for ``lowtide resolve``.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ MOST = 100_000
 
 
 def told(run: Run, table: str, cell: Row) -> str:
-    """Why nothing is done about *cell* (``why``, :data:`PLACE`), with the statements that its remedy names filled in."""
+    """Why nothing is done about *cell* (``why``, :data:`PLACE`); the statements that its remedy names are filled in."""
     row, family, qualifier = bytes(cell.row), bytes(cell.family), bytes(cell.qualifier)
     start = base(cell.timestamp)
     own, shadow = (
@@ -41,7 +44,10 @@ def told(run: Run, table: str, cell: Row) -> str:
 
 
 def odd_entry(table: str, entry: Row) -> str:
-    """A row of the commit table that is of an unknown form (:func:`lowtide_spark.frames.omid.entries`), with what mends it."""
+    """A row of the commit table that is of an unknown form, with what mends it.
+
+    *entry* is one of :func:`lowtide_spark.frames.omid.entries`.
+    """
     row = bytes(entry.row)
     said = f"{entry.problem} (row {row.hex()}); left alone"
     if entry.start_ts is None:  # no transaction's key
@@ -53,13 +59,16 @@ def odd_entry(table: str, entry: Row) -> str:
 
 
 def listed(run: Run, report: TableReport, cells: DataFrame) -> None:
-    """Write the transactions of *cells*, of a plan's that are stopped, that only a person decides to a file, so that they need not be met one by one, and name that."""
+    """Write those transactions to a file that only a person decides, and name it: they need not be met one by one.
+
+    *cells* are those of a plan that are stopped.
+    """
     left = cells.where(F.col("why").contains(rules.RESOLVE))
     each = left.groupBy("start_ts").agg(F.count("*").alias("cells"), F.lower(F.hex(F.min("row"))).alias("row"))
     found = [(r.start_ts, r.cells, r.row) for r in each.orderBy("start_ts").limit(MOST).collect()]
     if len(found) > 1:
         text = "\n".join(decision_lines.lines(run.request.run, report.table, found)) + "\n"
         report.problems.append(
-            f"{len(found):,} transactions wait for somebody to decide; they are listed in {put_list(run, report.table, text)}: write there what became "
-            "of each, then lowtide resolve --from FILE"
+            f"{len(found):,} transactions wait for somebody to decide; they are listed in "
+            f"{put_list(run, report.table, text)}: write there what became of each, then lowtide resolve --from FILE"
         )

@@ -22,7 +22,10 @@ KEEP_RECORDS = timedelta(days=90)
 
 
 def collect(run: Run) -> None:
-    """The job ``watermark_collection``. Reads no data; with ``--execute`` it publishes what it found and logs the bound."""
+    """The job ``watermark_collection``.
+
+    Reads no data; with ``--execute`` it publishes what it found and logs the bound.
+    """
     watermark = run.read_low_watermark()
     inventory = take_inventory(run.store)
     marks, blocked = region_marks(run, inventory)
@@ -45,9 +48,9 @@ def collect(run: Run) -> None:
 def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
     """Raise the ancient history mark of tables on which Omid's compactor is, or was when they were listed last.
 
-    Of the versions that began at or below the low watermark it keeps the one that began last, which may have committed later, though before
-    now. What it leaves can be read from then on. Now is no timestamp where the oracle counts: there such a table stays one that the compactor
-    was on, and nothing is read of it as of a snapshot.
+    Of the versions that began at or below the low watermark it keeps the one that began last, which may have
+    committed later, though before now. What it leaves can be read from then on. Now is no timestamp where the oracle
+    counts: there such a table stays one that the compactor was on, and nothing is read of it as of a snapshot.
 
     Returns:
         the inventory to publish.
@@ -59,7 +62,8 @@ def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
         collapsed = [e.table for e in inventory if e.compactor or e.table in known]
     if collapsed:
         with run.state() as state:
-            # The time after the tables were listed: until then it may have been at work, and the oracle's clock may be ahead.
+            # The time after the tables were listed: until then it may have been at work, and the oracle's clock may
+            # be ahead.
             mark = at_most(max(run.clock.timestamp(state.server_time() + MARGIN), run.summary.low_watermark))
             for table in collapsed:
                 state.raise_mark(table, mark, run.request.run)

@@ -30,10 +30,9 @@ from lowtide.tables.inventory import (
 )
 from lowtide.tables.phoenix_catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, told_by
 from lowtide.tables.settings import hiding, losing
-from lowtide.values.clock import on_world_clock
+from lowtide.values.clock import first_timestamp, on_world_clock
 from lowtide.values.formats import after
 from lowtide.values.keyranges import KeyRange
-from lowtide_spark.cleaning.rules import first_timestamp
 from lowtide_spark.frames.store import Store, cause
 
 #: Rows at the start of each region that are looked at for shadow cells, where a family bears no mark.
@@ -44,9 +43,10 @@ META = "hbase:meta"
 #: HBase makes it where its servers keep visibility labels. They are tags of cells, which do not travel to clients.
 LABELS_TABLE = "hbase:labels"
 LABELLED = (
-    f"HBase has {LABELS_TABLE}, so cells may bear visibility labels: they do not travel to clients, a heal would copy a labelled cell without its label, "
-    "for everybody to read, and cells that this user may not see are missing in every read. Nothing is judged. If no cell of a transactional table was "
-    "ever put with a label, say hbase: {unlabelled: true}"
+    f"HBase has {LABELS_TABLE}, so cells may bear visibility labels: they do not travel to clients, a heal would copy "
+    "a labelled cell without its label, for everybody to read, and cells that this user may not see are missing in "
+    "every read. Nothing is judged. If no cell of a transactional table was ever put with a label, say hbase: "
+    "{unlabelled: true}"
 )
 
 
@@ -107,7 +107,10 @@ def _doubted(store: Store, entry: Entry, descriptor: Descriptor, recorded: Mappi
 def _newcomers_settled(
     store: Store, entries: Sequence[Entry], listing: Listing, recorded: Mapping[str, Entry]
 ) -> list[Entry]:
-    """*entries*, those doubted that the last collection did not list and whose cells are older than it. One read, of these tables alone."""
+    """*entries*, those doubted that the last collection did not list and whose cells are older than it.
+
+    One read, of these tables alone.
+    """
     came = {
         e.table: came_after(e, recorded.get(e.table), listing.low_watermark, e.table in listing.confirmed)
         for e in entries
@@ -118,7 +121,10 @@ def _newcomers_settled(
 
 
 def _with_cells_up_to(store: Store, limits: Mapping[str, int]) -> frozenset[str]:
-    """Those of the tables that hold a cell, delete markers included, with a timestamp that an oracle may have given, at or below their limit."""
+    """Those of the tables that hold a cell with a timestamp that an oracle may have given, at or below their limit.
+
+    Delete markers are cells, too.
+    """
     frames = []
     for table, limit in limits.items():
         first = first_timestamp(on_world_clock(store.config.omid.clock, limit))
@@ -132,7 +138,7 @@ def _with_cells_up_to(store: Store, limits: Mapping[str, int]) -> frozenset[str]
 
 
 def _contradictions(store: Store, descriptors: Sequence[Descriptor], recorded: Mapping[str, Entry]) -> dict[str, str]:
-    """Tables that the configuration calls plain against what is seen or recorded of them, each with a sentence that says so."""
+    """Tables that the configuration calls plain against what is seen or recorded of them, and how."""
     config = store.config
     plain = [d for d in descriptors if config.table(d.table).kind is Kind.PLAIN]
     kinds = {table: entry.kind for table, entry in recorded.items()}

@@ -46,6 +46,11 @@ def commit_key(start_ts: Column) -> Column:
     return F.unhex(F.concat(F.lpad(F.hex(start_ts.bitwiseAND(15)), 2, "0"), F.lpad(F.hex(start_ts), 16, "0")))
 
 
+def base_of(timestamp: Column) -> Column:
+    """The start timestamp that a timestamp, perhaps a checkpoint's, belongs to."""
+    return timestamp - timestamp % CHECKPOINTS
+
+
 def long_of(data: Column) -> Column:
     """The non-negative number in eight big-endian bytes; null beyond 63 bits."""
     return F.conv(F.hex(data), 16, 10).try_cast("bigint")
@@ -99,16 +104,16 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
     """Cells of the commit table as one row a transaction.
 
     Returns:
-        ``start_ts`` (null where the row's key is none of a transaction), ``commit_ts`` (of ``C``, null without), ``invalid``
-        (whether there is a mark), ``fence`` (an entry that commits at its own start: a table fence, no transaction's
-        proof), ``problem`` (text where a value or qualifier is none that Omid writes, else null), ``row``, ``newest`` (the greatest HBase timestamp of
-        its cells).
+        ``start_ts`` (null where the row's key is none of a transaction), ``commit_ts`` (of ``C``, null without),
+        ``invalid`` (whether there is a mark), ``fence`` (an entry that commits at its own start: a table fence, no
+        transaction's proof), ``problem`` (text where a value or qualifier is none that Omid writes, else null),
+        ``row``, ``newest`` (the greatest HBase timestamp of its cells).
     """
     row, qualifier, value = F.col("row"), F.col("qualifier"), F.col("value")
     start = long_of(F.substring(row, 2, 8))
     is_key = F.coalesce((F.length(row) == 9) & (_byte(row, F.lit(0)) == start.bitwiseAND(15)), F.lit(False))
-    is_commit = (F.col("family") == family.encode()) & (qualifier == COMMIT_QUALIFIER)
-    is_mark = (F.col("family") == family.encode()) & (qualifier == INVALID_QUALIFIER)
+    is_commit = (F.col("family") == F.lit(family.encode())) & (qualifier == COMMIT_QUALIFIER)
+    is_mark = (F.col("family") == F.lit(family.encode())) & (qualifier == INVALID_QUALIFIER)
     delta = F.when(is_commit, varint_of(value))
     problem = (
         F.when(~is_key, F.concat(F.lit("row key "), F.hex(row), F.lit(" is no transaction's")))
@@ -141,8 +146,11 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
 
 
 def tally(cells: DataFrame, family: str) -> DataFrame:
-    """One row: how many commit ``entries`` and invalidation ``marks`` are among the cells of the commit table, whatever their rows and values."""
-    ours = (F.col("kind") == "put") & (F.col("family") == family.encode())
+    """One row: how many commit ``entries`` and invalidation ``marks`` are among the cells of the commit table.
+
+    Whatever their rows and values.
+    """
+    ours = (F.col("kind") == "put") & (F.col("family") == F.lit(family.encode()))
     return cells.agg(
         F.count_if(ours & (F.col("qualifier") == COMMIT_QUALIFIER)).alias("entries"),
         F.count_if(ours & (F.col("qualifier") == INVALID_QUALIFIER)).alias("marks"),
@@ -164,11 +172,12 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
 
     Args:
         cells: of the journal's table.
-        since: wall-clock ms. What was written before it is of transactions whose numbers the oracle may have given again: it names either.
+        since: wall-clock ms. What was written before it is of transactions whose numbers the oracle may have given
+            again: it names either.
 
     Returns:
-        ``start_ts, commit_ts`` (null: only a mark was pruned), ``odd`` (whether a key, qualifier or value is none that pruning or a decision writes, or
-        is older than *since*: what was pruned is then not known).
+        ``start_ts, commit_ts`` (null: only a mark was pruned), ``odd`` (whether a key, qualifier or value is none
+        that pruning or a decision writes, or is older than *since*: what was pruned is then not known).
     """
     row, qualifier, value = F.col("row"), F.col("qualifier"), F.col("value")
     start = long_of(F.substring(row, 2, 8))

@@ -1,29 +1,30 @@
 """The sideline: Parquet files of what a run is about to remove, one folder a run and table.
 
-Of transactions that a person has to decide lies a list beside the folders. Beside the files lies a list of them with their lengths, written when they are all there: by it a restore knows that none is
-missing, and the sweep which folders are sidelines at all.
+Of transactions that a person has to decide lies a list beside the folders. Beside the files lies a list of them with
+their lengths, written when they are all there: by it a restore knows that none is missing, and the sweep which
+folders are sidelines at all.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lowtide.cleaning.planning import Request
+from lowtide.config import Config
 from lowtide.errors import StoreError
 from lowtide.values.clock import millis
-
-if TYPE_CHECKING:
-    from lowtide_spark.run.context import Run
+from lowtide_spark.frames.store import Store
 
 COLUMNS = ("table", "region", "row", "family", "qualifier", "timestamp", "commit_ts", "kind", "value")
 SCHEMA = (
-    "table string, region string, row binary, family binary, qualifier binary, timestamp bigint, commit_ts bigint, kind string, "
-    "value binary"
+    "table string, region string, row binary, family binary, qualifier binary, timestamp bigint, commit_ts bigint, "
+    "kind string, value binary"
 )
 #: Spark passes over files whose names begin like this.
 LIST = "_lowtide.json"
@@ -31,8 +32,28 @@ LIST = "_lowtide.json"
 UNDECIDED = "lowtide-undecided-"
 
 
-def put_aside(run: Run, table: str, cells: DataFrame) -> str:
-    """Export *cells* (rows of the view ``versions`` with values) and return the folder; when it returns, they are durable."""
+class Context(Protocol):
+    """What the sideline goes by: whose it is and when, where the configuration puts it, whose session writes it.
+
+    A job's run (``lowtide_spark.run.job``) is one; this room knows no jobs.
+    """
+
+    @property
+    def request(self) -> Request: ...
+
+    @property
+    def config(self) -> Config: ...
+
+    @property
+    def store(self) -> Store: ...
+
+
+def put_aside(run: Context, table: str, cells: DataFrame) -> str:
+    """Export *cells* (rows of the view ``versions`` with values); the folder. When it returns, they are durable.
+
+    Raises:
+        StoreError: the folder cannot be finished; nothing may be removed then.
+    """
     folder = f"{_folder(run, run.request.run)}/{_safe(table)}"
     cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.mode("append").parquet(folder)
     path, files = _at(run, folder)
@@ -47,13 +68,16 @@ def put_aside(run: Run, table: str, cells: DataFrame) -> str:
     if files.exists(final):
         files.delete(final, False)
     if not files.rename(fresh, final):
-        msg = f"the sideline {folder} cannot be finished: {LIST}.new cannot be renamed to {LIST}; nothing was removed. Look at the folder's rights, run again"
+        msg = (
+            f"the sideline {folder} cannot be finished: {LIST}.new cannot be renamed to {LIST}; nothing was removed. "
+            "Look at the folder's rights, run again"
+        )
         raise StoreError(msg)
     return folder
 
 
-def put_list(run: Run, table: str, text: str) -> str:
-    """Write the list of a table's transactions that wait for a decision beside what the run put aside; the file's name."""
+def put_list(run: Context, table: str, text: str) -> str:
+    """Write the list of a table's transactions that wait for a decision beside what the run put aside; its name."""
     name = f"{_folder(run, run.request.run)}/{UNDECIDED}{_safe(table)}.txt"
     path, files = _at(run, name)
     out = files.create(path, True)
@@ -74,13 +98,16 @@ class Sideline:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What all runs put aside whose sidelines are kept, with the ``run``; and the runs, by table, of whose files some are missing or cut short."""
+    """What all runs put aside whose sidelines are kept, with the ``run``.
+
+    And the runs, by table, of whose files some are missing or cut short.
+    """
 
     cells: DataFrame
     lost: dict[str, list[str]]
 
 
-def sideline(run: Run, name: str) -> Sideline:
+def sideline(run: Context, name: str) -> Sideline:
     """All that run *name* put aside and that is there whole; ``commit_ts`` is null for what had no shadow cell.
 
     Of a run that was ended before it had put all of a table aside no file is missed: it had removed nothing of it yet.
@@ -90,13 +117,16 @@ def sideline(run: Run, name: str) -> Sideline:
     """
     root, files = _at(run, _folder(run, name))
     if not files.exists(root):
-        msg = f"run {name} has no sideline under {run.config.state.sideline}: it removed nothing, or it was cleared after sideline_keep"
+        msg = (
+            f"run {name} has no sideline under {run.config.state.sideline}: it removed nothing, or it was cleared "
+            "after sideline_keep"
+        )
         raise StoreError(msg)
     whole, lost = _whole(run, files, root)
     return Sideline(_read(run, whole), lost)
 
 
-def kept(run: Run) -> Kept:
+def kept(run: Context) -> Kept:
     """The sidelines of all runs; of each what is there whole."""
     root, files = _at(run, run.config.state.sideline)
     whole: list[str] = []
@@ -113,7 +143,7 @@ def kept(run: Run) -> Kept:
     return Kept(_read(run, whole).withColumn("run", F.url_decode(F.replace(name, F.lit("="), F.lit("%")))), lost)
 
 
-def _whole(run: Run, files: Any, root: Any) -> tuple[list[str], dict[str, list[str]]]:
+def _whole(run: Context, files: Any, root: Any) -> tuple[list[str], dict[str, list[str]]]:
     """The files of a run's sideline, and by table those that are missing or cut short."""
     whole: list[str] = []
     lost = {}
@@ -129,12 +159,12 @@ def _whole(run: Run, files: Any, root: Any) -> tuple[list[str], dict[str, list[s
     return whole, lost
 
 
-def _read(run: Run, whole: list[str]) -> DataFrame:
+def _read(run: Context, whole: list[str]) -> DataFrame:
     spark = run.store.spark
     return spark.read.schema(SCHEMA).parquet(*whole) if whole else spark.createDataFrame([], SCHEMA)
 
 
-def _folder(run: Run, name: str) -> str:
+def _folder(run: Context, name: str) -> str:
     return f"{run.config.state.sideline.rstrip('/')}/{_safe(name)}"
 
 
@@ -144,20 +174,25 @@ def _safe(name: str) -> str:
     return "".join(c if c.isalnum() or c in plain else f"={ord(c):02X}" for c in name)
 
 
-def _at(run: Run, folder: str) -> tuple[Any, Any]:
+def _at(run: Context, folder: str) -> tuple[Any, Any]:
     """A path of Hadoop's and its file system."""
-    path = run.store.spark._jvm.org.apache.hadoop.fs.Path(folder)
+    path = _jvm(run).org.apache.hadoop.fs.Path(folder)
     return path, path.getFileSystem(run.store.spark._jsc.hadoopConfiguration())
 
 
-def _child(run: Run, path: Any, name: str) -> Any:
-    return run.store.spark._jvm.org.apache.hadoop.fs.Path(path, name)
+def _child(run: Context, path: Any, name: str) -> Any:
+    return _jvm(run).org.apache.hadoop.fs.Path(path, name)
 
 
-def _read_list(run: Run, files: Any, folder: Any) -> dict[str, Any]:
+def _jvm(run: Context) -> Any:
+    """The JVM's packages by name, as py4j gives them, which has no types."""
+    return run.store.spark._jvm
+
+
+def _read_list(run: Context, files: Any, folder: Any) -> dict[str, Any]:
     stream = files.open(_child(run, folder, LIST))
     try:
-        text = run.store.spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+        text = _jvm(run).org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
     finally:
         stream.close()
     found: dict[str, Any] = json.loads(text)
@@ -171,7 +206,7 @@ def _lengths(files: Any, folder: Any) -> dict[str, int]:
     return {name: length for name, length in found if not name.startswith(("_", "."))}
 
 
-def sweep(run: Run) -> None:
+def sweep(run: Context) -> None:
     """Remove the sidelines of runs that are older than ``sideline_keep``, and nothing else that lies there."""
     root, files = _at(run, run.config.state.sideline)
     if not files.exists(root):
@@ -185,7 +220,7 @@ def sweep(run: Run) -> None:
             files.delete(folder, True)
 
 
-def _is_sideline(run: Run, files: Any, folder: Any) -> bool:
+def _is_sideline(run: Context, files: Any, folder: Any) -> bool:
     inner = list(files.listStatus(folder))
     if any(each.getPath().getName().startswith(UNDECIDED) for each in inner):
         return True

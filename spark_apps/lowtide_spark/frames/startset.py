@@ -1,4 +1,4 @@
-"""Sets of start timestamps: a list that the connector filters by while it is short, a table to join with when it is not."""
+"""Sets of start timestamps: while short a list that the connector filters by, else a table to join with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class StartSet:
     def __init__(self, frame: DataFrame) -> None:
         """*frame*: any DataFrame with a column ``start_ts``."""
         self.frame = frame.select("start_ts").distinct().persist()
-        low, high, self.size = self.frame.agg(F.min("start_ts"), F.max("start_ts"), F.count("*")).first()
+        ((low, high, size),) = self.frame.agg(F.min("start_ts"), F.max("start_ts"), F.count("*")).collect()
+        self.size: int = size
         #: The timestamps [from, to) that the set's transactions may have written at.
         self.span = (low, high + CHECKPOINTS) if self.size else (0, 0)
         self.list = [r.start_ts for r in self.frame.collect()] if self.size <= LONGEST_LIST else None

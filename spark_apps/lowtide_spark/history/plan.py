@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from lowtide.cleaning.planning import WorkRange
 from lowtide.history.mark import mark_of
 from lowtide.run.budget import check_budget
-from lowtide_spark.cleaning import rules
+from lowtide.values.clock import first_timestamp
 from lowtide_spark.frames.computed import frozen
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.history import superseded
@@ -30,7 +30,7 @@ def find(run: Run, work: Work, held: ExitStack) -> None:
     report.read, report.regions = read_from.name, len(work.regions)
     # No upper end: whatever lies under the empty qualifier decides what family tombstones hide, however young it is.
     ranges = [WorkRange(r.name, r.keys, 0, FOREVER) for r in work.regions]
-    first = rules.first_timestamp(run.world_clock)
+    first = first_timestamp(run.world_clock)
     versions = run.store.versions(work.table, ranges, work.families, read_from, traces=True)
     read = frozen(versions.where(superseded.wanted(work.mark, first)))
     count_read(work, read, len(ranges), "regions")
@@ -47,7 +47,7 @@ def decide(run: Run, work: Work) -> None:
     """Decide every cell for the work's mark, count the plan, stop the regions that hold something unknown, keep to the budget."""
     if work.cells is None:
         return
-    plan = frozen(superseded.plan(work.cells, work.mark, rules.first_timestamp(run.world_clock)))
+    plan = frozen(superseded.plan(work.cells, work.mark, first_timestamp(run.world_clock)))
     stop_unknown(
         work,
         plan.where(F.col("action") == superseded.STOP),

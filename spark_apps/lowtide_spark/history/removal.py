@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lowtide.store.records import Intent
+from lowtide.store.records import Claim, Intent
 from lowtide_spark.frames.sideline import put_aside
-from lowtide_spark.frames.store import Written, by_region
+from lowtide_spark.frames.store import Life, Written, by_region
 from lowtide_spark.history import mark, plan, superseded
 from lowtide_spark.history.compaction import remember
 from lowtide_spark.history.work import Work
@@ -63,7 +63,7 @@ def _remove(run: Run, work: Work, going: DataFrame, claim: Intent) -> None:
             run.store.check_life(work.life)
             with run.state() as state:
                 state.check_claim(claim)
-                holding = [state.mark_claim(claim), work.life]
+                holding: list[Claim | Life] = [state.mark_claim(claim), work.life]
             written = run.store.write(now, work.table, holding=holding)
             _book(work, written)
             answered.update(by_region(written))

@@ -1,21 +1,23 @@
 """Which cells no snapshot at or after the ancient history mark needs, as column expressions. No effects.
 
-Omid's reader (``SnapshotFilterImpl``) shows, of the versions of a column with a commit timestamp below its snapshot, the one
-with the highest *cell* timestamp; a tombstone shows nothing. Of the family tombstones in its snapshot it takes the highest one,
-and hides every cell of the row and family up to that one's *commit* timestamp. So, for a mark that no commit timestamp equals:
+Omid's reader (``SnapshotFilterImpl``) shows, of the versions of a column with a commit timestamp below its snapshot,
+the one with the highest *cell* timestamp; a tombstone shows nothing. Of the family tombstones in its snapshot it
+takes the highest one, and hides every cell of the row and family up to that one's *commit* timestamp. So, for a mark
+that no commit timestamp equals:
 
-- a version goes if it was hidden before the mark, by a higher version of its column or by a family tombstone: ``replaced_ts`` of
-  the connector's view ``versions`` is the commit timestamp that hid it;
+- a version goes if it was hidden before the mark, by a higher version of its column or by a family tombstone:
+  ``replaced_ts`` of the connector's view ``versions`` is the commit timestamp that hid it;
 - a tombstone that is the newest version before the mark goes if every cell below it in its column goes;
-- the highest family tombstone before the mark goes if no cell of its row and family is *there* up to its *commit* timestamp, and no
-  family tombstone's shadow cell is alone in its row and family: it goes in the run after that which removed what it hid. A client that
-  scans holds rows as they were; of a family tombstone that it may not see yet it asks for an older one when it comes to the row. Were that
-  gone together with what it hid, the client would show that. Those below it hide nothing any more and go as replaced ones.
+- the highest family tombstone before the mark goes if no cell of its row and family is *there* up to its *commit*
+  timestamp, and no family tombstone's shadow cell is alone in its row and family: it goes in the run after that which
+  removed what it hid. A client that scans holds rows as they were; of a family tombstone that it may not see yet it
+  asks for an older one when it comes to the row. Were that gone together with what it hid, the client would show that.
+  Those below it hide nothing any more and go as replaced ones.
 
-What stays, whatever the timestamps say: a cell without shadow cell (undecided: never healed, or never committed) and every other
-cell of its transaction, whose shadow cell may be its only proof; a cell whose timestamp this oracle cannot have given; and, in
-a row and family that has both family tombstones and other cells without qualifier, all of these, because Omid's readers
-then disagree on what the family tombstones hide.
+What stays, whatever the timestamps say: a cell without shadow cell (undecided: never healed, or never committed) and
+every other cell of its transaction, whose shadow cell may be its only proof; a cell whose timestamp this oracle
+cannot have given; and, in a row and family that has both family tombstones and other cells without qualifier, all of
+these, because Omid's readers then disagree on what the family tombstones hide.
 """
 
 from __future__ import annotations
@@ -54,15 +56,16 @@ def plan(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
     """What becomes of each cell.
 
     Args:
-        cells: rows of the connector's view ``versions`` with ``value``: at least those that are :func:`wanted`, and all ``traces``.
-            Ranges must not cut a row. A superset changes nothing.
+        cells: rows of the connector's view ``versions`` with ``value``: at least those that are :func:`wanted`, and
+            all ``traces``. Ranges must not cut a row. A superset changes nothing.
         mark: the ancient history mark; no commit timestamp equals it.
-        first_ts: the least timestamp that this oracle can have given, see :func:`lowtide_spark.cleaning.rules.first_timestamp`.
+        first_ts: the least timestamp that this oracle can have given, see :func:`lowtide.values.clock.first_timestamp`.
 
     Returns:
-        the cells with ``action``, ``why`` (for keep, of cells before the mark only, and for stop), and for remove: ``up_to`` (the
-        timestamp of the one delete marker for this and all lower cells of the column; null: this cell alone), ``last`` (whether it
-        may go only after all others of its row and family) and ``bytes`` (of the data and the shadow cell, as HBase stores them).
+        the cells with ``action``, ``why`` (for keep, of cells before the mark only, and for stop), and for remove:
+        ``up_to`` (the timestamp of the one delete marker for this and all lower cells of the column; null: this cell
+        alone), ``last`` (whether it may go only after all others of its row and family) and ``bytes`` (of the data
+        and the shadow cell, as HBase stores them).
     """
     judged = _judged(cells, mark, first_ts)
     chosen = _chosen(judged)
@@ -93,7 +96,10 @@ def plan(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
 
 
 def _judged(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
-    """Each cell by itself: ``_sure`` (nothing about it is in doubt), ``_hidden`` (hidden before the mark), ``_before`` (committed before it)."""
+    """Each cell by itself.
+
+    ``_sure`` (nothing about it is in doubt), ``_hidden`` (hidden before the mark), ``_before`` (committed before it).
+    """
     own, timestamp, start = F.col("commit_ts"), F.col("timestamp"), F.col("start_ts")
     is_data = F.col("kind").isin(*CELL_KINDS)
     is_bare = F.length("qualifier") == 0
@@ -139,10 +145,12 @@ def _chosen(judged: DataFrame) -> DataFrame:
     freed = F.col("_replaced") | (
         newest & (F.col("kind") == "tombstone") & F.coalesce(F.min("_replaced").over(below), F.lit(True))
     )
-    # Family tombstones in no doubt hide no cell from one another: those above are not yet before the mark, those below are replaced.
+    # Family tombstones in no doubt hide no cell from one another: those above are not yet before the mark, those
+    # below are replaced.
     lowest = F.min(F.when(~(is_family & F.col("_sure")), F.col("timestamp"))).over(family)
     covers_nothing = F.col("_lowest").isNull() | (F.col("_lowest") > F.col("commit_ts"))
-    # A client that looks for an older family tombstone and finds such a shadow cell alone asks for the same cells for ever.
+    # A client that looks for an older family tombstone and finds such a shadow cell alone asks for the same cells for
+    # ever.
     alone = F.max((F.col("kind") == "shadow") & (F.length("qualifier") == 0)).over(family)
     final = newest & is_family
     return (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -24,7 +26,8 @@ def balances(run: Run) -> None:
 
     Raises:
         UsageError: a table was named.
-        StoreError: a balance other than the issuer's is below zero, or a finished transaction has not moved its amount exactly once.
+        StoreError: a balance other than the issuer's is below zero, or a finished transaction has not moved its
+            amount exactly once.
     """
     if run.options.table:
         msg = (
@@ -36,7 +39,8 @@ def balances(run: Run) -> None:
         frames = dataframes.LedgerFrames(run.store)
         report = TableReport(frames.name(Table.RECORDS))
         run.summary.tables = [report]
-        # Kept before the records are read: a finished transaction's records were finished before it, both or none are counted.
+        # Kept before the records are read: a finished transaction's records were finished before it, both or none are
+        # counted.
         moved = frames.transactions(("sender", "recipient", "amount", "state", "decision")).localCheckpoint(eager=True)
         records = frames.records(("amount", "state"))
         found = by_user(moved, records).localCheckpoint(eager=True)
@@ -59,9 +63,9 @@ def balances(run: Run) -> None:
 def by_user(transactions: DataFrame, records: DataFrame) -> DataFrame:
     """``user, balance`` by the model's definition: the sum over records that are finished and whose transaction is.
 
-    And ``due, odd``: how many of those records are what their transactions ask for, and how many are not: of another amount, or of a user
-    who has no part in it. *transactions* and *records* as :class:`~lowtide_spark.ledger.dataframes.LedgerFrames` gives them. Users without such records
-    are left out.
+    And ``due, odd``: how many of those records are what their transactions ask for, and how many are not: of another
+    amount, or of a user who has no part in it. *transactions* and *records* as
+    :class:`~lowtide_spark.ledger.dataframes.LedgerFrames` gives them. Users without such records are left out.
     """
     over = _moved(transactions).withColumnRenamed("key", "transaction")
     counted = dataframes.finished(records).withColumn("moved", dataframes.money("amount")).join(over, "transaction")
@@ -98,7 +102,7 @@ def _figures(run: Run, named: DataFrame, moved: DataFrame, issuer: str) -> None:
 
 
 def _check_conserved(run: Run, found: DataFrame, moved: DataFrame, records: DataFrame) -> None:
-    """Every finished transaction has one debit, one credit and nothing else: then what all users have is what was paid in."""
+    """Every finished transaction has one debit, one credit and nothing else: then all users have what was paid in."""
     figures = run.summary.figures
     counted = found.agg(F.sum("due"), F.sum("odd")).first()
     over = dataframes.finished(moved)
@@ -108,24 +112,31 @@ def _check_conserved(run: Run, found: DataFrame, moved: DataFrame, records: Data
         return
     wrong = dataframes.settled_sides(over, records).where(~dataframes.balanced()).orderBy("key")
     named = [
-        f"transaction {r.key} has {r.debits} finished debit(s) and {r.credits} finished credit(s) of its amount, and {r.foreign} finished "
-        "record(s) of users that have no part in it"
+        f"transaction {r.key} has {r.debits} finished debit(s) and {r.credits} finished credit(s) of its amount, and "
+        f"{r.foreign} finished record(s) of users that have no part in it"
         for r in wrong.limit(_NAMED).collect()
     ]
     msg = (
-        f"the money does not add up: all users have {figures['total']}, and {figures['paid in']} was paid in; {wrong.count()} finished "
-        f"transactions have not moved their amount exactly once: {'; '.join(named)}. Run transaction_repair --full, which names the rows"
+        f"the money does not add up: all users have {figures['total']}, and {figures['paid in']} was paid in; "
+        f"{wrong.count()} finished transactions have not moved their amount exactly once: {'; '.join(named)}. Run "
+        "transaction_repair --full, which names the rows"
     )
     raise StoreError(msg)
 
 
 def _check(found: DataFrame, issuer: str, connections: Node) -> None:
-    """Below zero at first sight can be a payment seen without the credit that it was paid from: such users are read once more."""
+    """Below zero at first sight can be a payment seen without the credit that it was paid from.
+
+    So such users are read once more.
+    """
     below = [r.user for r in found.where((F.col("balance") < 0) & (F.col("user") != F.lit(issuer))).collect()]
-    again = {user: connections.run(lambda user=user: steps.balance(user), f"balance of user {user}") for user in below}
+    again = {user: connections.run(partial(steps.balance, user), f"balance of user {user}") for user in below}
     broke = [f"{user} has {balance}" for user, balance in again.items() if balance < 0]
     if broke:
-        msg = f"balances below zero: {', '.join(broke[:_NAMED])}; run transaction_repair --full, which names the rows that contradict each other"
+        msg = (
+            f"balances below zero: {', '.join(broke[:_NAMED])}; run transaction_repair --full, which names the rows "
+            "that contradict each other"
+        )
         raise StoreError(msg)
 
 

@@ -1,4 +1,7 @@
-"""The ledger's tables as DataFrames: a row a transaction, a row a record; what is money and what contradicts what, as column expressions."""
+"""The ledger's tables as DataFrames: a row a transaction, a row a record.
+
+What is money, and what contradicts what, are column expressions.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ MONEY = "decimal(38,0)"
 _USER_LENGTH = 40
 _AMOUNT = r"^-?[1-9][0-9]{0,18}\z"
 _KEY = r"^[0-9a-f]{40}-(?!0{12})[0-9]{12}\z"
-#: As clients encode them (:class:`lowtide.ledger.model.Request`, ``Decision``); what is encoded otherwise is looked at one by one.
+#: As clients encode them (:class:`lowtide.ledger.model.Request`, ``Decision``); what is encoded otherwise is looked
+#: at one by one.
 _REQUEST = (
     r'^\{"amount":([1-9][0-9]{0,18}),"nonce":"[0-9a-f]{16}","recipient":"([0-9a-f]{40})",'
     r'"sender":"([0-9a-f]{40})","timestamp":(0|[1-9][0-9]{0,14})\}\z'
@@ -42,11 +46,17 @@ class LedgerFrames:
         return f"{self._prefix}{table}"
 
     def transactions(self, columns: Sequence[str] = TRANSACTION_COLUMNS, since: int = 0) -> DataFrame:
-        """``key`` and the *columns* of transactions, as text, null where absent; only cells that the servers wrote at or after *since* (ms)."""
+        """``key`` and the *columns* of transactions, as text, null where absent.
+
+        Only cells that the servers wrote at or after *since* (ms).
+        """
         return self._rows(Table.TRANSACTIONS, columns, since)
 
     def records(self, columns: Sequence[str] = RECORD_COLUMNS, since: int = 0, until: int | None = None) -> DataFrame:
-        """``key``, ``user`` and ``transaction`` (of the key), and the *columns* of records; only cells written before *until*, where it is given."""
+        """``key``, ``user`` and ``transaction`` (of the key), and the *columns* of records.
+
+        Only cells that the servers wrote at or after *since*, and, where it is given, before *until* (ms).
+        """
         rows = self._rows(Table.RECORDS, columns, since, until)
         return rows.withColumn("user", F.substring("key", 1, _USER_LENGTH)).withColumn(
             "transaction", F.expr(f"substring(key, {_USER_LENGTH + 2})")
@@ -57,18 +67,19 @@ class LedgerFrames:
         return self._rows(Table.USERS, ("nickname",), 0)
 
     def open_rows(self, start: int, stop: int | None = None) -> DataFrame:
-        """``key`` of the index's rows for timestamps in [start, stop), ms of the clients' clocks; ``written``, ms of the servers'.
+        """``key`` of the index's rows for timestamps in [start, stop), ms of the clients' clocks.
 
-        Without *stop* to the end of the index, the last time that an entry can bear included.
+        ``written`` is in ms of the servers'. Without *stop* to the end of the index, the last time that an entry can
+        bear included.
         """
         bounds = (entry_bound(start), ":" if stop is None else entry_bound(stop))  # the colon comes after the digits
-        low, high = (bytearray(bound.encode()) for bound in bounds)
+        low, high = (F.lit(bound.encode()) for bound in bounds)
         cells = self._store.cells(self.name(Table.OPEN)).where((F.col("row") >= low) & (F.col("row") < high))
         return cells.select(_text("row").alias("key"), F.col("timestamp").alias("written"))
 
     def _rows(self, table: Table, columns: Sequence[str], since: int, until: int | None = None) -> DataFrame:
         cells = self._store.cells(self.name(table)).where(
-            (F.col("family") == bytearray(FAMILY.encode()))
+            (F.col("family") == F.lit(FAMILY.encode()))
             & F.col("qualifier").isin([bytearray(name.encode()) for name in columns])
         )
         if since > 0:
@@ -77,18 +88,16 @@ class LedgerFrames:
             cells = cells.where(F.col("timestamp") < until)
         # Grouped by region too, which the rows come in: no shuffle.
         wide = cells.groupBy("region", "row").agg(
-            *(
-                F.max(F.when(F.col("qualifier") == bytearray(name.encode()), _text("value"))).alias(name)
-                for name in columns
-            )
+            *(F.max(F.when(F.col("qualifier") == F.lit(name.encode()), _text("value"))).alias(name) for name in columns)
         )
         return wide.select(_text("row").alias("key"), *columns)
 
 
 class LedgerRows:
-    """Works off the ledger's operations through the connector: all that are asked at the same time in one call, each with its answer.
+    """Works off the ledger's operations through the connector, all that are asked at the same time in one call.
 
-    See :data:`lowtide.ledger.store.AtOnce` for whom it is for. An operation without an answer gets a :class:`ConnectionError`.
+    Each has its answer. See :data:`lowtide.ledger.store.AtOnce` for whom it is for. An operation without an answer
+    gets a :class:`ConnectionError`.
     """
 
     def __init__(self, store: Store) -> None:
@@ -149,19 +158,25 @@ def finished(frame: DataFrame) -> DataFrame:
 
 
 def worth() -> Column:
-    """What a transaction moves: its amount has no sign, so that one with a sign is worth null, and no record is a side of it."""
+    """What a transaction moves: its amount. One with a sign is worth null, and no record is a side of it."""
     return F.when(~F.col("amount").startswith("-"), money("amount"))
 
 
 def sides() -> tuple[Column, Column]:
-    """Whether a record (``user``, ``moved``) is the debit, or the credit, that its transaction (``sender``, ``recipient``, ``money``) asks for."""
+    """Whether a record (``user``, ``moved``) is the debit, or the credit, that its transaction asks for.
+
+    The transaction's columns: ``sender``, ``recipient``, ``money``.
+    """
     debit = (F.col("user") == F.col("sender")) & (F.col("moved") == -F.col("money"))
     credit = (F.col("user") == F.col("recipient")) & (F.col("moved") == F.col("money"))
     return F.coalesce(debit, F.lit(False)), F.coalesce(credit, F.lit(False))
 
 
 def paid_in(issuer: str) -> Column:
-    """What a finished transaction (``sender``, ``recipient``, ``money``) adds to what all users but the *issuer* have; null for nothing."""
+    """What a finished transaction adds to what all users but the *issuer* have; null for nothing.
+
+    The transaction's columns: ``sender``, ``recipient``, ``money``.
+    """
     said = F.lit(issuer)
     return F.when(F.col("sender") == said, F.col("money")).when(F.col("recipient") == said, -F.col("money"))
 
@@ -169,8 +184,8 @@ def paid_in(issuer: str) -> Column:
 def settled_sides(transactions: DataFrame, records: DataFrame) -> DataFrame:
     """One row a finished transaction with what its finished records say.
 
-    ``key, sender, recipient, money`` and ``debits, credits, foreign``: how many finished records are the debit and the credit that it
-    asks for, and how many are of users that have no part in it.
+    ``key, sender, recipient, money`` and ``debits, credits, foreign``: how many finished records are the debit and
+    the credit that it asks for, and how many are of users that have no part in it.
     """
     t = transactions.select("key", "sender", "recipient", worth().alias("money"))
     r = finished(records).select(F.col("transaction").alias("key"), "user", money("amount").alias("moved"))
@@ -194,9 +209,9 @@ def balanced() -> Column:
 
 
 def orderly() -> Column:
-    """Whether a transaction's row is one that clients leave, as far as columns can tell; the others are looked at one by one.
+    """Whether a transaction's row is one that clients leave, as far as columns can tell.
 
-    Whatever this clears, :func:`lowtide.ledger.model.parse_transaction` takes too.
+    The others are looked at one by one. Whatever this clears, :func:`lowtide.ledger.model.parse_transaction` takes too.
     """
     amount, recipient, sender, timestamp = (F.regexp_extract("request", _REQUEST, group) for group in range(1, 5))
     state, decision = F.col("state"), F.col("decision")
@@ -223,7 +238,8 @@ def is_over() -> Column:
 def strays(transactions: DataFrame, records: DataFrame) -> DataFrame:
     """Records that no transaction accounts for: ``key, why``.
 
-    Without a transaction, of one that was dropped, of neither its sender nor its recipient, or finished before it is committed.
+    Without a transaction, of one that was dropped, of neither its sender nor its recipient, or finished before it is
+    committed.
     """
     t = transactions.select(F.col("key").alias("transaction"), "sender", "recipient", F.col("state").alias("moved"))
     joined = records.join(t, "transaction", "left")

@@ -16,7 +16,7 @@ from lowtide.run.submit import LOOKING, takes
 def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The job's arguments; ends the program with exit code 2 where they are wrong."""
     parser = argparse.ArgumentParser(prog=job, allow_abbrev=False)
-    several = {"action": "append", "default": []}
+    several: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration file")
     if takes(job, "--table"):
         parser.add_argument("--table", **several, metavar="NAME", help="only this table; may be given several times")

@@ -90,7 +90,7 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     approved = _approved(job, options)
     spark = session(f"lowtide {job}")
     if summary.execute and job in _PUTTING_ASIDE:
-        config.state.check_sideline(spark.sparkContext.master)
+        config.state.check_sideline(spark.sparkContext.master or "")
     run = Run(options, config, Store(spark, config, options.rate), request, summary, approved, phase_started=began)
     run.phase("start")  # Spark's own start is most of it
     return run

@@ -135,7 +135,7 @@ class OracleChecks(Base):
 
     def _stored_low_watermark(self) -> int:
         omid = self.config.omid
-        cells = self.store.cells(omid.commit_table).where(F.col("row") == bytearray(LOW_WATERMARK_ROW)).collect()
+        cells = self.store.cells(omid.commit_table).where(F.col("row") == F.lit(bytearray(LOW_WATERMARK_ROW))).collect()
         wanted = (omid.watermark_family.encode(), LOW_WATERMARK_QUALIFIER)
         values = [bytes(c.value) for c in cells if (bytes(c.family), bytes(c.qualifier)) == wanted]
         return parse_low_watermark(values[0] if values else None, omid.commit_table)

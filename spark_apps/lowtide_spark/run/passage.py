@@ -128,9 +128,9 @@ def count_read(work: TableWork, read: DataFrame, expected: int, what: str) -> No
         StoreError: not every region, or key range, told its end.
     """
     is_end = F.col("kind") == "end_of_range"
-    counted = read.agg(
+    [counted] = read.agg(
         F.sum("cells_read"), F.sum("bytes_read"), F.count_if(~is_end), F.count_distinct(F.when(is_end, F.col("region")))
-    ).first()
+    ).collect()
     counts = work.report.counts
     counts.cells_read, counts.bytes_read, counts.candidates, seen = (int(value or 0) for value in counted)
     if seen != expected:

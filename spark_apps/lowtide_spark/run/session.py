@@ -22,7 +22,10 @@ CLASSES = ("functions", "PythonUtils", "PythonSQLUtils", "org.apache.spark.sql.f
 
 
 def remember_classes(spark: SparkSession) -> None:
-    """Look these classes up once: a run asks for them thousands of times, and each look for a short name goes through all
-    of Spark's jars in vain, for every package that it could be in. What is found stays with this process's JVM."""
+    """Look these classes up once; what is found stays with this process's JVM.
+
+    A run asks for them thousands of times, and each look for a short name goes through all of Spark's jars in vain, for
+    every package that it could be in.
+    """
     for name in CLASSES:
         setattr(spark._jvm, name, getattr(spark._jvm, name))

@@ -1,13 +1,14 @@
 """Journal replay: put pruned commit entries back, for tables that come back from an HBase snapshot.
 
-A table as it was then has cells whose commit only an entry proved that has been pruned since. The next cleanup heals them by the journal; readers that
-come before it do not see them. With their entries back they do, at once. What was pruned *since* the snapshot is enough: whatever was pruned before
-had its cells healed before, in the snapshot too.
+A table as it was then has cells whose commit only an entry proved that has been pruned since. The next cleanup heals
+them by the journal; readers that come before it do not see them. With their entries back they do, at once. What was
+pruned *since* the snapshot is enough: whatever was pruned before had its cells healed before, in the snapshot too.
 
-Rows of before the oracle was made anew are left out, and counted: their numbers may be those of other transactions by now.
+Rows of before the oracle was made anew are left out, and counted: their numbers may be those of other transactions by
+now.
 
-An entry comes back above the delete marker that pruning left, so not at the timestamp that Omid would give it; Omid's reader does not look at that
-(``HBaseCommitTable.getCommitTimestamp``), and pruning removes up to whatever is there.
+An entry comes back above the delete marker that pruning left, so not at the timestamp that Omid would give it; Omid's
+reader does not look at that (``HBaseCommitTable.getCommitTimestamp``), and pruning removes up to whatever is there.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def replay(run: Run) -> None:
     run.read_low_watermark()  # refuses an oracle that was made anew
     since = _since(run)
     if not run.has_journal():
-        msg = f"there is no journal {run.config.state.journal_table}: nothing was ever pruned, so there is nothing to put back"
+        msg = (
+            f"there is no journal {run.config.state.journal_table}: nothing was ever pruned, so there is nothing to "
+            "put back"
+        )
         raise UsageError(msg)
     report = TableReport(run.config.omid.commit_table, execute=run.summary.execute)
     run.summary.tables.append(report)
@@ -57,7 +61,8 @@ def replay(run: Run) -> None:
         run.phase("act")
     if report.counts.restored:
         report.notes.append(
-            "commit_table_pruning removes them again: keep it paused until orphan_cleanup has read what came back, which heals it for good"
+            "commit_table_pruning removes them again: keep it paused until orphan_cleanup has read what came back, "
+            "which heals it for good"
         )
 
 
@@ -71,12 +76,18 @@ def _since(run: Run) -> datetime:
     for snapshot in run.store.snapshots():
         if snapshot.name == wanted:
             return EPOCH + timedelta(milliseconds=snapshot.created) - MARGIN
-    msg = f"HBase has no snapshot {wanted}; list_snapshots in its shell names those there are. Give --from TIME for one that is gone"
+    msg = (
+        f"HBase has no snapshot {wanted}; list_snapshots in its shell names those there are. Give --from TIME for one "
+        "that is gone"
+    )
     raise UsageError(msg)
 
 
 def _back(run: Run, report: TableReport, since: datetime) -> DataFrame:
-    """``start_ts, commit_ts, newest`` (the greatest HBase timestamp of anything in the row, delete markers included; null: none) of what comes back."""
+    """What comes back: ``start_ts, commit_ts, newest``.
+
+    *newest* is the greatest HBase timestamp of anything in the entry's row, delete markers included; null: none.
+    """
     names = run.config.omid
     with run.state() as state:
         anew = state.numbered_anew()

@@ -1,6 +1,7 @@
-"""The gate before pruning: one look at the tables themselves, by the verifier's reading, that no cell still needs what is about to go.
+"""The gate before pruning: one look at the tables themselves that no cell still needs what is about to go.
 
-The bound follows from records. The gate believes none: it is the last moment at which the entry is there to heal with.
+It reads as the verifier does. The bound follows from records. The gate believes none: it is the last moment at which
+the entry is there to heal with.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ _NAMED, _AGAIN = 5, 1000
 def closed(run: Run, inventory: Sequence[Entry], doomed: DataFrame, report: TableReport) -> bool:
     """Whether the entries must stay: a cell of theirs lacks its shadow cell, or a table could not be read to see.
 
-    To be asked when the cleanups that heal are over. A disabled table cannot be read, and is passed over, by name: what it may have is below what its own
-    records say, it holds the bound there, and every entry that goes is in the journal. When it comes back it is read from 0. To keep all entries for it would
-    keep them for as long as it is disabled, and for a table that nobody enables again, for ever.
+    To be asked when the cleanups that heal are over. A disabled table cannot be read, and is passed over, by name:
+    what it may have is below what its own records say, it holds the bound there, and every entry that goes is in the
+    journal. When it comes back it is read from 0. To keep all entries for it would keep them for as long as it is
+    disabled, and for a table that nobody enables again, for ever.
     """
     starts = StartSet(doomed.where(~F.col("invalid") & ~F.col("fence") & F.col("commit_ts").isNotNull()))
     try:
@@ -40,8 +42,8 @@ def closed(run: Run, inventory: Sequence[Entry], doomed: DataFrame, report: Tabl
         for entry in transactional(inventory):
             if not entry.enabled:
                 report.notes.append(
-                    f"{entry.table} is disabled and was not read before pruning; its records allow it, the journal keeps the commits, and it is read "
-                    "from 0 when it is enabled again"
+                    f"{entry.table} is disabled and was not read before pruning; its records allow it, the journal "
+                    "keeps the commits, and it is read from 0 when it is enabled again"
                 )
                 continue
             try:
@@ -68,9 +70,10 @@ def _lacking(run: Run, entry: Entry, starts: StartSet) -> list[str]:
         whole = [WorkRange(f"gate-{i}", KeyRange(row, row + b"\0"), 0, FOREVER) for i, row in enumerate(rows)]
         found = _without(run, entry, whole, starts).collect()
     told = [
-        f"{entry.table}, row {bytes(r.row).hex()}, family {bytes(r.family).decode()}, qualifier {bytes(r.qualifier).hex() or 'none'}: the cell of "
-        f"transaction {r.start_ts} at {r.timestamp} lacks its shadow cell, although its range is recorded as cleaned. Run lowtide run orphan_cleanup "
-        f"--table {entry.table} --full --execute, then prune again"
+        f"{entry.table}, row {bytes(r.row).hex()}, family {bytes(r.family).decode()}, qualifier "
+        f"{bytes(r.qualifier).hex() or 'none'}: the cell of transaction {r.start_ts} at {r.timestamp} lacks its shadow "
+        f"cell, although its range is recorded as cleaned. Run lowtide run orphan_cleanup --table {entry.table} --full "
+        "--execute, then prune again"
         for r in found[:_NAMED]
     ]
     if len(found) > _NAMED:

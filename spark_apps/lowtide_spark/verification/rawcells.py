@@ -1,7 +1,7 @@
-"""Raw cells of HBase, as whoever trusts none of our own reading sees them: what is hidden, and which data cell has its shadow cell.
+"""Raw cells of HBase, as whoever trusts none of our own reading sees them: what hides what, and which shadow is whose.
 
-Made for the verifier and the gate before pruning. It shares no code with the view ``versions``, by which cleanup decides: an error there must not
-hide itself here.
+Made for the verifier and the gate before pruning. It shares no code with the view ``versions``, by which cleanup
+decides: an error there must not hide itself here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ def number(data: Column) -> Column:
 
 
 def visible(cells: DataFrame) -> DataFrame:
-    """The puts of a raw read that no delete marker hides. The read must have the markers: no upper bound on timestamps but its own."""
+    """The puts of a raw read that no delete marker hides.
+
+    The read must have the markers: no upper bound on timestamps but its own.
+    """
 
     def latest(kind: str, window: WindowSpec) -> Column:
         return F.coalesce(F.max(F.when(F.col("kind") == kind, F.col("timestamp"))).over(window), F.lit(-1))
@@ -51,9 +54,9 @@ def pairs(cells: DataFrame) -> DataFrame:
     """Data cells and shadow cells of a raw read, one row a place and timestamp.
 
     Returns:
-        ``region, row, family, qualifier`` (the data cell's), ``timestamp, start_ts, data`` (whether the data cell is there), ``hash`` (of its value),
-        ``tombstone`` (whether its value deletes), ``shadow`` (the shadow cell's commit timestamp), ``odd`` (whether there is a shadow cell that names
-        none).
+        ``region, row, family, qualifier`` (the data cell's), ``timestamp, start_ts, data`` (whether the data cell is
+        there), ``hash`` (of its value), ``tombstone`` (whether its value deletes), ``shadow`` (the shadow cell's
+        commit timestamp), ``odd`` (whether there is a shadow cell that names none).
     """
     name, value = F.col("qualifier"), F.col("value")
     length = F.length(name)
@@ -105,22 +108,28 @@ def proofs(commit: DataFrame, journal: DataFrame, family: str) -> DataFrame:
         family: of commit entries.
 
     Returns:
-        ``start_ts, entry`` (commit timestamp of an entry that is no table fence), ``mark`` (whether there is a mark), ``pruned`` (commit timestamp in the
-        journal), ``pruned_mark``; ``at`` (HBase's timestamp, of the commit table's alone).
+        ``start_ts, entry`` (commit timestamp of an entry that is no table fence), ``mark`` (whether there is a mark),
+        ``pruned`` (commit timestamp in the journal), ``pruned_mark``; ``at`` (HBase's timestamp, of the commit
+        table's alone).
     """
     start = number(F.substring("row", 2, 8))
     told = []
     at = F.col("timestamp").alias("at")
     for cells, commit_ts, names, more in (
-        (commit.where(F.col("family") == family.encode()), start + _varint(F.col("value")), ("entry", "mark"), (at,)),
+        (
+            commit.where(F.col("family") == F.lit(family.encode())),
+            start + _varint(F.col("value")),
+            ("entry", "mark"),
+            (at,),
+        ),
         (journal, number(F.col("value")), ("pruned", "pruned_mark"), ()),
     ):
-        committed = (F.col("qualifier") == COMMIT_QUALIFIER) & (commit_ts > start)
+        committed = (F.col("qualifier") == F.lit(COMMIT_QUALIFIER)) & (commit_ts > start)
         told.append(
             cells.where((F.length("row") == 9) & (F.col("kind") == "put")).select(
                 start_of(start).alias("start_ts"),
                 F.when(committed, commit_ts).alias(names[0]),
-                (F.col("qualifier") == INVALID_QUALIFIER).alias(names[1]),
+                (F.col("qualifier") == F.lit(INVALID_QUALIFIER)).alias(names[1]),
                 *more,
             )
         )

@@ -1,0 +1,56 @@
+"""How the connector is asked: its options, its views, its class ``Admin``; and what its errors say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lowtide.config import Config
+from lowtide.errors import StoreError, TableError
+
+FORMAT = "lowtide"
+
+
+class Connector:
+    """One HBase cluster, through one Spark session."""
+
+    def __init__(self, spark: SparkSession, config: Config, bytes_per_second: int = 0) -> None:
+        """*bytes_per_second*: what all tasks together read of live tables at most; 0: no limit."""
+        self.spark = spark
+        self.config = config
+        self._options = config.hbase.client_properties()
+        tasks = spark.sparkContext.defaultParallelism
+        self._pace = {"bytesPerSecond": str(max(1, bytes_per_second // tasks))} if bytes_per_second else {}
+
+    def _read(self, view: str, table: str | None = None, **options: str) -> DataFrame:
+        if view in ("versions", "cells"):
+            options |= self._pace
+        reader = self.spark.read.format(FORMAT).options(**self._options).options(view=view, **options)
+        try:
+            return (reader.option("table", table) if table else reader).load()
+        except Exception as error:
+            raise explained(error, table) from error
+
+    def _admin(self) -> Any:
+        return self._java().Admin
+
+    def _java(self) -> Any:
+        """The connector's classes in the session's JVM, as py4j gives them: it knows no types of theirs."""
+        jvm: Any = self.spark._jvm
+        return jvm.lowtide.connector
+
+
+def cause(error: BaseException) -> str:
+    """The innermost message of an error that came through py4j, in one line."""
+    text = str(getattr(error, "java_exception", None) or error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if "Exception" in line), lines[0] if lines else type(error).__name__)
+
+
+def explained(error: Exception, table: str | None) -> StoreError:
+    """The error of a read of *table*, or of what is read of no table, to be raised."""
+    reason = cause(error)
+    if table is not None and "nknown table" in reason:
+        return TableError(f"unknown table {table}; `lowtide status` lists those there are")
+    return StoreError(f"cannot read {table or 'the store'}: {reason}")

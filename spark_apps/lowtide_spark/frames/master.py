@@ -1,0 +1,151 @@
+"""What HBase's master is asked for: snapshots, tables, flushes, compactions."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from py4j.protocol import Py4JError
+
+from lowtide.errors import StoreError
+from lowtide_spark.frames.connector import Connector, cause
+from lowtide_spark.frames.reading import Source
+
+#: Durabilities of tables whose servers may lose what they acknowledged.
+UNSYNCED = ("ASYNC_WAL", "SKIP_WAL")
+#: No run reads a snapshot for so long: a scratch folder of before is a dead one's.
+SCRATCH_KEPT = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An HBase snapshot; *created* in ms."""
+
+    name: str
+    table: str
+    created: int
+
+
+class Master(Connector):
+    """What HBase's master does: snapshots and their scratch folders, tables of our own, flushes, compactions."""
+
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots of the cluster."""
+        return [Snapshot(r.snapshot, r.table, r.created) for r in self._read("snapshots").collect()]
+
+    def left_snapshots(self, tables: Collection[str]) -> list[Snapshot]:
+        """Those of :meth:`snapshot` that are still there, of these tables: of runs at work, or of killed ones."""
+        return [
+            s
+            for s in self.snapshots()
+            if s.table in tables and re.fullmatch(re.escape(_prefix(s.table)) + "[0-9a-f]{12}", s.name)
+        ]
+
+    def drop_snapshot(self, name: str) -> None:
+        """Drop a snapshot; nothing happens where it is gone.
+
+        Raises:
+            StoreError: it cannot be dropped.
+        """
+        try:
+            self._admin().dropSnapshot(self._options, name)
+        except Py4JError as error:
+            msg = (
+                f"cannot drop the HBase snapshot {name}: {cause(error)}; drop it in HBase's shell: delete_snapshot "
+                f"'{name}'"
+            )
+            raise StoreError(msg) from error
+
+    @contextmanager
+    def snapshot(self, table: str, run: str, sweep: bool) -> Iterator[Source]:
+        """A snapshot of *table*, memstore included, dropped at the end whatever happens.
+
+        Args:
+            table: name.
+            run: for the message.
+            sweep: whether the caller holds the table's epoch, so that scratch folders left over are of runs that were
+                killed; they go after a day.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        prefix = _prefix(table)
+        if sweep:
+            self._admin().sweepScratchDirs(self._options, prefix, SCRATCH_KEPT // timedelta(milliseconds=1))
+        name = prefix + uuid.uuid4().hex[:12]
+        with ExitStack() as made:
+            try:
+                scratch = self._admin().scratchDir(self._options, name)
+                made.callback(self._admin().dropScratchDir, self._options, scratch)
+                self._admin().createSnapshot(self._options, table, name)
+                made.callback(self._admin().dropSnapshot, self._options, name)
+            except Exception as error:
+                msg = (
+                    f"cannot make a snapshot of {table} for run {run}: {cause(error)}; "
+                    "allow snapshots (hbase.snapshot.enabled, ADMIN permission), or set read: rpc for this table"
+                )
+                raise StoreError(msg) from error
+            yield Source(name, scratch)
+
+    def make_durable(self, table: str) -> None:
+        """Write to files what HBase may keep of *table* in memory alone, as clients leave it without a synced log.
+
+        What is deleted or recorded on the strength of such a cell would outlive it when its server dies. Does nothing
+        where the table's log is synced.
+
+        Raises:
+            StoreError: that cannot be done.
+        """
+        try:
+            if self._admin().durability(self._options, table) in UNSYNCED:
+                self._admin().flush(self._options, table)
+        except Py4JError as error:
+            msg = (
+                f"cannot flush {table}, whose clients' writes a server may lose (DURABILITY): {cause(error)}; nothing "
+                f"is done to it. In HBase's shell: flush '{table}', then run again"
+            )
+            raise StoreError(msg) from error
+
+    def create_table(self, table: str, family: str) -> None:
+        """Make a table of one family with one version; nothing happens where it is."""
+        self._admin().createTable(self._options, table, family, 1)
+
+    def give_bloom_and_cache(self, table: str, families: Sequence[str]) -> None:
+        """Give *families* of a table a bloom filter over rows and the block cache.
+
+        The table stays enabled, its regions are opened again.
+
+        Raises:
+            StoreError: HBase does not do it.
+        """
+        try:
+            self._admin().giveBloomAndCache(self._options, table, list(families))
+        except Py4JError as error:
+            msg = f"cannot alter {table}: {cause(error)}"
+            raise StoreError(msg) from error
+
+    def major_compact(self, table: str, family: str, timeout_seconds: int) -> None:
+        """Major-compact one family of *table* and wait for the end."""
+        self._admin().majorCompact(self._options, table, family, timeout_seconds * 1000)
+
+    def compact_regions(
+        self, table: str, families: Mapping[str, Sequence[str]], timeout_seconds: int
+    ) -> dict[str, tuple[int, int]]:
+        """Major-compact these *families* of regions, and wait.
+
+        Returns:
+            each region's bytes on disk before and after (whole MiB); one that was split or merged since it was listed
+            is left out.
+        """
+        wanted = {region: list(names) for region, names in families.items()}
+        report = self._admin().compactRegions(self._options, table, wanted, timeout_seconds * 1000)
+        return {region: (before, after) for region, (before, after) in json.loads(report).items()}
+
+
+def _prefix(table: str) -> str:
+    return f"lowtide-run-{re.sub(r'[^A-Za-z0-9]', '-', table)}-"

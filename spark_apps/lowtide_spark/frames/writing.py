@@ -1,0 +1,165 @@
+"""Mutations of many rows by the executors, and of single rows by the driver; each counted or answered."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+
+from lowtide.cleaning.facts import Region
+from lowtide.config import Config
+from lowtide.errors import StoreError
+from lowtide.store.records import Claim
+from lowtide_spark.frames.connector import FORMAT, Connector, cause
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of the mutations of one kind in one region: acknowledged, refused by their guard, failed."""
+
+    region: str
+    op: str
+    done: int
+    refused: int
+    failed: int
+    bytes: int
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A table as it was when a run listed its regions: known by *stated*, the time in ms of its state in hbase:meta.
+
+    That is written anew whenever the table is made, disabled or enabled; an HBase snapshot is restored or cloned only
+    into a table that is disabled or not there. Given to :meth:`lowtide_spark.frames.store.Store.write`, it is looked
+    at again by each task before each of its batches.
+    """
+
+    table: str
+    stated: int
+
+    @classmethod
+    def of(cls, table: str, regions: Sequence[Region]) -> Life:
+        """Of *table* when its *regions* were listed."""
+        return cls(table, max((r.stated for r in regions), default=0))
+
+
+def by_region(written: Iterable[Written]) -> Counter[str]:
+    """How many mutations of each region were answered for: done, refused or failed."""
+    answered = Counter[str]()
+    for w in written:
+        answered[w.region] += w.done + w.refused + w.failed
+    return answered
+
+
+class Writing(Connector):
+    """What is written: many rows by the executors, under the claims that must stand; single rows by the driver."""
+
+    def __init__(self, spark: SparkSession, config: Config, bytes_per_second: int = 0) -> None:
+        super().__init__(spark, config, bytes_per_second)
+        #: Tables with a write that broke off: executors that the driver lost may go on with it.
+        self.unfinished: set[str] = set()
+
+    def life(self, table: str) -> Life:
+        """*table* as it is now.
+
+        Raises:
+            StoreError: HBase cannot tell.
+        """
+        try:
+            return Life(table, self._admin().stated(self._options, table))
+        except Py4JError as error:
+            msg = (
+                f"cannot tell whether {table} is the table that was read: {cause(error)}; nothing more is done to it. "
+                "Run again"
+            )
+            raise StoreError(msg) from error
+
+    def check_life(self, life: Life, remedy: str = "Run again: what there is now is read then") -> None:
+        """What was planned for a table is done to no other, also not to what a backup has brought back under its name.
+
+        Args:
+            life: of the table that was read.
+            remedy: what to do where it is another.
+
+        Raises:
+            StoreError: it was restored, made anew, or disabled and enabled since, or HBase cannot tell.
+        """
+        if self.life(life.table) != life:
+            msg = (
+                f"{life.table} was restored, made anew, or disabled and enabled while the run went on; nothing more is "
+                f"done to it. {remedy}"
+            )
+            raise StoreError(msg)
+
+    def write(self, mutations: DataFrame, table: str, *, holding: Claim | Sequence[Claim | Life] = ()) -> list[Written]:
+        """Apply mutation rows (see the connector's page) and count what became of them.
+
+        Returns when all are acknowledged, refused or failed. A failed mutation does not raise: it is counted, with
+        its text.
+
+        Args:
+            mutations: rows.
+            table: name.
+            holding: what must stand for the write to go on, read by each task before each of its batches, in the
+                records: a task that goes on after the run has ended stops when another run takes over; and of the
+                table that was read: what was planned for it is not done to what came back in its place.
+        """
+        name = uuid.uuid4().hex
+        claims = [holding] if isinstance(holding, Claim) else holding
+        options = {**self._options, "table": table, "writeId": name, "holding": _claims_json(claims)}
+        self.unfinished.add(table)
+        mutations.write.format(FORMAT).options(**options).mode("append").save()
+        self.unfinished.discard(table)
+        return [Written(**r) for r in json.loads(self._admin().takeReport(name))]
+
+    def work_rows(self, family: str, operations: Sequence[Sequence[Any]]) -> list[Any]:
+        """Work off reads and writes of rows by key, many at once.
+
+        Each has its answer, or a text that says why there is none. The operations and their answers are those of
+        ``lowtide.connector.Rows`` (see the connector's page).
+
+        Raises:
+            StoreError: HBase cannot be reached.
+        """
+        try:
+            answers = self._java().Rows.work(self._options, family, json.dumps(operations))
+            found: list[Any] = json.loads(answers)
+        except Py4JError as error:
+            msg = f"cannot work on rows of the store: {cause(error)}"
+            raise StoreError(msg) from error
+        return found
+
+    def row(self, table: str, family: str, row: str) -> dict[str, bytes]:
+        """One row of *table*, its values by qualifier; empty where the row is not there, or the table.
+
+        Raises:
+            StoreError: HBase cannot be reached.
+        """
+        (answer,) = self.work_rows(family, [["read", table, [row]]])
+        if isinstance(answer, str) and "TableNotFound" not in answer:
+            msg = f"cannot read row {row} of {table}: {answer}"
+            raise StoreError(msg)
+        return {} if isinstance(answer, str) else {name: value.encode("latin-1") for name, value in answer[0].items()}
+
+
+def _claims_json(claims: Sequence[Claim | Life]) -> str:
+    return json.dumps([_claim_json(claim) for claim in claims])
+
+
+def _claim_json(claim: Claim | Life) -> dict[str, Any]:
+    if isinstance(claim, Life):
+        return {"table": claim.table, "stated": claim.stated}
+    return {
+        "table": claim.table,
+        "row": claim.row.hex(),
+        "family": claim.family,
+        "qualifier": claim.qualifier,
+        "value": claim.value.hex(),
+    }

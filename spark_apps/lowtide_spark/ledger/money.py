@@ -1,0 +1,82 @@
+"""Whether the ledger's money adds up: what all users have is what was paid in."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.errors import StoreError
+from lowtide.ledger import settled
+from lowtide.ledger.model import RecordState, State, Table
+from lowtide.ledger.settled import SKEW
+from lowtide.ledger.steps import Program, Read
+from lowtide_spark.ledger import dataframes
+from lowtide_spark.ledger.books import MOST_NAMED, Books, audited
+
+
+def check_money(books: Books, when: str, since: int, until: int) -> None:
+    """Every finished transaction has moved its amount, once: then what all users have is what was paid in.
+
+    Those that changed since *since* (ms of the servers' clocks; 0: all), and those whose records did, up to *until*,
+    before anything is read. What does not add up in one reading is looked at by itself, since tables are read one after
+    the other while clients go on.
+
+    Raises:
+        StoreError: it does not add up.
+    """
+    since = max(0, since - SKEW)
+    moving = dataframes.finished(books.frames.transactions(("sender", "recipient", "amount", "state"), since))
+    # Kept, so that the records are read later than every transaction that they are compared with.
+    moving = moving.localCheckpoint(eager=True)
+    # Kept where the count has computed them: doubtful ones are looked at as they were counted.
+    records = books.frames.records(("amount", "state"), since)
+    sides = dataframes.settled_sides(moving, records).localCheckpoint(eager=False)
+    good, paid_in = dataframes.balanced(), dataframes.paid_in(books.issuer)
+    (counted,) = sides.agg(F.count("*"), F.sum(F.when(good, paid_in)), F.count(F.when(~good, 1))).collect()
+    total, paid, doubtful = int(counted[0]), int(counted[1] or 0), int(counted[2])
+    figures = books.run.summary.figures
+    names = settled.money_figure(when)
+    figures[names[0]] = total
+    if not since:
+        figures["paid in"] = paid
+    wrong = _second_look(books, sides.where(~good)) if doubtful else []
+    if since:
+        wrong += _later_records(books, moving, since, until)
+    figures[names[1]] = len(wrong)
+    books.run.phase(f"money {when}")
+    if wrong:
+        for text in wrong[:MOST_NAMED]:
+            books.problem(text)
+        done = "nothing was repaired" if when == "before" else "the settled mark stays where it is"
+        msg = (
+            f"the money does not add up {when} the repair: of {total} finished transactions, {doubtful} had not moved "
+            f"their amount exactly once at first sight; {len(wrong)} contradictions at second; {done}"
+        )
+        raise StoreError(msg)
+
+
+def _second_look(books: Books, doubtful: DataFrame) -> list[str]:
+    """What is wrong with transactions that seem not to have moved their amount exactly once."""
+    return books.audit(doubtful.where("foreign = 0").select("key", F.lit(None).alias("user"))) + [
+        f"transaction {r.key} has {r.foreign} finished record(s) of users that have no part in it"
+        for r in doubtful.where("foreign > 0").limit(MOST_NAMED).collect()
+    ]
+
+
+def _later_records(books: Books, moving: DataFrame, since: int, until: int) -> list[str]:
+    """What is wrong with records that were written since, of transactions that were finished before.
+
+    Such a record is nobody's to write any more: a third user's would count in his balance.
+    """
+    written = books.frames.records(("amount", "state"), since, until)
+    # Of an amount that alone was changed, the state was written earlier.
+    counting = written.where(F.col("state").isNull() | (F.col("state") == RecordState.FINISHED.value))
+    known = moving.select(F.col("key").alias("transaction"))
+    later = counting.join(known, "transaction", "left_anti")
+    return books.audit(later.select(F.col("transaction").alias("key"), "user"), _audited_if_finished)
+
+
+def _audited_if_finished(id: str, user: str | None) -> Program[object]:
+    """Of a transaction that is finished; what is not moves no money yet."""
+    (row,) = yield Read(Table.TRANSACTIONS, (id,))
+    return (yield from audited(id, user)) if row.get("state") == State.FINISHED else None

@@ -1,0 +1,177 @@
+"""Transactions that were taken for aborted and, as somebody has found out, committed: ``--as-committed START=COMMIT``.
+
+The journal says so first, and the mark goes that called each aborted; then its cells come back with shadow cells.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.errors import StoreError, UsageError
+from lowtide.journal.decisions import Decisions
+from lowtide.store.gateway import connect
+from lowtide.values.formats import CHECKPOINTS
+from lowtide_spark.cleaning.marks import unmark_rows
+from lowtide_spark.cleaning.proofs import shadow_cells
+from lowtide_spark.frames import sideline
+from lowtide_spark.frames.inventory import take_inventory
+from lowtide_spark.frames.omid import base_of
+from lowtide_spark.frames.startset import StartSet
+from lowtide_spark.run.context import Run
+from lowtide_spark.undo import live
+
+
+def overruled(given: Sequence[str]) -> dict[int, int]:
+    """Commit timestamp by start timestamp, of ``START=COMMIT``.
+
+    Raises:
+        UsageError: one is no such pair, or a transaction is given two.
+    """
+    found: dict[int, int] = {}
+    for pair in given:
+        start, _, commit = pair.partition("=")
+        if not (start.isdecimal() and commit.isdecimal()):
+            msg = (
+                f"--as-committed {pair}: the start and the commit timestamp of a transaction are expected, such as "
+                "1795427921123450=1795427921123950"
+            )
+            raise UsageError(msg)
+        if found.setdefault(int(start), int(commit)) != int(commit):
+            msg = f"--as-committed {pair}: transaction {start} cannot have committed at {found[int(start)]} too"
+            raise UsageError(msg)
+    return found
+
+
+def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
+    """*cells* of the sideline, those of *wanted* transactions with their commit timestamps, and ``decided``: those are.
+
+    A run that acts makes the decision good for all tables before a cell comes back: the next cleanup goes by the
+    journal.
+
+    Raises:
+        UsageError, StoreError: one cannot have committed then (:meth:`lowtide.journal.decisions.Decisions.check_overruled`), or has no
+            cell here.
+    """
+    if not wanted:
+        return cells.withColumn("decided", F.lit(False))
+    start = base_of(F.col("timestamp"))
+    decisions = run.store.spark.createDataFrame(list(wanted.items()), "start_ts bigint, decided_ts bigint")
+    orphans = cells.where(F.col("commit_ts").isNull()).select(start.alias("start_ts"))
+    missing = [r.start_ts for r in decisions.join(orphans, "start_ts", "left_anti").collect()]
+    if missing:
+        msg = (
+            f"run {run.options.restore} removed nothing of transaction {missing[0]} that was taken for aborted; its "
+            "orphans' timestamps are in its sideline"
+        )
+        raise UsageError(msg)
+    run.has_journal()  # one that is gone, or lost rows, is not made anew
+    with connect(run.config.hbase.thrift) as connection, run.state() as state:
+        allowed = Decisions(connection, run.config, state.numbered_anew())
+        for each, commit in wanted.items():
+            allowed.check_overruled(each, commit)
+    _check_shadow_cells(run, decisions)
+    if run.summary.execute:
+        _decide(run, wanted, decisions)
+    decides = F.col("commit_ts").isNull() & F.col("decided_ts").isNotNull()
+    return (
+        cells.withColumn("start_ts", start)
+        .join(F.broadcast(decisions), "start_ts", "left")
+        .withColumn("decided", decides)
+        .withColumn("commit_ts", F.coalesce("commit_ts", "decided_ts"))
+        .drop("start_ts", "decided_ts")
+    )
+
+
+def _check_shadow_cells(run: Run, decisions: DataFrame) -> None:
+    """Refuse a commit timestamp that a shadow cell of the same transaction contradicts, in any table."""
+    starts = StartSet(decisions)
+    found, blind = shadow_cells(run, take_inventory(run.store), starts, {})
+    if blind:
+        msg = (
+            "a transactional table is disabled, so it cannot be searched for shadow cells of these transactions; "
+            "enable it, and run the restore again"
+        )
+        raise StoreError(msg)
+    others = found.join(decisions, "start_ts").where(
+        (F.col("commit_ts") > F.col("timestamp")) & (F.col("commit_ts") != F.col("decided_ts"))
+    )
+    for other in others.limit(1).collect():
+        msg = (
+            f"--as-committed {other.start_ts}={other.decided_ts}: a shadow cell says that it committed at "
+            f"{other.commit_ts}"
+        )
+        if other.unconfirmed:
+            msg += (
+                f"; it lies in table {other.unconfirmed}, which may have come from elsewhere. If so, move it away, or "
+                "put it under omid.foreign"
+            )
+        raise UsageError(msg)
+    starts.close()
+
+
+def _decide(run: Run, wanted: Mapping[int, int], decisions: DataFrame) -> None:
+    """Write the decisions to the journal, for every cleanup to come, and take the marks off that contradict them."""
+    with connect(run.config.hbase.thrift) as connection, run.state() as state:
+        allowed = Decisions(connection, run.config)
+        for each, commit in wanted.items():
+            allowed.record(each, commit)
+        state.create()
+    run.has_journal()
+    omid = run.config.omid
+    for w in run.store.write(unmark_rows(decisions, omid.commit_family), omid.commit_table):
+        if w.failed:  # a mark beside a shadow cell is named by `lowtide verify`; a cleanup takes it off when it heals
+            run.summary.problems.append(f"{w.failed} marks could not be removed: {w.failure}; run the restore again")
+
+
+def name_the_rest(run: Run, wanted: Mapping[int, int], restored: Collection[str], there: Collection[str]) -> None:
+    """Name what was removed of *wanted* transactions, and is not back: until it is, readers see a part of each.
+
+    What the journal says of them is said for every table, so all sidelines that are kept are looked into, but for the
+    tables that this run has *restored*: their own reports tell. *there*: the tables that HBase has.
+    """
+    if not wanted:
+        return
+    aside = sideline.kept(run)
+    cells = _removed_elsewhere(run, aside.cells, wanted, restored).localCheckpoint()
+    for table in sorted(r.table for r in cells.select("table").distinct().collect()):
+        of_table = cells.where(F.col("table") == table)
+        missing = live.absent(run, table, of_table) if table in there else of_table
+        found = missing.groupBy("run").agg(
+            F.count("*").alias("n"), F.sort_array(F.collect_set("start_ts")).alias("starts")
+        )
+        for row in found.orderBy("run").collect():
+            decisions = " ".join(f"--as-committed {start}={wanted[start]}" for start in row.starts)
+            told = (
+                f"run {row.run} removed {row.n} cells of transaction {', '.join(map(str, row.starts))} in {table}, too"
+            )
+            if table in there:
+                command = f"lowtide restore {shlex.quote(row.run)} --table {table} {decisions} --execute"
+                run.summary.problems.append(f"{told}; until they are back readers see the rest without them: {command}")
+            else:
+                run.summary.notes.append(f"{told}, which is not in HBase any more")
+    others = {name for names in aside.lost.values() for name in names} - {run.options.restore}
+    for name in sorted(others):
+        run.summary.notes.append(
+            f"files of the sideline of run {name} are missing or cut short; whether they held cells of these "
+            "transactions is not known"
+        )
+
+
+def _removed_elsewhere(run: Run, aside: DataFrame, wanted: Mapping[int, int], restored: Collection[str]) -> DataFrame:
+    """Cells that were removed of *wanted* transactions, each once, with the last ``run`` that did.
+
+    Those are left out that this run restores.
+    """
+    decisions = run.store.spark.createDataFrame(list(wanted.items()), "start_ts bigint, commit_ts bigint")
+    orphans = aside.where(
+        F.col("commit_ts").isNull() & F.col("timestamp").between(min(wanted), max(wanted) + CHECKPOINTS)
+    ).drop("commit_ts")
+    mine = (F.col("run") == run.options.restore) & F.col("table").isin(list(restored))
+    removed = orphans.withColumn("start_ts", base_of(F.col("timestamp"))).join(F.broadcast(decisions), "start_ts")
+    # A cell that was removed, put back and removed again lies in several.
+    by_cell = removed.groupBy("table", *live.PLACE, "start_ts", "commit_ts")
+    return by_cell.agg(F.max("run").alias("run"), F.max(mine).alias("mine")).where("not mine")

@@ -1,0 +1,136 @@
+"""Which cells may come back: those that readers see neither more nor less for."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from lowtide_spark.frames import sideline
+from lowtide_spark.run.context import Run
+from lowtide_spark.undo import live
+from lowtide_spark.undo.live import KEY, PLACE, TOMBSTONES
+
+_SHOWN = "they would be visible again; restore the runs after this one first"
+
+
+def judge(run: Run, table: str, missing: DataFrame, there: DataFrame, mark: int) -> DataFrame:
+    """*missing* cells of *table*, of which *there* is what it holds now, with what is thought of each; computed once.
+
+    Returns:
+        the cells with ``why`` it must not come back (null: it may), ``highest``: the family tombstone that counts in
+        its family, and ``under``: for a put, the version that hides it, which is to be there when it is put.
+    """
+    return _judged(missing, there, mark, *_bared(run, table, missing)).localCheckpoint()
+
+
+def visible(back: DataFrame, there: DataFrame, mark: int) -> DataFrame:
+    """Those of *back*, as judged, that are *there*, hidden by nothing that is there, and are not to be seen."""
+    found = back.drop("why", "highest", "under").join(there.select(*PLACE), [*PLACE], "left_semi")
+    others = there.join(found.select(*PLACE), [*PLACE], "left_anti")
+    return _judged(found, others, mark).where(F.col("why") == _SHOWN)
+
+
+def _bared(run: Run, table: str, missing: DataFrame) -> tuple[DataFrame, str | None]:
+    """Puts of *missing* that were taken for an abort's, and whose tombstone another run removed, which is not back.
+
+    While such a put is there history GC leaves the tombstone over it. When a cleanup had removed it the tombstone could
+    go, and nothing would hide it. All sidelines are read for it, after the table is protected: until then they may
+    grow.
+
+    Returns:
+        their key, and ``bared``, a sentence on it; and a sentence on why it cannot be known of the others, where it
+        cannot.
+    """
+    puts = missing.where((F.col("kind") == "put") & (F.col("commit_ts").isNull() | F.col("decided"))).select(*KEY)
+    if puts.isEmpty():
+        return puts.withColumn("bared", F.lit(None).cast("string")), None
+    aside = sideline.kept(run)
+    tombstone = F.col("kind").isin(*TOMBSTONES) & F.col("commit_ts").isNotNull()
+    removed = aside.cells.where(tombstone & (F.col("table") == table) & (F.col("run") != run.options.restore))
+    over = removed.join(puts.select("row", "family").distinct(), ["row", "family"], "left_semi").localCheckpoint()
+    if not over.isEmpty():
+        over = live.absent(run, table, over)
+    hiding = over.select("row", "family", F.struct("run", "kind", "qualifier", "timestamp", "commit_ts").alias("over"))
+    hides = F.when(
+        F.col("over.kind") == "tombstone",
+        (F.col("over.qualifier") == F.col("qualifier")) & (F.col("over.timestamp") > F.col("timestamp")),
+    ).otherwise(F.col("over.commit_ts") >= F.col("timestamp"))
+    sentence = F.format_string(
+        "a tombstone over them was removed since, without which they may be shown although they were deleted; first "
+        f"run: lowtide restore %s --table {table} --execute",
+        F.max("over.run"),
+    )
+    found = puts.join(hiding, ["row", "family"]).where(hides).groupBy(*KEY).agg(sentence.alias("bared"))
+    lost = sorted(set(aside.lost.get(table, ())) - {run.options.restore})
+    doubt = (
+        f"files of the sideline of run {', '.join(lost)} are missing or cut short, and may have held a tombstone over "
+        "them. Put the files back; or, where nothing of what comes back was ever deleted, remove that sideline's folder"
+    )
+    return found, doubt if lost else None
+
+
+def _judged(
+    missing: DataFrame, there: DataFrame, mark: int, bared: DataFrame | None = None, doubt: str | None = None
+) -> DataFrame:
+    """As :func:`judge` says.
+
+    A version may come back if, before the mark, a higher version or a family tombstone hides it: one that is there,
+    or a tombstone that comes back with it. Those hide what was put back whatever else is; a put that comes back is
+    itself hidden by one of them. What was taken for an abort's may come back to be seen, but not *bared* of a
+    tombstone, nor in *doubt* of that (:func:`_bared`).
+    """
+    both = there.withColumn("back", F.lit(False)).unionByName(
+        missing.where(F.col("commit_ts").isNotNull()).withColumn("back", F.lit(True)), allowMissingColumns=True
+    )
+    before = F.coalesce(F.col("commit_ts") < mark, F.lit(False)) & (F.col("kind") != "shadow")
+    hides = before & (~F.col("back") | F.col("kind").isin(*TOMBSTONES))
+    column = Window.partitionBy("row", "family", "qualifier").orderBy(F.desc("timestamp"))
+    family = Window.partitionBy("row", "family")
+    is_family = F.col("kind") == "family_tombstone"
+    is_bare = (F.length("qualifier") == 0) & ~is_family & (F.col("kind") != "shadow")
+    top = F.max(F.when(is_family & before, F.struct("timestamp", "commit_ts", "back"))).over(family)
+    # What is there, committed, and would vanish under a family tombstone that comes back as the highest.
+    exposed = F.min(F.when(~F.col("back") & ~is_family & before, F.col("timestamp"))).over(family)
+    judged = (
+        both.withColumn("_higher", F.max(hides).over(column.rowsBetween(Window.unboundedPreceding, -1)))
+        .withColumn(
+            "_hider",
+            F.max(F.when(hides, F.struct("timestamp", "qualifier"))).over(
+                column.rowsBetween(Window.unboundedPreceding, -1)
+            ),
+        )
+        .withColumn("_top", top)
+        .withColumn("_exposed", exposed)
+        .withColumn("_bare", F.max(is_bare).over(family))
+        .where("back")
+    )
+    by_family = ~F.col("_bare") & F.coalesce(F.col("_top.commit_ts") >= F.col("timestamp"), F.lit(False))
+    buries = F.coalesce(F.col("_top.back") & (F.col("_exposed") <= F.col("_top.commit_ts")), F.lit(False))
+    shown = (F.col("kind") == "put") & ~F.coalesce("_higher", F.lit(False)) & ~by_family
+    # What committed after all is to hide, and to be seen.
+    why = F.when(
+        buries & ~F.col("decided"),
+        "their family tombstone would hide what lies there now; restore the runs after this one first",
+    ).when(
+        shown,
+        F.when(~F.col("decided"), _SHOWN).when(F.col("timestamp") < mark, F.lit(doubt)),
+    )
+    highest = is_family & F.coalesce(F.col("_top.timestamp") == F.col("timestamp"), F.lit(False))
+    hider = F.coalesce(
+        F.col("_hider"), F.when(by_family, F.struct(F.col("_top.timestamp"), F.lit(b"").alias("qualifier")))
+    )
+    names = [*missing.columns, "why", "highest", "under"]
+    orphans = missing.where(F.col("commit_ts").isNull())
+    found = (
+        judged.withColumn("why", why)
+        .withColumn("highest", highest)
+        .withColumn("under", F.when(F.col("kind") == "put", hider))
+        .select(*names)
+        .unionByName(
+            orphans.withColumn("why", F.lit(None).cast("string")).withColumn("highest", F.lit(False)),
+            allowMissingColumns=True,
+        )
+    )
+    if bared is None:
+        return found
+    return found.join(bared, [*KEY], "left").withColumn("why", F.coalesce("bared", "why")).select(*names)

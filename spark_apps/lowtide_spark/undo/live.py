@@ -1,0 +1,76 @@
+"""What a table holds now of the cells that are to come back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.cleaning.planning import WorkRange
+from lowtide_spark.cleaning.rules import CELL_KINDS
+from lowtide_spark.frames.omid import base_of
+from lowtide_spark.frames.startset import StartSet
+from lowtide_spark.frames.store import FOREVER
+from lowtide_spark.run.context import Run
+
+PLACE = ("row", "family", "qualifier", "timestamp")
+#: Kinds of cells that hide others.
+TOMBSTONES = ("tombstone", "family_tombstone")
+#: A cell of the sideline; *lone*: a shadow cell without its data cell.
+KEY = (*PLACE, "lone")
+
+
+class Comparison(NamedTuple):
+    """What a table holds (:data:`PLACE`, ``commit_ts, kind``), and the cells that it lacks; both computed once."""
+
+    there: DataFrame
+    missing: DataFrame
+
+
+def compare(run: Run, table: str, families: Sequence[str], cells: DataFrame) -> Comparison:
+    """*cells* (:data:`KEY`, ``commit_ts``) beside what *table* holds now in their rows and families."""
+    there = _read(run, table, families, cells)
+    return Comparison(there, _missing(cells, there))
+
+
+def absent(run: Run, table: str, cells: DataFrame) -> DataFrame:
+    """Those of *cells*, which are committed, that *table* does not show as such.
+
+    Reads no more than the time span of their transactions.
+    """
+    starts = StartSet(cells.select(base_of(F.col("timestamp")).alias("start_ts")))
+    families = sorted(bytes(r.family).decode() for r in cells.select("family").distinct().collect())
+    ranges = [WorkRange(r.name, r.keys, *starts.span) for r in run.store.regions(table)]
+    there = starts.restrict(run.store.versions(table, ranges, families))
+    found = _missing(cells.withColumn("lone", F.lit(False)), there)
+    starts.close()
+    return found
+
+
+def _read(run: Run, table: str, families: Sequence[str], cells: DataFrame) -> DataFrame:
+    regions = [WorkRange(r.name, r.keys, 0, FOREVER) for r in run.store.regions(table)]
+    data = run.store.versions(table, regions, families).where(F.col("kind").isin(*CELL_KINDS, "shadow"))
+    committed = cells.where(F.col("commit_ts").isNotNull())
+    starts = StartSet(cells.withColumn("start_ts", base_of(F.col("timestamp"))))
+    if committed.isEmpty():  # orphans hide nothing and are hidden by nothing: their own versions are all that matters
+        found = starts.restrict(data)
+    else:
+        found = data.join(committed.select("row", "family").distinct(), ["row", "family"], "left_semi").unionByName(
+            starts.restrict(data)
+        )
+    frozen = found.select(*PLACE, "commit_ts", "kind").dropDuplicates([*PLACE]).localCheckpoint()
+    starts.close()
+    return frozen
+
+
+def _missing(cells: DataFrame, there: DataFrame) -> DataFrame:
+    """Those of *cells* that are not *there*: the data cell, or the shadow cell that belongs to it, or both."""
+    known = there.select(
+        *PLACE, (F.col("kind") != "shadow").alias("_data"), F.col("commit_ts").isNotNull().alias("_proof")
+    )
+    has_data = F.col("lone") | F.coalesce("_data", F.lit(False))
+    has_proof = F.col("commit_ts").isNull() | F.coalesce("_proof", F.lit(False))
+    found = cells.join(known, [*PLACE], "left").where(~(has_data & has_proof)).drop("_data", "_proof")
+    return found.localCheckpoint()

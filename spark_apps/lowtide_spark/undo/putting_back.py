@@ -1,0 +1,130 @@
+"""Putting cells back, in steps: what hides before what is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.history.compaction import last_compactions, still_there, to_record
+from lowtide.run.summary import TableReport
+from lowtide.store.records import Claim
+from lowtide_spark.frames.omid import bytes_of, shadow_of
+from lowtide_spark.frames.store import Life, Written
+from lowtide_spark.history.compaction import COMPACTION_TIMEOUT_SECONDS
+from lowtide_spark.run.context import Run
+from lowtide_spark.undo import live
+from lowtide_spark.undo.live import TOMBSTONES
+from lowtide_spark.undo.protection import Protection
+
+#: What to do where the table that was read is not there any more.
+IF_ANOTHER = (
+    "What came back from an HBase snapshot of before that run needs nothing of it; a table that was only disabled and "
+    "enabled: run the restore again"
+)
+#: Why a cell that was put may not be there.
+STILL_HIDDEN = (
+    "still hidden behind delete markers that the compaction kept (it may have been put off, or the markers are younger "
+    "than hbase.hstore.time.to.purge.deletes)"
+)
+
+
+def drop_delete_markers(run: Run, table: str, families: Sequence[str]) -> None:
+    """Major-compact the *families* that cells come back to, which would lie behind the markers that removed them."""
+    with run.state() as state:
+        known = still_there(state.uncompacted(table), last_compactions(run.store.regions(table)))
+    for family in families:
+        run.store.major_compact(table, family, COMPACTION_TIMEOUT_SECONDS)
+    others = {(region, family): size for (region, family), size in known.items() if family not in families}
+    with run.state() as state:
+        state.put_uncompacted(table, to_record(others, last_compactions(run.store.regions(table))))
+
+
+def put_back(run: Run, report: TableReport, families: Sequence[str], back: DataFrame, protection: Protection) -> bool:
+    """Put the cells back, step by step; whether all steps were taken.
+
+    What is hidden is put only when all that hides it was acknowledged and is *seen* there: one tombstone that failed,
+    or lies behind a delete marker itself, and readers would be shown what was deleted.
+    """
+    *hiding, hidden = _steps()
+    for step in hiding:
+        _put(run, report, back.where(step), protection)
+        if report.counts.failed:
+            report.problems.append("what the tombstones that failed would hide is not put back; run the restore again")
+            return False
+    first = _hiding(back)
+    if not first.isEmpty():
+        unseen = live.compare(run, report.table, families, first).missing.count()
+        if unseen:
+            report.problems.append(
+                f"{unseen} tombstones are put but {STILL_HIDDEN}, so what they hide is not put back; "
+                f"major-compact {report.table} and run the restore again"
+            )
+            return False
+    refused = _put(run, report, back.where(hidden), protection)
+    if refused:
+        report.problems.append(
+            f"{refused} cells are not put back: what hides them from readers went while the restore was at work; run "
+            "the restore again"
+        )
+    return not refused
+
+
+def _steps() -> tuple[Column, ...]:
+    """In this order cells are put back, each step acknowledged before the next: what hides before what is hidden."""
+    kind, highest = F.col("kind"), F.col("highest")
+    return (
+        highest,
+        (kind == "family_tombstone") & ~highest,
+        kind == "tombstone",
+        ~kind.isin(*TOMBSTONES),
+    )
+
+
+def _hiding(cells: DataFrame) -> DataFrame:
+    """Those of *cells* that hide others: committed tombstones."""
+    return cells.where(F.col("commit_ts").isNotNull() & F.col("kind").isin(*TOMBSTONES))
+
+
+def _put(run: Run, report: TableReport, cells: DataFrame, protection: Protection) -> int:
+    """Put these; how many were refused, because what hides them is not there."""
+    refused = 0
+    if not cells.isEmpty():
+        run.store.check_life(protection.life, IF_ANOTHER)
+        with run.state() as state:
+            protection.renew(state)
+            holding: list[Claim | Life] = [state.mark_claim(protection.claim), protection.life]
+        written = run.store.write(_mutations(cells), report.table, holding=holding)
+        _book(report, written)
+        refused = sum(w.refused for w in written)
+    return refused
+
+
+def _book(report: TableReport, written: Sequence[Written]) -> None:
+    for w in written:
+        report.counts.bytes_written += w.bytes
+        report.counts.failed += w.failed
+        if w.failed:
+            report.problems.append(f"{w.failed} cells could not be put: {w.failure}")
+
+
+def _mutations(cells: DataFrame) -> DataFrame:
+    """Rows for :meth:`lowtide_spark.frames.store.Store.write`; a put that something hides is guarded by it."""
+    committed, lone = F.col("commit_ts").isNotNull(), F.col("lone")
+    under = F.col("under")
+    guarded = committed & ~lone & under.isNotNull()
+    op: Column = F.when(guarded, "put_committed_if_present").when(committed & ~lone, "put_committed").otherwise("put")
+    return cells.select(
+        op.alias("op"),
+        "region",
+        "row",
+        "family",
+        F.when(lone, shadow_of(F.col("qualifier"))).otherwise(F.col("qualifier")).alias("qualifier"),
+        "timestamp",
+        F.when(lone, bytes_of(F.col("commit_ts"))).otherwise(F.col("value")).alias("value"),
+        "commit_ts",
+        F.when(guarded, F.col("family")).alias("guard_family"),
+        F.when(guarded, under.qualifier).alias("guard_qualifier"),
+        F.when(guarded, under.timestamp).alias("guard_timestamp"),
+    )

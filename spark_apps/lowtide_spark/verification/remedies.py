@@ -1,0 +1,116 @@
+"""Transactions that break an invariant, named one by one with what mends each."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from lowtide.values import hbase_shell
+from lowtide.values.formats import commit_key, shadow_qualifier
+from lowtide.verification.findings import NAMED, Verification, Violation
+from lowtide_spark.run.context import Run
+
+_COMPLETE = "Run lowtide run orphan_cleanup --table {table} --full --execute, then verify again"
+_WHAT = {
+    "V1": (
+        "{cells} cells at or below the prune bound lack their shadow cell, and the commit table or the journal proves "
+        "their commit: readers do not see them"
+    ),
+    "V2": (
+        "{cells} cells at or below the prune bound lack their shadow cell; their transaction's row was removed from "
+        "the commit table, and the journal does not have it"
+    ),
+    "V3 mark": "it has a shadow cell and an invalidation mark, in the commit table or the journal",
+    "V3 commits": "its shadow cells, its commit entry and the journal name different commit timestamps",
+    "V4": "{cells} committed cells at or below the region's watermark lack their shadow cell",
+}
+_REMEDY_SHOWN = "lowtide resolve {start} --committed {shadow} --shown-in {table} {row}"
+_REMEDY = {
+    "V2": (
+        "Prune nothing; look whether a backup of the commit table has the entry, and put it back. Where none has, find "
+        "out from the application, and say lowtide resolve {start} --committed TIMESTAMP, or --aborted. Then run "
+        "lowtide run orphan_cleanup --table {table} --full --execute, and verify again"
+    ),
+    "V3 mark": f"Readers go by the shadow cell: run {_REMEDY_SHOWN}, then verify again",
+    "V3 commits": (
+        "Prune nothing, clean nothing of this table. Find out which is right, and mend the others (put, delete, "
+        "deleteall: in HBase's shell): {mends}. Then verify again"
+    ),
+}
+_NOTES = {
+    "note horizon": (
+        "whether {number} transactions with cells that lack a shadow cell were committed cannot be known: they lie at "
+        "or below the journal's horizon"
+    ),
+    "note orphan": (
+        "{number} transactions have cells at or below the prune bound that nothing proves: a paused client landed them "
+        "late; the next full pass removes them"
+    ),
+    "note mark": (
+        "{number} transactions have a shadow cell and an invalidation mark: of readers that died, in low-latency mode"
+    ),
+}
+
+
+def name(run: Run, found: Verification, known: DataFrame) -> None:
+    """Name the first transactions of each kind, count the rest."""
+    broken = known.where("wrong is not null").select(F.explode("wrong").alias("kind"), "*")
+    numbers = {r["kind"]: r["count"] for r in broken.groupBy("kind").count().collect()}
+    found.notes += [text.format(number=f"{numbers[kind]:,}") for kind, text in _NOTES.items() if kind in numbers]
+    for kind, what in _WHAT.items():
+        if kind not in numbers:
+            continue
+        first = broken.where(F.col("kind") == kind).orderBy("start_ts").limit(NAMED).collect()
+        for r in first:
+            has = r.least.place if r.least else None
+            place = (has if kind.startswith("V3") else r.lacks) or has
+            table, row = (place.table, place.row) if place else ("", "")
+            cells = r.below_mark if kind == "V4" else r.below_bound
+            text = what.format(cells=cells)
+            remedy = _REMEDY.get(kind, _COMPLETE).format(
+                table=table,
+                row=row,
+                start=r.start_ts,
+                shadow=r.least.shadow if r.least else "TIMESTAMP",
+                mends=_mends(run, r) if kind == "V3 commits" else "",
+            )
+            found.violations.append(Violation(kind[:2], table, text, remedy, 1, row, r.start_ts))
+        if numbers[kind] > len(first):
+            more = numbers[kind] - len(first)
+            found.violations.append(
+                Violation(kind[:2], "", f"of {more:,} more transactions: {what.format(cells='')}", "", more)
+            )
+
+
+def _mends(run: Run, transaction: Row) -> str:
+    """What names a commit timestamp of this transaction, each with the statement that makes it right or lets it go."""
+    least, most = transaction.least, transaction.most
+    stamps = dict.fromkeys(
+        s for s in (least and least.shadow, most and most.shadow, transaction.entry, transaction.pruned) if s
+    )
+    told = []
+    for one in {c.shadow: c for c in (least, most) if c}.values():
+        place = one.place
+        row, family, name = bytes.fromhex(place.row), bytes(place.family), shadow_qualifier(bytes(place.qualifier))
+        told += [
+            f"a shadow cell in row {place.row} of {place.table} says {one.shadow}; where {other} is right: "
+            + hbase_shell.put_long(place.table, row, family, name, place.timestamp, other)
+            for other in stamps
+            if other != one.shadow
+        ]
+    key, entries, journal = (
+        commit_key(transaction.start_ts),
+        run.config.omid.commit_table,
+        run.config.state.journal_table,
+    )
+    if transaction.entry:
+        wrong = hbase_shell.delete_row(entries, key, transaction.at)
+        told.append(f"{entries} says {transaction.entry}; where that is wrong: {wrong}")
+    if transaction.pruned:
+        wrong = hbase_shell.delete_row(journal, key)
+        if least and least.shadow == most.shadow:  # readers go by it
+            wrong = _REMEDY_SHOWN.format(
+                start=transaction.start_ts, shadow=least.shadow, table=least.place.table, row=least.place.row
+            )
+        told.append(f"{journal} says {transaction.pruned}; where that is wrong: {wrong}")
+    return "; ".join(told)

@@ -1,0 +1,91 @@
+"""What is read: which tables, their families and key ranges, their raw cells; and the commit table and the journal."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.cleaning.planning import WorkRange
+from lowtide.tables.inventory import Kind, marked_families
+from lowtide.values.keyranges import KeyRange
+from lowtide.verification.findings import Verification
+from lowtide.verification.records import Published, Records
+from lowtide_spark.frames.store import FOREVER
+from lowtide_spark.run.context import Run
+from lowtide_spark.verification.rawcells import proofs
+
+
+@dataclass
+class Table:
+    """A transactional table as it is read: its families, and key ranges with the watermark published for each."""
+
+    name: str
+    families: frozenset[str]
+    ranges: list[Published]
+    of: int
+
+
+def families_by_table(run: Run, records: Records, found: Verification) -> dict[str, frozenset[str]]:
+    """The transactional families of every table that can be read.
+
+    By marks, by what was published, by the configuration; by code of its own.
+    """
+    inventory = json.loads(records.get("inventory", {}).get("value", "[]"))
+    listed = inventory if isinstance(inventory, list) else inventory["tables"]  # in format 1 it was the tables alone
+    known = {e["table"]: frozenset(e["families"]) for e in listed if e["kind"] == "transactional"}
+    asked = frozenset(run.options.table)
+    tables = {}
+    for d in run.store.descriptors():
+        if d.table in run.config.own_tables or run.config.omid.is_foreign(d.table):
+            continue
+        kind = run.config.table(d.table).kind
+        families = marked_families(d)[0] | (known.get(d.table, frozenset()) & frozenset(d.families))
+        if kind is Kind.TRANSACTIONAL:
+            families = frozenset(d.families)
+        if not families or (kind is Kind.PLAIN and not marked_families(d)[0]):
+            continue
+        if asked and d.table not in asked:
+            continue
+        if d.enabled:
+            tables[d.table] = families
+        else:
+            found.unseen.append(f"table {d.table} is disabled and cannot be read; enable it, or drop it")
+    found.unseen += [
+        f"table {name} is not there, or bears no mark of Omid"
+        for name in sorted(asked - set(tables))
+        if not any(name in u for u in found.unseen)
+    ]
+    return tables
+
+
+def planned(run: Run, name: str, families: frozenset[str], marks: Sequence[Published]) -> Table:
+    """The table's key ranges: those that the watermarks *marks* were published for, or its regions now."""
+    ranges = [p for p in marks if p.table == name]
+    if not ranges:
+        ranges = [Published(name, r.keys.start, r.keys.stop, 0) for r in run.store.regions(name)]
+    of = len(ranges)
+    if run.options.sample is not None:
+        draw = random.Random(f"{run.request.run}/{name}")
+        ranges = sorted(draw.sample(ranges, max(1, round(len(ranges) * run.options.sample))), key=lambda p: p.start)
+    return Table(name, families, ranges, of)
+
+
+def raw_cells(run: Run, table: Table) -> DataFrame:
+    """Raw cells of the table's transactional families; ``region`` is the number of the key range."""
+    ranges = [WorkRange(str(i), KeyRange(p.start, p.stop), 0, FOREVER) for i, p in enumerate(table.ranges)]
+    families = [bytearray(f.encode()) for f in table.families]
+    return run.store.cells(table.name, ranges, raw=True).where(F.col("family").isin(families))
+
+
+def commits_and_marks(run: Run) -> DataFrame:
+    """What commit table and journal say of each transaction, row by row."""
+    there = {d.table for d in run.store.descriptors()}
+    commit = run.store.cells(run.config.omid.commit_table)
+    journal = run.config.state.journal_table
+    pruned = run.store.cells(journal) if journal in there else commit.limit(0)
+    return proofs(commit, pruned, run.config.omid.commit_family)

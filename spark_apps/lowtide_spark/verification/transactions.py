@@ -1,0 +1,110 @@
+"""V1 to V4: of each transaction its cells, the commit table and the journal, held against one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lowtide.verification.findings import Verification
+from lowtide_spark.run.context import Run
+from lowtide_spark.verification import remedies
+from lowtide_spark.verification.rawcells import deleted_entries, pairs
+from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cells
+
+
+def check(run: Run, found: Verification, tables: Sequence[Table]) -> None:
+    """V1 to V4, by what is known of each transaction: one read of every table, one grouping by start timestamp."""
+    if not tables:
+        return
+    start, shadow, stamp = F.col("start_ts"), F.col("shadow"), F.col("timestamp")
+    lacking = F.col("data") & shadow.isNull()
+    parts = []
+    for table in tables:
+        marks = run.store.spark.createDataFrame(
+            [(str(i), p.watermark) for i, p in enumerate(table.ranges)], "region string, watermark bigint"
+        )
+        cells = pairs(raw_cells(run, table)).where(start <= found.low_watermark).join(F.broadcast(marks), "region")
+        place = F.struct(
+            F.lit(table.name).alias("table"), F.lower(F.hex("row")).alias("row"), "family", "qualifier", "timestamp"
+        )
+        claimed = lacking & (start <= F.greatest(F.col("watermark"), F.lit(found.bound)))
+        parts.append(
+            cells.groupBy("start_ts").agg(
+                F.lit(table.name).alias("table"),
+                F.count("*").alias("cells"),
+                # A shadow cell that names its own timestamp is index population's, and proves its own cell only.
+                F.min(F.when(shadow > stamp, shadow)).alias("low"),
+                F.max(F.when(shadow > stamp, shadow)).alias("high"),
+                F.count_if(lacking & (start <= found.bound)).alias("below_bound"),
+                F.count_if(lacking & (start <= F.col("watermark"))).alias("below_mark"),
+                F.min(F.when(claimed, place)).alias("lacks"),
+                F.min(F.when(shadow > stamp, F.struct(shadow, place.alias("place")))).alias("least"),
+                F.max(F.when(shadow > stamp, F.struct(shadow, place.alias("place")))).alias("most"),
+            )
+        )
+    of_cells = reduce(DataFrame.unionByName, parts)
+    gone = deleted_entries(run.store.cells(run.config.omid.commit_table, raw=True))
+    said = (
+        commits_and_marks(run)
+        .where(start <= found.low_watermark)
+        .unionByName(gone.withColumn("deleted", F.lit(True)), allowMissingColumns=True)
+    )
+    known = _by_transaction(of_cells.unionByName(said, allowMissingColumns=True))
+    kept = known.withColumn("wrong", _wrong(run, found)).where("wrong is not null or cells > 0")
+    told = ("lacks", "least", "most", "entry", "pruned", "at", "below_bound", "below_mark")
+    counted = kept.select("start_ts", "wrong", *told, "by_table").persist()
+    try:
+        _count_cells(found, tables, counted)
+        remedies.name(run, found, counted)
+    finally:
+        counted.unpersist()
+
+
+def _by_transaction(rows: DataFrame) -> DataFrame:
+    """One row a transaction, of what its cells, the commit table and the journal say."""
+    named = F.when(F.col("cells").isNotNull(), F.struct("table", "cells"))
+    return rows.groupBy("start_ts").agg(
+        F.sum("cells").alias("cells"),
+        F.collect_list(named).alias("by_table"),
+        *(F.sum(name).alias(name) for name in ("below_bound", "below_mark")),
+        *(F.min(name).alias(name) for name in ("low", "lacks", "least")),
+        *(
+            F.max(name).alias(name)
+            for name in ("high", "most", "entry", "at", "mark", "pruned", "pruned_mark", "deleted")
+        ),
+    )
+
+
+def _wrong(run: Run, found: Verification) -> Column:
+    """Which invariants a transaction breaks, and how; null: none."""
+    entry = F.when(~F.coalesce("mark", F.lit(False)), F.col("entry"))  # a mark outranks an entry
+    stamps = (F.col("low"), F.col("high"), entry, F.col("pruned"))
+    proof = F.coalesce(entry, "pruned")
+    proved = F.coalesce(entry, "pruned", "low")
+    marked = F.coalesce(F.col("mark") | F.col("pruned_mark"), F.col("mark"), F.col("pruned_mark"), F.lit(False))
+    nothing = proved.isNull() & ~marked & (F.coalesce("below_bound", F.lit(0)) > 0)
+    # A reader of an oracle in low-latency mode that dies may leave its mark beside a commit.
+    race = F.lit("note mark") if run.config.omid.low_latency else F.lit("V3 mark")
+    one = (
+        F.when(proof.isNotNull() & (F.col("below_bound") > 0), F.lit("V1")),
+        F.when(proved.isNotNull() & (F.col("below_mark") > 0), F.lit("V4")),
+        F.when(nothing & F.col("deleted") & (F.col("start_ts") > found.horizon), F.lit("V2")),
+        F.when(nothing & (F.col("start_ts") <= found.horizon), F.lit("note horizon")),
+        F.when(
+            nothing & ~F.coalesce("deleted", F.lit(False)) & (F.col("start_ts") > found.horizon), F.lit("note orphan")
+        ),
+        F.when(F.col("low").isNotNull() & marked, race),
+        F.when(F.least(*stamps) != F.greatest(*stamps), F.lit("V3 commits")),
+    )
+    wrong = F.filter(F.array(*one), lambda each: each.isNotNull())
+    return F.when(F.size(wrong) > 0, wrong)
+
+
+def _count_cells(found: Verification, tables: Sequence[Table], known: DataFrame) -> None:
+    each = known.select(F.explode("by_table").alias("t")).groupBy("t.table").agg(F.sum("t.cells").alias("cells"))
+    cells = {r.table: r.cells for r in each.collect()}
+    for table in tables:
+        found.tables[table.name] = {"cells": cells.get(table.name, 0), "ranges": len(table.ranges), "of": table.of}
