@@ -48,7 +48,7 @@ def test_the_verifier_is_made_of_nothing_that_it_judges() -> None:
         if isinstance(node, ast.ImportFrom) and node.module
         for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
     }
-    assert ("verify.py", "lowtide_spark.run.job.Run") in imported
+    assert ("verify.py", "lowtide_spark.run.context.Run") in imported
     assert [pair for pair in sorted(imported) if f"{pair[1]}.".startswith(tuple(f"{j}." for j in JUDGED))] == []
 
 
