@@ -36,7 +36,7 @@ def report(
     with connect(settings.hbase.thrift) as connection:
         state = StateStore(connection, settings.state.table)
         seen = observe(connection, settings)
-        told = last_days(clock_of(state, seen.low_watermark), now.date(), days)
+        told = last_days(clock_of(settings, state, seen.low_watermark), now.date(), days)
         if commit_table:
             seen = replace(seen, commit_table=commit_rows(connection, settings, told))
         done = tuple(job_run(summary, told) for summary in state.runs(runs)) if runs else ()

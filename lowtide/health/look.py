@@ -18,7 +18,7 @@ from lowtide.ledger.model import Table
 from lowtide.ledger.store import Tables
 from lowtide.store.gateway import allotted, connect, low_watermark
 from lowtide.store.state import StateStore
-from lowtide.values.clock import EPOCH, is_world, millis
+from lowtide.values.clock import EPOCH, millis, on_world_clock
 
 #: How many prune bounds and runs are read, newest first.
 BOUNDS = 60
@@ -54,7 +54,7 @@ def observe(connection: Any, config: Config, now: datetime) -> Seen:
     except StoreError as error:
         problem = str(error)
     recorded = state.low_watermark_seen()
-    world = is_world(max(current or 0, recorded.low_watermark if recorded else 0))
+    world = on_world_clock(config.omid.clock, max(current or 0, recorded.low_watermark if recorded else 0))
     runs = tuple(state.runs(RUNS))
     return Seen(
         at=now,
@@ -71,6 +71,7 @@ def observe(connection: Any, config: Config, now: datetime) -> Seen:
         runs=runs,
         more_runs=len(runs) == RUNS,
         commit_counts=tuple(state.commit_counts()),
+        clock_kind=config.omid.clock,
         samples=() if world else tuple(state.samples()),
         histories=tuple(state.histories()),
         holds=tuple(state.holds()),

@@ -33,8 +33,8 @@ from lowtide.values.formats import (
     SHADOW_PREFIX,
     SHADOW_SUFFIX,
     commit_key,
+    decode_commit,
     decode_long,
-    decode_varint,
     encode_long,
 )
 from lowtide.values.keyranges import KeyRange
@@ -342,7 +342,7 @@ def _entry(connection: Any, config: Config, start: int) -> _Said:
         for column in (COMMIT_QUALIFIER, INVALID_QUALIFIER)
     )
     try:
-        commit = None if entry is None else start + decode_varint(entry)
+        commit = None if entry is None else decode_commit(start, entry)
     except ValueError:
         commit = None
     return _Said(omid.commit_table, _possible(start, commit), mark == INVALID_VALUE)

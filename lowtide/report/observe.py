@@ -14,7 +14,7 @@ from lowtide.errors import StoreError
 from lowtide.report.observation import CommitRows, Day, JobRun, Leftovers, Observation, RegionMark, by_day
 from lowtide.store.gateway import low_watermark
 from lowtide.store.state import StateStore
-from lowtide.values.clock import EPOCH, Clock, SampledClock, WorldClock, is_world
+from lowtide.values.clock import EPOCH, Clock, oracle_clock
 from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, parse_commit_key
 from lowtide.values.keyranges import KeyRange
 
@@ -126,9 +126,9 @@ def last_days(clock: Clock, today: date, count: int) -> tuple[Day, ...]:
     return tuple(Day(at.date(), start, end) for at, start, end in edges if start < end)
 
 
-def clock_of(state: StateStore, watermark: int) -> Clock:
-    """The oracle's clock, known by its low watermark."""
-    return WorldClock() if is_world(watermark) else SampledClock(state.samples())
+def clock_of(config: Config, state: StateStore, watermark: int) -> Clock:
+    """The oracle's clock, by ``omid.clock`` and its low watermark."""
+    return oracle_clock(config.omid.clock, watermark, state.samples)
 
 
 def _blockers(blockers: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ class _Story:
         config = load(self.settings.config_file)
         backdate(config, made.boundaries, self.today)
         with connect(config.hbase.thrift) as connection:
-            clock = observe.clock_of(StateStore(connection, config.state.table), made.watermark)
+            clock = observe.clock_of(config, StateStore(connection, config.state.table), made.watermark)
         return observe.last_days(clock, self.today, self.settings.days)
 
     # -- looking

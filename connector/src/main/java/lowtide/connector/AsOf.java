@@ -35,18 +35,24 @@ final class AsOf implements Serializable {
     private static final long serialVersionUID = 1;
     /** Said of the mark at the second look. */
     static final String OVERTAKEN = " by now; history GC has overtaken this read";
-    private static final int COMMIT_KEY_LENGTH = 9;
+    /** The commit table's row that holds the low watermark, and its qualifier. */
+    static final byte[] LOW_WATERMARK_ROW = Bytes.toBytes("LOW_WATERMARK");
+    static final byte[] LOW_WATERMARK = Bytes.toBytes("LWC");
+    /** As {@code lowtide.history.advice.BUCKETS}: the last one holds all that is older. */
     private static final int LAST_BUCKET = 23;
 
     /** Versions with a commit timestamp below it are seen. */
     final long snapshot;
+    /** Whether the oracle is on the world's clock. */
+    private final boolean world;
     private final Commits commits;
     private final Journal journal;
     /** The time of the table's state when the read began. */
     private final long stated;
 
-    AsOf(long snapshot, Commits commits, Journal journal, long stated) {
+    AsOf(long snapshot, boolean world, Commits commits, Journal journal, long stated) {
         this.snapshot = snapshot;
+        this.world = world;
         this.commits = commits;
         this.journal = journal;
         this.stated = stated;
@@ -62,20 +68,21 @@ final class AsOf implements Serializable {
         }
         Connection connection = Connections.get(options.hbase);
         long watermark = lowWatermark(connection, options);
-        long snapshot = Moment.of(connection, options, watermark);
+        boolean world = options.clock.isWorld(watermark);
+        long snapshot = Moment.of(connection, options, watermark, world);
         if (snapshot > watermark) {
             throw new IllegalArgumentException("Option asOf = " + options.asOf + " is the snapshot " + Moment.told(snapshot)
                     + ", later than the low watermark " + Moment.told(watermark) + " by " + (snapshot - watermark)
                     + ": a transaction may still commit before it. Read at " + watermark + " or before (asOf = latest).");
         }
-        AsOf asOf = new AsOf(snapshot, Commits.NONE, Journal.NONE, 0);
+        AsOf asOf = new AsOf(snapshot, world, Commits.NONE, Journal.NONE, 0);
         refuseOmidsCompactor(connection, options);
         refuseUnfit(connection, options);
-        asOf.count(connection, options, watermark);
+        asOf.count(connection, options);
         asOf.refuseRemoved(connection, options, "");
         long stated = Planner.stated(connection, options.tableName());
         Commits commits = commits(connection, options, snapshot);
-        return new AsOf(snapshot, commits, Journal.of(connection, options), stated); // after the commit table
+        return new AsOf(snapshot, world, commits, Journal.of(connection, options), stated); // after the commit table
     }
 
     /** The commit timestamp of the transaction that wrote a cell without shadow cell at this timestamp, or {@link Omid#NONE}. */
@@ -86,25 +93,28 @@ final class AsOf implements Serializable {
 
     /** Whether a world clock's oracle cannot have given it: a plain put's milliseconds, of which the journal holds and has let go of nothing. */
     private boolean isNoOracles(long timestamp) {
-        return snapshot >= Moment.WORLD_CLOCK_MIN && timestamp < Moment.WORLD_CLOCK_MIN;
+        return world && !OracleClock.isWorlds(timestamp);
     }
 
     /**
-     * Counts the read by its age, refused ones too, for {@code lowtide history advise}: bucket n has ages from 2^(n-1)
-     * up to 2^n minutes. Readers may lack the right to write there: then nothing is counted.
+     * Counts the read by its age, refused ones too, for {@code lowtide history advise}. Readers may lack the right to write
+     * there: then nothing is counted.
      */
-    private void count(Connection connection, Options options, long watermark) {
-        if (watermark < Moment.WORLD_CLOCK_MIN) {
+    private void count(Connection connection, Options options) {
+        if (!world) {
             return; // a counter's ages need its samples; the holds still tell
         }
-        long minutes = Math.max(0, System.currentTimeMillis() - snapshot / Moment.UNITS_PER_MILLI) / 60_000;
-        int bucket = Math.min(64 - Long.numberOfLeadingZeros(minutes), LAST_BUCKET);
+        int bucket = bucket(System.currentTimeMillis() - snapshot / OracleClock.UNITS_PER_MILLI);
         try (Table table = connection.getTable(TableName.valueOf(options.stateTable))) {
-            table.incrementColumnValue(Bytes.toBytes("reads/" + options.table), Records.FAMILY,
-                    Bytes.toBytes("age/" + bucket), 1);
+            table.incrementColumnValue(Records.readsRow(options.table), Records.FAMILY, Records.readsColumn(bucket), 1);
         } catch (IOException e) {
             // The read itself is what was asked for.
         }
+    }
+
+    /** The bucket of an age in ms, as {@code lowtide.history.advice} counts: bucket n has those from 2^(n-1) up to 2^n minutes. */
+    static int bucket(long age) {
+        return Math.min(64 - Long.numberOfLeadingZeros(Math.max(0, age) / 60_000), LAST_BUCKET);
     }
 
     /** Fails where the ancient history mark has passed the snapshot, or somebody removes history without any mark. */
@@ -148,7 +158,7 @@ final class AsOf implements Serializable {
                     + " (tables: {" + options.table + ": {kind: transactional}}) and let watermark_collection see it;"
                     + " the view cells shows any table.");
         }
-        for (ColumnFamilyDescriptor family : Omid.families(table)) {
+        for (ColumnFamilyDescriptor family : Omid.families(table, Records.families(listed))) {
             String[] hides = hides(family);
             if (hides != null) {
                 throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: its family "
@@ -166,8 +176,8 @@ final class AsOf implements Serializable {
         }
     }
 
-    /** A setting by which the family does not show all it holds, as {@code lowtide.shape} has it, its value, and the one that mends it; or null. */
-    private static String[] hides(ColumnFamilyDescriptor family) {
+    /** A setting by which the family does not show all it holds, as {@code lowtide.tables.settings} has it, its value, and the one that mends it; or null. */
+    static String[] hides(ColumnFamilyDescriptor family) {
         if (family.getMaxVersions() != Integer.MAX_VALUE) {
             return new String[] {"VERSIONS", "" + family.getMaxVersions(), "" + Integer.MAX_VALUE};
         }
@@ -195,8 +205,8 @@ final class AsOf implements Serializable {
 
     private static long lowWatermark(Connection connection, Options options) throws IOException {
         try (Table table = connection.getTable(TableName.valueOf(options.commitTable))) {
-            byte[] value = table.get(new Get(Bytes.toBytes("LOW_WATERMARK")))
-                    .getValue(Bytes.toBytes(options.watermarkFamily), Bytes.toBytes("LWC"));
+            byte[] value = table.get(new Get(LOW_WATERMARK_ROW))
+                    .getValue(Bytes.toBytes(options.watermarkFamily), LOW_WATERMARK);
             if (value == null || value.length != Long.BYTES) {
                 throw new IllegalArgumentException("The commit table " + options.commitTable + " has no low watermark:"
                         + " start the oracle, or name the table in the option commitTable.");
@@ -223,12 +233,11 @@ final class AsOf implements Serializable {
                 try (ResultScanner rows = table.getScanner(scan)) {
                     for (Result row : rows) {
                         Cell entry = row.getColumnLatestCell(family, Omid.COMMIT);
-                        if (row.getRow().length != COMMIT_KEY_LENGTH || entry == null
-                                || row.containsColumn(family, Omid.INVALID)) {
+                        long start = Omid.startOfKey(row.getRow());
+                        if (start == Omid.NONE || entry == null || row.containsColumn(family, Omid.INVALID)) {
                             continue;
                         }
-                        long start = Bytes.toLong(row.getRow(), 1);
-                        long commit = start + varint(CellUtil.cloneValue(entry), options);
+                        long commit = commit(start, CellUtil.cloneValue(entry), options);
                         if (commit > start && commit < snapshot && !entries.add(start, commit)) {
                             throw new IllegalStateException("The commit table " + options.commitTable + " has more than "
                                     + options.commitLimit + " entries that the snapshot " + Moment.told(snapshot)
@@ -246,15 +255,12 @@ final class AsOf implements Serializable {
         return Bytes.add(new byte[] {(byte) bucket}, Bytes.toBytes(start));
     }
 
-    private static long varint(byte[] value, Options options) {
-        long number = 0;
-        for (int i = 0; i < value.length && i < 9; i++) {
-            number |= (value[i] & 0x7FL) << 7 * i;
-            if (value[i] >= 0 && i + 1 == value.length) {
-                return number;
-            }
+    private static long commit(long start, byte[] value, Options options) {
+        long commit = Omid.commit(start, value);
+        if (commit == Omid.NONE) {
+            throw new IllegalArgumentException("The commit table " + options.commitTable + " holds an entry that is no"
+                    + " commit of Omid's: " + Bytes.toHex(value) + ". Nothing can be read as of a snapshot beside it.");
         }
-        throw new IllegalArgumentException("The commit table " + options.commitTable + " holds an entry that is no"
-                + " commit of Omid's: " + Bytes.toHex(value) + ". Nothing can be read as of a snapshot beside it.");
+        return commit;
     }
 }

@@ -4,8 +4,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.OptionalLong;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.TableName;
@@ -18,7 +20,7 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * Commits whose entries were pruned, as {@code lowtide.journal} keeps them: the proof of cells that came back from a backup
+ * Commits whose entries were pruned, as {@code lowtide.journal.life} keeps them: the proof of cells that came back from a backup
  * and have lost their shadow cells with it.
  *
  * <p>Asked only for transactions that neither a shadow cell nor the commit table proves, once for each: a cleaned table
@@ -28,8 +30,10 @@ import org.apache.hadoop.hbase.util.Bytes;
 class Journal implements Serializable {
     private static final long serialVersionUID = 1;
     static final byte[] FAMILY = Bytes.toBytes("j");
+    /** The qualifier under which stands who decided, where a person did. */
+    static final byte[] DECIDED = Bytes.toBytes("by");
     /** The journal's row about itself: what it let go of, and how far was pruned into it. */
-    private static final byte[] OWN_ROW = Bytes.toBytes("journal");
+    static final byte[] OWN_ROW = Bytes.toBytes("journal");
     /** Of a store in which nothing was ever pruned. */
     static final Journal NONE = new Journal(null) {
         private static final long serialVersionUID = 1;
@@ -99,24 +103,47 @@ class Journal implements Serializable {
             }
             return Omid.NONE;
         }
-        Cell commit = row.getColumnLatestCell(FAMILY, Omid.COMMIT);
-        if (commit == null && row.containsColumn(FAMILY, Omid.INVALID)) {
-            return Omid.NONE; // beside a commit it does not count, as the jobs have it
-        }
-        if (commit == null || commit.getValueLength() != Long.BYTES
-                || commit.getTimestamp() < Records.numberedAnew(connection, options)) {
-            throw undecided(start, "its row in the journal " + options.journalTable
-                    + " is of an unknown form, or older than the oracle, which has given the number again");
-        }
-        return Bytes.toLong(CellUtil.cloneValue(commit));
+        OptionalLong told = told(row, Records.numberedAnew(connection, options));
+        return told.orElseThrow(() -> undecided(start, "its row in the journal " + options.journalTable
+                + " is of an unknown form, or older than the oracle, which has given the number again"));
     }
 
-    /** Whether a row that is not in the journal was never there, as {@code lowtide.journal} has it; of a TTL the jobs tell. */
+    /**
+     * What a row tells of its transaction, as {@code lowtide_spark.frames.omid.journal} has it: its commit timestamp, which
+     * outranks a mark beside it; {@link Omid#NONE}: it never committed. Empty where the row tells nothing: any of its cells is
+     * of an unknown form, or older than {@code since}, from when on the oracle gives its numbers again.
+     */
+    static OptionalLong told(Result row, long since) {
+        OptionalLong told = OptionalLong.empty();
+        for (Cell cell : row.rawCells()) {
+            byte[] value = CellUtil.cloneValue(cell);
+            boolean commit = CellUtil.matchingQualifier(cell, Omid.COMMIT) && value.length == Long.BYTES;
+            boolean mark = CellUtil.matchingQualifier(cell, Omid.INVALID) && Arrays.equals(value, Omid.INVALID_VALUE);
+            if (!CellUtil.matchingQualifier(cell, DECIDED) && (cell.getTimestamp() < since || !commit && !mark)) {
+                return OptionalLong.empty();
+            }
+            if (commit) {
+                told = OptionalLong.of(Bytes.toLong(value));
+            } else if (mark && told.isEmpty()) {
+                told = OptionalLong.of(Omid.NONE);
+            }
+        }
+        return told;
+    }
+
     private boolean whole(Connection connection, JsonNode remembered, JsonNode said) throws IOException {
-        long stated = remembered.path("stated").asLong();
-        boolean same = stated == 0 || (!said.isMissingNode()
-                && said.path("pruned").asLong() >= remembered.path("pruned").asLong()
-                && stated == Planner.stated(connection, TableName.valueOf(options.journalTable)));
+        return whole(remembered, said, Planner.stated(connection, TableName.valueOf(options.journalTable)));
+    }
+
+    /**
+     * Whether a row that is not in the journal was never there, as {@code lowtide.journal.life} has it; of a TTL the jobs tell.
+     *
+     * @param stated when the journal's table was made, enabled or restored last
+     */
+    static boolean whole(JsonNode remembered, JsonNode said, long stated) {
+        long known = remembered.path("stated").asLong();
+        boolean same = known == 0 || known == stated && !said.isMissingNode()
+                && said.path("pruned").asLong() >= remembered.path("pruned").asLong();
         return same && remembered.path("doubt").asText().isEmpty();
     }
 

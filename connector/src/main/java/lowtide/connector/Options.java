@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.util.Bytes;
@@ -23,9 +24,12 @@ final class Options implements Serializable {
     private static final long serialVersionUID = 1;
     private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
             "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "traces", "writeId", "pairingLimit", "asOf", "hold",
-            "holdOwner", "holding", "stateTable", "journalTable", "commitTable", "commitFamily", "watermarkFamily", "lowLatency", "commitLimit", "bytesPerSecond"));
+            "holdOwner", "holdMaxAgeMillis", "holding", "stateTable", "journalTable", "commitTable", "commitFamily",
+            "watermarkFamily", "clock", "lowLatency", "commitLimit", "bytesPerSecond"));
     private static final long DEFAULT_SPLIT_BYTES = 512L << 20;
     private static final long DEFAULT_COMMITS = 5_000_000;
+    /** {@code hold_max_age} as it ships. */
+    private static final long DEFAULT_HOLD_MILLIS = TimeUnit.DAYS.toMillis(7);
 
     /** A key range of the option {@code ranges}: [start, stop), empty for no bound; timestamps [from, to). */
     record Range(String id, byte[] start, byte[] stop, long from, long to) implements Serializable {
@@ -52,6 +56,8 @@ final class Options implements Serializable {
     /** Whether that read holds the table's history, and in whose name. */
     final boolean hold;
     final String holdOwner;
+    /** What that hold lasts at most, renewals included. */
+    final long holdMaxAgeMillis;
     /** Where Lowtide keeps its records and Omid its commits. */
     final String stateTable;
     /** Whether the state table was named rather than assumed: then it has to be there. */
@@ -60,6 +66,7 @@ final class Options implements Serializable {
     final String commitTable;
     final String commitFamily;
     final String watermarkFamily;
+    final OracleClock clock;
     /** Whether the oracle leaves commit entries to its clients. */
     final boolean lowLatency;
     /** Entries of the commit table that a read as of a snapshot keeps in memory at most. */
@@ -94,12 +101,14 @@ final class Options implements Serializable {
             throw new IllegalArgumentException("Option holdOwner = " + holdOwner + " names nobody. Say who holds, so that"
                     + " others know whom to ask, or leave it out for the user's name.");
         }
+        holdMaxAgeMillis = number("holdMaxAgeMillis", own.get("holdMaxAgeMillis"), DEFAULT_HOLD_MILLIS, 1);
         namesStateTable = own.containsKey("stateTable");
         stateTable = own.getOrDefault("stateTable", "LOWTIDE_STATE");
         journalTable = own.getOrDefault("journalTable", "LOWTIDE_JOURNAL");
         commitTable = own.getOrDefault("commitTable", "OMID_COMMIT_TABLE");
         commitFamily = own.getOrDefault("commitFamily", "F");
         watermarkFamily = own.getOrDefault("watermarkFamily", "LWF");
+        clock = oneOf(OracleClock.class, "clock", own.getOrDefault("clock", "auto"));
         lowLatency = truth("lowLatency", own.get("lowLatency"));
         readsSnapshot = oneOf(Way.class, "read", own.getOrDefault("read", "rpc")) == Way.SNAPSHOT;
         table = canonical(own.get("table"));

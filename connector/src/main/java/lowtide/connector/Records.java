@@ -5,6 +5,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import java.io.IOException;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Get;
@@ -14,10 +16,10 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** What readers of snapshots need of Lowtide's own table, which {@code lowtide.state} writes: family s, values in JSON. */
+/** What readers of snapshots need of Lowtide's own table, which {@code lowtide.store.state} writes: family s, values in JSON. */
 final class Records {
     static final byte[] FAMILY = Bytes.toBytes("s");
-    /** The newest format that is known here, as {@code lowtide.state.FORMAT}. */
+    /** The newest format that is known here, as {@code lowtide.store.state.FORMAT}. */
     private static final int FORMAT = 3;
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -81,6 +83,22 @@ final class Records {
             }
         }
         return reached;
+    }
+
+    /** The row and the column that count a table's reads of one {@link AsOf#bucket}. */
+    static byte[] readsRow(String table) {
+        return Bytes.toBytes("reads/" + table);
+    }
+
+    static byte[] readsColumn(int bucket) {
+        return Bytes.toBytes("age/" + bucket);
+    }
+
+    /** The families that the inventory lists as transactional for a table of {@link #listed}. */
+    static Set<String> families(JsonNode listed) {
+        Set<String> names = new TreeSet<>();
+        listed.path("families").forEach(name -> names.add(name.asText()));
+        return names;
     }
 
     private static long number(JsonNode node, String name) {

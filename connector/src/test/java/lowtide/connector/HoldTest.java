@@ -1,10 +1,12 @@
 package lowtide.connector;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
@@ -35,8 +37,11 @@ class HoldTest {
     private String mark;
     private byte[] cell = Bytes.toBytes("taken");
     private Answer answer = Answer.GIVEN;
+    /** How far HBase's clock is ahead of this machine's. */
+    private long ahead;
 
-    private final Hold hold = new Hold(new Options(Map.of("table", "orders", "asOf", "1000", "hold", "true")), 1000) {
+    private final Hold hold = new Hold(new Options(Map.of("table", "orders", "asOf", "1000", "hold", "true",
+            "holdMaxAgeMillis", String.valueOf(TimeUnit.DAYS.toMillis(2)))), 1000) {
         @Override
         Table table() {
             return (Table) Proxy.newProxyInstance(HoldTest.class.getClassLoader(), new Class<?>[] {Table.class},
@@ -46,7 +51,16 @@ class HoldTest {
                         default -> null;
                     });
         }
+
+        @Override
+        long now() {
+            return System.currentTimeMillis() + ahead;
+        }
     };
+
+    {
+        hold.taken = System.currentTimeMillis();
+    }
 
     private boolean checked(CheckAndMutate check) throws IOException {
         if (!Arrays.equals(cell, check.getValue())) {
@@ -143,6 +157,20 @@ class HoldTest {
             }
         }
         renewed(Answer.GIVEN);
+    }
+
+    /** It lasts by HBase's clock, by which history GC looks at it, and no longer than the option says. */
+    @Test
+    void lastsByHBasesClock() throws IOException {
+        long day = TimeUnit.DAYS.toMillis(1);
+        hold.recorded = cell;
+        ahead = day;
+        hold.renew();
+        long expires = new ObjectMapper().readTree(cell).path("expires").asLong();
+        assertEquals(day + Hold.LASTING_MILLIS, expires - System.currentTimeMillis(), 60_000, "by the driver's clock");
+        ahead = 30 * day;
+        hold.renew();
+        assertEquals(hold.taken + 2 * day, new ObjectMapper().readTree(cell).path("expires").asLong());
     }
 
     /** A hold that was released by hand stays released. */

@@ -59,7 +59,7 @@ class OmidTest {
         return table.build();
     }
 
-    /** Each coprocessor that Omid or Phoenix puts on a transactional table marks it, as in {@code lowtide.inventory}. */
+    /** Each coprocessor that Omid or Phoenix puts on a transactional table marks it, as in {@code lowtide.tables.inventory}. */
     @ParameterizedTest
     @ValueSource(strings = {"org.apache.omid.transaction.OmidCompactor", "org.apache.omid.transaction.OmidSnapshotFilter",
         "org.apache.phoenix.coprocessor.OmidTransactionalProcessor", "org.apache.phoenix.coprocessor.OmidGCProcessor",

@@ -56,6 +56,8 @@ class OptionsTest {
         refused("splitBytes", "-1", "splitBytes = -1", "whole number");
         refused("holdOwner", " ", "holdOwner =  ", "names nobody", "leave it out");
         refused("holdOwner", "", "names nobody");
+        refused("clock", "sundial", "clock = sundial", "auto, world, incremental");
+        refused("holdMaxAgeMillis", "0", "holdMaxAgeMillis = 0", "whole number from 1 on");
         refused("endRows", "yes", "endRows = yes", "true nor false");
         refused("raw", "true", "raw = true", "view cells");
         refused("ranges", "{}", "ranges = {}", "not a list");

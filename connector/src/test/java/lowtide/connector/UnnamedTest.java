@@ -26,7 +26,7 @@ class UnnamedTest {
 
     private void shows(String... wanted) throws IOException {
         Scan scan = new Scan().readAllVersions().setTimeRange(0, SNAPSHOT + 1);
-        AsOf asOf = new AsOf(SNAPSHOT, Commits.NONE, Journal.NONE, 0);
+        AsOf asOf = new AsOf(SNAPSHOT, false, Commits.NONE, Journal.NONE, 0);
         List<String> shown = new ArrayList<>();
         try (VersionReader reader = new VersionReader(store, scan, new Tally(new byte[][] {Bytes.toBytes("f")}),
                 new RowFilter.Seen(SNAPSHOT), false, true, false, asOf, VersionReader.DEFAULT_LIMIT)) {
