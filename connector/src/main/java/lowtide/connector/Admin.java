@@ -91,7 +91,9 @@ public final class Admin {
         return Planner.enabledTable(Connections.get(options), Options.tableName(table)).getDurability().name();
     }
 
-    /** Makes a table with one family, for rows that are much alike; no-op if the table is there, whatever its families. */
+    /**
+     * Makes a table with one family, for rows that are much alike; no-op if the table is there, whatever its families.
+     */
     public static void createTable(Map<String, String> options, String table, String family, int versions)
             throws IOException {
         try (org.apache.hadoop.hbase.client.Admin admin = Connections.get(options).getAdmin()) {
@@ -181,9 +183,9 @@ public final class Admin {
     /**
      * Major-compacts families of some regions of a table and waits; each region is flushed first.
      *
-     * <p>Regions report for all their families together. Where all are to be compacted they are asked again until a newer
-     * major compaction is reported; where only some are, no other compaction may be running when they are asked, because
-     * HBase would leave out its files, and the end of the compaction is all that can be waited for.
+     * <p>Regions report for all their families together. Where all are to be compacted they are asked again until a
+     * newer major compaction is reported; where only some are, no other compaction may be running when they are asked,
+     * because HBase would leave out its files, and the end of the compaction is all that can be waited for.
      *
      * @param families by encoded name of the region
      * @return JSON, by region that is still there: bytes on disk before and after, as HBase counts them (whole MiB)
@@ -221,11 +223,13 @@ public final class Admin {
                 do {
                     if (millisSince(start) > timeoutMillis) {
                         throw new IOException("Major compaction of regions " + waiting + " of table " + table
-                                + " is not done after " + timeoutMillis + " ms. It goes on; wait longer, or run again later.");
+                                + " is not done after " + timeoutMillis
+                                + " ms. It goes on; wait longer, or run again later.");
                     }
                     pause();
                     Map<String, Long> now = majorCompactions(connection, name);
-                    waiting.removeIf(region -> asked.contains(region) && compacting(admin, region) == CompactionState.NONE
+                    waiting.removeIf(region -> asked.contains(region)
+                            && compacting(admin, region) == CompactionState.NONE
                             && (families.get(region).size() < all || newer(now, before, region)));
                 } while (!waiting.isEmpty() && millisSince(since) < ASK_AGAIN_MILLIS);
             }

@@ -25,11 +25,12 @@ import org.apache.hadoop.hbase.util.Bytes;
  * <p>The order is what makes it right. The low watermark is read first, and no later snapshot is taken: every
  * transaction that commits before it has its commit entry by then. Then the ancient history mark is looked at, then
  * the commit table is read, then the data: a transaction that completes in between shows by its entry or by its shadow
- * cells, one whose entry was pruned before, by the journal. When the data were read, the mark is looked at again: history GC moves it before it deletes anything, so a
- * reader that still finds it at or before the snapshot has seen everything. Each piece of a live table does so at its
- * end, or when no more of its rows are asked for; where an HBase snapshot is made of the data, it is enough to look
- * when that stands. Mark and data are found by the table's name, so whoever looks again sees to it that the name still
- * stands for the same table: the time of its state is known from before the commit table is read.
+ * cells, one whose entry was pruned before, by the journal. When the data were read, the mark is looked at again:
+ * history GC moves it before it deletes anything, so a reader that still finds it at or before the snapshot has seen
+ * everything. Each piece of a live table does so at its end, or when no more of its rows are asked for; where an HBase
+ * snapshot is made of the data, it is enough to look when that stands. Mark and data are found by the table's name, so
+ * whoever looks again sees to it that the name still stands for the same table: the time of its state is known from
+ * before the commit table is read.
  */
 final class AsOf implements Serializable {
     private static final long serialVersionUID = 1;
@@ -61,9 +62,12 @@ final class AsOf implements Serializable {
     /** Prepares the read; an error says why the table cannot be read as of then. */
     static AsOf of(Options options) throws IOException {
         if (options.lowLatency) {
-            throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: the oracle runs"
-                    + " in low-latency mode (lowLatency = true, omid.low_latency in Lowtide's configuration), where clients write"
-                    + " their commit entries themselves, as late as they like, also below the low watermark: a second read could"
+            throw new IllegalArgumentException("Table " + options.table
+                    + " cannot be read as of a snapshot: the oracle runs"
+                    + " in low-latency mode (lowLatency = true, omid.low_latency in Lowtide's configuration), where"
+                    + " clients write"
+                    + " their commit entries themselves, as late as they like, also below the low watermark: a second"
+                    + " read could"
                     + " show more. Read the table through Omid's client, or run the oracle without lowLatency.");
         }
         Connection connection = Connections.get(options.hbase);
@@ -71,9 +75,11 @@ final class AsOf implements Serializable {
         boolean world = options.clock.isWorld(watermark);
         long snapshot = Moment.of(connection, options, watermark, world);
         if (snapshot > watermark) {
-            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is the snapshot " + Moment.told(snapshot)
+            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is the snapshot "
+                    + Moment.told(snapshot)
                     + ", later than the low watermark " + Moment.told(watermark) + " by " + (snapshot - watermark)
-                    + ": a transaction may still commit before it. Read at " + watermark + " or before (asOf = latest).");
+                    + ": a transaction may still commit before it. Read at " + watermark
+                    + " or before (asOf = latest).");
         }
         AsOf asOf = new AsOf(snapshot, world, Commits.NONE, Journal.NONE, 0);
         refuseOmidsCompactor(connection, options);
@@ -85,20 +91,26 @@ final class AsOf implements Serializable {
         return new AsOf(snapshot, world, commits, Journal.of(connection, options), stated); // after the commit table
     }
 
-    /** The commit timestamp of the transaction that wrote a cell without shadow cell at this timestamp, or {@link Omid#NONE}. */
+    /**
+     * The commit timestamp of the transaction that wrote a cell without shadow cell at this timestamp, or {@link
+     * Omid#NONE}.
+     */
     long proof(long timestamp) throws IOException {
         long commit = commits.of(timestamp);
         return commit != Omid.NONE || isNoOracles(timestamp) ? commit : journal.of(timestamp);
     }
 
-    /** Whether a world clock's oracle cannot have given it: a plain put's milliseconds, of which the journal holds and has let go of nothing. */
+    /**
+     * Whether a world clock's oracle cannot have given it: a plain put's milliseconds, of which the journal holds and
+     * has let go of nothing.
+     */
     private boolean isNoOracles(long timestamp) {
         return world && !OracleClock.isWorlds(timestamp);
     }
 
     /**
-     * Counts the read by its age, refused ones too, for {@code lowtide history advise}. Readers may lack the right to write
-     * there: then nothing is counted.
+     * Counts the read by its age, refused ones too, for {@code lowtide history advise}. Readers may lack the right to
+     * write there: then nothing is counted.
      */
     private void count(Connection connection, Options options) {
         if (!world) {
@@ -112,7 +124,10 @@ final class AsOf implements Serializable {
         }
     }
 
-    /** The bucket of an age in ms, as {@code lowtide.history.advice} counts: bucket n has those from 2^(n-1) up to 2^n minutes. */
+    /**
+     * The bucket of an age in ms, as {@code lowtide.history.advice} counts: bucket n has those from 2^(n-1) up to 2^n
+     * minutes.
+     */
     static int bucket(long age) {
         return Math.min(64 - Long.numberOfLeadingZeros(Math.max(0, age) / 60_000), LAST_BUCKET);
     }
@@ -127,33 +142,45 @@ final class AsOf implements Serializable {
     private void refuseRemoved(Connection connection, Options options, String since) throws IOException {
         long mark = Records.mark(connection, options);
         if (snapshot < mark) {
-            throw new IllegalArgumentException("The snapshot " + Moment.told(snapshot) + " of " + options.table + " lies "
+            throw new IllegalArgumentException("The snapshot " + Moment.told(snapshot) + " of " + options.table
+                    + " lies "
                     + (mark - snapshot) + " before its ancient history mark " + Moment.told(mark) + since
-                    + ": that history was removed. Read at " + mark + " or later (as soon as the low watermark has passed it); to keep more from now on, raise"
+                    + ": that history was removed. Read at " + mark
+                    + " or later (as soon as the low watermark has passed it); to keep more from now on, raise"
                     + " history_max_age for " + options.table + ", or take a hold (hold = true, or lowtide hold add).");
         }
     }
 
-    /** Fails where rows of the live table may have been read when their history was gone, or when it was another table. */
+    /**
+     * Fails where rows of the live table may have been read when their history was gone, or when it was another table.
+     */
     void lookAgain(Options options) throws IOException {
         checkMark(options, OVERTAKEN);
         checkSame(options);
     }
 
-    /** Fails where the table is another than when the read began: made anew, or restored from an HBase snapshot, which leaves its regions their ids. */
+    /**
+     * Fails where the table is another than when the read began: made anew, or restored from an HBase snapshot, which
+     * leaves its regions their ids.
+     */
     void checkSame(Options options) throws IOException {
         if (Planner.stated(Connections.get(options.hbase), options.tableName()) != stated) {
-            throw new IllegalStateException("Table " + options.table + " was made anew, restored, or disabled and enabled since the"
+            throw new IllegalStateException("Table " + options.table
+                    + " was made anew, restored, or disabled and enabled since the"
                     + " read began. Make the DataFrame anew.");
         }
     }
 
-    /** Fails for a table without transactions, where families keep versions from readers, and where Omid's compactor was on it until lately. */
+    /**
+     * Fails for a table without transactions, where families keep versions from readers, and where Omid's compactor was
+     * on it until lately.
+     */
     private static void refuseUnfit(Connection connection, Options options) throws IOException {
         JsonNode listed = Records.listed(connection, options);
         TableDescriptor table = Planner.enabledTable(connection, options.tableName());
         if (!Omid.marks(table) && !listed.path("kind").asText().equals("transactional")) {
-            throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: it bears no"
+            throw new IllegalArgumentException("Table " + options.table
+                    + " cannot be read as of a snapshot: it bears no"
                     + " mark of Omid, so its cells are no transactions'. If they are, say so in Lowtide's configuration"
                     + " (tables: {" + options.table + ": {kind: transactional}}) and let watermark_collection see it;"
                     + " the view cells shows any table.");
@@ -161,10 +188,12 @@ final class AsOf implements Serializable {
         for (ColumnFamilyDescriptor family : Omid.families(table, Records.families(listed))) {
             String[] hides = hides(family);
             if (hides != null) {
-                throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: its family "
+                throw new IllegalArgumentException("Table " + options.table
+                        + " cannot be read as of a snapshot: its family "
                         + family.getNameAsString() + " has " + hides[0] + " => " + hides[1]
                         + ", so HBase keeps versions from readers that the snapshot shows. In HBase's shell: alter '"
-                        + options.table + "', {NAME => '" + family.getNameAsString() + "', " + hides[0] + " => " + hides[2]
+                        + options.table + "', {NAME => '" + family.getNameAsString() + "', " + hides[0] + " => "
+                        + hides[2]
                         + "}; snapshots of before that may lack what HBase has dropped by then.");
             }
         }
@@ -176,7 +205,10 @@ final class AsOf implements Serializable {
         }
     }
 
-    /** A setting by which the family does not show all it holds, as {@code lowtide.tables.settings} has it, its value, and the one that mends it; or null. */
+    /**
+     * A setting by which the family does not show all it holds, as {@code lowtide.tables.settings} has it, its value,
+     * and the one that mends it; or null.
+     */
     static String[] hides(ColumnFamilyDescriptor family) {
         if (family.getMaxVersions() != Integer.MAX_VALUE) {
             return new String[] {"VERSIONS", "" + family.getMaxVersions(), "" + Integer.MAX_VALUE};
@@ -219,9 +251,9 @@ final class AsOf implements Serializable {
     }
 
     /**
-     * Commit entries of transactions that the snapshot may see; a mark beside an entry outranks it. All that are left: those at or
-     * below the published prune bound are mostly gone, and where they are not, a table that came back from a backup
-     * may have nothing but them for a proof.
+     * Commit entries of transactions that the snapshot may see; a mark beside an entry outranks it. All that are left:
+     * those at or below the published prune bound are mostly gone, and where they are not, a table that came back from
+     * a backup may have nothing but them for a proof.
      */
     private static Commits commits(Connection connection, Options options, long snapshot) throws IOException {
         Commits.Gathered entries = new Commits.Gathered(options.commitLimit);
@@ -239,9 +271,11 @@ final class AsOf implements Serializable {
                         }
                         long commit = commit(start, CellUtil.cloneValue(entry), options);
                         if (commit > start && commit < snapshot && !entries.add(start, commit)) {
-                            throw new IllegalStateException("The commit table " + options.commitTable + " has more than "
+                            throw new IllegalStateException("The commit table " + options.commitTable
+                                    + " has more than "
                                     + options.commitLimit + " entries that the snapshot " + Moment.told(snapshot)
-                                    + " may need, and each task is given all of them, 16 bytes an entry. Let orphan_cleanup and"
+                                    + " may need, and each task is given all of them, 16 bytes an entry. Let"
+                                    + " orphan_cleanup and"
                                     + " commit_table_pruning shorten it, or set the option commitLimit higher.");
                         }
                     }

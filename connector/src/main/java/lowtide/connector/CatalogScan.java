@@ -160,7 +160,8 @@ final class CatalogScan implements LocalScan {
     private List<InternalRow> regions(Connection connection) throws IOException {
         TableName name = options.tableName();
         Planner.knownTable(connection, name);
-        long stated = Planner.stated(connection, name); // before the regions: what comes back between the two counts as come back
+        // Before the regions: what comes back between the two counts as come back.
+        long stated = Planner.stated(connection, name);
         List<HRegionLocation> locations = Planner.locations(connection, name);
         Map<String, RegionMetrics> metrics = new HashMap<>();
         for (RegionMetrics one : Planner.regionMetrics(connection, name, locations)) {

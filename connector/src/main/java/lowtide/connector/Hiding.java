@@ -10,10 +10,13 @@ final class Hiding {
     /** As the commit of what hides a version: no snapshot shows it. */
     private static final long BEFORE_ANY = 0;
 
-    /** What is known of the cells without qualifier where a snapshot is read, rather than all that is there; else null. */
+    /**
+     * What is known of the cells without qualifier where a snapshot is read, rather than all that is there; else null.
+     */
     private final Unnamed unnamed;
 
-    // The column at hand, the smallest commit among its higher versions, and of a snapshot the family tombstone over it.
+    // The column at hand, the smallest commit among its higher versions, and of a snapshot the family tombstone over
+    // it.
     private byte[] column = new byte[64];
     private int columnLength;
     private long columnReplaced;
@@ -47,7 +50,8 @@ final class Hiding {
      * ({@code SnapshotFilterImpl.buildFamilyDeletionCache}), so one that commits after a higher one hides nothing.
      * It looks at the newest cell without qualifier first: where that is a put, no family tombstone is looked for, and
      * what they hid is seen again. So in a row and family with a cell without qualifier that is no family tombstone,
-     * proven or not, family tombstones count as hiding nothing. Of a snapshot, {@link Unnamed} says exactly what they hide.
+     * proven or not, family tombstones count as hiding nothing. Of a snapshot, {@link Unnamed} says exactly what they
+     * hide.
      *
      * @param array the qualifier, with offset and length
      * @param at the version's timestamp

@@ -28,8 +28,8 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * A hold on a table's history for one read, as {@code lowtide.history.holding} takes them: written first, then the mark is
- * looked at. It is renewed by the driver as long as the read is referenced, and let go when it is not any more, or
+ * A hold on a table's history for one read, as {@code lowtide.history.holding} takes them: written first, then the mark
+ * is looked at. It is renewed by the driver as long as the read is referenced, and let go when it is not any more, or
  * when the driver ends; a driver that dies holds nothing after {@link #LASTING_MILLIS}.
  */
 class Hold implements Runnable {
@@ -78,8 +78,10 @@ class Hold implements Runnable {
             hold.recorded = hold.record(hold.taken);
             table.put(new Put(hold.row()).addColumn(FAMILY, VALUE, hold.recorded).setDurability(Durability.SYNC_WAL));
         } catch (TableNotFoundException e) {
-            throw new IllegalArgumentException("Option hold = true: there is no table " + options.stateTable + " to take the"
-                    + " hold in. Where Lowtide never ran nothing removes history, and no hold is needed; else name its table"
+            throw new IllegalArgumentException("Option hold = true: there is no table " + options.stateTable
+                    + " to take the"
+                    + " hold in. Where Lowtide never ran nothing removes history, and no hold is needed; else name its"
+                    + " table"
                     + " in the option stateTable.", e);
         }
         try {
@@ -95,9 +97,9 @@ class Hold implements Runnable {
     }
 
     /**
-     * Fails where a run of history GC is about to apply a mark above the snapshot. Of a run that announced it long ago and has not
-     * applied it the claim is taken, as {@code lowtide.store.state.StateStore.overtake} has it: that run can then no longer apply it. It may
-     * have done so just before, so the applied mark is to be looked at after this.
+     * Fails where a run of history GC is about to apply a mark above the snapshot. Of a run that announced it long ago
+     * and has not applied it the claim is taken, as {@code lowtide.store.state.StateStore.overtake} has it: that run
+     * can then no longer apply it. It may have done so just before, so the applied mark is to be looked at after this.
      */
     void refuseIntended() throws IOException {
         try (Table table = table()) {
@@ -113,7 +115,8 @@ class Hold implements Runnable {
             }
             throw new IllegalArgumentException("A run of history_gc is about to remove the history of "
                     + options.table + " before " + mark.intended + ", so a hold at " + snapshot
-                    + " comes too late. Read at " + mark.intended + " or later, or try again after it (if it was killed: from "
+                    + " comes too late. Read at " + mark.intended
+                    + " or later, or try again after it (if it was killed: from "
                     + Instant.ofEpochMilli(mark.ends()) + " on).");
         }
     }
@@ -177,7 +180,8 @@ class Hold implements Runnable {
                 recorded = longer;
                 return;
             }
-            // Nobody else renews it: what stands there is this renewal, which HBase's client repeated because its answer
+            // Nobody else renews it: what stands there is this renewal, which HBase's client repeated because its
+            // answer
             // was lost, or an earlier one of which no answer came at all. Nothing: it expired, or was released by hand.
             byte[] stands = table.get(new Get(row()).addColumn(FAMILY, VALUE)).getValue(FAMILY, VALUE);
             if (stands != null && stands.length > 0) { // an empty one was let go
@@ -199,7 +203,9 @@ class Hold implements Runnable {
         return Connections.get(options.hbase).getTable(TableName.valueOf(options.stateTable));
     }
 
-    /** The time by the clock of the state table's server, as {@code StateStore.server_time} asks for it; a test's own. */
+    /**
+     * The time by the clock of the state table's server, as {@code StateStore.server_time} asks for it; a test's own.
+     */
     long now() throws IOException {
         byte[] row = Bytes.toBytes("now/" + UUID.randomUUID());
         try (Table table = table()) {
@@ -207,7 +213,8 @@ class Hold implements Runnable {
             try {
                 Cell written = table.get(new Get(row).addColumn(FAMILY, VALUE)).getColumnLatestCell(FAMILY, VALUE);
                 if (written == null) {
-                    throw new IOException("row " + Bytes.toString(row) + " of " + options.stateTable + ", which was just"
+                    throw new IOException("row " + Bytes.toString(row) + " of " + options.stateTable
+                            + ", which was just"
                             + " written for its time, is gone. Look for what deletes rows there, and read again");
                 }
                 return written.getTimestamp();
@@ -230,12 +237,17 @@ class Hold implements Runnable {
         return record(options.table, id, snapshot, options.holdOwner, taken, expires);
     }
 
-    /** Until when a hold lasts that is taken or renewed now; a read that lasts longer fails at its end if the mark has passed it. */
+    /**
+     * Until when a hold lasts that is taken or renewed now; a read that lasts longer fails at its end if the mark has
+     * passed it.
+     */
     static long expires(long now, long taken, long longest) {
         return Math.min(now + LASTING_MILLIS, longest > Long.MAX_VALUE - taken ? Long.MAX_VALUE : taken + longest);
     }
 
-    /** The hold as {@code lowtide.store.state} writes it, to the byte: it is let go of only where it is what was read. */
+    /**
+     * The hold as {@code lowtide.store.state} writes it, to the byte: it is let go of only where it is what was read.
+     */
     static byte[] record(String table, String id, long timestamp, String owner, long taken, long expires) {
         ObjectNode node = new ObjectMapper().createObjectNode();
         node.put("expires", expires);

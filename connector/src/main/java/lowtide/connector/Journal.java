@@ -20,12 +20,13 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * Commits whose entries were pruned, as {@code lowtide.journal.life} keeps them: the proof of cells that came back from a backup
- * and have lost their shadow cells with it.
+ * Commits whose entries were pruned, as {@code lowtide.journal.life} keeps them: the proof of cells that came back from
+ * a backup and have lost their shadow cells with it.
  *
  * <p>Asked only for transactions that neither a shadow cell nor the commit table proves, once for each: a cleaned table
- * has none but orphans. An entry is in the journal before it leaves the commit table, so who asks after he has read that
- * misses none. What the journal cannot tell fails the read: {@code orphan_cleanup} decides about such cells, or names them.
+ * has none but orphans. An entry is in the journal before it leaves the commit table, so who asks after he has read
+ * that misses none. What the journal cannot tell fails the read: {@code orphan_cleanup} decides about such cells, or
+ * names them.
  */
 class Journal implements Serializable {
     private static final long serialVersionUID = 1;
@@ -62,7 +63,9 @@ class Journal implements Serializable {
         }
     }
 
-    /** The commit timestamp of the transaction that wrote at this timestamp; {@link Omid#NONE} where it never committed. */
+    /**
+     * The commit timestamp of the transaction that wrote at this timestamp; {@link Omid#NONE} where it never committed.
+     */
     long of(long timestamp) throws IOException {
         if (known == null) {
             known = new HashMap<>();
@@ -91,8 +94,10 @@ class Journal implements Serializable {
             remembered = Records.journal(connection, options);
         }
         if (row == null && remembered.path("there").asBoolean()) {
-            throw new IllegalArgumentException("The journal " + options.journalTable + " is gone, and with it the proofs of what was"
-                    + " pruned: name it in the option journalTable, as Lowtide's configuration has it (state.journal_table).");
+            throw new IllegalArgumentException("The journal " + options.journalTable
+                    + " is gone, and with it the proofs of what was"
+                    + " pruned: name it in the option journalTable, as Lowtide's configuration has it"
+                    + " (state.journal_table).");
         }
         if (row == null || row.isEmpty()) {
             if (start <= Math.max(remembered.path("horizon").asLong(), said.path("horizon").asLong())) {
@@ -109,9 +114,9 @@ class Journal implements Serializable {
     }
 
     /**
-     * What a row tells of its transaction, as {@code lowtide_spark.frames.omid.journal} has it: its commit timestamp, which
-     * outranks a mark beside it; {@link Omid#NONE}: it never committed. Empty where the row tells nothing: any of its cells is
-     * of an unknown form, or older than {@code since}, from when on the oracle gives its numbers again.
+     * What a row tells of its transaction, as {@code lowtide_spark.frames.omid.journal} has it: its commit timestamp,
+     * which outranks a mark beside it; {@link Omid#NONE}: it never committed. Empty where the row tells nothing: any of
+     * its cells is of an unknown form, or older than {@code since}, from when on the oracle gives its numbers again.
      */
     static OptionalLong told(Result row, long since) {
         OptionalLong told = OptionalLong.empty();
@@ -136,7 +141,8 @@ class Journal implements Serializable {
     }
 
     /**
-     * Whether a row that is not in the journal was never there, as {@code lowtide.journal.life} has it; of a TTL the jobs tell.
+     * Whether a row that is not in the journal was never there, as {@code lowtide.journal.life} has it; of a TTL the
+     * jobs tell.
      *
      * @param stated when the journal's table was made, enabled or restored last
      */
@@ -148,8 +154,10 @@ class Journal implements Serializable {
     }
 
     private IllegalStateException undecided(long start, String why) {
-        return new IllegalStateException("Table " + options.table + " cannot be read as of a snapshot: nothing tells whether the"
-                + " transaction that began at " + start + " committed, for " + why + ". Run: lowtide run orphan_cleanup --table "
+        return new IllegalStateException("Table " + options.table
+                + " cannot be read as of a snapshot: nothing tells whether the"
+                + " transaction that began at " + start + " committed, for " + why
+                + ". Run: lowtide run orphan_cleanup --table "
                 + options.table + " --full --execute; it decides about its cells, or names what is to be done.");
     }
 }

@@ -12,7 +12,10 @@ final class Moment {
     private Moment() {
     }
 
-    /** The snapshot; {@link Long#MAX_VALUE} for a time behind all timestamps. {@code world}: of {@link OracleClock#isWorld}. */
+    /**
+     * The snapshot; {@link Long#MAX_VALUE} for a time behind all timestamps. {@code world}: of {@link
+     * OracleClock#isWorld}.
+     */
     static long of(Connection connection, Options options, long watermark, boolean world) throws IOException {
         String asked = options.asOf.trim();
         if (asked.equalsIgnoreCase("latest")) {
@@ -29,17 +32,22 @@ final class Moment {
         return world ? ofWorld(asked, millis) : ofCounter(connection, options, millis);
     }
 
-    /** A timestamp that was given as a number; milliseconds where the oracle's clock is the world's would show nothing. */
+    /**
+     * A timestamp that was given as a number; milliseconds where the oracle's clock is the world's would show nothing.
+     */
     static long stamp(long given, boolean world) {
         if (world && !OracleClock.isWorlds(given)) {
             throw new IllegalArgumentException("Option asOf = " + given + " is no timestamp of this oracle: they count"
-                    + " nanoseconds since 1970 (milliseconds with six more digits). Give the time as ISO 8601 instead; if"
+                    + " nanoseconds since 1970 (milliseconds with six more digits). Give the time as ISO 8601 instead;"
+                    + " if"
                     + " these are milliseconds, asOf = " + Instant.ofEpochMilli(given) + ".");
         }
         return given;
     }
 
-    /** A timestamp for people: with its time where it can only be a world clock's, rounded up so that it can be read at. */
+    /**
+     * A timestamp for people: with its time where it can only be a world clock's, rounded up so that it can be read at.
+     */
     static String told(long timestamp) {
         return !OracleClock.isWorlds(timestamp) || timestamp == Long.MAX_VALUE ? String.valueOf(timestamp)
                 : timestamp + " (" + Instant.ofEpochMilli((timestamp - 1) / OracleClock.UNITS_PER_MILLI + 1) + ")";
@@ -52,7 +60,8 @@ final class Moment {
             return OffsetDateTime.parse(text).toInstant().toEpochMilli();
         } catch (DateTimeException e) {
             if (isLocal(text)) {
-                throw new IllegalArgumentException("Option asOf = " + asked + " has no time zone; add one, as in " + text
+                throw new IllegalArgumentException("Option asOf = " + asked + " has no time zone; add one, as in "
+                        + text
                         + "Z.", e);
             }
             throw new IllegalArgumentException("Option asOf = " + asked + " is neither a timestamp of the oracle"
@@ -71,7 +80,8 @@ final class Moment {
 
     static long ofWorld(String asked, long millis) {
         if (millis < OracleClock.WORLD_MIN / OracleClock.UNITS_PER_MILLI) {
-            throw new IllegalArgumentException("Option asOf = " + asked + " is before any timestamp that an oracle on the"
+            throw new IllegalArgumentException("Option asOf = " + asked
+                    + " is before any timestamp that an oracle on the"
                     + " world's clock has given.");
         }
         return millis > Long.MAX_VALUE / OracleClock.UNITS_PER_MILLI ? Long.MAX_VALUE
@@ -80,12 +90,14 @@ final class Moment {
 
     static long ofCounter(Connection connection, Options options, long millis) throws IOException {
         if (millis > System.currentTimeMillis()) {
-            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is not over yet; read now with asOf ="
+            throw new IllegalArgumentException("Option asOf = " + options.asOf
+                    + " is not over yet; read now with asOf ="
                     + " latest.");
         }
         long reached = Records.sampled(connection, options, millis);
         if (reached < 0) {
-            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is before the first time sample of an"
+            throw new IllegalArgumentException("Option asOf = " + options.asOf
+                    + " is before the first time sample of an"
                     + " oracle that counts: give its timestamp, or run watermark_collection regularly.");
         }
         return Omid.start(reached);

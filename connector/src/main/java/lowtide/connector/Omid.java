@@ -25,7 +25,10 @@ final class Omid {
     /** In place of a timestamp that is not there; HBase has no negative timestamps. */
     static final long NONE = Long.MIN_VALUE;
 
-    /** Qualifiers of the commit table and of Lowtide's journal: a commit, and the mark of a transaction that was aborted. */
+    /**
+     * Qualifiers of the commit table and of Lowtide's journal: a commit, and the mark of a transaction that was
+     * aborted.
+     */
     static final byte[] COMMIT = Bytes.toBytes("C");
     static final byte[] INVALID = Bytes.toBytes("IT");
     /** The value of that mark. */
@@ -43,13 +46,16 @@ final class Omid {
     private static final byte[] FAMILY_FLAG = Bytes.toBytes("OMID_ENABLED");
     private static final String COMPACTOR = "org.apache.omid.transaction.OmidCompactor";
     private static final List<String> COPROCESSORS = List.of(COMPACTOR,
-            "org.apache.omid.transaction.OmidSnapshotFilter", "org.apache.phoenix.coprocessor.OmidTransactionalProcessor",
+            "org.apache.omid.transaction.OmidSnapshotFilter",
+            "org.apache.phoenix.coprocessor.OmidTransactionalProcessor",
             "org.apache.phoenix.coprocessor.OmidGCProcessor", "org.apache.phoenix.index.PhoenixTransactionalIndexer");
 
     private Omid() {
     }
 
-    /** Whether the table's descriptor says that its cells are transactions', as {@code lowtide.tables.inventory} has it. */
+    /**
+     * Whether the table's descriptor says that its cells are transactions', as {@code lowtide.tables.inventory} has it.
+     */
     static boolean marks(TableDescriptor table) {
         return Arrays.stream(table.getColumnFamilies()).anyMatch(Omid::isFlagged)
                 || table.getCoprocessorDescriptors().stream()
@@ -57,9 +63,9 @@ final class Omid {
     }
 
     /**
-     * The families whose cells are transactions': the flagged ones, all of a table of Phoenix's, and of one without flags; and
-     * those that the inventory lists, as it does all of a table that the configuration calls transactional. As
-     * {@code lowtide.tables.inventory} has it.
+     * The families whose cells are transactions': the flagged ones, all of a table of Phoenix's, and of one without
+     * flags; and those that the inventory lists, as it does all of a table that the configuration calls transactional.
+     * As {@code lowtide.tables.inventory} has it.
      */
     static ColumnFamilyDescriptor[] families(TableDescriptor table, Set<String> listed) {
         ColumnFamilyDescriptor[] all = table.getColumnFamilies();
@@ -87,17 +93,25 @@ final class Omid {
         return timestamp - Math.floorMod(timestamp, CHECKPOINTS);
     }
 
-    /** The commit table's row of a transaction, and the journal's: the low four bits of its start timestamp, and that. */
+    /**
+     * The commit table's row of a transaction, and the journal's: the low four bits of its start timestamp, and that.
+     */
     static byte[] commitKey(long start) {
         return Bytes.add(new byte[] {(byte) (start & 15)}, Bytes.toBytes(start));
     }
 
-    /** The start timestamp of a row of the commit table; {@link #NONE} of another row, or of one where nobody looks for it. */
+    /**
+     * The start timestamp of a row of the commit table; {@link #NONE} of another row, or of one where nobody looks for
+     * it.
+     */
     static long startOfKey(byte[] row) {
         return row.length == 1 + Long.BYTES && row[0] == (row[Long.BYTES] & 15) ? Bytes.toLong(row, 1) : NONE;
     }
 
-    /** The commit timestamp of a commit entry's value, a varint of what it is later than the start; {@link #NONE}: it is none. */
+    /**
+     * The commit timestamp of a commit entry's value, a varint of what it is later than the start; {@link #NONE}: it is
+     * none.
+     */
     static long commit(long start, byte[] value) {
         long later = varint(value);
         return later == NONE || later > Long.MAX_VALUE - start ? NONE : start + later;

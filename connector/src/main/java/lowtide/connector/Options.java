@@ -23,7 +23,8 @@ import org.apache.hadoop.hbase.util.Bytes;
 final class Options implements Serializable {
     private static final long serialVersionUID = 1;
     private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
-            "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "traces", "writeId", "pairingLimit", "asOf", "hold",
+            "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "traces", "writeId", "pairingLimit",
+            "asOf", "hold",
             "holdOwner", "holdMaxAgeMillis", "holding", "stateTable", "journalTable", "commitTable", "commitFamily",
             "watermarkFamily", "clock", "lowLatency", "commitLimit", "bytesPerSecond"));
     private static final long DEFAULT_SPLIT_BYTES = 512L << 20;
@@ -98,7 +99,8 @@ final class Options implements Serializable {
         hold = truth("hold", own.get("hold"));
         holdOwner = ascii(own.getOrDefault("holdOwner", Hold.myself()));
         if (own.containsKey("holdOwner") && holdOwner.isBlank()) {
-            throw new IllegalArgumentException("Option holdOwner = " + holdOwner + " names nobody. Say who holds, so that"
+            throw new IllegalArgumentException("Option holdOwner = " + holdOwner
+                    + " names nobody. Say who holds, so that"
                     + " others know whom to ask, or leave it out for the user's name.");
         }
         holdMaxAgeMillis = number("holdMaxAgeMillis", own.get("holdMaxAgeMillis"), DEFAULT_HOLD_MILLIS, 1);
@@ -132,11 +134,12 @@ final class Options implements Serializable {
                     + ": only the view cells shows delete markers.");
         }
         if (view == View.AS_OF != (asOf != null) || hold && asOf == null) {
-            throw new IllegalArgumentException("Options asOf and hold go with the view as_of and no other: give asOf = a"
-                    + " time, a timestamp of the oracle, or latest; view = " + view.label + " was asked for.");
+            throw new IllegalArgumentException("Options asOf and hold go with the view as_of and no other: give asOf ="
+                    + " a time, a timestamp of the oracle, or latest; view = " + view.label + " was asked for.");
         }
         if (traces && view != View.VERSIONS || endRows && view == View.AS_OF) {
-            throw new IllegalArgumentException("Option " + (traces ? "traces" : "endRows") + " = true does not go with view = "
+            throw new IllegalArgumentException("Option " + (traces ? "traces" : "endRows")
+                    + " = true does not go with view = "
                     + view.label + ".");
         }
         if (readsSnapshot && view != View.VERSIONS && view != View.CELLS && view != View.AS_OF) {
@@ -231,7 +234,8 @@ final class Options implements Serializable {
             }
         } catch (IOException | IllegalArgumentException e) {
             throw new IllegalArgumentException("Option ranges = " + json + " cannot be used: " + e.getMessage()
-                    + ". Give [{\"id\": text, \"start\": hex, \"stop\": hex, \"from\": number, \"to\": number}, ...].", e);
+                    + ". Give [{\"id\": text, \"start\": hex, \"stop\": hex, \"from\": number, \"to\": number},"
+                    + " ...].", e);
         }
         return parsed;
     }

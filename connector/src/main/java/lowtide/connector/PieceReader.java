@@ -65,7 +65,8 @@ final class PieceReader implements PartitionReader<InternalRow> {
         this.tally = new Tally(piece.families());
         // What replaced a version lies above it: an upper bound from a filter must not hide that from the reader.
         long to = withReplaced ? Long.MAX_VALUE : pushdown.to;
-        RowFilter filter = asOf != null ? new RowFilter.Seen(asOf.snapshot) : withReplaced && pushdown.to < Long.MAX_VALUE
+        RowFilter filter = asOf != null ? new RowFilter.Seen(asOf.snapshot)
+                : withReplaced && pushdown.to < Long.MAX_VALUE
                 ? new RowFilter.Before(pushdown.to, pushdown.filter()) : pushdown.filter();
         // A snapshot's reader looks at no cell above it.
         to = asOf == null ? to : asOf.snapshot + 1;
@@ -171,7 +172,9 @@ final class PieceReader implements PartitionReader<InternalRow> {
         return true;
     }
 
-    /** Whether the cell that was read belongs to as many rows as are asked for: a sample looks at rows, however wide. */
+    /**
+     * Whether the cell that was read belongs to as many rows as are asked for: a sample looks at rows, however wide.
+     */
     private boolean withinSample() {
         if (options.rowsPerRange == 0) {
             return true;
@@ -183,7 +186,10 @@ final class PieceReader implements PartitionReader<InternalRow> {
         return sampledRows <= options.rowsPerRange && rows < options.rowsPerRange * SAMPLED_CELLS_OF_A_ROW;
     }
 
-    /** What was read of a live table holds if nothing took from it meanwhile; an HBase snapshot was looked at when it stood. */
+    /**
+     * What was read of a live table holds if nothing took from it meanwhile; an HBase snapshot was looked at when it
+     * stood.
+     */
     private void lookAgain() throws IOException {
         if (asOf != null && !options.readsSnapshot) {
             asOf.lookAgain(options);

@@ -64,7 +64,8 @@ final class Planner {
         for (RestoredSnapshot.Region region : snapshot.regions()) {
             RegionInfo info = region.info();
             regions.add(new Region(info.getEncodedName(), info.getStartKey(), info.getEndKey(), region.bytes(), null,
-                    new Piece.SnapshotRegion(snapshot.folder().toString(), descriptor, RegionInfo.toByteArray(info), region.files())));
+                    new Piece.SnapshotRegion(snapshot.folder().toString(), descriptor, RegionInfo.toByteArray(info),
+                            region.files())));
         }
         return pieces(regions, families(snapshot.descriptor()),
                 (region, start, stop, parts) -> snapshot.cuts(options.hbase, region.id(), start, stop, parts));
@@ -117,8 +118,8 @@ final class Planner {
     }
 
     /**
-     * Fails where the regions do not follow each other from the first row to the last: what lies in a gap would be missing
-     * from the read without a word.
+     * Fails where the regions do not follow each other from the first row to the last: what lies in a gap would be
+     * missing from the read without a word.
      */
     static void checkCovered(TableName table, List<RegionInfo> regions) throws IOException {
         List<RegionInfo> sorted = regions.stream().sorted(RegionInfo.COMPARATOR).toList();
@@ -137,12 +138,14 @@ final class Planner {
     }
 
     private static String place(byte[] key, boolean begins) {
-        return key.length > 0 ? "row " + Bytes.toStringBinary(key) : begins ? "the table's beginning" : "the table's end";
+        return key.length > 0 ? "row " + Bytes.toStringBinary(key) : begins ? "the table's beginning"
+                : "the table's end";
     }
 
     /**
-     * When the table was enabled or disabled last, by the clock of hbase:meta's server in ms; 0 where hbase:meta does not
-     * say. A snapshot is restored or cloned only into a table that is disabled or not there, and region ids survive both.
+     * When the table was enabled or disabled last, by the clock of hbase:meta's server in ms; 0 where hbase:meta does
+     * not say. A snapshot is restored or cloned only into a table that is disabled or not there, and region ids survive
+     * both.
      */
     static long stated(Connection connection, TableName name) throws IOException {
         try (Table meta = connection.getTable(TableName.META_TABLE_NAME)) {

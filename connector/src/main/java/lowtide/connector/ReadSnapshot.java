@@ -33,7 +33,8 @@ final class ReadSnapshot implements Runnable {
     static RestoredSnapshot take(Options options, AsOf asOf, Object reader) throws IOException {
         Connection connection = Connections.get(options.hbase);
         String table = options.table.replaceAll("[^A-Za-z0-9]", "-");
-        String name = "lowtide-read-" + table.substring(0, Math.min(table.length(), MOST_OF_A_NAME)) + "-" + UUID.randomUUID();
+        String name = "lowtide-read-" + table.substring(0, Math.min(table.length(), MOST_OF_A_NAME)) + "-"
+                + UUID.randomUUID();
         ReadSnapshot taken = new ReadSnapshot(options.hbase, name, Admin.scratchDir(options.hbase, name));
         try {
             taken.make(connection, options);
@@ -54,7 +55,8 @@ final class ReadSnapshot implements Runnable {
             admin.snapshot(name, options.tableName(), SnapshotType.FLUSH, Map.of("TTL", LASTING_SECONDS));
         } catch (IOException e) {
             throw new IOException("no snapshot of it can be made (" + e.getMessage() + "). Try again if another one was"
-                    + " being made; allow snapshots (hbase.snapshot.enabled, ADMIN permission), or leave read = snapshot out",
+                    + " being made; allow snapshots (hbase.snapshot.enabled, ADMIN permission), or leave read ="
+                    + " snapshot out",
                     e);
         }
     }

@@ -16,7 +16,10 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** What readers of snapshots need of Lowtide's own table, which {@code lowtide.store.state} writes: family s, values in JSON. */
+/**
+ * What readers of snapshots need of Lowtide's own table, which {@code lowtide.store.state} writes: family s, values in
+ * JSON.
+ */
 final class Records {
     static final byte[] FAMILY = Bytes.toBytes("s");
     /** The newest format that is known here, as {@code lowtide.store.state.FORMAT}. */
@@ -54,20 +57,24 @@ final class Records {
     }
 
     /**
-     * What is remembered of the journal: whether it is there, the greatest start timestamp that it let go of, and up to which
-     * it was pruned, in which life of its table it is known to be whole, and what makes that doubtful.
+     * What is remembered of the journal: whether it is there, the greatest start timestamp that it let go of, and up to
+     * which it was pruned, in which life of its table it is known to be whole, and what makes that doubtful.
      */
     static JsonNode journal(Connection connection, Options options) throws IOException {
         JsonNode journal = read(connection, options, "journal", "value");
         return journal == null ? MissingNode.getInstance() : journal;
     }
 
-    /** Rows of the journal that are older, in ms, may be of transactions whose numbers the oracle gave a second time. */
+    /**
+     * Rows of the journal that are older, in ms, may be of transactions whose numbers the oracle gave a second time.
+     */
     static long numberedAnew(Connection connection, Options options) throws IOException {
         return number(read(connection, options, "generation", "value"), "since");
     }
 
-    /** The last timestamp that an oracle that counts had given out by then, as far as samples tell; -1 before the first. */
+    /**
+     * The last timestamp that an oracle that counts had given out by then, as far as samples tell; -1 before the first.
+     */
     static long sampled(Connection connection, Options options, long millis) throws IOException {
         long reached = -1;
         if (!there(connection, options)) {

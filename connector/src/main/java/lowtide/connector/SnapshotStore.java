@@ -56,7 +56,8 @@ final class SnapshotStore implements CellStore {
             int found = region.getStores().stream().mapToInt(Store::getStorefilesCount).sum();
             if (found != count) {
                 throw new IOException("region " + info.getEncodedName() + " has " + found + " files in " + restored
-                        + ", and had " + count + " in the HBase snapshot: its folder was removed while it was read. Read again");
+                        + ", and had " + count + " in the HBase snapshot: its folder was removed while it was read."
+                        + " Read again");
             }
             opened = true;
         } finally {

@@ -43,7 +43,9 @@ final class VersionReader implements RowReader {
     private final boolean withValue;
     private final boolean withReplaced;
     private final boolean traces;
-    /** Commits beside the shadow cells, and what decides under the empty qualifier, where a snapshot is read; else null. */
+    /**
+     * Commits beside the shadow cells, and what decides under the empty qualifier, where a snapshot is read; else null.
+     */
     private final AsOf asOf;
     private final Unnamed unnamed;
     private final Tally tally;
@@ -320,7 +322,9 @@ final class VersionReader implements RowReader {
         startDrain(Drain.EARLY);
     }
 
-    /** Of a snapshot, what shows of a family hangs on all its cells without qualifier: the first that are kept of it. */
+    /**
+     * Of a snapshot, what shows of a family hangs on all its cells without qualifier: the first that are kept of it.
+     */
     private void settle() throws IOException {
         if (unnamed == null || previousQualifier != null) {
             return;

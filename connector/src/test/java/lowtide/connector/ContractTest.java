@@ -108,7 +108,8 @@ class ContractTest {
     /** A timestamp belongs to the transaction that began at the multiple of 50 at or below it. */
     @Test
     void starts() {
-        each("starts").forEach(v -> assertEquals(number(v.path("start")), Omid.start(number(v.path("timestamp"))), v::toString));
+        each("starts").forEach(v -> assertEquals(number(v.path("start")), Omid.start(number(v.path("timestamp"))),
+                v::toString));
     }
 
     /** Shadow qualifiers are made as Omid makes them, and known for what they are. */
@@ -146,7 +147,8 @@ class ContractTest {
     /** Numbers of as many bytes as they need; what is none is refused. */
     @Test
     void varints() {
-        each("varints").forEach(v -> assertEquals(number(v.path("number")), Omid.varint(bytes(v.path("bytes"))), v::toString));
+        each("varints").forEach(v -> assertEquals(number(v.path("number")), Omid.varint(bytes(v.path("bytes"))),
+                v::toString));
     }
 
     /** The commit table's rows: who asks by the start finds no other. */
@@ -166,7 +168,10 @@ class ContractTest {
                 Omid.commit(number(v.path("start")), bytes(v.path("value"))), v::toString));
     }
 
-    /** Which clock the oracle has, by the configuration and by its low watermark; an error where they contradict each other. */
+    /**
+     * Which clock the oracle has, by the configuration and by its low watermark; an error where they contradict each
+     * other.
+     */
     @Test
     void clocks() {
         assertEquals(VECTORS.path("world clock").path("least").longValue(), OracleClock.WORLD_MIN);
@@ -197,14 +202,16 @@ class ContractTest {
     @Test
     void samples() throws IOException {
         StateRows rows = new StateRows();
-        VECTORS.path("samples").path("recorded").forEach(v -> rows.put(v.path("row").textValue(), "value", v.path("value").toString()));
+        VECTORS.path("samples").path("recorded").forEach(v ->
+                rows.put(v.path("row").textValue(), "value", v.path("value").toString()));
         for (JsonNode v : VECTORS.path("samples").path("asked")) {
             if (v.path("timestamp").isNull()) {
                 assertThrows(IllegalArgumentException.class,
                         () -> Moment.ofCounter(rows.connection, options("asOf", "then"), number(v.path("time"))));
             } else {
                 assertEquals(number(v.path("timestamp")),
-                        Moment.ofCounter(rows.connection, options("asOf", "then"), number(v.path("time"))), v::toString);
+                        Moment.ofCounter(rows.connection, options("asOf", "then"), number(v.path("time"))),
+                                v::toString);
             }
         }
     }
@@ -212,10 +219,13 @@ class ContractTest {
     /** Where a read of an age is counted. */
     @Test
     void agesOfReads() {
-        each("ages of reads").forEach(v -> assertEquals(v.path("bucket").intValue(), AsOf.bucket(number(v.path("age"))), v::toString));
+        each("ages of reads").forEach(v ->
+                assertEquals(v.path("bucket").intValue(), AsOf.bucket(number(v.path("age"))), v::toString));
         JsonNode counted = VECTORS.path("counted read");
-        assertEquals(counted.path("row").textValue(), Bytes.toString(Records.readsRow(counted.path("table").textValue())));
-        assertEquals(counted.path("column").textValue(), Bytes.toString(Records.readsColumn(counted.path("bucket").intValue())));
+        assertEquals(counted.path("row").textValue(),
+                Bytes.toString(Records.readsRow(counted.path("table").textValue())));
+        assertEquals(counted.path("column").textValue(),
+                Bytes.toString(Records.readsColumn(counted.path("bucket").intValue())));
     }
 
     /** A hold's row and its JSON, to the byte: it is let go of only where it is what was read. */
@@ -227,7 +237,8 @@ class ContractTest {
             String table = v.path("table").textValue();
             assertEquals(v.path("row").textValue(), Bytes.toString(Hold.row(table, v.path("id").textValue())));
             assertEquals(stored.toString(), Bytes.toString(Hold.record(table, v.path("id").textValue(),
-                    number(v.path("timestamp")), v.path("owner").textValue(), number(v.path("taken")), number(v.path("expires")))));
+                    number(v.path("timestamp")), v.path("owner").textValue(), number(v.path("taken")),
+                            number(v.path("expires")))));
         });
     }
 
@@ -240,7 +251,8 @@ class ContractTest {
         life.path("renewals").forEach(v -> {
             Options options = options("asOf", "1", "hold", "true", "holdMaxAgeMillis", v.path("longest").asText());
             assertEquals(number(v.path("expires")),
-                    Hold.expires(number(v.path("now")), number(v.path("taken")), options.holdMaxAgeMillis), v::toString);
+                    Hold.expires(number(v.path("now")), number(v.path("taken")), options.holdMaxAgeMillis),
+                            v::toString);
         });
     }
 
@@ -252,7 +264,8 @@ class ContractTest {
             Hold.Announced announced = new Hold.Announced(number(v.path("announced")), number(v.path("applied")), 1);
             long now = 1 + number(v.path("ago"));
             long timestamp = number(v.path("timestamp"));
-            assertEquals(v.path("overtakes").booleanValue(), announced.isInTheWayOf(timestamp) && announced.isDead(timestamp, now), v::toString);
+            assertEquals(v.path("overtakes").booleanValue(), announced.isInTheWayOf(timestamp)
+                    && announced.isDead(timestamp, now), v::toString);
             boolean stands = !announced.isInTheWayOf(timestamp) || announced.isDead(timestamp, now);
             assertEquals(v.path("stands").booleanValue(), stands, v::toString);
         });
@@ -263,7 +276,8 @@ class ContractTest {
     void state() throws IOException {
         JsonNode state = VECTORS.path("state");
         StateRows rows = new StateRows();
-        state.path("rows").forEach(v -> rows.put(v.path("row").textValue(), v.path("column").textValue(), v.path("value").toString()));
+        state.path("rows").forEach(v -> rows.put(v.path("row").textValue(), v.path("column").textValue(),
+                v.path("value").toString()));
         JsonNode read = state.path("read");
         for (Map.Entry<String, JsonNode> mark : read.path("mark").properties()) {
             assertEquals(mark.getValue().longValue(), Records.mark(rows.connection, options("table", mark.getKey())));
@@ -279,7 +293,8 @@ class ContractTest {
         assertEquals("transactional", Records.listed(rows.connection, options()).path("kind").asText());
         JsonNode newer = state.path("newer");
         rows.put(newer.path("row").textValue(), newer.path("column").textValue(), newer.path("value").toString());
-        String text = assertThrows(IllegalArgumentException.class, () -> Records.mark(rows.connection, options())).getMessage();
+        String text = assertThrows(IllegalArgumentException.class, () ->
+                Records.mark(rows.connection, options())).getMessage();
         assertTrue(text.contains("knows formats up to " + state.path("format").intValue()), text);
     }
 
@@ -290,9 +305,11 @@ class ContractTest {
             byte[] row = Omid.commitKey(number(v.path("start")));
             List<Cell> cells = new ArrayList<>();
             v.path("cells").forEach(cell ->
-                    cells.add(new KeyValue(row, Journal.FAMILY, bytes(cell.path(0)), number(cell.path(2)), bytes(cell.path(1)))));
+                    cells.add(new KeyValue(row, Journal.FAMILY, bytes(cell.path(0)), number(cell.path(2)),
+                            bytes(cell.path(1)))));
             JsonNode says = v.path("says");
-            OptionalLong wanted = says.isNull() ? OptionalLong.empty() : OptionalLong.of(says.isTextual() ? Omid.NONE : number(says));
+            OptionalLong wanted = says.isNull() ? OptionalLong.empty()
+                    : OptionalLong.of(says.isTextual() ? Omid.NONE : number(says));
             assertEquals(wanted, Journal.told(Result.create(cells), number(v.path("since"))), v::toString);
         });
     }
@@ -302,7 +319,8 @@ class ContractTest {
     void journals() {
         each("journals").forEach(v -> {
             JsonNode said = v.path("said").isNull() ? MissingNode.getInstance() : v.path("said");
-            assertEquals(v.path("whole").booleanValue(), Journal.whole(v.path("remembered"), said, number(v.path("stated"))), v::toString);
+            assertEquals(v.path("whole").booleanValue(),
+                    Journal.whole(v.path("remembered"), said, number(v.path("stated"))), v::toString);
         });
     }
 
@@ -314,7 +332,8 @@ class ContractTest {
 
     private static TableDescriptor table(JsonNode about) throws IOException {
         TableDescriptorBuilder table = TableDescriptorBuilder.newBuilder(TableName.valueOf("t"));
-        about.path("families").properties().forEach(each -> table.setColumnFamily(family(each.getKey(), each.getValue())));
+        about.path("families").properties().forEach(each ->
+                table.setColumnFamily(family(each.getKey(), each.getValue())));
         for (JsonNode name : about.path("coprocessors")) {
             table.setCoprocessor(CoprocessorDescriptorBuilder.newBuilder(name.textValue()).build());
         }
@@ -331,7 +350,8 @@ class ContractTest {
             assertEquals(v.path("compactor").booleanValue(), Omid.compacts(table), v::toString);
             if (!wanted.isEmpty()) {
                 Set<String> found = new TreeSet<>();
-                Arrays.stream(Omid.families(table, names(v.path("configured")))).forEach(family -> found.add(family.getNameAsString()));
+                Arrays.stream(Omid.families(table, names(v.path("configured")))).forEach(family ->
+                        found.add(family.getNameAsString()));
                 assertEquals(wanted, found, v::toString);
             }
         }
@@ -344,7 +364,8 @@ class ContractTest {
             ObjectNode attributes = v.deepCopy();
             attributes.remove("hide");
             String[] hides = AsOf.hides(family("f", attributes));
-            assertEquals(v.path("hide").isEmpty() ? null : v.path("hide").path(0).textValue(), hides == null ? null : hides[0], v::toString);
+            assertEquals(v.path("hide").isEmpty() ? null : v.path("hide").path(0).textValue(), hides == null ? null
+                    : hides[0], v::toString);
         });
     }
 
@@ -355,15 +376,18 @@ class ContractTest {
         ArrayNode given = new ObjectMapper().createArrayNode();
         each("claims").forEach(v -> {
             JsonNode cell = v.path("cell");
-            wanted.add(v.has("life") ? new Claims.LifeClaim(v.path("life").path("table").textValue(), number(v.path("life").path("stated")))
-                    : List.of(cell.path("table").textValue(), cell.path("row").textValue(), cell.path("family").textValue(),
+            wanted.add(v.has("life") ? new Claims.LifeClaim(v.path("life").path("table").textValue(),
+                    number(v.path("life").path("stated")))
+                    : List.of(cell.path("table").textValue(), cell.path("row").textValue(),
+                    cell.path("family").textValue(),
                             cell.path("qualifier").textValue(), cell.path("value").textValue()));
             given.add(v.path("json"));
         });
         List<Object> found = new ArrayList<>();
         for (Claims.Claim claim : Claims.parse(given.toString())) {
             found.add(claim instanceof Claims.CellClaim cell ? List.of(cell.table(), Bytes.toHex(cell.row()),
-                    Bytes.toString(cell.family()), Bytes.toString(cell.qualifier()), Bytes.toHex(cell.value())) : claim);
+                    Bytes.toString(cell.family()), Bytes.toString(cell.qualifier()), Bytes.toHex(cell.value()))
+                            : claim);
         }
         assertEquals(wanted, found);
     }

@@ -28,7 +28,10 @@ import org.junit.jupiter.api.Test;
 
 /** Renewals of a hold, on a state table of one cell. */
 class HoldTest {
-    /** What comes of the next check that holds: its answer, a refusal because it is repeated, or an error; it is done all the same. */
+    /**
+     * What comes of the next check that holds: its answer, a refusal because it is repeated, or an error; it is done
+     * all the same.
+     */
     private enum Answer { GIVEN, REPEATED, LOST, BROKEN }
 
     private static final byte[] FAMILY = Bytes.toBytes("s");
@@ -47,7 +50,8 @@ class HoldTest {
             return (Table) Proxy.newProxyInstance(HoldTest.class.getClassLoader(), new Class<?>[] {Table.class},
                     (proxy, method, arguments) -> switch (method.getName()) {
                         case "checkAndMutate" -> new CheckAndMutateResult(checked((CheckAndMutate) arguments[0]), null);
-                        case "get" -> ((Get) arguments[0]).getFamilyMap().get(FAMILY).contains(INTENDED) ? history() : stands();
+                        case "get" -> ((Get) arguments[0]).getFamilyMap().get(FAMILY).contains(INTENDED) ? history()
+                                : stands();
                         default -> null;
                     });
         }
@@ -98,7 +102,10 @@ class HoldTest {
         cell = Bytes.toBytes("{\"at\":" + at + ",\"mark\":" + mark + ",\"removing\":{\"gc0\":5},\"run\":\"gc\"}");
     }
 
-    /** A mark that a run has announced refuses a hold below it, until the run must be taken for dead: then the hold takes its claim. */
+    /**
+     * A mark that a run has announced refuses a hold below it, until the run must be taken for dead: then the hold
+     * takes its claim.
+     */
     @Test
     void overtakesADeadAnnouncement() throws IOException {
         announced(2049, 59);

@@ -13,8 +13,10 @@ class MomentTest {
     /** Milliseconds are no timestamps of an oracle on the world's clock, and are told as the time that may be meant. */
     @Test
     void refusesMillisecondsOnTheWorldsClock() {
-        String text = assertThrows(IllegalArgumentException.class, () -> Moment.stamp(1_700_000_000_000L, true)).getMessage();
-        assertTrue(text.contains("asOf = 1700000000000 is no timestamp") && text.contains("2023-11-14T22:13:20Z"), text);
+        String text = assertThrows(IllegalArgumentException.class, () ->
+                Moment.stamp(1_700_000_000_000L, true)).getMessage();
+        assertTrue(text.contains("asOf = 1700000000000 is no timestamp") && text.contains("2023-11-14T22:13:20Z"),
+                text);
         assertEquals(WORLD - 50, Moment.stamp(WORLD - 50, true));
         assertEquals(1000, Moment.stamp(1000, false), "an oracle that counts");
     }
@@ -34,7 +36,8 @@ class MomentTest {
     /** A time without zone is told what it lacks; what is no time is told what is expected. */
     @Test
     void namesWhatIsMissing() {
-        String naive = assertThrows(IllegalArgumentException.class, () -> Moment.millis("2026-01-31 08:00:00")).getMessage();
+        String naive = assertThrows(IllegalArgumentException.class, () ->
+                Moment.millis("2026-01-31 08:00:00")).getMessage();
         assertTrue(naive.contains("has no time zone; add one, as in 2026-01-31T08:00:00Z"), naive);
         String other = assertThrows(IllegalArgumentException.class, () -> Moment.millis("yesterday")).getMessage();
         assertTrue(other.contains("asOf = yesterday is neither a timestamp of the oracle nor an ISO 8601 time"), other);

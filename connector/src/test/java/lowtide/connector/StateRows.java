@@ -33,7 +33,8 @@ final class StateRows {
                     case "getAdmin" -> proxy(Admin.class);
                     case "getTable" -> proxy(Table.class);
                     case "tableExists" -> true;
-                    case "get" -> ((List<?>) arguments[0]).stream().map(get -> found(((Get) get).getRow())).toArray(Result[]::new);
+                    case "get" -> ((List<?>) arguments[0]).stream().map(get ->
+                            found(((Get) get).getRow())).toArray(Result[]::new);
                     case "getScanner" -> scanner((Scan) arguments[0]);
                     default -> null;
                 }));
@@ -49,12 +50,14 @@ final class StateRows {
         List<Result> found = new ArrayList<>();
         for (byte[] row : rows.keySet()) {
             int end = Arrays.compareUnsigned(row, scan.getStopRow());
-            if (Arrays.compareUnsigned(row, scan.getStartRow()) >= 0 && (end < 0 || end == 0 && scan.includeStopRow())) {
+            if (Arrays.compareUnsigned(row, scan.getStartRow()) >= 0
+                    && (end < 0 || end == 0 && scan.includeStopRow())) {
                 found.add(found(row));
             }
         }
         Iterator<Result> left = found.iterator();
-        return (ResultScanner) Proxy.newProxyInstance(StateRows.class.getClassLoader(), new Class<?>[] {ResultScanner.class},
+        return (ResultScanner) Proxy.newProxyInstance(StateRows.class.getClassLoader(),
+                new Class<?>[] {ResultScanner.class},
                 (proxy, method, arguments) -> method.getName().equals("iterator") ? left : null);
     }
 }

@@ -61,12 +61,16 @@ class UnnamedTest {
     /** The second batch has two versions: a tombstone in it hides the put above it, one behind it is not found. */
     @Test
     void aBatchIsSearchedBeforeItIsJudged() throws IOException {
-        cell("", 700, 0, "v").cell("", 550, 560, "v").cell("", 500, 600, "").cell("a", 700, 0, "v").cell("a", 500, 520, "v");
+        cell("", 700, 0, "v").cell("", 550, 560, "v").cell("", 500, 600, "").cell("a", 700, 0, "v")
+                .cell("a", 500, 520, "v");
         shows();
         cell("", 650, 0, "v").shows("@550", "a@500");
     }
 
-    /** A family tombstone that the snapshot does not see hides nothing, but an older one is found, and no put looked for. */
+    /**
+     * A family tombstone that the snapshot does not see hides nothing, but an older one is found, and no put looked
+     * for.
+     */
     @Test
     void anUnseenTombstoneStartsTheSearch() throws IOException {
         cell("", 700, 0, "").cell("", 600, 610, "v").cell("", 550, 560, "").cell("a", 500, 520, "v").shows();
