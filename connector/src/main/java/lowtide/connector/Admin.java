@@ -48,16 +48,16 @@ public final class Admin {
         return WriteReport.take(writeId);
     }
 
-    /** When the table was made, enabled or disabled last, in ms; 0 where there is none. See {@link Planner#stated}. */
+    /** When the table was made, enabled or disabled last, in ms; 0 where there is none. See {@link Tables#stated}. */
     public static long stated(Map<String, String> options, String table) throws IOException {
-        return Planner.stated(Connections.get(options), Options.tableName(table));
+        return Tables.stated(Connections.get(options), Options.tableName(table));
     }
 
     /** Takes a snapshot of an enabled table, its memstore flushed. */
     public static void createSnapshot(Map<String, String> options, String table, String name) throws IOException {
         Connection connection = Connections.get(options);
         TableName tableName = Options.tableName(table);
-        Planner.enabledTable(connection, tableName);
+        Tables.enabled(connection, tableName);
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
             admin.snapshot(name, tableName);
         } catch (SnapshotExistsException e) {
@@ -80,7 +80,7 @@ public final class Admin {
     /** Writes the memstore of a table to files. */
     public static void flush(Map<String, String> options, String table) throws IOException {
         Connection connection = Connections.get(options);
-        Planner.enabledTable(connection, Options.tableName(table));
+        Tables.enabled(connection, Options.tableName(table));
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
             admin.flush(Options.tableName(table));
         }
@@ -88,7 +88,7 @@ public final class Admin {
 
     /** How durably clients write to a table, unless they say so themselves: the name of HBase's {@code Durability}. */
     public static String durability(Map<String, String> options, String table) throws IOException {
-        return Planner.enabledTable(Connections.get(options), Options.tableName(table)).getDurability().name();
+        return Tables.enabled(Connections.get(options), Options.tableName(table)).getDurability().name();
     }
 
     /**
@@ -199,7 +199,7 @@ public final class Admin {
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
             // What was split or merged since it was listed HBase compacts by itself.
             Set<String> there = new TreeSet<>();
-            Planner.regions(connection, name).forEach(each -> there.add(each.getEncodedName()));
+            Tables.regions(connection, name).forEach(each -> there.add(each.getEncodedName()));
             there.retainAll(families.keySet());
             for (String region : there) {
                 admin.flushRegion(Bytes.toBytes(region));
@@ -246,7 +246,7 @@ public final class Admin {
 
     /** An enabled table without Omid's compactor, which loses rows whose family was deleted and written again. */
     private static TableDescriptor compactable(Connection connection, TableName name) throws IOException {
-        TableDescriptor table = Planner.enabledTable(connection, name);
+        TableDescriptor table = Tables.enabled(connection, name);
         if (Omid.compacts(table)) {
             throw new IllegalArgumentException("Table " + name + " is not compacted: Omid's own compactor is on it, and"
                     + " it loses rows whose family was deleted and written again.");
@@ -269,7 +269,7 @@ public final class Admin {
 
     private static Map<String, Long> sizes(Connection connection, TableName name) throws IOException {
         Map<String, Long> sizes = new HashMap<>();
-        for (RegionMetrics region : Planner.regionMetrics(connection, name, Planner.locations(connection, name))) {
+        for (RegionMetrics region : Tables.regionMetrics(connection, name, Tables.locations(connection, name))) {
             sizes.put(RegionInfo.encodeRegionName(region.getRegionName()),
                     (long) region.getStoreFileSize().get(Size.Unit.BYTE));
         }
@@ -279,7 +279,7 @@ public final class Admin {
     /** By region: when its oldest compacted file was made; for a region without files the end of time. */
     private static Map<String, Long> majorCompactions(Connection connection, TableName name) throws IOException {
         Map<String, Long> times = new HashMap<>();
-        for (RegionMetrics region : Planner.regionMetrics(connection, name, Planner.locations(connection, name))) {
+        for (RegionMetrics region : Tables.regionMetrics(connection, name, Tables.locations(connection, name))) {
             times.put(Bytes.toStringBinary(region.getRegionName()),
                     region.getStoreFileCount() == 0 ? Long.MAX_VALUE : region.getLastMajorCompactionTimestamp());
         }

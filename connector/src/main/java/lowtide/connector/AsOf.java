@@ -86,7 +86,7 @@ final class AsOf implements Serializable {
         refuseUnfit(connection, options);
         asOf.count(connection, options);
         asOf.refuseRemoved(connection, options, "");
-        long stated = Planner.stated(connection, options.tableName());
+        long stated = Tables.stated(connection, options.tableName());
         Commits commits = commits(connection, options, snapshot);
         return new AsOf(snapshot, world, commits, Journal.of(connection, options), stated); // after the commit table
     }
@@ -164,7 +164,7 @@ final class AsOf implements Serializable {
      * leaves its regions their ids.
      */
     void checkSame(Options options) throws IOException {
-        if (Planner.stated(Connections.get(options.hbase), options.tableName()) != stated) {
+        if (Tables.stated(Connections.get(options.hbase), options.tableName()) != stated) {
             throw new IllegalStateException("Table " + options.table
                     + " was made anew, restored, or disabled and enabled since the"
                     + " read began. Make the DataFrame anew.");
@@ -177,7 +177,7 @@ final class AsOf implements Serializable {
      */
     private static void refuseUnfit(Connection connection, Options options) throws IOException {
         JsonNode listed = Records.listed(connection, options);
-        TableDescriptor table = Planner.enabledTable(connection, options.tableName());
+        TableDescriptor table = Tables.enabled(connection, options.tableName());
         if (!Omid.marks(table) && !listed.path("kind").asText().equals("transactional")) {
             throw new IllegalArgumentException("Table " + options.table
                     + " cannot be read as of a snapshot: it bears no"
@@ -227,7 +227,7 @@ final class AsOf implements Serializable {
      * also where a snapshot below the low watermark, or at it, sees an earlier one; no snapshot above it is settled.
      */
     private static void refuseOmidsCompactor(Connection connection, Options options) throws IOException {
-        if (Omid.compacts(Planner.enabledTable(connection, options.tableName()))) {
+        if (Omid.compacts(Tables.enabled(connection, options.tableName()))) {
             throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: Omid's own"
                     + " compactor is on it and removes what snapshots need, without a mark that tells. Read it through"
                     + " Omid's client; or take the coprocessor org.apache.omid.transaction.OmidCompactor off the table,"

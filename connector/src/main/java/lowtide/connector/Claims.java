@@ -56,11 +56,11 @@ final class Claims {
         }
     }
 
-    /** A table and the time of its state, see {@link Planner#stated}. */
+    /** A table and the time of its state, see {@link Tables#stated}. */
     record LifeClaim(String table, long stated) implements Claim {
         @Override
         public boolean stands(Connection connection) throws IOException {
-            return Planner.stated(connection, TableName.valueOf(table)) == stated;
+            return Tables.stated(connection, TableName.valueOf(table)) == stated;
         }
 
         @Override

@@ -5,8 +5,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.UnknownHostException;
 import java.time.Instant;
 import java.util.Arrays;
 import java.util.UUID;
@@ -58,16 +56,6 @@ class Hold implements Runnable {
     Hold(Options options, long snapshot) {
         this.options = options;
         this.snapshot = snapshot;
-    }
-
-    /** Who holds, where nobody says: as {@code lowtide.run.summary.myself} has it. */
-    static String myself() {
-        String user = System.getProperty("user.name", "a Spark driver");
-        try {
-            return user + "@" + InetAddress.getLocalHost().getHostName();
-        } catch (UnknownHostException e) {
-            return user;
-        }
     }
 
     /** Takes a hold that lasts as long as the reader is referenced. */

@@ -137,7 +137,7 @@ class Journal implements Serializable {
     }
 
     private boolean whole(Connection connection, JsonNode remembered, JsonNode said) throws IOException {
-        return whole(remembered, said, Planner.stated(connection, TableName.valueOf(options.journalTable)));
+        return whole(remembered, said, Tables.stated(connection, TableName.valueOf(options.journalTable)));
     }
 
     /**

@@ -30,7 +30,7 @@ public final class LowtideSource implements TableProvider, DataSourceRegister {
         Options options = new Options(properties);
         if (options.view.needsTable() && !options.readsSnapshot) {
             try {
-                Planner.knownTable(Connections.get(options.hbase), options.tableName());
+                Tables.known(Connections.get(options.hbase), options.tableName());
             } catch (IOException e) {
                 throw new UncheckedIOException("Cannot reach table " + options.table + ": " + e.getMessage(), e);
             }

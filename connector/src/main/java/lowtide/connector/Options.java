@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.Serializable;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -29,6 +31,8 @@ final class Options implements Serializable {
             "watermarkFamily", "clock", "lowLatency", "commitLimit", "bytesPerSecond"));
     private static final long DEFAULT_SPLIT_BYTES = 512L << 20;
     private static final long DEFAULT_COMMITS = 5_000_000;
+    /** Shadow cells and early data cells of one row and family after which it is wide, see {@link VersionReader}. */
+    static final int DEFAULT_PAIRING_LIMIT = 1 << 16;
     /** {@code hold_max_age} as it ships. */
     private static final long DEFAULT_HOLD_MILLIS = TimeUnit.DAYS.toMillis(7);
 
@@ -97,7 +101,7 @@ final class Options implements Serializable {
         asOf = own.get("asOf");
         view = oneOf(View.class, "view", own.getOrDefault("view", asOf == null ? "versions" : "as_of"));
         hold = truth("hold", own.get("hold"));
-        holdOwner = ascii(own.getOrDefault("holdOwner", Hold.myself()));
+        holdOwner = ascii(own.getOrDefault("holdOwner", myself()));
         if (own.containsKey("holdOwner") && holdOwner.isBlank()) {
             throw new IllegalArgumentException("Option holdOwner = " + holdOwner
                     + " names nobody. Say who holds, so that"
@@ -125,7 +129,7 @@ final class Options implements Serializable {
         writeId = own.get("writeId");
         holding = own.containsKey("holding") ? Claims.parse(own.get("holding")) : new ArrayList<>();
         pairingLimit = (int) Math.min(Integer.MAX_VALUE,
-                number("pairingLimit", own.get("pairingLimit"), VersionReader.DEFAULT_LIMIT, 1));
+                number("pairingLimit", own.get("pairingLimit"), DEFAULT_PAIRING_LIMIT, 1));
         commitLimit = (int) Math.min(Integer.MAX_VALUE - 8,
                 number("commitLimit", own.get("commitLimit"), DEFAULT_COMMITS, 1));
         bytesPerSecond = number("bytesPerSecond", own.get("bytesPerSecond"), 0, 0);
@@ -197,6 +201,16 @@ final class Options implements Serializable {
         }
         throw new IllegalArgumentException("Option " + name + " = " + value + " is not a whole number from " + least
                 + " on.");
+    }
+
+    /** Who holds, where nobody says: as {@code lowtide.run.summary.myself} has it. */
+    private static String myself() {
+        String user = System.getProperty("user.name", "a Spark driver");
+        try {
+            return user + "@" + InetAddress.getLocalHost().getHostName();
+        } catch (UnknownHostException e) {
+            return user;
+        }
     }
 
     private static String ascii(String text) {

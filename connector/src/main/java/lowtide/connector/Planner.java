@@ -4,23 +4,15 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.HRegionLocation;
 import org.apache.hadoop.hbase.RegionMetrics;
-import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.Size;
 import org.apache.hadoop.hbase.TableName;
-import org.apache.hadoop.hbase.TableNotFoundException;
 import org.apache.hadoop.hbase.client.Connection;
-import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.RegionInfo;
-import org.apache.hadoop.hbase.client.RegionLocator;
-import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.util.Bytes;
 
@@ -50,7 +42,7 @@ final class Planner {
                     options.tableName()));
         }
         Connection connection = Connections.get(options.hbase);
-        TableDescriptor descriptor = enabledTable(connection, options.tableName());
+        TableDescriptor descriptor = Tables.enabled(connection, options.tableName());
         try (TableProbe probe = new TableProbe(connection, options.tableName())) {
             return pieces(liveRegions(connection), families(descriptor),
                     (region, start, stop, parts) -> probe.cuts(start, stop, parts));
@@ -71,28 +63,6 @@ final class Planner {
                 (region, start, stop, parts) -> snapshot.cuts(options.hbase, region.id(), start, stop, parts));
     }
 
-    /** The table, which has to be there. */
-    static TableDescriptor knownTable(Connection connection, TableName name) throws IOException {
-        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
-            return admin.getDescriptor(name);
-        } catch (TableNotFoundException e) {
-            throw new IllegalArgumentException("Unknown table: " + name + ". Check the name and the namespace; the view"
-                    + " tables lists what there is.", e);
-        }
-    }
-
-    /** The table, which has to be there and enabled. */
-    static TableDescriptor enabledTable(Connection connection, TableName name) throws IOException {
-        TableDescriptor descriptor = knownTable(connection, name);
-        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
-            if (admin.isTableDisabled(name)) {
-                throw new IllegalArgumentException("Table " + name + " is disabled. Enable it (in the HBase shell:"
-                        + " enable '" + name + "') and run again.");
-            }
-        }
-        return descriptor;
-    }
-
     private byte[][] families(TableDescriptor descriptor) {
         return Arrays.stream(descriptor.getColumnFamilies())
                 .map(org.apache.hadoop.hbase.client.ColumnFamilyDescriptor::getName)
@@ -101,10 +71,10 @@ final class Planner {
     }
 
     private List<Region> liveRegions(Connection connection) throws IOException {
-        List<HRegionLocation> locations = locations(connection, options.tableName());
+        List<HRegionLocation> locations = Tables.locations(connection, options.tableName());
         checkCovered(options.tableName(), locations.stream().map(HRegionLocation::getRegion).toList());
         Map<String, Long> sizes = new HashMap<>();
-        for (RegionMetrics metrics : regionMetrics(connection, options.tableName(), locations)) {
+        for (RegionMetrics metrics : Tables.regionMetrics(connection, options.tableName(), locations)) {
             sizes.put(RegionInfo.encodeRegionName(metrics.getRegionName()),
                     (long) metrics.getStoreFileSize().get(Size.Unit.BYTE));
         }
@@ -140,54 +110,6 @@ final class Planner {
     private static String place(byte[] key, boolean begins) {
         return key.length > 0 ? "row " + Bytes.toStringBinary(key) : begins ? "the table's beginning"
                 : "the table's end";
-    }
-
-    /**
-     * When the table was enabled or disabled last, by the clock of hbase:meta's server in ms; 0 where hbase:meta does
-     * not say. A snapshot is restored or cloned only into a table that is disabled or not there, and region ids survive
-     * both.
-     */
-    static long stated(Connection connection, TableName name) throws IOException {
-        try (Table meta = connection.getTable(TableName.META_TABLE_NAME)) {
-            Cell state = meta.get(new Get(name.getName()).addColumn(HConstants.TABLE_FAMILY,
-                    HConstants.TABLE_STATE_QUALIFIER)).getColumnLatestCell(HConstants.TABLE_FAMILY,
-                    HConstants.TABLE_STATE_QUALIFIER);
-            return state == null ? 0 : state.getTimestamp();
-        }
-    }
-
-    /** A table's regions as they are now: no replicas, no parents of a split. */
-    static List<RegionInfo> regions(Connection connection, TableName name) throws IOException {
-        return locations(connection, name).stream().map(HRegionLocation::getRegion).toList();
-    }
-
-    /** Those regions, and where they are. */
-    static List<HRegionLocation> locations(Connection connection, TableName name) throws IOException {
-        List<HRegionLocation> locations = new ArrayList<>();
-        try (RegionLocator locator = connection.getRegionLocator(name)) {
-            for (HRegionLocation location : locator.getAllRegionLocations()) {
-                RegionInfo info = location.getRegion();
-                if (info.getReplicaId() == RegionInfo.DEFAULT_REPLICA_ID && !info.isSplitParent()) {
-                    locations.add(location);
-                }
-            }
-        }
-        return locations;
-    }
-
-    /** What the servers say about a table's regions, right now. */
-    static List<RegionMetrics> regionMetrics(Connection connection, TableName name, List<HRegionLocation> locations)
-            throws IOException {
-        Set<ServerName> servers = new HashSet<>();
-        locations.forEach(location -> servers.add(location.getServerName()));
-        servers.remove(null);
-        List<RegionMetrics> all = new ArrayList<>();
-        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
-            for (ServerName server : servers) {
-                all.addAll(admin.getRegionMetrics(server, name));
-            }
-        }
-        return all;
     }
 
     private List<Piece> pieces(List<Region> regions, byte[][] families, Cuts cuts) throws IOException {

@@ -29,7 +29,7 @@ class UnnamedTest {
         AsOf asOf = new AsOf(SNAPSHOT, false, Commits.NONE, Journal.NONE, 0);
         List<String> shown = new ArrayList<>();
         try (VersionReader reader = new VersionReader(store, scan, new Tally(new byte[][] {Bytes.toBytes("f")}),
-                new RowFilter.Seen(SNAPSHOT), false, true, false, asOf, VersionReader.DEFAULT_LIMIT)) {
+                new RowFilter.Seen(SNAPSHOT), false, true, false, asOf, Options.DEFAULT_PAIRING_LIMIT)) {
             while (reader.next()) {
                 if (reader.kind() == Kind.PUT) {
                     shown.add(Bytes.toString(reader.qualifier()) + "@" + reader.timestamp());
