@@ -249,7 +249,7 @@ def _check_table(config: Config, state: StateStore, table: str) -> None:
 
 
 def read_options(config: Config, table: str | None = None) -> dict[str, str]:
-    """What ``spark.read.format("lowtide")`` must be told of the store for ``asOf``: ``.options(**read_options(config))``.
+    """What ``spark.read.format("lowtide")`` must be told for ``asOf``: ``.options(**read_options(config, table))``.
 
     Args:
         config: of the store.
@@ -316,6 +316,6 @@ def check_unit(timestamp: int, watermark: int, what: str, *, world: bool) -> Non
 def too_early(table: str, timestamp: int, mark: int) -> str:
     """What to say to a reader of a snapshot before the mark."""
     return (
-        f"the snapshot {spoken(timestamp)} of {table} lies {mark - timestamp} before its ancient history mark {spoken(mark)}: that history was "
-        f"removed. Read at {mark} or later; to keep more from now on, raise history_max_age for {table}"
+        f"the read point {spoken(timestamp)} of {table} lies {mark - timestamp} before its ancient history mark "
+        f"{spoken(mark)}: that history was removed. Read at {mark} or later; to keep more from now on, raise history_max_age for {table}"
     )

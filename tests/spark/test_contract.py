@@ -1,4 +1,4 @@
-"""The facts that Python, Spark's column expressions and Java share, as ``contract/vectors.json`` has them: Spark's reading of it."""
+"""The facts that Python, Spark and Java share, as ``contract/vectors.json`` has them: the column expressions' reading."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def commit_rows(spark: SparkSession, rows: list[tuple[str, str, str]]) -> dict[s
 
 
 def test_commit_keys(spark: SparkSession) -> None:
-    """The commit table's rows, made and read; of another row, but for the low watermark's, is told that it is no transaction's."""
+    """The commit table's rows, made and read; another row than those and the low watermark's is a problem."""
     vectors = VECTORS["commit keys"]
     made = values(spark, "s bigint", [(v["start"],) for v in vectors], omid.commit_key(F.col("s")))
     low_watermark = VECTORS["cells"]["low watermark row"]

@@ -1,4 +1,4 @@
-"""The facts that Python, Spark's column expressions and Java share, as ``contract/vectors.json`` has them: Python's reading of it.
+"""The facts that Python, Spark and Java share, as ``contract/vectors.json`` has them: Python's reading.
 
 ``tests/spark/test_contract.py`` reads it for the column expressions, ``ContractTest.java`` for the connector.
 """
@@ -155,7 +155,7 @@ def test_the_world_clock_begins_where_no_counter_gets() -> None:
 
 @each("clocks")
 def test_clocks(v: dict[str, Any], store: StateStore) -> None:
-    """Which clock the oracle has, by the configuration and by its low watermark; an error where they contradict each other."""
+    """The oracle's clock, by the configuration and by its low watermark; an error where the two contradict each other."""
     kind, watermark = v["configured"], v["low watermark"]
     assert bool(clock_contradiction(kind, watermark)) == (v["world"] is None)
     if v["world"] is not None:
@@ -254,7 +254,7 @@ def test_renewals_of_a_hold(
 def test_announced_marks(
     v: dict[str, Any], connection: Connection, store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mark that is announced keeps holds below it away, until its run must be taken for dead: then a hold takes its claim."""
+    """An announced mark keeps holds below it away, until its run is taken for dead: then a hold takes its claim."""
     assert VECTORS["announced marks"]["for"] * MS == ANNOUNCED_FOR
     monkeypatch.setattr(holding, "_now", lambda: at(1 + v["ago"]))
     claim = json.dumps({"at": 1, "mark": v["announced"], "run": "gc"}).encode()
@@ -341,7 +341,7 @@ def test_journals(v: dict[str, Any]) -> None:
 
 @each("marks of tables")
 def test_marks_of_tables(v: dict[str, Any]) -> None:
-    """Which tables and families are transactions', by the marks that Omid and Phoenix leave and by the configuration."""
+    """Which tables and families are transactions', by the marks of Omid and Phoenix and by the configuration."""
     table = Descriptor("t", True, {}, v["coprocessors"], v["families"])
     if "configured" in v:
         found = classify(table, Kind.TRANSACTIONAL, frozenset()).families

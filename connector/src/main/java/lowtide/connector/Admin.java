@@ -33,7 +33,7 @@ import org.apache.hadoop.hbase.util.Bytes;
 
 /**
  * What jobs ask of HBase beside reading and writing; called by the driver. Every method takes the {@code hbase.*}
- * options first and waits until the thing is done. Errors name the table or snapshot.
+ * options first and waits until the thing is done. Errors name the table or HBase snapshot.
  */
 public final class Admin {
     private static final long POLL_MILLIS = 200;
@@ -53,7 +53,7 @@ public final class Admin {
         return Tables.stated(Connections.get(options), Options.tableName(table));
     }
 
-    /** Takes a snapshot of an enabled table, its memstore flushed. */
+    /** Takes an HBase snapshot of an enabled table, its memstore flushed. */
     public static void createSnapshot(Map<String, String> options, String table, String name) throws IOException {
         Connection connection = Connections.get(options);
         TableName tableName = Options.tableName(table);
@@ -61,14 +61,14 @@ public final class Admin {
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
             admin.snapshot(name, tableName);
         } catch (SnapshotExistsException e) {
-            throw new IllegalArgumentException("Snapshot " + name + " of table " + table
+            throw new IllegalArgumentException("HBase snapshot " + name + " of table " + table
                     + " exists already. Drop it, or choose another name.", e);
         } catch (IOException e) {
-            throw new IOException("Snapshot " + name + " of table " + table + " failed: " + e.getMessage(), e);
+            throw new IOException("HBase snapshot " + name + " of table " + table + " failed: " + e.getMessage(), e);
         }
     }
 
-    /** Drops a snapshot; no-op if there is none. */
+    /** Drops an HBase snapshot; no-op if there is none. */
     public static void dropSnapshot(Map<String, String> options, String name) throws IOException {
         try (org.apache.hadoop.hbase.client.Admin admin = Connections.get(options).getAdmin()) {
             if (admin.listSnapshots().stream().anyMatch(snapshot -> snapshot.getName().equals(name))) {
@@ -323,7 +323,7 @@ public final class Admin {
             throw new IllegalArgumentException("Folder " + path + " is no scratch folder: those lie in " + scratch
                     + ".");
         }
-        RestoredSnapshot.forget(files.makeQualified(folder), files);
+        RestoredFiles.forget(files.makeQualified(folder), files);
         files.delete(folder, true);
         if (files.exists(scratch) && files.listStatus(scratch).length == 0) {
             files.delete(scratch, false);
@@ -353,7 +353,7 @@ public final class Admin {
     }
 
     private static Path scratch(Configuration configuration) throws IOException {
-        Path root = RestoredSnapshot.root(configuration);
+        Path root = RestoredFiles.root(configuration);
         return root.suffix(SCRATCH_SUFFIX);
     }
 }

@@ -20,13 +20,13 @@ import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * A snapshot to read at, and what its readers need to know of the commit table.
+ * A read point, as the oracle counts time, and what its readers need to know of the commit table.
  *
- * <p>The order is what makes it right. The low watermark is read first, and no later snapshot is taken: every
+ * <p>The order is what makes it right. The low watermark is read first, and no later read point is taken: every
  * transaction that commits before it has its commit entry by then. Then the ancient history mark is looked at, then
  * the commit table is read, then the data: a transaction that completes in between shows by its entry or by its shadow
  * cells, one whose entry was pruned before, by the journal. When the data were read, the mark is looked at again:
- * history GC moves it before it deletes anything, so a reader that still finds it at or before the snapshot has seen
+ * history GC moves it before it deletes anything, so a reader that still finds it at or before the read point has seen
  * everything. Each piece of a live table does so at its end, or when no more of its rows are asked for; where an HBase
  * snapshot is made of the data, it is enough to look when that stands. Mark and data are found by the table's name, so
  * whoever looks again sees to it that the name still stands for the same table: the time of its state is known from
@@ -43,7 +43,7 @@ final class AsOf implements Serializable {
     private static final int LAST_BUCKET = 23;
 
     /** Versions with a commit timestamp below it are seen. */
-    final long snapshot;
+    final long readPoint;
     /** Whether the oracle is on the world's clock. */
     private final boolean world;
     private final Commits commits;
@@ -51,8 +51,8 @@ final class AsOf implements Serializable {
     /** The time of the table's state when the read began. */
     private final long stated;
 
-    AsOf(long snapshot, boolean world, Commits commits, Journal journal, long stated) {
-        this.snapshot = snapshot;
+    AsOf(long readPoint, boolean world, Commits commits, Journal journal, long stated) {
+        this.readPoint = readPoint;
         this.world = world;
         this.commits = commits;
         this.journal = journal;
@@ -63,32 +63,30 @@ final class AsOf implements Serializable {
     static AsOf of(Options options) throws IOException {
         if (options.lowLatency) {
             throw new IllegalArgumentException("Table " + options.table
-                    + " cannot be read as of a snapshot: the oracle runs"
-                    + " in low-latency mode (lowLatency = true, omid.low_latency in Lowtide's configuration), where"
-                    + " clients write"
-                    + " their commit entries themselves, as late as they like, also below the low watermark: a second"
-                    + " read could"
-                    + " show more. Read the table through Omid's client, or run the oracle without lowLatency.");
+                    + " cannot be read with asOf: the oracle runs in low-latency mode (lowLatency = true,"
+                    + " omid.low_latency in Lowtide's configuration), where clients write their commit entries"
+                    + " themselves, as late as they like, also below the low watermark: a second read could show more."
+                    + " Read the table through Omid's client, or run the oracle without lowLatency.");
         }
         Connection connection = Connections.get(options.hbase);
         long watermark = lowWatermark(connection, options);
         boolean world = options.clock.isWorld(watermark);
-        long snapshot = Moment.of(connection, options, watermark, world);
-        if (snapshot > watermark) {
-            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is the snapshot "
-                    + Moment.told(snapshot)
-                    + ", later than the low watermark " + Moment.told(watermark) + " by " + (snapshot - watermark)
+        long readPoint = Moment.of(connection, options, watermark, world);
+        if (readPoint > watermark) {
+            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is the read point "
+                    + Moment.described(readPoint)
+                    + ", later than the low watermark " + Moment.described(watermark) + " by " + (readPoint - watermark)
                     + ": a transaction may still commit before it. Read at " + watermark
                     + " or before (asOf = latest).");
         }
-        AsOf asOf = new AsOf(snapshot, world, Commits.NONE, Journal.NONE, 0);
+        AsOf asOf = new AsOf(readPoint, world, Commits.NONE, Journal.NONE, 0);
         refuseOmidsCompactor(connection, options);
         refuseUnfit(connection, options);
         asOf.count(connection, options);
         asOf.refuseRemoved(connection, options, "");
         long stated = Tables.stated(connection, options.tableName());
-        Commits commits = commits(connection, options, snapshot);
-        return new AsOf(snapshot, world, commits, Journal.of(connection, options), stated); // after the commit table
+        Commits commits = commits(connection, options, readPoint);
+        return new AsOf(readPoint, world, commits, Journal.of(connection, options), stated); // after the commit table
     }
 
     /**
@@ -116,7 +114,7 @@ final class AsOf implements Serializable {
         if (!world) {
             return; // a counter's ages need its samples; the holds still tell
         }
-        int bucket = bucket(System.currentTimeMillis() - snapshot / OracleClock.UNITS_PER_MILLI);
+        int bucket = bucket(System.currentTimeMillis() - readPoint / OracleClock.UNITS_PER_MILLI);
         try (Table table = connection.getTable(TableName.valueOf(options.stateTable))) {
             table.incrementColumnValue(Records.readsRow(options.table), Records.FAMILY, Records.readsColumn(bucket), 1);
         } catch (IOException e) {
@@ -132,7 +130,7 @@ final class AsOf implements Serializable {
         return Math.min(64 - Long.numberOfLeadingZeros(Math.max(0, age) / 60_000), LAST_BUCKET);
     }
 
-    /** Fails where the ancient history mark has passed the snapshot, or somebody removes history without any mark. */
+    /** Fails where the ancient history mark has passed the read point, or somebody removes history without any mark. */
     void checkMark(Options options, String since) throws IOException {
         Connection connection = Connections.get(options.hbase);
         refuseOmidsCompactor(connection, options);
@@ -141,10 +139,10 @@ final class AsOf implements Serializable {
 
     private void refuseRemoved(Connection connection, Options options, String since) throws IOException {
         long mark = Records.mark(connection, options);
-        if (snapshot < mark) {
-            throw new IllegalArgumentException("The snapshot " + Moment.told(snapshot) + " of " + options.table
-                    + " lies "
-                    + (mark - snapshot) + " before its ancient history mark " + Moment.told(mark) + since
+        if (readPoint < mark) {
+            throw new IllegalArgumentException("The read point " + Moment.described(readPoint)
+                    + " of " + options.table + " lies " + (mark - readPoint) + " before its ancient history mark "
+                    + Moment.described(mark) + since
                     + ": that history was removed. Read at " + mark
                     + " or later (as soon as the low watermark has passed it); to keep more from now on, raise"
                     + " history_max_age for " + options.table + ", or take a hold (hold = true, or lowtide hold add).");
@@ -180,7 +178,7 @@ final class AsOf implements Serializable {
         TableDescriptor table = Tables.enabled(connection, options.tableName());
         if (!Omid.marks(table) && !listed.path("kind").asText().equals("transactional")) {
             throw new IllegalArgumentException("Table " + options.table
-                    + " cannot be read as of a snapshot: it bears no"
+                    + " cannot be read with asOf: it bears no"
                     + " mark of Omid, so its cells are no transactions'. If they are, say so in Lowtide's configuration"
                     + " (tables: {" + options.table + ": {kind: transactional}}) and let watermark_collection see it;"
                     + " the view cells shows any table.");
@@ -189,19 +187,19 @@ final class AsOf implements Serializable {
             String[] hides = hides(family);
             if (hides != null) {
                 throw new IllegalArgumentException("Table " + options.table
-                        + " cannot be read as of a snapshot: its family "
+                        + " cannot be read with asOf: its family "
                         + family.getNameAsString() + " has " + hides[0] + " => " + hides[1]
-                        + ", so HBase keeps versions from readers that the snapshot shows. In HBase's shell: alter '"
+                        + ", so HBase keeps versions from readers that the read point shows. In HBase's shell: alter '"
                         + options.table + "', {NAME => '" + family.getNameAsString() + "', " + hides[0] + " => "
                         + hides[2]
-                        + "}; snapshots of before that may lack what HBase has dropped by then.");
+                        + "}; earlier read points may lack what HBase has dropped by then.");
             }
         }
         if (listed.path("compactor").asBoolean()) {
-            throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: Omid's own"
+            throw new IllegalArgumentException("Table " + options.table + " cannot be read with asOf: Omid's own"
                     + " compactor was on it when Lowtide listed it last, and what that removed no mark tells yet. Let"
                     + " watermark_collection see that it is gone (lowtide run watermark_collection --execute), and read"
-                    + " snapshots from then on; where the oracle counts, read the table through Omid's client.");
+                    + " at later read points; where the oracle counts, read the table through Omid's client.");
         }
     }
 
@@ -224,14 +222,15 @@ final class AsOf implements Serializable {
 
     /**
      * Of a column's versions that began at or below the low watermark Omid's compactor keeps the one that began last,
-     * also where a snapshot below the low watermark, or at it, sees an earlier one; no snapshot above it is settled.
+     * also where a read point below the low watermark, or at it, sees an earlier one; no read point above it is
+     * settled.
      */
     private static void refuseOmidsCompactor(Connection connection, Options options) throws IOException {
         if (Omid.compacts(Tables.enabled(connection, options.tableName()))) {
-            throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: Omid's own"
-                    + " compactor is on it and removes what snapshots need, without a mark that tells. Read it through"
-                    + " Omid's client; or take the coprocessor org.apache.omid.transaction.OmidCompactor off the table,"
-                    + " let watermark_collection see that, and read snapshots from then on.");
+            throw new IllegalArgumentException("Table " + options.table + " cannot be read with asOf: Omid's own"
+                    + " compactor is on it and removes what earlier read points need, without a mark that tells. Read"
+                    + " it through Omid's client; or take the coprocessor org.apache.omid.transaction.OmidCompactor off"
+                    + " the table, let watermark_collection see that, and read at later read points.");
         }
     }
 
@@ -251,17 +250,17 @@ final class AsOf implements Serializable {
     }
 
     /**
-     * Commit entries of transactions that the snapshot may see; a mark beside an entry outranks it. All that are left:
-     * those at or below the published prune bound are mostly gone, and where they are not, a table that came back from
-     * a backup may have nothing but them for a proof.
+     * Commit entries of transactions that the read point may see; a mark beside an entry outranks it. All that are
+     * left: those at or below the published prune bound are mostly gone, and where they are not, a table that came back
+     * from a backup may have nothing but them for a proof.
      */
-    private static Commits commits(Connection connection, Options options, long snapshot) throws IOException {
+    private static Commits commits(Connection connection, Options options, long readPoint) throws IOException {
         Commits.Gathered entries = new Commits.Gathered(options.commitLimit);
         byte[] family = Bytes.toBytes(options.commitFamily);
         try (Table table = connection.getTable(TableName.valueOf(options.commitTable))) {
             for (int bucket = 0; bucket < 16; bucket++) {
                 Scan scan = new Scan().addFamily(family).setCaching(1000)
-                        .withStartRow(key(bucket, 0)).withStopRow(key(bucket, snapshot));
+                        .withStartRow(key(bucket, 0)).withStopRow(key(bucket, readPoint));
                 try (ResultScanner rows = table.getScanner(scan)) {
                     for (Result row : rows) {
                         Cell entry = row.getColumnLatestCell(family, Omid.COMMIT);
@@ -270,13 +269,13 @@ final class AsOf implements Serializable {
                             continue;
                         }
                         long commit = commit(start, CellUtil.cloneValue(entry), options);
-                        if (commit > start && commit < snapshot && !entries.add(start, commit)) {
+                        if (commit > start && commit < readPoint && !entries.add(start, commit)) {
                             throw new IllegalStateException("The commit table " + options.commitTable
-                                    + " has more than "
-                                    + options.commitLimit + " entries that the snapshot " + Moment.told(snapshot)
+                                    + " has more than " + options.commitLimit + " entries that the read point "
+                                    + Moment.described(readPoint)
                                     + " may need, and each task is given all of them, 16 bytes an entry. Let"
-                                    + " orphan_cleanup and"
-                                    + " commit_table_pruning shorten it, or set the option commitLimit higher.");
+                                    + " orphan_cleanup and commit_table_pruning shorten it, or set the option"
+                                    + " commitLimit higher.");
                         }
                     }
                 }
@@ -293,7 +292,7 @@ final class AsOf implements Serializable {
         long commit = Omid.commit(start, value);
         if (commit == Omid.NONE) {
             throw new IllegalArgumentException("The commit table " + options.commitTable + " holds an entry that is no"
-                    + " commit of Omid's: " + Bytes.toHex(value) + ". Nothing can be read as of a snapshot beside it.");
+                    + " commit of Omid's: " + Bytes.toHex(value) + ". Nothing can be read with asOf beside it.");
         }
         return commit;
     }

@@ -117,8 +117,7 @@ final class Claims {
         } catch (IOException | IllegalArgumentException e) {
             throw new IllegalArgumentException("Option holding = " + json + " cannot be used: " + e.getMessage()
                     + ". Give [{\"table\": text, \"row\": hex, \"family\": text, \"qualifier\": text, \"value\": hex},"
-                    + " ...],"
-                    + " of a table's life {\"table\": text, \"stated\": ms}.", e);
+                    + " ...], of a table's life {\"table\": text, \"stated\": ms}.", e);
         }
         return parsed;
     }

@@ -47,30 +47,28 @@ class Hold implements Runnable {
 
     private final Options options;
     private final String id = "read-" + UUID.randomUUID();
-    private final long snapshot;
+    private final long readPoint;
     /** By HBase's clock, as all times of a hold: history GC looks at it by that, and a driver's may be hours off. */
     long taken;
     byte[] recorded;
     private ScheduledFuture<?> renewal;
 
-    Hold(Options options, long snapshot) {
+    Hold(Options options, long readPoint) {
         this.options = options;
-        this.snapshot = snapshot;
+        this.readPoint = readPoint;
     }
 
     /** Takes a hold that lasts as long as the reader is referenced. */
     static void take(Options options, AsOf asOf, Object reader) throws IOException {
-        Hold hold = new Hold(options, asOf.snapshot);
+        Hold hold = new Hold(options, asOf.readPoint);
         try (Table table = hold.table()) {
             hold.taken = hold.now();
             hold.recorded = hold.record(hold.taken);
             table.put(new Put(hold.row()).addColumn(FAMILY, VALUE, hold.recorded).setDurability(Durability.SYNC_WAL));
         } catch (TableNotFoundException e) {
             throw new IllegalArgumentException("Option hold = true: there is no table " + options.stateTable
-                    + " to take the"
-                    + " hold in. Where Lowtide never ran nothing removes history, and no hold is needed; else name its"
-                    + " table"
-                    + " in the option stateTable.", e);
+                    + " to take the hold in. Where Lowtide never ran nothing removes history, and no hold is needed;"
+                    + " else name its table in the option stateTable.", e);
         }
         try {
             hold.refuseIntended();
@@ -85,9 +83,10 @@ class Hold implements Runnable {
     }
 
     /**
-     * Fails where a run of history GC is about to apply a mark above the snapshot. Of a run that announced it long ago
-     * and has not applied it the claim is taken, as {@code lowtide.store.state.StateStore.overtake} has it: that run
-     * can then no longer apply it. It may have done so just before, so the applied mark is to be looked at after this.
+     * Fails where a run of history GC is about to apply a mark above the read point. Of a run that announced it long
+     * ago and has not applied it the claim is taken, as {@code lowtide.store.state.StateStore.overtake} has it: that
+     * run can then no longer apply it. It may have done so just before, so the applied mark is to be looked at after
+     * this.
      */
     void refuseIntended() throws IOException {
         try (Table table = table()) {
@@ -97,12 +96,12 @@ class Hold implements Runnable {
             JsonNode announced = json(claim);
             Announced mark = new Announced(announced.path("mark").asLong(),
                     json(known.getValue(FAMILY, MARK)).path("mark").asLong(), announced.path("at").asLong());
-            if (!mark.isInTheWayOf(snapshot) || mark.isDead(snapshot, System.currentTimeMillis())
+            if (!mark.isInTheWayOf(readPoint) || mark.isDead(readPoint, System.currentTimeMillis())
                     && overtakes(table, row, claim, announced, mark.applied)) {
                 return;
             }
             throw new IllegalArgumentException("A run of history_gc is about to remove the history of "
-                    + options.table + " before " + mark.intended + ", so a hold at " + snapshot
+                    + options.table + " before " + mark.intended + ", so a hold at " + readPoint
                     + " comes too late. Read at " + mark.intended
                     + " or later, or try again after it (if it was killed: from "
                     + Instant.ofEpochMilli(mark.ends()) + " on).");
@@ -202,8 +201,8 @@ class Hold implements Runnable {
                 Cell written = table.get(new Get(row).addColumn(FAMILY, VALUE)).getColumnLatestCell(FAMILY, VALUE);
                 if (written == null) {
                     throw new IOException("row " + Bytes.toString(row) + " of " + options.stateTable
-                            + ", which was just"
-                            + " written for its time, is gone. Look for what deletes rows there, and read again");
+                            + ", which was just written for its time, is gone. Look for what deletes rows there, and"
+                            + " read again");
                 }
                 return written.getTimestamp();
             } finally {
@@ -222,7 +221,7 @@ class Hold implements Runnable {
 
     private byte[] record(long now) {
         long expires = expires(now, taken, options.holdMaxAgeMillis);
-        return record(options.table, id, snapshot, options.holdOwner, taken, expires);
+        return record(options.table, id, readPoint, options.holdOwner, taken, expires);
     }
 
     /**

@@ -95,9 +95,8 @@ class Journal implements Serializable {
         }
         if (row == null && remembered.path("there").asBoolean()) {
             throw new IllegalArgumentException("The journal " + options.journalTable
-                    + " is gone, and with it the proofs of what was"
-                    + " pruned: name it in the option journalTable, as Lowtide's configuration has it"
-                    + " (state.journal_table).");
+                    + " is gone, and with it the proofs of what was pruned: name it in the option journalTable, as"
+                    + " Lowtide's configuration has it (state.journal_table).");
         }
         if (row == null || row.isEmpty()) {
             if (start <= Math.max(remembered.path("horizon").asLong(), said.path("horizon").asLong())) {
@@ -108,8 +107,8 @@ class Journal implements Serializable {
             }
             return Omid.NONE;
         }
-        OptionalLong told = told(row, Records.numberedAnew(connection, options));
-        return told.orElseThrow(() -> undecided(start, "its row in the journal " + options.journalTable
+        OptionalLong outcome = outcome(row, Records.numberedAnew(connection, options));
+        return outcome.orElseThrow(() -> undecided(start, "its row in the journal " + options.journalTable
                 + " is of an unknown form, or older than the oracle, which has given the number again"));
     }
 
@@ -118,8 +117,8 @@ class Journal implements Serializable {
      * which outranks a mark beside it; {@link Omid#NONE}: it never committed. Empty where the row tells nothing: any of
      * its cells is of an unknown form, or older than {@code since}, from when on the oracle gives its numbers again.
      */
-    static OptionalLong told(Result row, long since) {
-        OptionalLong told = OptionalLong.empty();
+    static OptionalLong outcome(Result row, long since) {
+        OptionalLong outcome = OptionalLong.empty();
         for (Cell cell : row.rawCells()) {
             byte[] value = CellUtil.cloneValue(cell);
             boolean commit = CellUtil.matchingQualifier(cell, Omid.COMMIT) && value.length == Long.BYTES;
@@ -128,12 +127,12 @@ class Journal implements Serializable {
                 return OptionalLong.empty();
             }
             if (commit) {
-                told = OptionalLong.of(Bytes.toLong(value));
-            } else if (mark && told.isEmpty()) {
-                told = OptionalLong.of(Omid.NONE);
+                outcome = OptionalLong.of(Bytes.toLong(value));
+            } else if (mark && outcome.isEmpty()) {
+                outcome = OptionalLong.of(Omid.NONE);
             }
         }
-        return told;
+        return outcome;
     }
 
     private boolean whole(Connection connection, JsonNode remembered, JsonNode said) throws IOException {
@@ -155,7 +154,7 @@ class Journal implements Serializable {
 
     private IllegalStateException undecided(long start, String why) {
         return new IllegalStateException("Table " + options.table
-                + " cannot be read as of a snapshot: nothing tells whether the"
+                + " cannot be read with asOf: nothing tells whether the"
                 + " transaction that began at " + start + " committed, for " + why
                 + ". Run: lowtide run orphan_cleanup --table "
                 + options.table + " --full --execute; it decides about its cells, or names what is to be done.");

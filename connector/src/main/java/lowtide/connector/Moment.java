@@ -7,13 +7,13 @@ import java.time.LocalDateTime;
 import java.time.OffsetDateTime;
 import org.apache.hadoop.hbase.client.Connection;
 
-/** The option {@code asOf}: which snapshot it means. */
+/** The option {@code asOf}: which read point it means. */
 final class Moment {
     private Moment() {
     }
 
     /**
-     * The snapshot; {@link Long#MAX_VALUE} for a time behind all timestamps. {@code world}: of {@link
+     * The read point; {@link Long#MAX_VALUE} for a time behind all timestamps. {@code world}: of {@link
      * OracleClock#isWorld}.
      */
     static long of(Connection connection, Options options, long watermark, boolean world) throws IOException {
@@ -39,8 +39,7 @@ final class Moment {
         if (world && !OracleClock.isWorlds(given)) {
             throw new IllegalArgumentException("Option asOf = " + given + " is no timestamp of this oracle: they count"
                     + " nanoseconds since 1970 (milliseconds with six more digits). Give the time as ISO 8601 instead;"
-                    + " if"
-                    + " these are milliseconds, asOf = " + Instant.ofEpochMilli(given) + ".");
+                    + " if these are milliseconds, asOf = " + Instant.ofEpochMilli(given) + ".");
         }
         return given;
     }
@@ -48,7 +47,7 @@ final class Moment {
     /**
      * A timestamp for people: with its time where it can only be a world clock's, rounded up so that it can be read at.
      */
-    static String told(long timestamp) {
+    static String described(long timestamp) {
         return !OracleClock.isWorlds(timestamp) || timestamp == Long.MAX_VALUE ? String.valueOf(timestamp)
                 : timestamp + " (" + Instant.ofEpochMilli((timestamp - 1) / OracleClock.UNITS_PER_MILLI + 1) + ")";
     }
@@ -81,8 +80,7 @@ final class Moment {
     static long ofWorld(String asked, long millis) {
         if (millis < OracleClock.WORLD_MIN / OracleClock.UNITS_PER_MILLI) {
             throw new IllegalArgumentException("Option asOf = " + asked
-                    + " is before any timestamp that an oracle on the"
-                    + " world's clock has given.");
+                    + " is before any timestamp that an oracle on the world's clock has given.");
         }
         return millis > Long.MAX_VALUE / OracleClock.UNITS_PER_MILLI ? Long.MAX_VALUE
                 : Omid.start(millis * OracleClock.UNITS_PER_MILLI);
@@ -91,14 +89,13 @@ final class Moment {
     static long ofCounter(Connection connection, Options options, long millis) throws IOException {
         if (millis > System.currentTimeMillis()) {
             throw new IllegalArgumentException("Option asOf = " + options.asOf
-                    + " is not over yet; read now with asOf ="
-                    + " latest.");
+                    + " is not over yet; read now with asOf = latest.");
         }
         long reached = Records.sampled(connection, options, millis);
         if (reached < 0) {
             throw new IllegalArgumentException("Option asOf = " + options.asOf
-                    + " is before the first time sample of an"
-                    + " oracle that counts: give its timestamp, or run watermark_collection regularly.");
+                    + " is before the first time sample of an oracle that counts: give its timestamp, or run"
+                    + " watermark_collection regularly.");
         }
         return Omid.start(reached);
     }

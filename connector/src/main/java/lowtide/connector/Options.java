@@ -44,7 +44,7 @@ final class Options implements Serializable {
     final TreeMap<String, String> hbase = new TreeMap<>();
     final View view;
     final String table;
-    final boolean readsSnapshot;
+    final boolean readsFiles;
     final String snapshot;
     final String restoreDir;
     /** Null where the option is not given. */
@@ -56,7 +56,7 @@ final class Options implements Serializable {
     /** Whether tombstones, cells without qualifier and shadow cells without data pass every filter. */
     final boolean traces;
     final String writeId;
-    /** The snapshot that the view {@code as_of} shows, as it was given. */
+    /** The read point of the view {@code as_of}, as it was given. */
     final String asOf;
     /** Whether that read holds the table's history, and in whose name. */
     final boolean hold;
@@ -74,7 +74,7 @@ final class Options implements Serializable {
     final OracleClock clock;
     /** Whether the oracle leaves commit entries to its clients. */
     final boolean lowLatency;
-    /** Entries of the commit table that a read as of a snapshot keeps in memory at most. */
+    /** Entries of the commit table that a read with asOf keeps in memory at most. */
     final int commitLimit;
     /** What must hold in Lowtide's records for a write to go on. */
     final ArrayList<Claims.Claim> holding;
@@ -104,8 +104,8 @@ final class Options implements Serializable {
         holdOwner = ascii(own.getOrDefault("holdOwner", myself()));
         if (own.containsKey("holdOwner") && holdOwner.isBlank()) {
             throw new IllegalArgumentException("Option holdOwner = " + holdOwner
-                    + " names nobody. Say who holds, so that"
-                    + " others know whom to ask, or leave it out for the user's name.");
+                    + " names nobody. Say who holds, so that others know whom to ask, or leave it out for the user's"
+                    + " name.");
         }
         holdMaxAgeMillis = number("holdMaxAgeMillis", own.get("holdMaxAgeMillis"), DEFAULT_HOLD_MILLIS, 1);
         namesStateTable = own.containsKey("stateTable");
@@ -116,7 +116,7 @@ final class Options implements Serializable {
         watermarkFamily = own.getOrDefault("watermarkFamily", "LWF");
         clock = oneOf(OracleClock.class, "clock", own.getOrDefault("clock", "auto"));
         lowLatency = truth("lowLatency", own.get("lowLatency"));
-        readsSnapshot = oneOf(Way.class, "read", own.getOrDefault("read", "rpc")) == Way.SNAPSHOT;
+        readsFiles = oneOf(Way.class, "read", own.getOrDefault("read", "rpc")) == Way.SNAPSHOT;
         table = canonical(own.get("table"));
         snapshot = own.get("snapshot");
         restoreDir = own.get("restoreDir");
@@ -146,16 +146,15 @@ final class Options implements Serializable {
                     + " = true does not go with view = "
                     + view.label + ".");
         }
-        if (readsSnapshot && view != View.VERSIONS && view != View.CELLS && view != View.AS_OF) {
+        if (readsFiles && view != View.VERSIONS && view != View.CELLS && view != View.AS_OF) {
             throw new IllegalArgumentException("Option read = snapshot does not go with view = " + view.label
                     + ": use it with the views versions, cells and as_of.");
         }
         if (view == View.AS_OF && (snapshot != null || restoreDir != null)) {
-            throw new IllegalArgumentException("Options snapshot and restoreDir do not go with asOf: a read as of a"
-                    + " snapshot of the oracle makes an HBase snapshot of its own (read = snapshot), after it has read"
-                    + " the commit table.");
+            throw new IllegalArgumentException("Options snapshot and restoreDir do not go with asOf: such a read"
+                    + " makes an HBase snapshot of its own (read = snapshot), after it has read the commit table.");
         }
-        if (readsSnapshot && hold) {
+        if (readsFiles && hold) {
             throw new IllegalArgumentException("Option hold = true does not go with read = snapshot: history GC takes"
                     + " nothing from the HBase snapshot that the read makes. Leave hold out.");
         }
@@ -294,7 +293,7 @@ final class Options implements Serializable {
     }
 
     String requiredSnapshot() {
-        return required("snapshot", snapshot, "With read = snapshot, name the snapshot to read.");
+        return required("snapshot", snapshot, "With read = snapshot, name the HBase snapshot to read.");
     }
 
     String requiredRestoreDir() {

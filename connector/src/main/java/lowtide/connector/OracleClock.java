@@ -25,8 +25,8 @@ enum OracleClock {
                 || this == WORLD && watermark > 0 && !isWorlds(watermark);
         if (contradicted) {
             throw new IllegalArgumentException("Option clock = " + (this == WORLD ? "world" : "incremental")
-                    + " (omid.clock in"
-                    + " Lowtide's configuration), and the oracle's low watermark is " + watermark + ", which is "
+                    + " (omid.clock in Lowtide's configuration), and the oracle's low watermark is " + watermark
+                    + ", which is "
                     + (this == WORLD ? "a counter's. Say incremental" : "a world clock's nanoseconds. Say world")
                     + ", or auto.");
         }

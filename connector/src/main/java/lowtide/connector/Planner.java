@@ -23,7 +23,7 @@ final class Planner {
 
     /** A region as it is at planning: rows [start, stop), its bytes on disk, and where to read it. */
     private record Region(String id, byte[] start, byte[] stop, long bytes, String server,
-            Piece.SnapshotRegion snapshot) {
+            Piece.FileRegion files) {
     }
 
     /** Finds up to {@code parts - 1} rows that cut [start, stop) into parts of about the same size. */
@@ -37,8 +37,8 @@ final class Planner {
     }
 
     List<Piece> pieces() throws IOException {
-        if (options.readsSnapshot) {
-            return pieces(RestoredSnapshot.of(options.hbase, options.requiredSnapshot(), options.requiredRestoreDir(),
+        if (options.readsFiles) {
+            return pieces(RestoredFiles.of(options.hbase, options.requiredSnapshot(), options.requiredRestoreDir(),
                     options.tableName()));
         }
         Connection connection = Connections.get(options.hbase);
@@ -49,18 +49,18 @@ final class Planner {
         }
     }
 
-    List<Piece> pieces(RestoredSnapshot snapshot) throws IOException {
-        checkCovered(options.tableName(), snapshot.regions().stream().map(RestoredSnapshot.Region::info).toList());
+    List<Piece> pieces(RestoredFiles files) throws IOException {
+        checkCovered(options.tableName(), files.regions().stream().map(RestoredFiles.Region::info).toList());
         List<Region> regions = new ArrayList<>();
-        byte[] descriptor = org.apache.hadoop.hbase.client.TableDescriptorBuilder.toByteArray(snapshot.descriptor());
-        for (RestoredSnapshot.Region region : snapshot.regions()) {
+        byte[] descriptor = org.apache.hadoop.hbase.client.TableDescriptorBuilder.toByteArray(files.descriptor());
+        for (RestoredFiles.Region region : files.regions()) {
             RegionInfo info = region.info();
             regions.add(new Region(info.getEncodedName(), info.getStartKey(), info.getEndKey(), region.bytes(), null,
-                    new Piece.SnapshotRegion(snapshot.folder().toString(), descriptor, RegionInfo.toByteArray(info),
+                    new Piece.FileRegion(files.folder().toString(), descriptor, RegionInfo.toByteArray(info),
                             region.files())));
         }
-        return pieces(regions, families(snapshot.descriptor()),
-                (region, start, stop, parts) -> snapshot.cuts(options.hbase, region.id(), start, stop, parts));
+        return pieces(regions, families(files.descriptor()),
+                (region, start, stop, parts) -> files.cuts(options.hbase, region.id(), start, stop, parts));
     }
 
     private byte[][] families(TableDescriptor descriptor) {
@@ -142,7 +142,7 @@ final class Planner {
                 bounds.add(stop);
                 for (int i = 1; i < bounds.size(); i++) {
                     pieces.add(new Piece(range.id(), bounds.get(i - 1), bounds.get(i), range.from(), range.to(),
-                            families, region.server, region.snapshot));
+                            families, region.server, region.files));
                 }
             }
             if (pieces.size() == before && options.ranges != null) {

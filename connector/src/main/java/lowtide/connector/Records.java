@@ -17,7 +17,7 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * What readers of snapshots need of Lowtide's own table, which {@code lowtide.store.state} writes: family s, values in
+ * What reads with asOf need of Lowtide's own table, which {@code lowtide.store.state} writes: family s, values in
  * JSON.
  */
 final class Records {
@@ -35,7 +35,7 @@ final class Records {
         JsonNode applied = read(connection, options, row, "mark");
         if (applied != null && !applied.path("mark").isIntegralNumber()) {
             throw new IllegalArgumentException("The ancient history mark of " + options.table + " (row " + row + " of "
-                    + options.stateTable + ") cannot be understood: " + applied + ". Nothing is read as of a snapshot"
+                    + options.stateTable + ") cannot be understood: " + applied + ". Nothing is read with asOf"
                     + " without knowing what was removed.");
         }
         return number(applied, "mark");

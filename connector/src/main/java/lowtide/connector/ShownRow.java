@@ -4,8 +4,8 @@ import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 
 /**
- * The row that a {@link VersionReader} stands at. What is copied of a cell is copied when it is asked for. The methods that
- * move it give true, for whoever says with that that there is a row to show.
+ * The row that a {@link VersionReader} stands at. What is copied of a cell is copied when it is asked for. The methods
+ * that move it give true, for whoever says with that that there is a row to show.
  */
 final class ShownRow {
     private final boolean withValue;

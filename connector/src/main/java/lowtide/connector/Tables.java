@@ -49,8 +49,8 @@ final class Tables {
 
     /**
      * When the table was enabled or disabled last, by the clock of hbase:meta's server in ms; 0 where hbase:meta does
-     * not say. A snapshot is restored or cloned only into a table that is disabled or not there, and region ids survive
-     * both.
+     * not say. An HBase snapshot is restored or cloned only into a table that is disabled or not there, and region ids
+     * survive both.
      */
     static long stated(Connection connection, TableName name) throws IOException {
         try (Table meta = connection.getTable(TableName.META_TABLE_NAME)) {

@@ -35,7 +35,8 @@ final class VersionReader implements RowReader {
     private final boolean withReplaced;
     private final boolean traces;
     /**
-     * Commits beside the shadow cells, and what decides under the empty qualifier, where a snapshot is read; else null.
+     * Commits beside the shadow cells, and what decides under the empty qualifier, where a read point is given; else
+     * null.
      */
     private final AsOf asOf;
     private final Unnamed unnamed;
@@ -76,7 +77,7 @@ final class VersionReader implements RowReader {
      * @param scan the scan of the range: all versions, not raw
      * @param tally of the families it can meet; what a wide family's second scanner reads again is not counted
      * @param traces whether tombstones, cells without qualifier and shadow cells without data pass the filter anyway
-     * @param asOf the snapshot that is read, with commit timestamps of cells without shadow cell; else null
+     * @param asOf the read point, with commit timestamps of cells without shadow cell; else null
      * @param limit cells kept for one row and family before it is taken for wide
      */
     VersionReader(CellStore store, Scan scan, Tally tally, RowFilter filter, boolean withValue, boolean withReplaced,
@@ -86,7 +87,7 @@ final class VersionReader implements RowReader {
         this.withReplaced = withReplaced;
         this.traces = traces;
         this.asOf = asOf;
-        this.unnamed = asOf == null ? null : new Unnamed(asOf.snapshot);
+        this.unnamed = asOf == null ? null : new Unnamed(asOf.readPoint);
         this.tally = tally;
         this.limit = limit;
         this.hiding = new Hiding(unnamed);
@@ -291,7 +292,7 @@ final class VersionReader implements RowReader {
     }
 
     /**
-     * Of a snapshot, what shows of a family hangs on all its cells without qualifier: the first that are kept of it.
+     * At a read point, what shows of a family hangs on all its cells without qualifier: the first that are kept of it.
      */
     private void settle() throws IOException {
         if (unnamed == null || !chunks.isFirst()) {

@@ -14,8 +14,8 @@ import org.apache.hadoop.hbase.util.Bytes;
 
 /**
  * The shadow cells of a family that is too wide to be kept: a second reader beside {@link VersionReader}, which gathers
- * the family's data cells in chunks. For each chunk it scans the shadow qualifiers between the chunk's first key and its
- * last one, gives the chunk's cells their proofs, and stops at the shadow cells that have no data cell.
+ * the family's data cells in chunks. For each chunk it scans the shadow qualifiers between the chunk's first key and
+ * its last one, gives the chunk's cells their proofs, and stops at the shadow cells that have no data cell.
  *
  * <p>Guarantees: the chunks of a family together meet each of its well-formed shadow cells once. What is no well-formed
  * shadow cell is passed over: the first reader shows it.
@@ -92,7 +92,10 @@ final class WideFamily implements Closeable {
         chunk.clear();
     }
 
-    /** Gives the chunk's cells their proofs up to the next shadow cell without a data cell; false: there is none any more. */
+    /**
+     * Gives the chunk's cells their proofs up to the next shadow cell without a data cell; false: there is none any
+     * more.
+     */
     boolean next() throws IOException {
         while (true) {
             if (at == count) {

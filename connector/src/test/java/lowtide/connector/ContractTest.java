@@ -195,7 +195,7 @@ class ContractTest {
                 assertEquals(number(v.path("timestamp")), Moment.ofWorld("", number(v.path("time")))));
         each("told times").forEach(v -> assertEquals(v.path("time").isNull() ? number(v.path("timestamp")) + ""
                 : number(v.path("timestamp")) + " (" + Instant.ofEpochMilli(number(v.path("time"))) + ")",
-                Moment.told(number(v.path("timestamp")))));
+                Moment.described(number(v.path("timestamp")))));
     }
 
     /** Times of an oracle that counts, by the samples of it. */
@@ -310,7 +310,7 @@ class ContractTest {
             JsonNode says = v.path("says");
             OptionalLong wanted = says.isNull() ? OptionalLong.empty()
                     : OptionalLong.of(says.isTextual() ? Omid.NONE : number(says));
-            assertEquals(wanted, Journal.told(Result.create(cells), number(v.path("since"))), v::toString);
+            assertEquals(wanted, Journal.outcome(Result.create(cells), number(v.path("since"))), v::toString);
         });
     }
 

@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 
-/** Which snapshot the option asOf means. */
+/** Which read point the option asOf means. */
 class MomentTest {
     private static final long WORLD = 1_790_000_000_000_000_000L;
 
@@ -29,8 +29,8 @@ class MomentTest {
             assertEquals(1_769_846_400_652L, Moment.millis(time), time);
         }
         long mark = 1_769_846_400_651_999_999L;
-        assertEquals(mark + " (2026-01-31T08:00:00.652Z)", Moment.told(mark));
-        assertEquals("1049", Moment.told(1049));
+        assertEquals(mark + " (2026-01-31T08:00:00.652Z)", Moment.described(mark));
+        assertEquals("1049", Moment.described(1049));
     }
 
     /** A time without zone is told what it lacks; what is no time is told what is expected. */

@@ -141,13 +141,13 @@ class VersionReaderTest {
                 .filter(candidate -> hidden(cell, isTombstone, candidate + 1, others, bare)).min().orElse(Omid.NONE);
     }
 
-    /** Whether a reader at a snapshot passes the version over: Omid's SnapshotFilterImpl, in short. */
-    private static boolean hidden(Cell cell, boolean isTombstone, long snapshot, List<Proven> others,
+    /** Whether a reader at a read point passes the version over: Omid's SnapshotFilterImpl, in short. */
+    private static boolean hidden(Cell cell, boolean isTombstone, long readPoint, List<Proven> others,
             boolean bare) {
         Proven tombstone = null;
         for (Proven other : others) {
             boolean higher = other.cell.getTimestamp() > cell.getTimestamp();
-            if (other.commit >= snapshot) {
+            if (other.commit >= readPoint) {
                 continue;
             }
             if (higher && isTombstone == other.isTombstone && CellUtil.matchingQualifier(cell, other.cell)) {
