@@ -17,7 +17,7 @@ from lowtide_spark.cleaning.rules import CELL_KINDS
 from lowtide_spark.frames.store import Life, _claims_json
 
 from lowtide.config import Config
-from lowtide.errors import FormatError, HistoryError
+from lowtide.errors import FormatError, HistoryError, UsageError
 from lowtide.health.seen import Seen
 from lowtide.history import holding
 from lowtide.history.advice import bucket
@@ -280,6 +280,15 @@ def test_the_connector_is_told_what_the_configuration_says() -> None:
     assert holding.read_options(config)["clock"] == "incremental"
     assert holding.read_options(config)["holdMaxAgeMillis"] == str(2 * 86_400_000)
     assert holding.read_options(config, "orders")["holdMaxAgeMillis"] == str(3_600_000)
+
+
+def test_a_hold_goes_by_the_clock_that_is_configured(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Milliseconds are no timestamp of a world clock's oracle, also of one that has stored no low watermark yet."""
+    monkeypatch.setattr(holding, "connect", lambda _: nullcontext(connection))
+    monkeypatch.setattr(holding, "low_watermark", lambda *_: 0)
+    config = Config.model_validate({"omid": {"clock": "world"}})
+    with pytest.raises(UsageError, match="Milliseconds take six more digits"):
+        holding.take(config, "orders", 1_700_000_000_000, owner="ann", reason="a read", lasting=timedelta(hours=1))
 
 
 # -- the state table and the journal
