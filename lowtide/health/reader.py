@@ -23,7 +23,7 @@ from lowtide.ledger.store import Tables
 from lowtide.store import oracle_probe
 from lowtide.store.gateway import allotted, connect, low_watermark
 from lowtide.store.state import StateStore
-from lowtide.values.clock import from_millis, is_world, millis
+from lowtide.values.clock import from_millis, millis, on_world_clock
 
 #: How many prune bounds and runs are read, newest first, where nobody asks for more.
 BOUNDS = 60
@@ -65,7 +65,7 @@ def read_through(connection: Any, config: Config, now: datetime, runs: int = RUN
     except StoreError as error:
         problem = str(error)
     recorded = state.low_watermark_seen()
-    world = is_world(max(current or 0, recorded.low_watermark if recorded else 0))
+    world = on_world_clock(config.omid.clock, max(current or 0, recorded.low_watermark if recorded else 0))
     last = tuple(state.runs(runs)) if runs else ()
     return Reading(
         at=now,
@@ -82,6 +82,7 @@ def read_through(connection: Any, config: Config, now: datetime, runs: int = RUN
         runs=last,
         more_runs=len(last) == runs,
         commit_counts=tuple(state.commit_counts()),
+        clock_kind=config.omid.clock,
         samples=() if world else tuple(state.samples()),
         histories=tuple(state.histories()),
         holds=tuple(state.holds()),

@@ -12,7 +12,7 @@ from lowtide.history.mark import Hold
 from lowtide.ledger.settled import Settled
 from lowtide.store.records import Bound, History
 from lowtide.tables.inventory import Entry
-from lowtide.values.clock import Clock, SampledClock, WorldClock, is_world
+from lowtide.values.clock import Clock, oracle_clock
 from lowtide.values.skew import Allotted
 
 
@@ -66,6 +66,8 @@ class Reading:
     more_runs: bool = False
     #: How full the commit table was, oldest first.
     commit_counts: tuple[CommitCount, ...] = ()
+    #: ``omid.clock``.
+    clock_kind: str = "auto"
     samples: tuple[tuple[datetime, int], ...] = ()
     #: Ancient history marks, applied and intended, by table.
     histories: tuple[History, ...] = ()
@@ -85,4 +87,4 @@ class Reading:
     def clock(self) -> Clock:
         """The oracle's clock; where nothing is known of it, one that knows no time."""
         marks = [self.low_watermark or 0, self.recorded[0] if self.recorded else 0]
-        return WorldClock() if is_world(max(marks)) else SampledClock(self.samples)
+        return oracle_clock(self.clock_kind, max(marks), lambda: self.samples)

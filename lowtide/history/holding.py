@@ -23,7 +23,7 @@ from lowtide.store.gateway import connect, low_watermark
 from lowtide.store.history import ANNOUNCED_FOR
 from lowtide.store.state import StateStore
 from lowtide.tables.inventory import Kind
-from lowtide.values.clock import Clock, WorldClock, from_millis, is_world, oracle_clock
+from lowtide.values.clock import Clock, WorldClock, from_millis, is_world, on_world_clock, oracle_clock
 from lowtide.values.text import moment_text, number_and_time
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def take(
         state = StateStore(connection, config.state.table)
         watermark = low_watermark(connection, config)
         wanted = watermark if timestamp is None else timestamp
-        check_unit(wanted, watermark, "a hold's timestamp")
+        check_unit(wanted, watermark, "a hold's timestamp", world=on_world_clock(config.omid.clock, watermark))
         new = Hold(f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}", table, wanted, owner, reason, now, now + lasting)
         check_hold(new, now, config.table(table).hold_max_age)
         _check_table(config, state, table)
@@ -125,8 +125,10 @@ def release(config: Config, table: str, identity: str) -> Hold:
             if found.id == identity:
                 _check_released(found, state)
             if found.id == identity and state.drop_hold(found):
-                snapshot = WorldClock().time(found.timestamp) if is_world(found.timestamp) else None
-                if snapshot is not None:  # for `lowtide history advise`, as the connector counts reads
+                # For `lowtide history advise`, as the connector counts reads; a counter's ages need its samples.
+                world = on_world_clock(config.omid.clock, found.timestamp)
+                snapshot = WorldClock().time(found.timestamp) if world else None
+                if snapshot is not None:
                     state.count_read(table, _now() - snapshot)
                 return found
     msg = f"there is no hold {identity} on {table}; `lowtide hold list` shows those there are"
@@ -261,11 +263,17 @@ def _check_table(config: Config, state: StateStore, table: str) -> None:
         raise TableError(msg)
 
 
-def read_options(config: Config) -> dict[str, str]:
-    """The options that ``spark.read.format("lowtide")`` needs for ``asOf``: ``.options(**read_options(config))``.
+def read_options(config: Config, table: str | None = None) -> dict[str, str]:
+    """The options that ``spark.read.format("lowtide")`` needs for ``asOf``: ``.options(**read_options(config, table))``.
 
-    HBase's address and the names of Omid's and Lowtide's tables, as configured. Nothing is read.
+    HBase's address, the names of Omid's and Lowtide's tables, the oracle's clock and how long a hold may last, as
+    configured. Nothing is read.
+
+    Args:
+        config: of the store.
+        table: the one that is read, for what its holds may last (``hold_max_age``); None: what the defaults say.
     """
+    longest = (config.defaults if table is None else config.table(table)).hold_max_age
     # One that is named has to be there; under the name that ships it may be missing, where Lowtide has never run.
     named = {"stateTable": config.state.table} if config.state.table != State().table else {}
     return {
@@ -275,6 +283,8 @@ def read_options(config: Config) -> dict[str, str]:
         "commitTable": config.omid.commit_table,
         "commitFamily": config.omid.commit_family,
         "watermarkFamily": config.omid.watermark_family,
+        "clock": config.omid.clock,
+        "holdMaxAgeMillis": str(longest // timedelta(milliseconds=1)),
         **({"lowLatency": "true"} if config.omid.low_latency else {}),
     }
 
@@ -314,13 +324,13 @@ def clock_of(config: Config, connection: Any) -> Clock:
     return oracle_clock(config.omid.clock, watermark, StateStore(connection, config.state.table).samples)
 
 
-def check_unit(timestamp: int, watermark: int, what: str) -> None:
-    """Refuse a timestamp that no oracle with this low watermark can have given: milliseconds, most likely.
+def check_unit(timestamp: int, watermark: int, what: str, *, world: bool) -> None:
+    """Refuse a timestamp that an oracle on the *world*'s clock cannot have given: milliseconds, most likely.
 
     Raises:
         UsageError: that is so.
     """
-    if is_world(watermark) and not is_world(timestamp):
+    if world and not is_world(timestamp):
         msg = (
             f"{what} is given as {timestamp}; timestamps of this oracle count nanoseconds since 1970 (now: "
             f"{watermark}). Milliseconds take six more digits; or give a time with zone, such as 2026-01-31T00:00:00Z"
@@ -331,7 +341,7 @@ def check_unit(timestamp: int, watermark: int, what: str) -> None:
 def too_early(table: str, timestamp: int, mark: int) -> str:
     """What to say to a reader of a snapshot before the mark."""
     return (
-        f"the snapshot {number_and_time(timestamp)} of {table} lies {mark - timestamp} before its ancient history mark "
+        f"the read point {number_and_time(timestamp)} of {table} lies {mark - timestamp} before its ancient history mark "
         f"{number_and_time(mark)}: that history was removed. Read at {mark} or later; to keep more from now on, raise "
         f"history_max_age for {table}"
     )

@@ -18,8 +18,8 @@ from lowtide.values.formats import (
     SHADOW_PREFIX,
     SHADOW_SUFFIX,
     commit_key,
+    decode_commit,
     decode_long,
-    decode_varint,
     encode_long,
 )
 
@@ -127,7 +127,7 @@ class Decisions:
         row = self._connection.table(omid.commit_table).row(commit_key(start))
         entry, mark = (row.get(f"{omid.commit_family}:".encode() + c) for c in (COMMIT_QUALIFIER, INVALID_QUALIFIER))
         try:
-            commit = None if entry is None else start + decode_varint(entry)
+            commit = None if entry is None else decode_commit(start, entry)
         except ValueError:
             commit = None
         return _Said(omid.commit_table, _possible(start, commit), mark == INVALID_VALUE)

@@ -79,14 +79,27 @@ def decode_varint(data: bytes) -> int:
     """The number in a protobuf varint that fills *data* exactly.
 
     Raises:
-        ValueError: the bytes are no single varint of at most 63 bits.
+        ValueError: the bytes are no single varint of at most 63 bits, which are nine bytes.
     """
     number = 0
-    for index, byte in enumerate(data):
+    for index, byte in enumerate(data[:9]):
         number |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
-            if index + 1 != len(data) or number >= 2**63:
+            if index + 1 != len(data):
                 break
             return number
     msg = f"not a commit entry's value: {data.hex() or 'empty'}"
     raise ValueError(msg)
+
+
+def decode_commit(start_ts: int, data: bytes) -> int:
+    """The commit timestamp that a commit entry's value names: a varint of how much later than the start it is.
+
+    Raises:
+        ValueError: *data* is no such value, or names a timestamp of more than 63 bits.
+    """
+    commit = start_ts + decode_varint(data)
+    if commit >= 2**63:
+        msg = f"not a commit entry's value: {data.hex()} after start timestamp {start_ts} is beyond 63 bits"
+        raise ValueError(msg)
+    return commit

@@ -111,7 +111,7 @@ def test_shows_what_omids_client_shows(
                 assert cells(as_of("orders", snapshot, read=way)) == omid.read("orders", snapshot)
         early = stamps[len(stamps) // 2]
         with pytest.raises(
-            Exception, match=f"snapshot {early} of orders lies {mark - early} before .* mark {mark}.*history_max_age"
+            Exception, match=f"read point {early} of orders lies {mark - early} before .* mark {mark}.*history_max_age"
         ):
             as_of("orders", early).collect()
     finally:
@@ -220,11 +220,11 @@ def test_files_of_a_table_that_was_made_anew_are_not_read(
     read = {"table": table, "asOf": str(snapshot), "read": "snapshot"}
     options = called("Options", None, {**config.hbase.client_properties(), **read})
     as_of = called("AsOf", "of", options)
-    called("ReadSnapshot", "take", options, as_of, jvm.java.lang.Object())
+    called("TemporaryHBaseSnapshot", "take", options, as_of, jvm.java.lang.Object())
     _until(lambda: not read_snapshots(table))
     scene.omid.truncate(table)
     with pytest.raises(Exception, match=f"{table} was made anew, restored, or disabled and enabled since"):
-        called("ReadSnapshot", "take", options, as_of, jvm.java.lang.Object())
+        called("TemporaryHBaseSnapshot", "take", options, as_of, jvm.java.lang.Object())
     assert read_snapshots(table) == []
 
 
@@ -302,7 +302,7 @@ def test_every_snapshot_before_the_mark_is_refused(as_of: Read, scene: Scene, co
         assert {value for value in cells(as_of(table, at)).values()} == {b"now"}
     for at in (mark - 1, mark - 49, mark - 50, mark - 51, snapshot + 1, snapshot, snapshot - 50, 50, 1, 0):
         for options in ({}, {"read": "snapshot"}, {"hold": "true"}):
-            with pytest.raises(Exception, match=f"The snapshot {at} of {table} lies {mark - at} before"):
+            with pytest.raises(Exception, match=f"The read point {at} of {table} lies {mark - at} before"):
                 as_of(table, at, **options).collect()
 
 
@@ -395,7 +395,7 @@ def test_where_omids_compactor_runs_nothing_is_read_as_of_a_snapshot(
     assert bytes(next(rows).value) == b"then"
     omid.attach_omid_compactor(table)
     for go_on in (lambda: list(rows), as_of(table, snapshot).collect, as_of(table, "latest").collect):
-        with pytest.raises(Exception, match="cannot be read as of a snapshot: Omid's own compactor"):
+        with pytest.raises(Exception, match="cannot be read with asOf: Omid's own compactor"):
             go_on()
     omid.detach_omid_compactor(table)
     assert len(as_of(table, snapshot).collect()) == 2
@@ -494,7 +494,7 @@ def test_tables_without_transactions_are_refused(as_of: Read, scene: Scene, omid
     plain = scene.table(omid_enabled=False)
     omid.put(plain, b"r", b"a", b"q", 100, b"v")
     for table in (plain, config.omid.commit_table):
-        with pytest.raises(Exception, match=f"Table {table} cannot be read as of a snapshot: it bears no mark of Omid"):
+        with pytest.raises(Exception, match=f"Table {table} cannot be read with asOf: it bears no mark of Omid"):
             as_of(table, "latest").collect()
 
 
@@ -539,9 +539,7 @@ def test_beside_an_oracle_in_low_latency_mode_nothing_is_read_as_of_a_snapshot(
     at = scene.omid.advance_watermark()
     slow = config.model_copy(update={"omid": config.omid.model_copy(update={"low_latency": True})})
     told = read_options(slow)
-    with pytest.raises(
-        Exception, match=f"Table {table} cannot be read as of a snapshot: the oracle runs in low-latency mode"
-    ):
+    with pytest.raises(Exception, match=f"Table {table} cannot be read with asOf: the oracle runs in low-latency mode"):
         as_of(table, at, lowLatency=told["lowLatency"]).collect()
     assert "lowLatency" not in read_options(config)
     assert len(as_of(table, at).collect()) == 1

@@ -281,7 +281,7 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
         omid.compact(compacted, major=True)
     with pytest.raises(
         Exception,
-        match=f"{table} cannot be read as of a snapshot: nothing tells whether .* at ({'|'.join(map(str, (start, orphan, *others)))}) committed.* orphan_cleanup",
+        match=f"{table} cannot be read with asOf: nothing tells whether .* at ({'|'.join(map(str, (start, orphan, *others)))}) committed.* orphan_cleanup",
     ):
         as_of(table)
     scene.cell(watched, late, row=b"late")  # of a client that was paused

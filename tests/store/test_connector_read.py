@@ -421,7 +421,7 @@ def test_errors_name_the_thing_and_the_remedy(kit: Kit, mixed: str) -> None:
         kit.read(mixed, tabel="x")
     with pytest.raises(IllegalArgumentException, match="Option table is missing"):
         kit.read(None)
-    with pytest.raises(IllegalArgumentException, match=r"Unknown snapshot: never.*createSnapshot"):
+    with pytest.raises(IllegalArgumentException, match=r"Unknown HBase snapshot: never.*createSnapshot"):
         kit.read(mixed, read="snapshot", snapshot="never", restoreDir="file:///nowhere").count()
     with kit.snapshot(mixed) as options:
         inside = kit.options["hbase.rootdir"] + "/restored"

@@ -310,7 +310,7 @@ def test_admin_errors_name_the_table(kit: Kit, table: str) -> None:
         kit.admin.createSnapshot(kit.options, "nowhere", "s")
     kit.admin.createSnapshot(kit.options, table, f"{table}_s")
     try:
-        with pytest.raises(IllegalArgumentException, match=f"Snapshot {table}_s of table {table} exists already"):
+        with pytest.raises(IllegalArgumentException, match=f"HBase snapshot {table}_s of table {table} exists already"):
             kit.admin.createSnapshot(kit.options, table, f"{table}_s")
     finally:
         kit.admin.dropSnapshot(kit.options, f"{table}_s")

@@ -174,6 +174,18 @@ def test_screenshots_are_few_and_light() -> None:
     assert sum(p.stat().st_size for p in taken) < 1_000_000
 
 
+def test_the_connectors_order_names_every_class() -> None:
+    """Where one package holds all classes, the list by subject in ``package-info.java`` is what tells them apart."""
+    folder = ROOT / "connector/src/main/java/lowtide/connector"
+    listed = set(
+        re.findall(
+            r"\{@(?:code|link)\s+(?:\*\s+)?(?:lowtide\.connector\.)?([A-Z]\w*)\}",
+            (folder / "package-info.java").read_text(),
+        )
+    )
+    assert listed == {file.stem for file in folder.glob("*.java")} - {"package-info"}
+
+
 def test_the_readme_is_short() -> None:
     """The README is read to its end: at most 150 lines."""
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150

@@ -91,12 +91,14 @@ def start_of(timestamp: Column) -> Column:
 
 
 def _varint(data: Column) -> Column:
-    """The number in a protobuf varint of at most nine bytes."""
-    total = F.lit(0).cast("bigint")
+    """The number in a protobuf varint that fills *data*, of at most nine bytes; null where it is none."""
+    total, whole = F.lit(0).cast("bigint"), F.length(data).between(1, 9)
     for index in range(9):
         byte = F.conv(F.hex(F.substring(data, index + 1, 1)), 16, 10).cast("bigint")
-        total += F.when(F.length(data) > index, byte.bitwiseAND(127) * F.lit(1 << 7 * index)).otherwise(0)
-    return F.when(F.length(data).between(1, 9), total)
+        there = F.length(data) > index
+        total += F.when(there, byte.bitwiseAND(127) * F.lit(1 << 7 * index)).otherwise(0)
+        whole &= ~there | ((byte >= 128) == (F.length(data) > index + 1))
+    return F.when(whole, total)
 
 
 def proofs(commit: DataFrame, journal: DataFrame, family: str) -> DataFrame:

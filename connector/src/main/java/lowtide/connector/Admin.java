@@ -33,7 +33,7 @@ import org.apache.hadoop.hbase.util.Bytes;
 
 /**
  * What jobs ask of HBase beside reading and writing; called by the driver. Every method takes the {@code hbase.*}
- * options first and waits until the thing is done. Errors name the table or snapshot.
+ * options first and waits until the thing is done. Errors name the table or HBase snapshot.
  */
 public final class Admin {
     private static final long POLL_MILLIS = 200;
@@ -48,27 +48,27 @@ public final class Admin {
         return WriteReport.take(writeId);
     }
 
-    /** When the table was made, enabled or disabled last, in ms; 0 where there is none. See {@link Planner#stated}. */
+    /** When the table was made, enabled or disabled last, in ms; 0 where there is none. See {@link Tables#stated}. */
     public static long stated(Map<String, String> options, String table) throws IOException {
-        return Planner.stated(Connections.get(options), Options.tableName(table));
+        return Tables.stated(Connections.get(options), Options.tableName(table));
     }
 
-    /** Takes a snapshot of an enabled table, its memstore flushed. */
+    /** Takes an HBase snapshot of an enabled table, its memstore flushed. */
     public static void createSnapshot(Map<String, String> options, String table, String name) throws IOException {
         Connection connection = Connections.get(options);
         TableName tableName = Options.tableName(table);
-        Planner.enabledTable(connection, tableName);
+        Tables.enabled(connection, tableName);
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
             admin.snapshot(name, tableName);
         } catch (SnapshotExistsException e) {
-            throw new IllegalArgumentException("Snapshot " + name + " of table " + table
+            throw new IllegalArgumentException("HBase snapshot " + name + " of table " + table
                     + " exists already. Drop it, or choose another name.", e);
         } catch (IOException e) {
-            throw new IOException("Snapshot " + name + " of table " + table + " failed: " + e.getMessage(), e);
+            throw new IOException("HBase snapshot " + name + " of table " + table + " failed: " + e.getMessage(), e);
         }
     }
 
-    /** Drops a snapshot; no-op if there is none. */
+    /** Drops an HBase snapshot; no-op if there is none. */
     public static void dropSnapshot(Map<String, String> options, String name) throws IOException {
         try (org.apache.hadoop.hbase.client.Admin admin = Connections.get(options).getAdmin()) {
             if (admin.listSnapshots().stream().anyMatch(snapshot -> snapshot.getName().equals(name))) {
@@ -80,7 +80,7 @@ public final class Admin {
     /** Writes the memstore of a table to files. */
     public static void flush(Map<String, String> options, String table) throws IOException {
         Connection connection = Connections.get(options);
-        Planner.enabledTable(connection, Options.tableName(table));
+        Tables.enabled(connection, Options.tableName(table));
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
             admin.flush(Options.tableName(table));
         }
@@ -88,10 +88,12 @@ public final class Admin {
 
     /** How durably clients write to a table, unless they say so themselves: the name of HBase's {@code Durability}. */
     public static String durability(Map<String, String> options, String table) throws IOException {
-        return Planner.enabledTable(Connections.get(options), Options.tableName(table)).getDurability().name();
+        return Tables.enabled(Connections.get(options), Options.tableName(table)).getDurability().name();
     }
 
-    /** Makes a table with one family, for rows that are much alike; no-op if the table is there, whatever its families. */
+    /**
+     * Makes a table with one family, for rows that are much alike; no-op if the table is there, whatever its families.
+     */
     public static void createTable(Map<String, String> options, String table, String family, int versions)
             throws IOException {
         try (org.apache.hadoop.hbase.client.Admin admin = Connections.get(options).getAdmin()) {
@@ -181,9 +183,9 @@ public final class Admin {
     /**
      * Major-compacts families of some regions of a table and waits; each region is flushed first.
      *
-     * <p>Regions report for all their families together. Where all are to be compacted they are asked again until a newer
-     * major compaction is reported; where only some are, no other compaction may be running when they are asked, because
-     * HBase would leave out its files, and the end of the compaction is all that can be waited for.
+     * <p>Regions report for all their families together. Where all are to be compacted they are asked again until a
+     * newer major compaction is reported; where only some are, no other compaction may be running when they are asked,
+     * because HBase would leave out its files, and the end of the compaction is all that can be waited for.
      *
      * @param families by encoded name of the region
      * @return JSON, by region that is still there: bytes on disk before and after, as HBase counts them (whole MiB)
@@ -197,7 +199,7 @@ public final class Admin {
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
             // What was split or merged since it was listed HBase compacts by itself.
             Set<String> there = new TreeSet<>();
-            Planner.regions(connection, name).forEach(each -> there.add(each.getEncodedName()));
+            Tables.regions(connection, name).forEach(each -> there.add(each.getEncodedName()));
             there.retainAll(families.keySet());
             for (String region : there) {
                 admin.flushRegion(Bytes.toBytes(region));
@@ -221,11 +223,13 @@ public final class Admin {
                 do {
                     if (millisSince(start) > timeoutMillis) {
                         throw new IOException("Major compaction of regions " + waiting + " of table " + table
-                                + " is not done after " + timeoutMillis + " ms. It goes on; wait longer, or run again later.");
+                                + " is not done after " + timeoutMillis
+                                + " ms. It goes on; wait longer, or run again later.");
                     }
                     pause();
                     Map<String, Long> now = majorCompactions(connection, name);
-                    waiting.removeIf(region -> asked.contains(region) && compacting(admin, region) == CompactionState.NONE
+                    waiting.removeIf(region -> asked.contains(region)
+                            && compacting(admin, region) == CompactionState.NONE
                             && (families.get(region).size() < all || newer(now, before, region)));
                 } while (!waiting.isEmpty() && millisSince(since) < ASK_AGAIN_MILLIS);
             }
@@ -242,7 +246,7 @@ public final class Admin {
 
     /** An enabled table without Omid's compactor, which loses rows whose family was deleted and written again. */
     private static TableDescriptor compactable(Connection connection, TableName name) throws IOException {
-        TableDescriptor table = Planner.enabledTable(connection, name);
+        TableDescriptor table = Tables.enabled(connection, name);
         if (Omid.compacts(table)) {
             throw new IllegalArgumentException("Table " + name + " is not compacted: Omid's own compactor is on it, and"
                     + " it loses rows whose family was deleted and written again.");
@@ -265,7 +269,7 @@ public final class Admin {
 
     private static Map<String, Long> sizes(Connection connection, TableName name) throws IOException {
         Map<String, Long> sizes = new HashMap<>();
-        for (RegionMetrics region : Planner.regionMetrics(connection, name, Planner.locations(connection, name))) {
+        for (RegionMetrics region : Tables.regionMetrics(connection, name, Tables.locations(connection, name))) {
             sizes.put(RegionInfo.encodeRegionName(region.getRegionName()),
                     (long) region.getStoreFileSize().get(Size.Unit.BYTE));
         }
@@ -275,7 +279,7 @@ public final class Admin {
     /** By region: when its oldest compacted file was made; for a region without files the end of time. */
     private static Map<String, Long> majorCompactions(Connection connection, TableName name) throws IOException {
         Map<String, Long> times = new HashMap<>();
-        for (RegionMetrics region : Planner.regionMetrics(connection, name, Planner.locations(connection, name))) {
+        for (RegionMetrics region : Tables.regionMetrics(connection, name, Tables.locations(connection, name))) {
             times.put(Bytes.toStringBinary(region.getRegionName()),
                     region.getStoreFileCount() == 0 ? Long.MAX_VALUE : region.getLastMajorCompactionTimestamp());
         }
@@ -319,7 +323,7 @@ public final class Admin {
             throw new IllegalArgumentException("Folder " + path + " is no scratch folder: those lie in " + scratch
                     + ".");
         }
-        RestoredSnapshot.forget(files.makeQualified(folder), files);
+        RestoredFiles.forget(files.makeQualified(folder), files);
         files.delete(folder, true);
         if (files.exists(scratch) && files.listStatus(scratch).length == 0) {
             files.delete(scratch, false);
@@ -349,7 +353,7 @@ public final class Admin {
     }
 
     private static Path scratch(Configuration configuration) throws IOException {
-        Path root = RestoredSnapshot.root(configuration);
+        Path root = RestoredFiles.root(configuration);
         return root.suffix(SCRATCH_SUFFIX);
     }
 }

@@ -20,33 +20,40 @@ import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * A snapshot to read at, and what its readers need to know of the commit table.
+ * A read point, as the oracle counts time, and what its readers need to know of the commit table.
  *
- * <p>The order is what makes it right. The low watermark is read first, and no later snapshot is taken: every
+ * <p>The order is what makes it right. The low watermark is read first, and no later read point is taken: every
  * transaction that commits before it has its commit entry by then. Then the ancient history mark is looked at, then
  * the commit table is read, then the data: a transaction that completes in between shows by its entry or by its shadow
- * cells, one whose entry was pruned before, by the journal. When the data were read, the mark is looked at again: history GC moves it before it deletes anything, so a
- * reader that still finds it at or before the snapshot has seen everything. Each piece of a live table does so at its
- * end, or when no more of its rows are asked for; where an HBase snapshot is made of the data, it is enough to look
- * when that stands. Mark and data are found by the table's name, so whoever looks again sees to it that the name still
- * stands for the same table: the time of its state is known from before the commit table is read.
+ * cells, one whose entry was pruned before, by the journal. When the data were read, the mark is looked at again:
+ * history GC moves it before it deletes anything, so a reader that still finds it at or before the read point has seen
+ * everything. Each piece of a live table does so at its end, or when no more of its rows are asked for; where an HBase
+ * snapshot is made of the data, it is enough to look when that stands. Mark and data are found by the table's name, so
+ * whoever looks again sees to it that the name still stands for the same table: the time of its state is known from
+ * before the commit table is read.
  */
 final class AsOf implements Serializable {
     private static final long serialVersionUID = 1;
     /** Said of the mark at the second look. */
     static final String OVERTAKEN = " by now; history GC has overtaken this read";
-    private static final int COMMIT_KEY_LENGTH = 9;
+    /** The commit table's row that holds the low watermark, and its qualifier. */
+    static final byte[] LOW_WATERMARK_ROW = Bytes.toBytes("LOW_WATERMARK");
+    static final byte[] LOW_WATERMARK = Bytes.toBytes("LWC");
+    /** As {@code lowtide.history.advice.BUCKETS}: the last one holds all that is older. */
     private static final int LAST_BUCKET = 23;
 
     /** Versions with a commit timestamp below it are seen. */
-    final long snapshot;
+    final long readPoint;
+    /** Whether the oracle is on the world's clock. */
+    private final boolean world;
     private final Commits commits;
     private final Journal journal;
     /** The time of the table's state when the read began. */
     private final long stated;
 
-    AsOf(long snapshot, Commits commits, Journal journal, long stated) {
-        this.snapshot = snapshot;
+    AsOf(long readPoint, boolean world, Commits commits, Journal journal, long stated) {
+        this.readPoint = readPoint;
+        this.world = world;
         this.commits = commits;
         this.journal = journal;
         this.stated = stated;
@@ -55,59 +62,75 @@ final class AsOf implements Serializable {
     /** Prepares the read; an error says why the table cannot be read as of then. */
     static AsOf of(Options options) throws IOException {
         if (options.lowLatency) {
-            throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: the oracle runs"
-                    + " in low-latency mode (lowLatency = true, omid.low_latency in Lowtide's configuration), where clients write"
-                    + " their commit entries themselves, as late as they like, also below the low watermark: a second read could"
-                    + " show more. Read the table through Omid's client, or run the oracle without lowLatency.");
+            throw new IllegalArgumentException("Table " + options.table
+                    + " cannot be read with asOf: the oracle runs in low-latency mode (lowLatency = true,"
+                    + " omid.low_latency in Lowtide's configuration), where clients write their commit entries"
+                    + " themselves, as late as they like, also below the low watermark: a second read could show more."
+                    + " Read the table through Omid's client, or run the oracle without lowLatency.");
         }
         Connection connection = Connections.get(options.hbase);
         long watermark = lowWatermark(connection, options);
-        long snapshot = Moment.of(connection, options, watermark);
-        if (snapshot > watermark) {
-            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is the snapshot " + Moment.told(snapshot)
-                    + ", later than the low watermark " + Moment.told(watermark) + " by " + (snapshot - watermark)
-                    + ": a transaction may still commit before it. Read at " + watermark + " or before (asOf = latest).");
+        boolean world = options.clock.isWorld(watermark);
+        long readPoint = Moment.of(connection, options, watermark, world);
+        if (readPoint > watermark) {
+            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is the read point "
+                    + Moment.described(readPoint)
+                    + ", later than the low watermark " + Moment.described(watermark) + " by " + (readPoint - watermark)
+                    + ": a transaction may still commit before it. Read at " + watermark
+                    + " or before (asOf = latest).");
         }
-        AsOf asOf = new AsOf(snapshot, Commits.NONE, Journal.NONE, 0);
+        AsOf asOf = new AsOf(readPoint, world, Commits.NONE, Journal.NONE, 0);
         refuseOmidsCompactor(connection, options);
         refuseUnfit(connection, options);
-        asOf.count(connection, options, watermark);
+        asOf.count(connection, options);
         asOf.refuseRemoved(connection, options, "");
-        long stated = Planner.stated(connection, options.tableName());
-        Commits commits = commits(connection, options, snapshot);
-        return new AsOf(snapshot, commits, Journal.of(connection, options), stated); // after the commit table
+        long stated = Tables.stated(connection, options.tableName());
+        Commits commits = commits(connection, options, readPoint);
+        return new AsOf(readPoint, world, commits, Journal.of(connection, options), stated); // after the commit table
     }
 
-    /** The commit timestamp of the transaction that wrote a cell without shadow cell at this timestamp, or {@link Omid#NONE}. */
+    /**
+     * The commit timestamp of the transaction that wrote a cell without shadow cell at this timestamp, or {@link
+     * Omid#NONE}.
+     */
     long proof(long timestamp) throws IOException {
         long commit = commits.of(timestamp);
         return commit != Omid.NONE || isNoOracles(timestamp) ? commit : journal.of(timestamp);
     }
 
-    /** Whether a world clock's oracle cannot have given it: a plain put's milliseconds, of which the journal holds and has let go of nothing. */
+    /**
+     * Whether a world clock's oracle cannot have given it: a plain put's milliseconds, of which the journal holds and
+     * has let go of nothing.
+     */
     private boolean isNoOracles(long timestamp) {
-        return snapshot >= Moment.WORLD_CLOCK_MIN && timestamp < Moment.WORLD_CLOCK_MIN;
+        return world && !OracleClock.isWorlds(timestamp);
     }
 
     /**
-     * Counts the read by its age, refused ones too, for {@code lowtide history advise}: bucket n has ages from 2^(n-1)
-     * up to 2^n minutes. Readers may lack the right to write there: then nothing is counted.
+     * Counts the read by its age, refused ones too, for {@code lowtide history advise}. Readers may lack the right to
+     * write there: then nothing is counted.
      */
-    private void count(Connection connection, Options options, long watermark) {
-        if (watermark < Moment.WORLD_CLOCK_MIN) {
+    private void count(Connection connection, Options options) {
+        if (!world) {
             return; // a counter's ages need its samples; the holds still tell
         }
-        long minutes = Math.max(0, System.currentTimeMillis() - snapshot / Moment.UNITS_PER_MILLI) / 60_000;
-        int bucket = Math.min(64 - Long.numberOfLeadingZeros(minutes), LAST_BUCKET);
+        int bucket = bucket(System.currentTimeMillis() - readPoint / OracleClock.UNITS_PER_MILLI);
         try (Table table = connection.getTable(TableName.valueOf(options.stateTable))) {
-            table.incrementColumnValue(Bytes.toBytes("reads/" + options.table), Records.FAMILY,
-                    Bytes.toBytes("age/" + bucket), 1);
+            table.incrementColumnValue(Records.readsRow(options.table), Records.FAMILY, Records.readsColumn(bucket), 1);
         } catch (IOException e) {
             // The read itself is what was asked for.
         }
     }
 
-    /** Fails where the ancient history mark has passed the snapshot, or somebody removes history without any mark. */
+    /**
+     * The bucket of an age in ms, as {@code lowtide.history.advice} counts: bucket n has those from 2^(n-1) up to 2^n
+     * minutes.
+     */
+    static int bucket(long age) {
+        return Math.min(64 - Long.numberOfLeadingZeros(Math.max(0, age) / 60_000), LAST_BUCKET);
+    }
+
+    /** Fails where the ancient history mark has passed the read point, or somebody removes history without any mark. */
     void checkMark(Options options, String since) throws IOException {
         Connection connection = Connections.get(options.hbase);
         refuseOmidsCompactor(connection, options);
@@ -116,58 +139,75 @@ final class AsOf implements Serializable {
 
     private void refuseRemoved(Connection connection, Options options, String since) throws IOException {
         long mark = Records.mark(connection, options);
-        if (snapshot < mark) {
-            throw new IllegalArgumentException("The snapshot " + Moment.told(snapshot) + " of " + options.table + " lies "
-                    + (mark - snapshot) + " before its ancient history mark " + Moment.told(mark) + since
-                    + ": that history was removed. Read at " + mark + " or later (as soon as the low watermark has passed it); to keep more from now on, raise"
+        if (readPoint < mark) {
+            throw new IllegalArgumentException("The read point " + Moment.described(readPoint)
+                    + " of " + options.table + " lies " + (mark - readPoint) + " before its ancient history mark "
+                    + Moment.described(mark) + since
+                    + ": that history was removed. Read at " + mark
+                    + " or later (as soon as the low watermark has passed it); to keep more from now on, raise"
                     + " history_max_age for " + options.table + ", or take a hold (hold = true, or lowtide hold add).");
         }
     }
 
-    /** Fails where rows of the live table may have been read when their history was gone, or when it was another table. */
+    /**
+     * Fails where rows of the live table may have been read when their history was gone, or when it was another table.
+     */
     void lookAgain(Options options) throws IOException {
         checkMark(options, OVERTAKEN);
         checkSame(options);
     }
 
-    /** Fails where the table is another than when the read began: made anew, or restored from an HBase snapshot, which leaves its regions their ids. */
+    /**
+     * Fails where the table is another than when the read began: made anew, or restored from an HBase snapshot, which
+     * leaves its regions their ids.
+     */
     void checkSame(Options options) throws IOException {
-        if (Planner.stated(Connections.get(options.hbase), options.tableName()) != stated) {
-            throw new IllegalStateException("Table " + options.table + " was made anew, restored, or disabled and enabled since the"
+        if (Tables.stated(Connections.get(options.hbase), options.tableName()) != stated) {
+            throw new IllegalStateException("Table " + options.table
+                    + " was made anew, restored, or disabled and enabled since the"
                     + " read began. Make the DataFrame anew.");
         }
     }
 
-    /** Fails for a table without transactions, where families keep versions from readers, and where Omid's compactor was on it until lately. */
+    /**
+     * Fails for a table without transactions, where families keep versions from readers, and where Omid's compactor was
+     * on it until lately.
+     */
     private static void refuseUnfit(Connection connection, Options options) throws IOException {
         JsonNode listed = Records.listed(connection, options);
-        TableDescriptor table = Planner.enabledTable(connection, options.tableName());
+        TableDescriptor table = Tables.enabled(connection, options.tableName());
         if (!Omid.marks(table) && !listed.path("kind").asText().equals("transactional")) {
-            throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: it bears no"
+            throw new IllegalArgumentException("Table " + options.table
+                    + " cannot be read with asOf: it bears no"
                     + " mark of Omid, so its cells are no transactions'. If they are, say so in Lowtide's configuration"
                     + " (tables: {" + options.table + ": {kind: transactional}}) and let watermark_collection see it;"
                     + " the view cells shows any table.");
         }
-        for (ColumnFamilyDescriptor family : Omid.families(table)) {
+        for (ColumnFamilyDescriptor family : Omid.families(table, Records.families(listed))) {
             String[] hides = hides(family);
             if (hides != null) {
-                throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: its family "
+                throw new IllegalArgumentException("Table " + options.table
+                        + " cannot be read with asOf: its family "
                         + family.getNameAsString() + " has " + hides[0] + " => " + hides[1]
-                        + ", so HBase keeps versions from readers that the snapshot shows. In HBase's shell: alter '"
-                        + options.table + "', {NAME => '" + family.getNameAsString() + "', " + hides[0] + " => " + hides[2]
-                        + "}; snapshots of before that may lack what HBase has dropped by then.");
+                        + ", so HBase keeps versions from readers that the read point shows. In HBase's shell: alter '"
+                        + options.table + "', {NAME => '" + family.getNameAsString() + "', " + hides[0] + " => "
+                        + hides[2]
+                        + "}; earlier read points may lack what HBase has dropped by then.");
             }
         }
         if (listed.path("compactor").asBoolean()) {
-            throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: Omid's own"
+            throw new IllegalArgumentException("Table " + options.table + " cannot be read with asOf: Omid's own"
                     + " compactor was on it when Lowtide listed it last, and what that removed no mark tells yet. Let"
                     + " watermark_collection see that it is gone (lowtide run watermark_collection --execute), and read"
-                    + " snapshots from then on; where the oracle counts, read the table through Omid's client.");
+                    + " at later read points; where the oracle counts, read the table through Omid's client.");
         }
     }
 
-    /** A setting by which the family does not show all it holds, as {@code lowtide.shape} has it, its value, and the one that mends it; or null. */
-    private static String[] hides(ColumnFamilyDescriptor family) {
+    /**
+     * A setting by which the family does not show all it holds, as {@code lowtide.tables.settings} has it, its value,
+     * and the one that mends it; or null.
+     */
+    static String[] hides(ColumnFamilyDescriptor family) {
         if (family.getMaxVersions() != Integer.MAX_VALUE) {
             return new String[] {"VERSIONS", "" + family.getMaxVersions(), "" + Integer.MAX_VALUE};
         }
@@ -182,21 +222,22 @@ final class AsOf implements Serializable {
 
     /**
      * Of a column's versions that began at or below the low watermark Omid's compactor keeps the one that began last,
-     * also where a snapshot below the low watermark, or at it, sees an earlier one; no snapshot above it is settled.
+     * also where a read point below the low watermark, or at it, sees an earlier one; no read point above it is
+     * settled.
      */
     private static void refuseOmidsCompactor(Connection connection, Options options) throws IOException {
-        if (Omid.compacts(Planner.enabledTable(connection, options.tableName()))) {
-            throw new IllegalArgumentException("Table " + options.table + " cannot be read as of a snapshot: Omid's own"
-                    + " compactor is on it and removes what snapshots need, without a mark that tells. Read it through"
-                    + " Omid's client; or take the coprocessor org.apache.omid.transaction.OmidCompactor off the table,"
-                    + " let watermark_collection see that, and read snapshots from then on.");
+        if (Omid.compacts(Tables.enabled(connection, options.tableName()))) {
+            throw new IllegalArgumentException("Table " + options.table + " cannot be read with asOf: Omid's own"
+                    + " compactor is on it and removes what earlier read points need, without a mark that tells. Read"
+                    + " it through Omid's client; or take the coprocessor org.apache.omid.transaction.OmidCompactor off"
+                    + " the table, let watermark_collection see that, and read at later read points.");
         }
     }
 
     private static long lowWatermark(Connection connection, Options options) throws IOException {
         try (Table table = connection.getTable(TableName.valueOf(options.commitTable))) {
-            byte[] value = table.get(new Get(Bytes.toBytes("LOW_WATERMARK")))
-                    .getValue(Bytes.toBytes(options.watermarkFamily), Bytes.toBytes("LWC"));
+            byte[] value = table.get(new Get(LOW_WATERMARK_ROW))
+                    .getValue(Bytes.toBytes(options.watermarkFamily), LOW_WATERMARK);
             if (value == null || value.length != Long.BYTES) {
                 throw new IllegalArgumentException("The commit table " + options.commitTable + " has no low watermark:"
                         + " start the oracle, or name the table in the option commitTable.");
@@ -209,31 +250,32 @@ final class AsOf implements Serializable {
     }
 
     /**
-     * Commit entries of transactions that the snapshot may see; a mark beside an entry outranks it. All that are left: those at or
-     * below the published prune bound are mostly gone, and where they are not, a table that came back from a backup
-     * may have nothing but them for a proof.
+     * Commit entries of transactions that the read point may see; a mark beside an entry outranks it. All that are
+     * left: those at or below the published prune bound are mostly gone, and where they are not, a table that came back
+     * from a backup may have nothing but them for a proof.
      */
-    private static Commits commits(Connection connection, Options options, long snapshot) throws IOException {
+    private static Commits commits(Connection connection, Options options, long readPoint) throws IOException {
         Commits.Gathered entries = new Commits.Gathered(options.commitLimit);
         byte[] family = Bytes.toBytes(options.commitFamily);
         try (Table table = connection.getTable(TableName.valueOf(options.commitTable))) {
             for (int bucket = 0; bucket < 16; bucket++) {
                 Scan scan = new Scan().addFamily(family).setCaching(1000)
-                        .withStartRow(key(bucket, 0)).withStopRow(key(bucket, snapshot));
+                        .withStartRow(key(bucket, 0)).withStopRow(key(bucket, readPoint));
                 try (ResultScanner rows = table.getScanner(scan)) {
                     for (Result row : rows) {
                         Cell entry = row.getColumnLatestCell(family, Omid.COMMIT);
-                        if (row.getRow().length != COMMIT_KEY_LENGTH || entry == null
-                                || row.containsColumn(family, Omid.INVALID)) {
+                        long start = Omid.startOfKey(row.getRow());
+                        if (start == Omid.NONE || entry == null || row.containsColumn(family, Omid.INVALID)) {
                             continue;
                         }
-                        long start = Bytes.toLong(row.getRow(), 1);
-                        long commit = start + varint(CellUtil.cloneValue(entry), options);
-                        if (commit > start && commit < snapshot && !entries.add(start, commit)) {
-                            throw new IllegalStateException("The commit table " + options.commitTable + " has more than "
-                                    + options.commitLimit + " entries that the snapshot " + Moment.told(snapshot)
-                                    + " may need, and each task is given all of them, 16 bytes an entry. Let orphan_cleanup and"
-                                    + " commit_table_pruning shorten it, or set the option commitLimit higher.");
+                        long commit = commit(start, CellUtil.cloneValue(entry), options);
+                        if (commit > start && commit < readPoint && !entries.add(start, commit)) {
+                            throw new IllegalStateException("The commit table " + options.commitTable
+                                    + " has more than " + options.commitLimit + " entries that the read point "
+                                    + Moment.described(readPoint)
+                                    + " may need, and each task is given all of them, 16 bytes an entry. Let"
+                                    + " orphan_cleanup and commit_table_pruning shorten it, or set the option"
+                                    + " commitLimit higher.");
                         }
                     }
                 }
@@ -246,15 +288,12 @@ final class AsOf implements Serializable {
         return Bytes.add(new byte[] {(byte) bucket}, Bytes.toBytes(start));
     }
 
-    private static long varint(byte[] value, Options options) {
-        long number = 0;
-        for (int i = 0; i < value.length && i < 9; i++) {
-            number |= (value[i] & 0x7FL) << 7 * i;
-            if (value[i] >= 0 && i + 1 == value.length) {
-                return number;
-            }
+    private static long commit(long start, byte[] value, Options options) {
+        long commit = Omid.commit(start, value);
+        if (commit == Omid.NONE) {
+            throw new IllegalArgumentException("The commit table " + options.commitTable + " holds an entry that is no"
+                    + " commit of Omid's: " + Bytes.toHex(value) + ". Nothing can be read with asOf beside it.");
         }
-        throw new IllegalArgumentException("The commit table " + options.commitTable + " holds an entry that is no"
-                + " commit of Omid's: " + Bytes.toHex(value) + ". Nothing can be read as of a snapshot beside it.");
+        return commit;
     }
 }

@@ -47,7 +47,8 @@ final class Batches {
         for (int part = 0; part < parts; part++) {
             int from = part * results.length / parts;
             int to = (part + 1) * results.length / parts;
-            answers.add(threads.submit(() -> request(connection, name, actions.subList(from, to), results, from, permit)));
+            answers.add(threads.submit(
+                    () -> request(connection, name, actions.subList(from, to), results, from, permit)));
         }
     }
 

@@ -159,11 +159,12 @@ final class CatalogScan implements LocalScan {
 
     private List<InternalRow> regions(Connection connection) throws IOException {
         TableName name = options.tableName();
-        Planner.knownTable(connection, name);
-        long stated = Planner.stated(connection, name); // before the regions: what comes back between the two counts as come back
-        List<HRegionLocation> locations = Planner.locations(connection, name);
+        Tables.known(connection, name);
+        // Before the regions: what comes back between the two counts as come back.
+        long stated = Tables.stated(connection, name);
+        List<HRegionLocation> locations = Tables.locations(connection, name);
         Map<String, RegionMetrics> metrics = new HashMap<>();
-        for (RegionMetrics one : Planner.regionMetrics(connection, name, locations)) {
+        for (RegionMetrics one : Tables.regionMetrics(connection, name, locations)) {
             metrics.put(RegionInfo.encodeRegionName(one.getRegionName()), one);
         }
         List<InternalRow> rows = new ArrayList<>();

@@ -26,11 +26,11 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
     private final Pushdown pushdown;
     private final StructType schema;
     /** Of the view {@code as_of}; else null. */
-    private final SnapshotRead read;
+    private final AsOfRead read;
     private Piece[] pieces;
     private AsOf asOf;
 
-    CellScan(Options options, Pushdown pushdown, StructType schema, SnapshotRead read) {
+    CellScan(Options options, Pushdown pushdown, StructType schema, AsOfRead read) {
         this.options = options;
         this.pushdown = pushdown;
         this.schema = schema;
@@ -45,7 +45,7 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
     @Override
     public String description() {
         return "lowtide " + options.view.label + " of " + options.table
-                + (options.snapshot != null ? " in snapshot " + options.snapshot : "") + pushdown;
+                + (options.snapshot != null ? " in HBase snapshot " + options.snapshot : "") + pushdown;
     }
 
     @Override
@@ -74,7 +74,7 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
     /** What is known of the commits is read before the data, and before the regions are cut: see {@link AsOf}. */
     private List<Piece> asOf(Planner planner) throws IOException {
         asOf = read.asOf();
-        return options.readsSnapshot ? planner.pieces(read.files()) : planner.pieces();
+        return options.readsFiles ? planner.pieces(read.files()) : planner.pieces();
     }
 
     @Override

@@ -11,12 +11,12 @@ import org.apache.spark.sql.types.StructType;
 /** Takes filters and columns over for the views of cells. */
 final class CellScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
     private final Options options;
-    private final SnapshotRead read;
+    private final AsOfRead read;
     private final Pushdown pushdown;
     private final List<Predicate> pushed = new ArrayList<>();
     private StructType schema;
 
-    CellScanBuilder(Options options, SnapshotRead read) {
+    CellScanBuilder(Options options, AsOfRead read) {
         this.options = options;
         this.read = read;
         this.pushdown = new Pushdown(options);

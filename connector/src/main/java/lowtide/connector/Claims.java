@@ -15,13 +15,16 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * What a writer goes by: cells of Lowtide's records that must hold what the run wrote there, and tables that must still be those
- * that the run has read. An executor that the driver has lost goes on writing when the run has long ended and another one has
- * claimed the table, and a table may be restored in place at any time; so a writer reads its claims again before each batch, and
- * sends a batch only as long as what it read is fresh.
+ * What a writer goes by: cells of Lowtide's records that must hold what the run wrote there, and tables that must still
+ * be those that the run has read. An executor that the driver has lost goes on writing when the run has long ended and
+ * another one has claimed the table, and a table may be restored in place at any time; so a writer reads its claims
+ * again before each batch, and sends a batch only as long as what it read is fresh.
  */
 final class Claims {
-    /** So long after a claim was read a batch may be sent. A process that was suspended in between reads again, or gives up. */
+    /**
+     * So long after a claim was read a batch may be sent. A process that was suspended in between reads again, or gives
+     * up.
+     */
     static final long FRESH_MILLIS = 10_000;
 
     /** What must stand for the write to go on. */
@@ -53,11 +56,11 @@ final class Claims {
         }
     }
 
-    /** A table and the time of its state, see {@link Planner#stated}. */
+    /** A table and the time of its state, see {@link Tables#stated}. */
     record LifeClaim(String table, long stated) implements Claim {
         @Override
         public boolean stands(Connection connection) throws IOException {
-            return Planner.stated(connection, TableName.valueOf(table)) == stated;
+            return Tables.stated(connection, TableName.valueOf(table)) == stated;
         }
 
         @Override
@@ -71,7 +74,10 @@ final class Claims {
         }
     }
 
-    /** The look that a batch is sent on the strength of; by two clocks, for the monotonic one stands still in a machine that sleeps. */
+    /**
+     * The look that a batch is sent on the strength of; by two clocks, for the monotonic one stands still in a machine
+     * that sleeps.
+     */
     private record Look(long nanos, long millis) {
         static Look now() {
             return new Look(System.nanoTime(), System.currentTimeMillis());
@@ -110,8 +116,8 @@ final class Claims {
             }
         } catch (IOException | IllegalArgumentException e) {
             throw new IllegalArgumentException("Option holding = " + json + " cannot be used: " + e.getMessage()
-                    + ". Give [{\"table\": text, \"row\": hex, \"family\": text, \"qualifier\": text, \"value\": hex}, ...],"
-                    + " of a table's life {\"table\": text, \"stated\": ms}.", e);
+                    + ". Give [{\"table\": text, \"row\": hex, \"family\": text, \"qualifier\": text, \"value\": hex},"
+                    + " ...], of a table's life {\"table\": text, \"stated\": ms}.", e);
         }
         return parsed;
     }

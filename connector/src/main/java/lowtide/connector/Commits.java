@@ -4,8 +4,8 @@ import java.io.Serializable;
 import java.util.Arrays;
 
 /**
- * Commit timestamps by start timestamp, as the commit table has them for transactions that are not completed: sixteen bytes
- * each, for they go to every task of a read.
+ * Commit timestamps by start timestamp, as the commit table has them for transactions that are not completed: sixteen
+ * bytes each, for they go to every task of a read.
  */
 final class Commits implements Serializable {
     private static final long serialVersionUID = 1;

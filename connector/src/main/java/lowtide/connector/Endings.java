@@ -33,7 +33,10 @@ final class Endings {
         }
     }
 
-    /** Runs {@code end} with the end of {@code read}, to which it must not refer; if it fails the others run all the same. */
+    /**
+     * Runs {@code end} with the end of {@code read}, to which it must not refer; if it fails the others run all the
+     * same.
+     */
     static void with(Object read, Runnable end) {
         Cleaner.Cleanable[] own = new Cleaner.Cleanable[1];
         own[0] = UNREFERENCED.register(read, () -> {

@@ -7,13 +7,17 @@ import java.util.Arrays;
  * told of every data cell, once, in HBase's order.
  */
 final class Hiding {
-    /** As the commit of what hides a version: no snapshot shows it. */
+    /** As the commit of what hides a version: no read point shows it. */
     private static final long BEFORE_ANY = 0;
 
-    /** What is known of the cells without qualifier where a snapshot is read, rather than all that is there; else null. */
+    /**
+     * What is known of the cells without qualifier where a read point is given, rather than all that is there; else
+     * null.
+     */
     private final Unnamed unnamed;
 
-    // The column at hand, the smallest commit among its higher versions, and of a snapshot the family tombstone over it.
+    // The column at hand, the smallest commit among its higher versions, and at a read point the family tombstone over
+    // it.
     private byte[] column = new byte[64];
     private int columnLength;
     private long columnReplaced;
@@ -43,11 +47,12 @@ final class Hiding {
      * The commit timestamp at which this version was hidden, or {@link Omid#NONE}.
      *
      * <p>A version is hidden by the higher versions of its column, and by a family tombstone whose commit timestamp is
-     * not below its own timestamp. The reader uses, of the family tombstones in its snapshot, the highest one only
+     * not below its own timestamp. The reader uses, of the family tombstones that it sees, the highest one only
      * ({@code SnapshotFilterImpl.buildFamilyDeletionCache}), so one that commits after a higher one hides nothing.
      * It looks at the newest cell without qualifier first: where that is a put, no family tombstone is looked for, and
      * what they hid is seen again. So in a row and family with a cell without qualifier that is no family tombstone,
-     * proven or not, family tombstones count as hiding nothing. Of a snapshot, {@link Unnamed} says exactly what they hide.
+     * proven or not, family tombstones count as hiding nothing. At a read point, {@link Unnamed} says exactly what they
+     * hide.
      *
      * @param array the qualifier, with offset and length
      * @param at the version's timestamp

@@ -5,8 +5,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.UnknownHostException;
 import java.time.Instant;
 import java.util.Arrays;
 import java.util.UUID;
@@ -14,6 +12,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CompareOperator;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.TableNotFoundException;
@@ -27,20 +26,19 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * A hold on a table's history for one read, as {@code lowtide.history} takes them: written first, then the mark is
- * looked at. It is renewed by the driver as long as the read is referenced, and let go when it is not any more, or
+ * A hold on a table's history for one read, as {@code lowtide.history.holding} takes them: written first, then the mark
+ * is looked at. It is renewed by the driver as long as the read is referenced, and let go when it is not any more, or
  * when the driver ends; a driver that dies holds nothing after {@link #LASTING_MILLIS}.
  */
 class Hold implements Runnable {
-    private static final long LASTING_MILLIS = TimeUnit.MINUTES.toMillis(10);
-    /** As {@code hold_max_age} ships; a read that lasts longer fails at its end if the mark has passed it. */
-    private static final long LONGEST_MILLIS = TimeUnit.DAYS.toMillis(7);
+    /** As {@code lowtide.history.holding.RENEWED_FOR}. */
+    static final long LASTING_MILLIS = TimeUnit.MINUTES.toMillis(10);
     private static final byte[] FAMILY = Bytes.toBytes("s");
     private static final byte[] VALUE = Bytes.toBytes("value");
     private static final byte[] MARK = Bytes.toBytes("mark");
     private static final byte[] INTENDED = Bytes.toBytes("intended");
-    /** As {@code lowtide.state.ANNOUNCED_FOR}. */
-    private static final long ANNOUNCED_MILLIS = TimeUnit.HOURS.toMillis(1);
+    /** As {@code lowtide.store.state.ANNOUNCED_FOR}. */
+    static final long ANNOUNCED_MILLIS = TimeUnit.HOURS.toMillis(1);
     private static final ScheduledExecutorService RENEWALS = Executors.newSingleThreadScheduledExecutor(work -> {
         Thread thread = new Thread(work, "lowtide-holds");
         thread.setDaemon(true);
@@ -49,36 +47,28 @@ class Hold implements Runnable {
 
     private final Options options;
     private final String id = "read-" + UUID.randomUUID();
-    private final long snapshot;
-    private final long taken = System.currentTimeMillis();
+    private final long readPoint;
+    /** By HBase's clock, as all times of a hold: history GC looks at it by that, and a driver's may be hours off. */
+    long taken;
     byte[] recorded;
     private ScheduledFuture<?> renewal;
 
-    Hold(Options options, long snapshot) {
+    Hold(Options options, long readPoint) {
         this.options = options;
-        this.snapshot = snapshot;
-    }
-
-    /** Who holds, where nobody says: as {@code lowtide.history.myself} has it. */
-    static String myself() {
-        String user = System.getProperty("user.name", "a Spark driver");
-        try {
-            return user + "@" + InetAddress.getLocalHost().getHostName();
-        } catch (UnknownHostException e) {
-            return user;
-        }
+        this.readPoint = readPoint;
     }
 
     /** Takes a hold that lasts as long as the reader is referenced. */
     static void take(Options options, AsOf asOf, Object reader) throws IOException {
-        Hold hold = new Hold(options, asOf.snapshot);
-        hold.recorded = hold.record(hold.taken + LASTING_MILLIS);
+        Hold hold = new Hold(options, asOf.readPoint);
         try (Table table = hold.table()) {
+            hold.taken = hold.now();
+            hold.recorded = hold.record(hold.taken);
             table.put(new Put(hold.row()).addColumn(FAMILY, VALUE, hold.recorded).setDurability(Durability.SYNC_WAL));
         } catch (TableNotFoundException e) {
-            throw new IllegalArgumentException("Option hold = true: there is no table " + options.stateTable + " to take the"
-                    + " hold in. Where Lowtide never ran nothing removes history, and no hold is needed; else name its table"
-                    + " in the option stateTable.", e);
+            throw new IllegalArgumentException("Option hold = true: there is no table " + options.stateTable
+                    + " to take the hold in. Where Lowtide never ran nothing removes history, and no hold is needed;"
+                    + " else name its table in the option stateTable.", e);
         }
         try {
             hold.refuseIntended();
@@ -87,15 +77,16 @@ class Hold implements Runnable {
             hold.release();
             throw e;
         }
-        hold.renewal = RENEWALS.scheduleAtFixedRate(hold::renew, LASTING_MILLIS / 3, LASTING_MILLIS / 3,
-                TimeUnit.MILLISECONDS);
+        long pause = Math.max(1, Math.min(LASTING_MILLIS, options.holdMaxAgeMillis) / 3);
+        hold.renewal = RENEWALS.scheduleAtFixedRate(hold::renew, pause, pause, TimeUnit.MILLISECONDS);
         Endings.with(reader, hold);
     }
 
     /**
-     * Fails where a run of history GC is about to apply a mark above the snapshot. Of a run that announced it long ago and has not
-     * applied it the claim is taken, as {@code StateStore.overtake} has it: that run can then no longer apply it. It may
-     * have done so just before, so the applied mark is to be looked at after this.
+     * Fails where a run of history GC is about to apply a mark above the read point. Of a run that announced it long
+     * ago and has not applied it the claim is taken, as {@code lowtide.store.state.StateStore.overtake} has it: that
+     * run can then no longer apply it. It may have done so just before, so the applied mark is to be looked at after
+     * this.
      */
     void refuseIntended() throws IOException {
         try (Table table = table()) {
@@ -103,17 +94,33 @@ class Hold implements Runnable {
             Result known = table.get(new Get(row).addColumn(FAMILY, MARK).addColumn(FAMILY, INTENDED));
             byte[] claim = known.getValue(FAMILY, INTENDED);
             JsonNode announced = json(claim);
-            long intended = announced.path("mark").asLong();
-            long applied = json(known.getValue(FAMILY, MARK)).path("mark").asLong();
-            long ends = announced.path("at").asLong() + ANNOUNCED_MILLIS;
-            boolean dead = applied < intended && snapshot >= applied && System.currentTimeMillis() >= ends;
-            if (snapshot >= intended || dead && overtakes(table, row, claim, announced, applied)) {
+            Announced mark = new Announced(announced.path("mark").asLong(),
+                    json(known.getValue(FAMILY, MARK)).path("mark").asLong(), announced.path("at").asLong());
+            if (!mark.isInTheWayOf(readPoint) || mark.isDead(readPoint, System.currentTimeMillis())
+                    && overtakes(table, row, claim, announced, mark.applied)) {
                 return;
             }
             throw new IllegalArgumentException("A run of history_gc is about to remove the history of "
-                    + options.table + " before " + intended + ", so a hold at " + snapshot
-                    + " comes too late. Read at " + intended + " or later, or try again after it (if it was killed: from "
-                    + Instant.ofEpochMilli(ends) + " on).");
+                    + options.table + " before " + mark.intended + ", so a hold at " + readPoint
+                    + " comes too late. Read at " + mark.intended
+                    + " or later, or try again after it (if it was killed: from "
+                    + Instant.ofEpochMilli(mark.ends()) + " on).");
+        }
+    }
+
+    /** The mark that a run announced at a time, and the one that was applied last. */
+    record Announced(long intended, long applied, long at) {
+        boolean isInTheWayOf(long timestamp) {
+            return timestamp < intended;
+        }
+
+        /** Whether its run must be taken for dead, and a hold of this timestamp gains anything by that. */
+        boolean isDead(long timestamp, long now) {
+            return applied < intended && timestamp >= applied && now >= ends();
+        }
+
+        long ends() {
+            return at + ANNOUNCED_MILLIS;
         }
     }
 
@@ -152,16 +159,16 @@ class Hold implements Runnable {
 
     /** What it throws would end the renewals. */
     synchronized void renew() {
-        long expires = Math.min(System.currentTimeMillis() + LASTING_MILLIS, taken + LONGEST_MILLIS);
-        byte[] longer = record(expires);
         try (Table table = table()) {
+            byte[] longer = record(now());
             Put put = new Put(row()).addColumn(FAMILY, VALUE, longer).setDurability(Durability.SYNC_WAL);
             if (table.checkAndMutate(CheckAndMutate.newBuilder(row())
                     .ifMatches(FAMILY, VALUE, CompareOperator.EQUAL, recorded).build(put)).isSuccess()) {
                 recorded = longer;
                 return;
             }
-            // Nobody else renews it: what stands there is this renewal, which HBase's client repeated because its answer
+            // Nobody else renews it: what stands there is this renewal, which HBase's client repeated because its
+            // answer
             // was lost, or an earlier one of which no answer came at all. Nothing: it expired, or was released by hand.
             byte[] stands = table.get(new Get(row()).addColumn(FAMILY, VALUE)).getValue(FAMILY, VALUE);
             if (stands != null && stands.length > 0) { // an empty one was let go
@@ -183,20 +190,64 @@ class Hold implements Runnable {
         return Connections.get(options.hbase).getTable(TableName.valueOf(options.stateTable));
     }
 
-    private byte[] row() {
-        return Bytes.toBytes("hold/" + options.table + "/" + id);
+    /**
+     * The time by the clock of the state table's server, as {@code StateStore.server_time} asks for it; a test's own.
+     */
+    long now() throws IOException {
+        byte[] row = Bytes.toBytes("now/" + UUID.randomUUID());
+        try (Table table = table()) {
+            table.put(new Put(row).addColumn(FAMILY, VALUE, Bytes.toBytes("{}")));
+            try {
+                Cell written = table.get(new Get(row).addColumn(FAMILY, VALUE)).getColumnLatestCell(FAMILY, VALUE);
+                if (written == null) {
+                    throw new IOException("row " + Bytes.toString(row) + " of " + options.stateTable
+                            + ", which was just written for its time, is gone. Look for what deletes rows there, and"
+                            + " read again");
+                }
+                return written.getTimestamp();
+            } finally {
+                table.delete(new Delete(row));
+            }
+        }
     }
 
-    /** The hold as lowtide.ancient.Hold writes it: keys in order, so that both compare alike. */
-    private byte[] record(long expires) {
+    private byte[] row() {
+        return row(options.table, id);
+    }
+
+    static byte[] row(String table, String id) {
+        return Bytes.toBytes("hold/" + table + "/" + id);
+    }
+
+    private byte[] record(long now) {
+        long expires = expires(now, taken, options.holdMaxAgeMillis);
+        return record(options.table, id, readPoint, options.holdOwner, taken, expires);
+    }
+
+    /**
+     * Until when a hold lasts that is taken or renewed now; a read that lasts longer fails at its end if the mark has
+     * passed it.
+     */
+    static long expires(long now, long taken, long longest) {
+        return Math.min(now + LASTING_MILLIS, longest > Long.MAX_VALUE - taken ? Long.MAX_VALUE : taken + longest);
+    }
+
+    /**
+     * The hold as {@code lowtide.store.state} writes it, to the byte: it is let go of only where it is what was read.
+     */
+    static byte[] record(String table, String id, long timestamp, String owner, long taken, long expires) {
         ObjectNode node = new ObjectMapper().createObjectNode();
         node.put("expires", expires);
         node.put("id", id);
-        node.put("owner", options.holdOwner);
+        node.put("owner", owner);
         node.put("reason", "a read with asOf");
-        node.put("table", options.table);
+        node.put("table", table);
         node.put("taken", taken);
-        node.put("timestamp", snapshot);
-        return Bytes.toBytes(node.toString());
+        node.put("timestamp", timestamp);
+        StringBuilder ascii = new StringBuilder();
+        for (char each : node.toString().toCharArray()) {
+            ascii.append(each < 0x80 ? String.valueOf(each) : String.format("\\u%04x", (int) each));
+        }
+        return Bytes.toBytes(ascii.toString());
     }
 }

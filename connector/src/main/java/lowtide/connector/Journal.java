@@ -4,8 +4,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.OptionalLong;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.TableName;
@@ -18,18 +20,21 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * Commits whose entries were pruned, as {@code lowtide.journal} keeps them: the proof of cells that came back from a backup
- * and have lost their shadow cells with it.
+ * Commits whose entries were pruned, as {@code lowtide.journal.life} keeps them: the proof of cells that came back from
+ * a backup and have lost their shadow cells with it.
  *
  * <p>Asked only for transactions that neither a shadow cell nor the commit table proves, once for each: a cleaned table
- * has none but orphans. An entry is in the journal before it leaves the commit table, so who asks after he has read that
- * misses none. What the journal cannot tell fails the read: {@code orphan_cleanup} decides about such cells, or names them.
+ * has none but orphans. An entry is in the journal before it leaves the commit table, so who asks after he has read
+ * that misses none. What the journal cannot tell fails the read: {@code orphan_cleanup} decides about such cells, or
+ * names them.
  */
 class Journal implements Serializable {
     private static final long serialVersionUID = 1;
     static final byte[] FAMILY = Bytes.toBytes("j");
+    /** The qualifier under which stands who decided, where a person did. */
+    static final byte[] DECIDED = Bytes.toBytes("by");
     /** The journal's row about itself: what it let go of, and how far was pruned into it. */
-    private static final byte[] OWN_ROW = Bytes.toBytes("journal");
+    static final byte[] OWN_ROW = Bytes.toBytes("journal");
     /** Of a store in which nothing was ever pruned. */
     static final Journal NONE = new Journal(null) {
         private static final long serialVersionUID = 1;
@@ -58,7 +63,9 @@ class Journal implements Serializable {
         }
     }
 
-    /** The commit timestamp of the transaction that wrote at this timestamp; {@link Omid#NONE} where it never committed. */
+    /**
+     * The commit timestamp of the transaction that wrote at this timestamp; {@link Omid#NONE} where it never committed.
+     */
     long of(long timestamp) throws IOException {
         if (known == null) {
             known = new HashMap<>();
@@ -87,8 +94,9 @@ class Journal implements Serializable {
             remembered = Records.journal(connection, options);
         }
         if (row == null && remembered.path("there").asBoolean()) {
-            throw new IllegalArgumentException("The journal " + options.journalTable + " is gone, and with it the proofs of what was"
-                    + " pruned: name it in the option journalTable, as Lowtide's configuration has it (state.journal_table).");
+            throw new IllegalArgumentException("The journal " + options.journalTable
+                    + " is gone, and with it the proofs of what was pruned: name it in the option journalTable, as"
+                    + " Lowtide's configuration has it (state.journal_table).");
         }
         if (row == null || row.isEmpty()) {
             if (start <= Math.max(remembered.path("horizon").asLong(), said.path("horizon").asLong())) {
@@ -99,30 +107,56 @@ class Journal implements Serializable {
             }
             return Omid.NONE;
         }
-        Cell commit = row.getColumnLatestCell(FAMILY, Omid.COMMIT);
-        if (commit == null && row.containsColumn(FAMILY, Omid.INVALID)) {
-            return Omid.NONE; // beside a commit it does not count, as the jobs have it
-        }
-        if (commit == null || commit.getValueLength() != Long.BYTES
-                || commit.getTimestamp() < Records.numberedAnew(connection, options)) {
-            throw undecided(start, "its row in the journal " + options.journalTable
-                    + " is of an unknown form, or older than the oracle, which has given the number again");
-        }
-        return Bytes.toLong(CellUtil.cloneValue(commit));
+        OptionalLong outcome = outcome(row, Records.numberedAnew(connection, options));
+        return outcome.orElseThrow(() -> undecided(start, "its row in the journal " + options.journalTable
+                + " is of an unknown form, or older than the oracle, which has given the number again"));
     }
 
-    /** Whether a row that is not in the journal was never there, as {@code lowtide.journal} has it; of a TTL the jobs tell. */
+    /**
+     * What a row tells of its transaction, as {@code lowtide_spark.frames.omid.journal} has it: its commit timestamp,
+     * which outranks a mark beside it; {@link Omid#NONE}: it never committed. Empty where the row tells nothing: any of
+     * its cells is of an unknown form, or older than {@code since}, from when on the oracle gives its numbers again.
+     */
+    static OptionalLong outcome(Result row, long since) {
+        OptionalLong outcome = OptionalLong.empty();
+        for (Cell cell : row.rawCells()) {
+            byte[] value = CellUtil.cloneValue(cell);
+            boolean commit = CellUtil.matchingQualifier(cell, Omid.COMMIT) && value.length == Long.BYTES;
+            boolean mark = CellUtil.matchingQualifier(cell, Omid.INVALID) && Arrays.equals(value, Omid.INVALID_VALUE);
+            if (!CellUtil.matchingQualifier(cell, DECIDED) && (cell.getTimestamp() < since || !commit && !mark)) {
+                return OptionalLong.empty();
+            }
+            if (commit) {
+                outcome = OptionalLong.of(Bytes.toLong(value));
+            } else if (mark && outcome.isEmpty()) {
+                outcome = OptionalLong.of(Omid.NONE);
+            }
+        }
+        return outcome;
+    }
+
     private boolean whole(Connection connection, JsonNode remembered, JsonNode said) throws IOException {
-        long stated = remembered.path("stated").asLong();
-        boolean same = stated == 0 || (!said.isMissingNode()
-                && said.path("pruned").asLong() >= remembered.path("pruned").asLong()
-                && stated == Planner.stated(connection, TableName.valueOf(options.journalTable)));
+        return whole(remembered, said, Tables.stated(connection, TableName.valueOf(options.journalTable)));
+    }
+
+    /**
+     * Whether a row that is not in the journal was never there, as {@code lowtide.journal.life} has it; of a TTL the
+     * jobs tell.
+     *
+     * @param stated when the journal's table was made, enabled or restored last
+     */
+    static boolean whole(JsonNode remembered, JsonNode said, long stated) {
+        long known = remembered.path("stated").asLong();
+        boolean same = known == 0 || known == stated && !said.isMissingNode()
+                && said.path("pruned").asLong() >= remembered.path("pruned").asLong();
         return same && remembered.path("doubt").asText().isEmpty();
     }
 
     private IllegalStateException undecided(long start, String why) {
-        return new IllegalStateException("Table " + options.table + " cannot be read as of a snapshot: nothing tells whether the"
-                + " transaction that began at " + start + " committed, for " + why + ". Run: lowtide run orphan_cleanup --table "
+        return new IllegalStateException("Table " + options.table
+                + " cannot be read with asOf: nothing tells whether the"
+                + " transaction that began at " + start + " committed, for " + why
+                + ". Run: lowtide run orphan_cleanup --table "
                 + options.table + " --full --execute; it decides about its cells, or names what is to be done.");
     }
 }

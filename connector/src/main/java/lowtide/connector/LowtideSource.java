@@ -28,9 +28,9 @@ public final class LowtideSource implements TableProvider, DataSourceRegister {
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
         Options options = new Options(properties);
-        if (options.view.needsTable() && !options.readsSnapshot) {
+        if (options.view.needsTable() && !options.readsFiles) {
             try {
-                Planner.knownTable(Connections.get(options.hbase), options.tableName());
+                Tables.known(Connections.get(options.hbase), options.tableName());
             } catch (IOException e) {
                 throw new UncheckedIOException("Cannot reach table " + options.table + ": " + e.getMessage(), e);
             }

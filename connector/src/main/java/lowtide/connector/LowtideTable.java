@@ -15,11 +15,11 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class LowtideTable implements SupportsRead, SupportsWrite {
     private final Options options;
     /** Of the view {@code as_of}; else null. Spark's plans refer to the table as long as they are referenced. */
-    private final SnapshotRead read;
+    private final AsOfRead read;
 
     LowtideTable(Options options) {
         this.options = options;
-        this.read = options.view == View.AS_OF ? new SnapshotRead(options) : null;
+        this.read = options.view == View.AS_OF ? new AsOfRead(options) : null;
     }
 
     @Override

@@ -47,7 +47,8 @@ record Mutation(String op, String region, byte[] row, byte[] family, byte[] qual
         require("row", row != null && row.length > 0);
         require("family", family != null && family.length > 0);
         require("qualifier", qualifier != null);
-        boolean commits = known == Op.PUT_COMMITTED || known == Op.HEAL_IF_PRESENT || known == Op.PUT_COMMITTED_IF_PRESENT;
+        boolean commits = known == Op.PUT_COMMITTED || known == Op.HEAL_IF_PRESENT
+                || known == Op.PUT_COMMITTED_IF_PRESENT;
         boolean puts = known == Op.PUT || known == Op.PUT_IF_ABSENT || commits;
         // A put without value would be a tombstone to Omid: that has to be said with an empty value.
         require("value", !puts || value != null);
@@ -103,10 +104,10 @@ record Mutation(String op, String region, byte[] row, byte[] family, byte[] qual
     }
 
     /**
-     * How durably a mutation of a table is written: where the table's clients may lose what was acknowledged to them, ours are
-     * synced all the same, since what follows from them (a recorded range, a pruned entry) outlives a server. A mutation's
-     * own durability outranks the table's (HRegion.getEffectiveDurability). A table that asks for more, by itself or by
-     * {@code hbase.wal.hsync} of its server, is asked for no less.
+     * How durably a mutation of a table is written: where the table's clients may lose what was acknowledged to them,
+     * ours are synced all the same, since what follows from them (a recorded range, a pruned entry) outlives a server.
+     * A mutation's own durability outranks the table's (HRegion.getEffectiveDurability). A table that asks for more, by
+     * itself or by {@code hbase.wal.hsync} of its server, is asked for no less.
      */
     static Durability durability(Durability ofTable) {
         return ofTable == Durability.ASYNC_WAL || ofTable == Durability.SKIP_WAL ? Durability.SYNC_WAL : ofTable;
@@ -157,7 +158,9 @@ record Mutation(String op, String region, byte[] row, byte[] family, byte[] qual
                 .setTimestamp(timestamp);
     }
 
-    /** Whether what {@link #look} found needs no heal: the shadow cell is there as it should be, or there is no data. */
+    /**
+     * Whether what {@link #look} found needs no heal: the shadow cell is there as it should be, or there is no data.
+     */
     boolean isHealed(Result found) {
         byte[] shadow = found.getValue(family, Omid.shadowQualifier(qualifier));
         return !found.containsColumn(family, qualifier)

@@ -61,7 +61,7 @@ final class MutationWrite implements RequiresDistributionAndOrdering, BatchWrite
         public Write build() {
             int[] positions = positions(schema);
             try {
-                TableDescriptor table = Planner.enabledTable(Connections.get(options.hbase), options.tableName());
+                TableDescriptor table = Tables.enabled(Connections.get(options.hbase), options.tableName());
                 return new MutationWrite(options, positions, Mutation.durability(table.getDurability()));
             } catch (IOException e) {
                 throw new UncheckedIOException("Cannot write to table " + options.table + ": " + e.getMessage(), e);

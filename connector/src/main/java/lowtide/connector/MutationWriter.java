@@ -32,8 +32,9 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
  * Sends the mutations of one task in batches. What comes in sequence for one row without a guard becomes one atomic
  * row mutation, up to a batch. In which order different mutations of one row take effect is not defined.
  *
- * <p>What HBase cannot work off at once, because a region moves or is closed, is sent again by the writer, not by HBase's client: the claims
- * are looked at each time. The client would go on sending when the region is back, be it in a table that was restored meanwhile.
+ * <p>What HBase cannot work off at once, because a region moves or is closed, is sent again by the writer, not by
+ * HBase's client: the claims are looked at each time. The client would go on sending when the region is back, be it in
+ * a table that was restored meanwhile.
  */
 final class MutationWriter implements DataWriter<InternalRow> {
     private static final int BATCH = 1000;
@@ -80,7 +81,8 @@ final class MutationWriter implements DataWriter<InternalRow> {
         Configuration settings = connection.getConfiguration();
         this.retries = settings.getInt(HConstants.HBASE_CLIENT_RETRIES_NUMBER, 0);
         this.pauseMillis = settings.getLong(HConstants.HBASE_CLIENT_PAUSE, HConstants.DEFAULT_HBASE_CLIENT_PAUSE);
-        this.patienceNanos = TimeUnit.MILLISECONDS.toNanos(settings.getLong(HConstants.HBASE_CLIENT_OPERATION_TIMEOUT, 0));
+        this.patienceNanos = TimeUnit.MILLISECONDS
+                .toNanos(settings.getLong(HConstants.HBASE_CLIENT_OPERATION_TIMEOUT, 0));
         this.name = options.tableName();
         this.positions = positions;
     }

@@ -2,6 +2,7 @@ package lowtide.connector;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import org.apache.hadoop.hbase.ByteBufferExtendedCell;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
@@ -24,9 +25,14 @@ final class Omid {
     /** In place of a timestamp that is not there; HBase has no negative timestamps. */
     static final long NONE = Long.MIN_VALUE;
 
-    /** Qualifiers of the commit table and of Lowtide's journal: a commit, and the mark of a transaction that was aborted. */
+    /**
+     * Qualifiers of the commit table and of Lowtide's journal: a commit, and the mark of a transaction that was
+     * aborted.
+     */
     static final byte[] COMMIT = Bytes.toBytes("C");
     static final byte[] INVALID = Bytes.toBytes("IT");
+    /** The value of that mark. */
+    static final byte[] INVALID_VALUE = {0, 0, 0, 1};
 
     static final int PREFIX_LENGTH = 3;
     static final int SUFFIX_LENGTH = 2;
@@ -40,13 +46,16 @@ final class Omid {
     private static final byte[] FAMILY_FLAG = Bytes.toBytes("OMID_ENABLED");
     private static final String COMPACTOR = "org.apache.omid.transaction.OmidCompactor";
     private static final List<String> COPROCESSORS = List.of(COMPACTOR,
-            "org.apache.omid.transaction.OmidSnapshotFilter", "org.apache.phoenix.coprocessor.OmidTransactionalProcessor",
+            "org.apache.omid.transaction.OmidSnapshotFilter",
+            "org.apache.phoenix.coprocessor.OmidTransactionalProcessor",
             "org.apache.phoenix.coprocessor.OmidGCProcessor", "org.apache.phoenix.index.PhoenixTransactionalIndexer");
 
     private Omid() {
     }
 
-    /** Whether the table's descriptor says that its cells are transactions', as {@code lowtide.inventory} has it. */
+    /**
+     * Whether the table's descriptor says that its cells are transactions', as {@code lowtide.tables.inventory} has it.
+     */
     static boolean marks(TableDescriptor table) {
         return Arrays.stream(table.getColumnFamilies()).anyMatch(Omid::isFlagged)
                 || table.getCoprocessorDescriptors().stream()
@@ -54,15 +63,19 @@ final class Omid {
     }
 
     /**
-     * The families whose cells are transactions': the flagged ones, all of a table of Phoenix's, and of one without flags. As
-     * {@code lowtide.inventory} has it.
+     * The families whose cells are transactions': the flagged ones, all of a table of Phoenix's, and of one without
+     * flags; and those that the inventory lists, as it does all of a table that the configuration calls transactional.
+     * As {@code lowtide.tables.inventory} has it.
      */
-    static ColumnFamilyDescriptor[] families(TableDescriptor table) {
-        ColumnFamilyDescriptor[] flagged =
-                Arrays.stream(table.getColumnFamilies()).filter(Omid::isFlagged).toArray(ColumnFamilyDescriptor[]::new);
+    static ColumnFamilyDescriptor[] families(TableDescriptor table, Set<String> listed) {
+        ColumnFamilyDescriptor[] all = table.getColumnFamilies();
         boolean phoenix = table.getCoprocessorDescriptors().stream().map(CoprocessorDescriptor::getClassName)
                 .anyMatch(name -> name.contains(".phoenix.") && COPROCESSORS.stream().anyMatch(name::contains));
-        return phoenix || flagged.length == 0 ? table.getColumnFamilies() : flagged;
+        if (phoenix || Arrays.stream(all).noneMatch(Omid::isFlagged)) {
+            return all;
+        }
+        return Arrays.stream(all).filter(family -> isFlagged(family) || listed.contains(family.getNameAsString()))
+                .toArray(ColumnFamilyDescriptor[]::new);
     }
 
     private static boolean isFlagged(ColumnFamilyDescriptor family) {
@@ -80,9 +93,40 @@ final class Omid {
         return timestamp - Math.floorMod(timestamp, CHECKPOINTS);
     }
 
-    /** The commit table's row of a transaction, and the journal's: the low four bits of its start timestamp, and that. */
+    /**
+     * The commit table's row of a transaction, and the journal's: the low four bits of its start timestamp, and that.
+     */
     static byte[] commitKey(long start) {
         return Bytes.add(new byte[] {(byte) (start & 15)}, Bytes.toBytes(start));
+    }
+
+    /**
+     * The start timestamp of a row of the commit table; {@link #NONE} of another row, or of one where nobody looks for
+     * it.
+     */
+    static long startOfKey(byte[] row) {
+        return row.length == 1 + Long.BYTES && row[0] == (row[Long.BYTES] & 15) ? Bytes.toLong(row, 1) : NONE;
+    }
+
+    /**
+     * The commit timestamp of a commit entry's value, a varint of what it is later than the start; {@link #NONE}: it is
+     * none.
+     */
+    static long commit(long start, byte[] value) {
+        long later = varint(value);
+        return later == NONE || later > Long.MAX_VALUE - start ? NONE : start + later;
+    }
+
+    /** The number in a varint that fills the bytes, of 63 bits; {@link #NONE}: they are none. */
+    static long varint(byte[] value) {
+        long number = 0;
+        for (int i = 0; i < value.length && i < 9; i++) {
+            number |= (value[i] & 0x7FL) << 7 * i;
+            if (value[i] >= 0) {
+                return i + 1 == value.length ? number : NONE;
+            }
+        }
+        return NONE;
     }
 
     /** Whether Omid takes the qualifier for a shadow cell's: it looks at the suffix and the length only. */

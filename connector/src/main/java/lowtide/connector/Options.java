@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.Serializable;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -11,6 +13,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.util.Bytes;
@@ -22,10 +25,16 @@ import org.apache.hadoop.hbase.util.Bytes;
 final class Options implements Serializable {
     private static final long serialVersionUID = 1;
     private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
-            "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "traces", "writeId", "pairingLimit", "asOf", "hold",
-            "holdOwner", "holding", "stateTable", "journalTable", "commitTable", "commitFamily", "watermarkFamily", "lowLatency", "commitLimit", "bytesPerSecond"));
+            "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "traces", "writeId", "pairingLimit",
+            "asOf", "hold",
+            "holdOwner", "holdMaxAgeMillis", "holding", "stateTable", "journalTable", "commitTable", "commitFamily",
+            "watermarkFamily", "clock", "lowLatency", "commitLimit", "bytesPerSecond"));
     private static final long DEFAULT_SPLIT_BYTES = 512L << 20;
     private static final long DEFAULT_COMMITS = 5_000_000;
+    /** Shadow cells and early data cells of one row and family after which it is wide, see {@link VersionReader}. */
+    static final int DEFAULT_PAIRING_LIMIT = 1 << 16;
+    /** {@code hold_max_age} as it ships. */
+    private static final long DEFAULT_HOLD_MILLIS = TimeUnit.DAYS.toMillis(7);
 
     /** A key range of the option {@code ranges}: [start, stop), empty for no bound; timestamps [from, to). */
     record Range(String id, byte[] start, byte[] stop, long from, long to) implements Serializable {
@@ -35,7 +44,7 @@ final class Options implements Serializable {
     final TreeMap<String, String> hbase = new TreeMap<>();
     final View view;
     final String table;
-    final boolean readsSnapshot;
+    final boolean readsFiles;
     final String snapshot;
     final String restoreDir;
     /** Null where the option is not given. */
@@ -47,11 +56,13 @@ final class Options implements Serializable {
     /** Whether tombstones, cells without qualifier and shadow cells without data pass every filter. */
     final boolean traces;
     final String writeId;
-    /** The snapshot that the view {@code as_of} shows, as it was given. */
+    /** The read point of the view {@code as_of}, as it was given. */
     final String asOf;
     /** Whether that read holds the table's history, and in whose name. */
     final boolean hold;
     final String holdOwner;
+    /** What that hold lasts at most, renewals included. */
+    final long holdMaxAgeMillis;
     /** Where Lowtide keeps its records and Omid its commits. */
     final String stateTable;
     /** Whether the state table was named rather than assumed: then it has to be there. */
@@ -60,9 +71,10 @@ final class Options implements Serializable {
     final String commitTable;
     final String commitFamily;
     final String watermarkFamily;
+    final OracleClock clock;
     /** Whether the oracle leaves commit entries to its clients. */
     final boolean lowLatency;
-    /** Entries of the commit table that a read as of a snapshot keeps in memory at most. */
+    /** Entries of the commit table that a read with asOf keeps in memory at most. */
     final int commitLimit;
     /** What must hold in Lowtide's records for a write to go on. */
     final ArrayList<Claims.Claim> holding;
@@ -89,19 +101,22 @@ final class Options implements Serializable {
         asOf = own.get("asOf");
         view = oneOf(View.class, "view", own.getOrDefault("view", asOf == null ? "versions" : "as_of"));
         hold = truth("hold", own.get("hold"));
-        holdOwner = ascii(own.getOrDefault("holdOwner", Hold.myself()));
+        holdOwner = ascii(own.getOrDefault("holdOwner", myself()));
         if (own.containsKey("holdOwner") && holdOwner.isBlank()) {
-            throw new IllegalArgumentException("Option holdOwner = " + holdOwner + " names nobody. Say who holds, so that"
-                    + " others know whom to ask, or leave it out for the user's name.");
+            throw new IllegalArgumentException("Option holdOwner = " + holdOwner
+                    + " names nobody. Say who holds, so that others know whom to ask, or leave it out for the user's"
+                    + " name.");
         }
+        holdMaxAgeMillis = number("holdMaxAgeMillis", own.get("holdMaxAgeMillis"), DEFAULT_HOLD_MILLIS, 1);
         namesStateTable = own.containsKey("stateTable");
         stateTable = own.getOrDefault("stateTable", "LOWTIDE_STATE");
         journalTable = own.getOrDefault("journalTable", "LOWTIDE_JOURNAL");
         commitTable = own.getOrDefault("commitTable", "OMID_COMMIT_TABLE");
         commitFamily = own.getOrDefault("commitFamily", "F");
         watermarkFamily = own.getOrDefault("watermarkFamily", "LWF");
+        clock = oneOf(OracleClock.class, "clock", own.getOrDefault("clock", "auto"));
         lowLatency = truth("lowLatency", own.get("lowLatency"));
-        readsSnapshot = oneOf(Way.class, "read", own.getOrDefault("read", "rpc")) == Way.SNAPSHOT;
+        readsFiles = oneOf(Way.class, "read", own.getOrDefault("read", "rpc")) == Way.SNAPSHOT;
         table = canonical(own.get("table"));
         snapshot = own.get("snapshot");
         restoreDir = own.get("restoreDir");
@@ -114,7 +129,7 @@ final class Options implements Serializable {
         writeId = own.get("writeId");
         holding = own.containsKey("holding") ? Claims.parse(own.get("holding")) : new ArrayList<>();
         pairingLimit = (int) Math.min(Integer.MAX_VALUE,
-                number("pairingLimit", own.get("pairingLimit"), VersionReader.DEFAULT_LIMIT, 1));
+                number("pairingLimit", own.get("pairingLimit"), DEFAULT_PAIRING_LIMIT, 1));
         commitLimit = (int) Math.min(Integer.MAX_VALUE - 8,
                 number("commitLimit", own.get("commitLimit"), DEFAULT_COMMITS, 1));
         bytesPerSecond = number("bytesPerSecond", own.get("bytesPerSecond"), 0, 0);
@@ -123,23 +138,23 @@ final class Options implements Serializable {
                     + ": only the view cells shows delete markers.");
         }
         if (view == View.AS_OF != (asOf != null) || hold && asOf == null) {
-            throw new IllegalArgumentException("Options asOf and hold go with the view as_of and no other: give asOf = a"
-                    + " time, a timestamp of the oracle, or latest; view = " + view.label + " was asked for.");
+            throw new IllegalArgumentException("Options asOf and hold go with the view as_of and no other: give asOf ="
+                    + " a time, a timestamp of the oracle, or latest; view = " + view.label + " was asked for.");
         }
         if (traces && view != View.VERSIONS || endRows && view == View.AS_OF) {
-            throw new IllegalArgumentException("Option " + (traces ? "traces" : "endRows") + " = true does not go with view = "
+            throw new IllegalArgumentException("Option " + (traces ? "traces" : "endRows")
+                    + " = true does not go with view = "
                     + view.label + ".");
         }
-        if (readsSnapshot && view != View.VERSIONS && view != View.CELLS && view != View.AS_OF) {
+        if (readsFiles && view != View.VERSIONS && view != View.CELLS && view != View.AS_OF) {
             throw new IllegalArgumentException("Option read = snapshot does not go with view = " + view.label
                     + ": use it with the views versions, cells and as_of.");
         }
         if (view == View.AS_OF && (snapshot != null || restoreDir != null)) {
-            throw new IllegalArgumentException("Options snapshot and restoreDir do not go with asOf: a read as of a"
-                    + " snapshot of the oracle makes an HBase snapshot of its own (read = snapshot), after it has read"
-                    + " the commit table.");
+            throw new IllegalArgumentException("Options snapshot and restoreDir do not go with asOf: such a read"
+                    + " makes an HBase snapshot of its own (read = snapshot), after it has read the commit table.");
         }
-        if (readsSnapshot && hold) {
+        if (readsFiles && hold) {
             throw new IllegalArgumentException("Option hold = true does not go with read = snapshot: history GC takes"
                     + " nothing from the HBase snapshot that the read makes. Leave hold out.");
         }
@@ -187,6 +202,16 @@ final class Options implements Serializable {
                 + " on.");
     }
 
+    /** Who holds, where nobody says: as {@code lowtide.run.summary.myself} has it. */
+    private static String myself() {
+        String user = System.getProperty("user.name", "a Spark driver");
+        try {
+            return user + "@" + InetAddress.getLocalHost().getHostName();
+        } catch (UnknownHostException e) {
+            return user;
+        }
+    }
+
     private static String ascii(String text) {
         return text.replaceAll("[^ -~]", "?");
     }
@@ -222,7 +247,8 @@ final class Options implements Serializable {
             }
         } catch (IOException | IllegalArgumentException e) {
             throw new IllegalArgumentException("Option ranges = " + json + " cannot be used: " + e.getMessage()
-                    + ". Give [{\"id\": text, \"start\": hex, \"stop\": hex, \"from\": number, \"to\": number}, ...].", e);
+                    + ". Give [{\"id\": text, \"start\": hex, \"stop\": hex, \"from\": number, \"to\": number},"
+                    + " ...].", e);
         }
         return parsed;
     }
@@ -267,7 +293,7 @@ final class Options implements Serializable {
     }
 
     String requiredSnapshot() {
-        return required("snapshot", snapshot, "With read = snapshot, name the snapshot to read.");
+        return required("snapshot", snapshot, "With read = snapshot, name the HBase snapshot to read.");
     }
 
     String requiredRestoreDir() {

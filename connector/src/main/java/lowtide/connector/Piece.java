@@ -12,20 +12,20 @@ import org.apache.spark.unsafe.types.UTF8String;
  *
  * @param families the families to read; none: an empty piece
  * @param server where the region is, or null
- * @param region the snapshot's region to read it from, or null to ask the region servers
+ * @param region the region of an HBase snapshot to read it from, or null to ask the region servers
  */
 record Piece(String id, byte[] start, byte[] stop, long from, long to, byte[][] families, String server,
-        SnapshotRegion region) implements InputPartition, HasPartitionKey {
+        FileRegion region) implements InputPartition, HasPartitionKey {
 
     /**
-     * A region of a restored snapshot.
+     * A region of an HBase snapshot, restored into a folder.
      *
-     * @param folder where the snapshot's references are
+     * @param folder where the HBase snapshot's references are
      * @param descriptor the table's, as bytes
      * @param info the region's, as bytes
      * @param files how many it has
      */
-    record SnapshotRegion(String folder, byte[] descriptor, byte[] info, int files) implements Serializable {
+    record FileRegion(String folder, byte[] descriptor, byte[] info, int files) implements Serializable {
     }
 
     @Override

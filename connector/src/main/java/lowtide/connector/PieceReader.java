@@ -65,10 +65,11 @@ final class PieceReader implements PartitionReader<InternalRow> {
         this.tally = new Tally(piece.families());
         // What replaced a version lies above it: an upper bound from a filter must not hide that from the reader.
         long to = withReplaced ? Long.MAX_VALUE : pushdown.to;
-        RowFilter filter = asOf != null ? new RowFilter.Seen(asOf.snapshot) : withReplaced && pushdown.to < Long.MAX_VALUE
+        RowFilter filter = asOf != null ? new RowFilter.Seen(asOf.readPoint)
+                : withReplaced && pushdown.to < Long.MAX_VALUE
                 ? new RowFilter.Before(pushdown.to, pushdown.filter()) : pushdown.filter();
-        // A snapshot's reader looks at no cell above it.
-        to = asOf == null ? to : asOf.snapshot + 1;
+        // A reader looks at no cell above its read point.
+        to = asOf == null ? to : asOf.readPoint + 1;
         Scan scan = scan(pushdown, piece, Math.min(piece.to(), to));
         if (scan == null) {
             store = null;
@@ -91,12 +92,12 @@ final class PieceReader implements PartitionReader<InternalRow> {
     }
 
     private CellStore store(Piece piece) throws IOException {
-        Piece.SnapshotRegion region = piece.region();
+        Piece.FileRegion region = piece.region();
         if (region == null) {
             return new RpcStore(options.hbase, options.tableName(), options.bytesPerSecond);
         }
         try {
-            return new SnapshotStore(options.hbase, new Path(region.folder()),
+            return new FileStore(options.hbase, new Path(region.folder()),
                     TableDescriptorBuilder.parseFrom(region.descriptor()), RegionInfo.parseFrom(region.info()),
                     region.files());
         } catch (DeserializationException e) {
@@ -171,7 +172,9 @@ final class PieceReader implements PartitionReader<InternalRow> {
         return true;
     }
 
-    /** Whether the cell that was read belongs to as many rows as are asked for: a sample looks at rows, however wide. */
+    /**
+     * Whether the cell that was read belongs to as many rows as are asked for: a sample looks at rows, however wide.
+     */
     private boolean withinSample() {
         if (options.rowsPerRange == 0) {
             return true;
@@ -183,17 +186,20 @@ final class PieceReader implements PartitionReader<InternalRow> {
         return sampledRows <= options.rowsPerRange && rows < options.rowsPerRange * SAMPLED_CELLS_OF_A_ROW;
     }
 
-    /** What was read of a live table holds if nothing took from it meanwhile; an HBase snapshot was looked at when it stood. */
+    /**
+     * What was read of a live table holds if nothing took from it meanwhile; an HBase snapshot was looked at when it
+     * stood.
+     */
     private void lookAgain() throws IOException {
-        if (asOf != null && !options.readsSnapshot) {
+        if (asOf != null && !options.readsFiles) {
             asOf.lookAgain(options);
         }
     }
 
-    /** Of a snapshot only puts are shown; what nobody can judge fails the read. */
+    /** At a read point only puts are shown; what nobody can judge fails the read. */
     private void notShown(Kind kind) {
         if (kind == Kind.UNKNOWN) {
-            throw new IllegalStateException("Table " + options.table + " cannot be read as of a snapshot: row "
+            throw new IllegalStateException("Table " + options.table + " cannot be read with asOf: row "
                     + org.apache.hadoop.hbase.util.Bytes.toStringBinary(reader.row()) + " has a " + reader.problem()
                     + ". The view versions shows it.");
         }

@@ -4,23 +4,15 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.HRegionLocation;
 import org.apache.hadoop.hbase.RegionMetrics;
-import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.Size;
 import org.apache.hadoop.hbase.TableName;
-import org.apache.hadoop.hbase.TableNotFoundException;
 import org.apache.hadoop.hbase.client.Connection;
-import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.RegionInfo;
-import org.apache.hadoop.hbase.client.RegionLocator;
-import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.util.Bytes;
 
@@ -31,7 +23,7 @@ final class Planner {
 
     /** A region as it is at planning: rows [start, stop), its bytes on disk, and where to read it. */
     private record Region(String id, byte[] start, byte[] stop, long bytes, String server,
-            Piece.SnapshotRegion snapshot) {
+            Piece.FileRegion files) {
     }
 
     /** Finds up to {@code parts - 1} rows that cut [start, stop) into parts of about the same size. */
@@ -45,51 +37,30 @@ final class Planner {
     }
 
     List<Piece> pieces() throws IOException {
-        if (options.readsSnapshot) {
-            return pieces(RestoredSnapshot.of(options.hbase, options.requiredSnapshot(), options.requiredRestoreDir(),
+        if (options.readsFiles) {
+            return pieces(RestoredFiles.of(options.hbase, options.requiredSnapshot(), options.requiredRestoreDir(),
                     options.tableName()));
         }
         Connection connection = Connections.get(options.hbase);
-        TableDescriptor descriptor = enabledTable(connection, options.tableName());
+        TableDescriptor descriptor = Tables.enabled(connection, options.tableName());
         try (TableProbe probe = new TableProbe(connection, options.tableName())) {
             return pieces(liveRegions(connection), families(descriptor),
                     (region, start, stop, parts) -> probe.cuts(start, stop, parts));
         }
     }
 
-    List<Piece> pieces(RestoredSnapshot snapshot) throws IOException {
-        checkCovered(options.tableName(), snapshot.regions().stream().map(RestoredSnapshot.Region::info).toList());
+    List<Piece> pieces(RestoredFiles files) throws IOException {
+        checkCovered(options.tableName(), files.regions().stream().map(RestoredFiles.Region::info).toList());
         List<Region> regions = new ArrayList<>();
-        byte[] descriptor = org.apache.hadoop.hbase.client.TableDescriptorBuilder.toByteArray(snapshot.descriptor());
-        for (RestoredSnapshot.Region region : snapshot.regions()) {
+        byte[] descriptor = org.apache.hadoop.hbase.client.TableDescriptorBuilder.toByteArray(files.descriptor());
+        for (RestoredFiles.Region region : files.regions()) {
             RegionInfo info = region.info();
             regions.add(new Region(info.getEncodedName(), info.getStartKey(), info.getEndKey(), region.bytes(), null,
-                    new Piece.SnapshotRegion(snapshot.folder().toString(), descriptor, RegionInfo.toByteArray(info), region.files())));
+                    new Piece.FileRegion(files.folder().toString(), descriptor, RegionInfo.toByteArray(info),
+                            region.files())));
         }
-        return pieces(regions, families(snapshot.descriptor()),
-                (region, start, stop, parts) -> snapshot.cuts(options.hbase, region.id(), start, stop, parts));
-    }
-
-    /** The table, which has to be there. */
-    static TableDescriptor knownTable(Connection connection, TableName name) throws IOException {
-        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
-            return admin.getDescriptor(name);
-        } catch (TableNotFoundException e) {
-            throw new IllegalArgumentException("Unknown table: " + name + ". Check the name and the namespace; the view"
-                    + " tables lists what there is.", e);
-        }
-    }
-
-    /** The table, which has to be there and enabled. */
-    static TableDescriptor enabledTable(Connection connection, TableName name) throws IOException {
-        TableDescriptor descriptor = knownTable(connection, name);
-        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
-            if (admin.isTableDisabled(name)) {
-                throw new IllegalArgumentException("Table " + name + " is disabled. Enable it (in the HBase shell:"
-                        + " enable '" + name + "') and run again.");
-            }
-        }
-        return descriptor;
+        return pieces(regions, families(files.descriptor()),
+                (region, start, stop, parts) -> files.cuts(options.hbase, region.id(), start, stop, parts));
     }
 
     private byte[][] families(TableDescriptor descriptor) {
@@ -100,10 +71,10 @@ final class Planner {
     }
 
     private List<Region> liveRegions(Connection connection) throws IOException {
-        List<HRegionLocation> locations = locations(connection, options.tableName());
+        List<HRegionLocation> locations = Tables.locations(connection, options.tableName());
         checkCovered(options.tableName(), locations.stream().map(HRegionLocation::getRegion).toList());
         Map<String, Long> sizes = new HashMap<>();
-        for (RegionMetrics metrics : regionMetrics(connection, options.tableName(), locations)) {
+        for (RegionMetrics metrics : Tables.regionMetrics(connection, options.tableName(), locations)) {
             sizes.put(RegionInfo.encodeRegionName(metrics.getRegionName()),
                     (long) metrics.getStoreFileSize().get(Size.Unit.BYTE));
         }
@@ -117,8 +88,8 @@ final class Planner {
     }
 
     /**
-     * Fails where the regions do not follow each other from the first row to the last: what lies in a gap would be missing
-     * from the read without a word.
+     * Fails where the regions do not follow each other from the first row to the last: what lies in a gap would be
+     * missing from the read without a word.
      */
     static void checkCovered(TableName table, List<RegionInfo> regions) throws IOException {
         List<RegionInfo> sorted = regions.stream().sorted(RegionInfo.COMPARATOR).toList();
@@ -137,54 +108,8 @@ final class Planner {
     }
 
     private static String place(byte[] key, boolean begins) {
-        return key.length > 0 ? "row " + Bytes.toStringBinary(key) : begins ? "the table's beginning" : "the table's end";
-    }
-
-    /**
-     * When the table was enabled or disabled last, by the clock of hbase:meta's server in ms; 0 where hbase:meta does not
-     * say. A snapshot is restored or cloned only into a table that is disabled or not there, and region ids survive both.
-     */
-    static long stated(Connection connection, TableName name) throws IOException {
-        try (Table meta = connection.getTable(TableName.META_TABLE_NAME)) {
-            Cell state = meta.get(new Get(name.getName()).addColumn(HConstants.TABLE_FAMILY,
-                    HConstants.TABLE_STATE_QUALIFIER)).getColumnLatestCell(HConstants.TABLE_FAMILY,
-                    HConstants.TABLE_STATE_QUALIFIER);
-            return state == null ? 0 : state.getTimestamp();
-        }
-    }
-
-    /** A table's regions as they are now: no replicas, no parents of a split. */
-    static List<RegionInfo> regions(Connection connection, TableName name) throws IOException {
-        return locations(connection, name).stream().map(HRegionLocation::getRegion).toList();
-    }
-
-    /** Those regions, and where they are. */
-    static List<HRegionLocation> locations(Connection connection, TableName name) throws IOException {
-        List<HRegionLocation> locations = new ArrayList<>();
-        try (RegionLocator locator = connection.getRegionLocator(name)) {
-            for (HRegionLocation location : locator.getAllRegionLocations()) {
-                RegionInfo info = location.getRegion();
-                if (info.getReplicaId() == RegionInfo.DEFAULT_REPLICA_ID && !info.isSplitParent()) {
-                    locations.add(location);
-                }
-            }
-        }
-        return locations;
-    }
-
-    /** What the servers say about a table's regions, right now. */
-    static List<RegionMetrics> regionMetrics(Connection connection, TableName name, List<HRegionLocation> locations)
-            throws IOException {
-        Set<ServerName> servers = new HashSet<>();
-        locations.forEach(location -> servers.add(location.getServerName()));
-        servers.remove(null);
-        List<RegionMetrics> all = new ArrayList<>();
-        try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
-            for (ServerName server : servers) {
-                all.addAll(admin.getRegionMetrics(server, name));
-            }
-        }
-        return all;
+        return key.length > 0 ? "row " + Bytes.toStringBinary(key) : begins ? "the table's beginning"
+                : "the table's end";
     }
 
     private List<Piece> pieces(List<Region> regions, byte[][] families, Cuts cuts) throws IOException {
@@ -217,7 +142,7 @@ final class Planner {
                 bounds.add(stop);
                 for (int i = 1; i < bounds.size(); i++) {
                     pieces.add(new Piece(range.id(), bounds.get(i - 1), bounds.get(i), range.from(), range.to(),
-                            families, region.server, region.snapshot));
+                            families, region.server, region.files));
                 }
             }
             if (pieces.size() == before && options.ranges != null) {

@@ -87,7 +87,7 @@ final class Pushdown implements Serializable {
             return true;
         }
         if (view == View.AS_OF) {
-            return false; // a snapshot is made of all timestamps; which of its cells are wanted Spark can say
+            return false; // a read point shows cells of all timestamps; which of its cells are wanted Spark can say
         }
         if (takeSuspects(predicate)) {
             return true;

@@ -5,6 +5,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import java.io.IOException;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Get;
@@ -14,10 +16,13 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** What readers of snapshots need of Lowtide's own table, which {@code lowtide.state} writes: family s, values in JSON. */
+/**
+ * What reads with asOf need of Lowtide's own table, which {@code lowtide.store.state} writes: family s, values in
+ * JSON.
+ */
 final class Records {
     static final byte[] FAMILY = Bytes.toBytes("s");
-    /** The newest format that is known here, as {@code lowtide.state.FORMAT}. */
+    /** The newest format that is known here, as {@code lowtide.store.state.FORMAT}. */
     private static final int FORMAT = 3;
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -30,7 +35,7 @@ final class Records {
         JsonNode applied = read(connection, options, row, "mark");
         if (applied != null && !applied.path("mark").isIntegralNumber()) {
             throw new IllegalArgumentException("The ancient history mark of " + options.table + " (row " + row + " of "
-                    + options.stateTable + ") cannot be understood: " + applied + ". Nothing is read as of a snapshot"
+                    + options.stateTable + ") cannot be understood: " + applied + ". Nothing is read with asOf"
                     + " without knowing what was removed.");
         }
         return number(applied, "mark");
@@ -52,20 +57,24 @@ final class Records {
     }
 
     /**
-     * What is remembered of the journal: whether it is there, the greatest start timestamp that it let go of, and up to which
-     * it was pruned, in which life of its table it is known to be whole, and what makes that doubtful.
+     * What is remembered of the journal: whether it is there, the greatest start timestamp that it let go of, and up to
+     * which it was pruned, in which life of its table it is known to be whole, and what makes that doubtful.
      */
     static JsonNode journal(Connection connection, Options options) throws IOException {
         JsonNode journal = read(connection, options, "journal", "value");
         return journal == null ? MissingNode.getInstance() : journal;
     }
 
-    /** Rows of the journal that are older, in ms, may be of transactions whose numbers the oracle gave a second time. */
+    /**
+     * Rows of the journal that are older, in ms, may be of transactions whose numbers the oracle gave a second time.
+     */
     static long numberedAnew(Connection connection, Options options) throws IOException {
         return number(read(connection, options, "generation", "value"), "since");
     }
 
-    /** The last timestamp that an oracle that counts had given out by then, as far as samples tell; -1 before the first. */
+    /**
+     * The last timestamp that an oracle that counts had given out by then, as far as samples tell; -1 before the first.
+     */
     static long sampled(Connection connection, Options options, long millis) throws IOException {
         long reached = -1;
         if (!there(connection, options)) {
@@ -81,6 +90,22 @@ final class Records {
             }
         }
         return reached;
+    }
+
+    /** The row and the column that count a table's reads of one {@link AsOf#bucket}. */
+    static byte[] readsRow(String table) {
+        return Bytes.toBytes("reads/" + table);
+    }
+
+    static byte[] readsColumn(int bucket) {
+        return Bytes.toBytes("age/" + bucket);
+    }
+
+    /** The families that the inventory lists as transactional for a table of {@link #listed}. */
+    static Set<String> families(JsonNode listed) {
+        Set<String> names = new TreeSet<>();
+        listed.path("families").forEach(name -> names.add(name.asText()));
+        return names;
     }
 
     private static long number(JsonNode node, String name) {

@@ -14,7 +14,7 @@ import org.apache.hadoop.hbase.regionserver.HStore;
 import org.apache.hadoop.hbase.regionserver.HStoreFile;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** The files of an open region of a snapshot, to find rows that cut it evenly, whatever its keys look like. */
+/** The files of an open region of an HBase snapshot, to find rows that cut it evenly, whatever its keys look like. */
 final class RegionFiles {
     /** Halvings of the key space a cut; after that it is taken as it is. */
     private static final int HALVINGS = 48;

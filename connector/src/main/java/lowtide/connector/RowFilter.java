@@ -56,18 +56,18 @@ interface RowFilter extends Serializable {
         }
     }
 
-    /** What a snapshot sees: committed before it, and not yet replaced. */
+    /** What a read point sees: committed before it, and not yet replaced. */
     final class Seen implements RowFilter {
         private static final long serialVersionUID = 1;
-        private final long snapshot;
+        private final long readPoint;
 
-        Seen(long snapshot) {
-            this.snapshot = snapshot;
+        Seen(long readPoint) {
+            this.readPoint = readPoint;
         }
 
         @Override
         public boolean test(long timestamp, long commit, long replaced) {
-            return commit != Omid.NONE && commit < snapshot && (replaced == Omid.NONE || replaced >= snapshot);
+            return commit != Omid.NONE && commit < readPoint && (replaced == Omid.NONE || replaced >= readPoint);
         }
     }
 

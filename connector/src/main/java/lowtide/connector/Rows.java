@@ -28,11 +28,11 @@ import org.apache.hadoop.hbase.client.Row;
 
 /**
  * Single rows of plain tables, read and written by the driver, many at once: each operation has an answer of its own,
- * where the write of a DataFrame only counts. An operation on one row is atomic by itself; those of one call take effect
- * in any order.
+ * where the write of a DataFrame only counts. An operation on one row is atomic by itself; those of one call take
+ * effect in any order.
  *
- * <p>HBase's client repeats what had no answer. A check that held is therefore told to be refused where its first answer
- * was lost: whoever asks must read again after a refusal before concluding anything.
+ * <p>HBase's client repeats what had no answer. A check that held is therefore told to be refused where its first
+ * answer was lost: whoever asks must read again after a refusal before concluding anything.
  */
 public final class Rows {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -135,7 +135,8 @@ public final class Rows {
                 actions.add(new Delete(row).setDurability(Durability.SYNC_WAL));
                 break;
             default:
-                throw new IllegalArgumentException("unknown operation " + kind + "; known are read, put, check, remove");
+                throw new IllegalArgumentException("unknown operation " + kind
+                        + "; known are read, put, check, remove");
         }
         return actions;
     }

@@ -3,18 +3,18 @@ package lowtide.connector;
 import java.util.Arrays;
 
 /**
- * What Omid's client makes of one family's cells without qualifier when it reads a snapshot: which family tombstone
- * hides the family's columns, and which put without qualifier shows.
+ * What Omid's client makes of one family's cells without qualifier when it reads at a read point: which family
+ * tombstone hides the family's columns, and which put without qualifier shows.
  *
  * <p>It looks at the newest version of every column first. Where the family's newest cell without qualifier is a family
- * tombstone, it searches for the highest one that the snapshot sees; where it is a put, for none. Columns of which the
- * snapshot sees the newest version are judged by that, the others later. If the snapshot does not see that put, the
- * client reads on below it: two versions, then four below the last put of these, and so on, up to a batch in which the
- * snapshot sees a put, or that has none. A family tombstone in a batch starts the same search, before the batch's puts
- * are judged, and holds for all columns that are judged later ({@code SnapshotFilterImpl.filterCellsForSnapshot}).
+ * tombstone, it searches for the highest one that the read point sees; where it is a put, for none. Columns of which
+ * the read point sees the newest version are judged by that, the others later. If the read point does not see that put,
+ * the client reads on below it: two versions, then four below the last put of these, and so on, up to a batch in which
+ * the read point sees a put, or that has none. A family tombstone in a batch starts the same search, before the batch's
+ * puts are judged, and holds for all columns that are judged later ({@code SnapshotFilterImpl.filterCellsForSnapshot}).
  */
 final class Unnamed {
-    private final long snapshot;
+    private final long readPoint;
     private long[] timestamps = new long[4];
     private long[] proofs = new long[4];
     private boolean[] tombstones = new boolean[4];
@@ -24,8 +24,8 @@ final class Unnamed {
     private long late;
     private long shown;
 
-    Unnamed(long snapshot) {
-        this.snapshot = snapshot;
+    Unnamed(long readPoint) {
+        this.readPoint = readPoint;
         clear();
     }
 
@@ -86,9 +86,9 @@ final class Unnamed {
         return Omid.NONE;
     }
 
-    /** Whether the snapshot sees a version with this commit timestamp. */
+    /** Whether the read point sees a version with this commit timestamp. */
     boolean sees(long proof) {
-        return proof != Omid.NONE && proof < snapshot;
+        return proof != Omid.NONE && proof < readPoint;
     }
 
     /** The commit of the family tombstone by which a column is judged, or {@link Omid#NONE}. */

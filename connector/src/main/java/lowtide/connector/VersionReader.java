@@ -1,14 +1,9 @@
 package lowtide.connector;
 
 import java.io.IOException;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.List;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.client.Scan;
-import org.apache.hadoop.hbase.filter.ColumnRangeFilter;
-import org.apache.hadoop.hbase.util.Bytes;
 
 /**
  * Pairs the data cells of a key range with their shadow cells: the view {@code versions}.
@@ -29,21 +24,20 @@ import org.apache.hadoop.hbase.util.Bytes;
 final class VersionReader implements RowReader {
     /** Kept bytes of one row and family after which it is wide. */
     private static final int BYTE_LIMIT = 32 << 20;
-    /** Shadow cells and early data cells of one row and family after which it is wide. */
-    static final int DEFAULT_LIMIT = 1 << 16;
 
     static final String BAD_LENGTH = "shadow cell of %d bytes";
     static final String BELOW_OWN = "shadow cell below its own timestamp";
     static final String NO_PREFIX = "shadow qualifier without prefix";
 
-    private final CellStore store;
     private final CellSource source;
-    private final Scan scan;
     private final RowFilter filter;
     private final boolean withValue;
     private final boolean withReplaced;
     private final boolean traces;
-    /** Commits beside the shadow cells, and what decides under the empty qualifier, where a snapshot is read; else null. */
+    /**
+     * Commits beside the shadow cells, and what decides under the empty qualifier, where a read point is given; else
+     * null.
+     */
     private final AsOf asOf;
     private final Unnamed unnamed;
     private final Tally tally;
@@ -71,62 +65,42 @@ final class VersionReader implements RowReader {
     private Drain drain = Drain.NOTHING;
     private int drainAt;
 
-    // A wide family: `early` holds the chunk; keys up to `previous` are dealt with.
+    // A wide family: `early` holds the chunk.
     private boolean wide;
-    private byte[] previousQualifier;
-    private long previousTimestamp;
-    private boolean lastChunk;
-    private CellSource chunkSource;
-    private Scan chunkExtra;
-    private Cell[] chunkCells;
-    private int chunkCount;
-    private int chunkAt;
+    private final WideFamily chunks;
 
     private final CellView view = new CellView();
 
-    // The row to show.
-    private Kind kind;
-    private byte[] shownQualifier;
-    private Cell shownCell;
-    private CellTable shownTable;
-    private int shownIndex;
-    private long timestamp;
-    private long commit;
-    private long replaced;
-    private String problem;
+    private final ShownRow shown;
 
     /**
      * @param scan the scan of the range: all versions, not raw
      * @param tally of the families it can meet; what a wide family's second scanner reads again is not counted
      * @param traces whether tombstones, cells without qualifier and shadow cells without data pass the filter anyway
-     * @param asOf the snapshot that is read, with commit timestamps of cells without shadow cell; else null
+     * @param asOf the read point, with commit timestamps of cells without shadow cell; else null
      * @param limit cells kept for one row and family before it is taken for wide
      */
     VersionReader(CellStore store, Scan scan, Tally tally, RowFilter filter, boolean withValue, boolean withReplaced,
             boolean traces, AsOf asOf, int limit) throws IOException {
-        this.store = store;
-        this.scan = scan;
         this.filter = filter;
         this.withValue = withValue;
         this.withReplaced = withReplaced;
         this.traces = traces;
         this.asOf = asOf;
-        this.unnamed = asOf == null ? null : new Unnamed(asOf.snapshot);
+        this.unnamed = asOf == null ? null : new Unnamed(asOf.readPoint);
         this.tally = tally;
         this.limit = limit;
         this.hiding = new Hiding(unnamed);
+        this.shown = new ShownRow(withValue);
+        this.chunks = new WideFamily(store, scan.getTimeRange(), early);
         this.source = store.open(scan);
     }
 
     /** Moves to the next row that passes the filter; false at the end of the range. */
     @Override
     public boolean next() throws IOException {
-        problem = null;
         while (true) {
-            if (drain != Drain.NOTHING && drain()) {
-                return true;
-            }
-            if (read()) {
+            if (drain != Drain.NOTHING && drain() || read()) {
                 return true;
             }
             if (ended && drain == Drain.NOTHING) {
@@ -163,7 +137,7 @@ final class VersionReader implements RowReader {
                 }
             } else if (wide) {
                 if (!room(view.valueLength)) {
-                    startChunk();
+                    startChunk(false);
                     return false;
                 }
                 seen();
@@ -223,8 +197,7 @@ final class VersionReader implements RowReader {
         familyOpen = true;
         shadowsDone = false;
         wide = false;
-        previousQualifier = null;
-        lastChunk = false;
+        chunks.clear();
         shadows.clear();
         early.clear();
         hiding.clear();
@@ -239,9 +212,8 @@ final class VersionReader implements RowReader {
             return true;
         }
         if (wide) {
-            if (!lastChunk) {
-                lastChunk = true;
-                startChunk();
+            if (!chunks.isLast()) {
+                startChunk(true);
                 return false;
             }
         } else if (!shadowsDone && early.size() > 0) {
@@ -259,14 +231,14 @@ final class VersionReader implements RowReader {
     /** A cell whose qualifier ends as a shadow cell's. True if it is to be shown. */
     private boolean shadow(Cell cell) {
         if (!Omid.startsAsShadow(view.array, view.offset, view.length)) {
-            return showUnknown(cell, NO_PREFIX);
+            return shown.unknown(cell, NO_PREFIX);
         }
         if (view.valueLength != Long.BYTES) {
-            return showUnknown(cell, String.format(BAD_LENGTH, view.valueLength));
+            return shown.unknown(cell, String.format(BAD_LENGTH, view.valueLength));
         }
         long value = view.longValue();
         if (value < Omid.start(view.timestamp)) {
-            return showUnknown(cell, BELOW_OWN);
+            return shown.unknown(cell, BELOW_OWN);
         }
         if (wide) {
             return false;
@@ -297,8 +269,7 @@ final class VersionReader implements RowReader {
         if (!filter.test(at, proof, hidden) && !(traces && Omid.kind(cell, view.length) != Kind.PUT)) {
             return false;
         }
-        show(null, cell, null, 0, at, proof, hidden);
-        return true;
+        return shown.data(cell, at, proof, hidden);
     }
 
     // Showing what was kept.
@@ -320,9 +291,11 @@ final class VersionReader implements RowReader {
         startDrain(Drain.EARLY);
     }
 
-    /** Of a snapshot, what shows of a family hangs on all its cells without qualifier: the first that are kept of it. */
+    /**
+     * At a read point, what shows of a family hangs on all its cells without qualifier: the first that are kept of it.
+     */
     private void settle() throws IOException {
-        if (unnamed == null || previousQualifier != null) {
+        if (unnamed == null || !chunks.isFirst()) {
             return;
         }
         for (int i = 0; i < early.size() && early.length(i) == 0; i++) {
@@ -341,21 +314,16 @@ final class VersionReader implements RowReader {
     private boolean drain() throws IOException {
         switch (drain) {
             case EARLY:
-                for (; drainAt < early.size(); drainAt++) {
-                    if (kept(drainAt)) {
-                        drainAt++;
+                while (drainAt < early.size()) {
+                    if (kept(drainAt++)) {
                         return true;
                     }
                 }
                 early.clear();
                 break;
             case DANGLING:
-                for (; drainAt < shadows.size(); drainAt++) {
-                    if (!shadows.isMarked(drainAt) && (traces
-                            || filter.test(shadows.timestamp(drainAt), shadows.number(drainAt), Omid.NONE))) {
-                        show(Kind.SHADOW, null, shadows, drainAt, shadows.timestamp(drainAt),
-                                shadows.number(drainAt), Omid.NONE);
-                        drainAt++;
+                while (drainAt < shadows.size()) {
+                    if (dangling(drainAt++)) {
                         return true;
                     }
                 }
@@ -369,13 +337,12 @@ final class VersionReader implements RowReader {
                 startDrain(Drain.CHUNK);
                 return drain();
             case CHUNK:
-                for (; drainAt < early.size(); drainAt++) {
-                    if (kept(drainAt)) {
-                        drainAt++;
+                while (drainAt < early.size()) {
+                    if (kept(drainAt++)) {
                         return true;
                     }
                 }
-                endChunk();
+                chunks.end();
                 break;
             default:
                 throw new IllegalStateException(drain.name());
@@ -394,163 +361,41 @@ final class VersionReader implements RowReader {
         if (!filter.test(at, proof, hidden) && !trace) {
             return false;
         }
-        show(early.kind(i), null, early, i, at, proof, hidden);
-        return true;
+        return shown.kept(early, i, proof, hidden);
+    }
+
+    /** A kept shadow cell. True if it has no data cell and is to be shown. */
+    private boolean dangling(int i) {
+        long at = shadows.timestamp(i);
+        long value = shadows.number(i);
+        if (shadows.isMarked(i) || !traces && !filter.test(at, value, Omid.NONE)) {
+            return false;
+        }
+        return shown.shadow(shadows.qualifier(i), at, value);
     }
 
     // A wide family.
 
-    private void startChunk() throws IOException {
-        chunkExtra = null;
-        chunkSource = store.open(chunkScan());
-        chunkCount = 0;
-        chunkAt = 0;
+    private void startChunk(boolean last) throws IOException {
+        chunks.open(row(), family, last);
         drain = Drain.CHUNK_SHADOWS;
     }
 
-    private void endChunk() {
-        if (early.size() > 0) {
-            int last = early.size() - 1;
-            previousQualifier = early.qualifier(last);
-            previousTimestamp = early.timestamp(last);
-        }
-        early.clear();
-    }
-
-    /**
-     * The shadow cells of the keys behind the previous chunk's last one up to this chunk's last one; without an end for
-     * the last chunk. Shadow cells sort by qualifier and suffix, so those of a qualifier that is the beginning of
-     * the last one may lie further behind: they are read apart, by name.
-     */
-    private Scan chunkScan() throws IOException {
-        byte[] floor = Omid.shadowFloor(previousQualifier == null ? Bytes.toBytes("") : previousQualifier);
-        if (lastChunk) {
-            return rowScan().addFamily(family)
-                    .setFilter(new ColumnRangeFilter(floor, true, Omid.afterShadows(), false));
-        }
-        int last = early.size() - 1;
-        byte[] lastQualifier = early.qualifier(last);
-        if (previousQualifier != null && Arrays.equals(previousQualifier, lastQualifier)) {
-            long from = Math.max(scan.getTimeRange().getMin(), early.timestamp(last));
-            long to = Math.min(scan.getTimeRange().getMax(), previousTimestamp);
-            return rowScan().addColumn(family, Omid.shadowQualifier(lastQualifier)).setTimeRange(from, to);
-        }
-        byte[] ceiling = Omid.shadowQualifier(lastQualifier);
-        List<byte[]> beginnings = new ArrayList<>();
-        int shortest = previousQualifier == null ? 0 : commonLength(previousQualifier, lastQualifier);
-        for (int length = shortest; length < lastQualifier.length; length++) {
-            byte[] beginning = Arrays.copyOf(lastQualifier, length);
-            byte[] shadow = Omid.shadowQualifier(beginning);
-            if ((previousQualifier == null || Bytes.compareTo(beginning, previousQualifier) >= 0)
-                    && Bytes.compareTo(shadow, ceiling) > 0) {
-                beginnings.add(shadow);
-            }
-        }
-        if (!beginnings.isEmpty()) {
-            chunkExtra = rowScan();
-            for (byte[] shadow : beginnings) {
-                chunkExtra.addColumn(family, shadow);
-            }
-        }
-        return rowScan().addFamily(family).setFilter(new ColumnRangeFilter(floor, true, ceiling, true));
-    }
-
-    private static int commonLength(byte[] left, byte[] right) {
-        int mismatch = Arrays.mismatch(left, right);
-        return mismatch < 0 ? left.length : mismatch;
-    }
-
-    private Scan rowScan() throws IOException {
-        return new Scan().withStartRow(row(), true).withStopRow(row(), true).readAllVersions()
-                .setTimeRange(scan.getTimeRange().getMin(), scan.getTimeRange().getMax())
-                .setCacheBlocks(false);
-    }
-
-    /** Gives the chunk's cells their proofs; stops (true) at a shadow cell without a data cell. */
+    /** Gives the chunk's cells their proofs; stops (true) at a shadow cell without a data cell that is to be shown. */
     private boolean chunkShadow() throws IOException {
-        while (true) {
-            if (chunkAt == chunkCount) {
-                if (!chunkSource.advance()) {
-                    chunkSource.close();
-                    chunkSource = null;
-                    if (chunkExtra == null) {
-                        return false;
-                    }
-                    chunkSource = store.open(chunkExtra);
-                    chunkExtra = null;
-                    continue;
-                }
-                chunkCells = chunkSource.cells();
-                chunkCount = chunkSource.size();
-                chunkAt = 0;
-            }
-            Cell cell = chunkCells[chunkAt++];
-            view.set(cell);
-            if (!Omid.endsAsShadow(view.array, view.offset, view.length)
-                    || !Omid.startsAsShadow(view.array, view.offset, view.length)
-                    || view.valueLength != Long.BYTES) {
-                continue;
-            }
-            long at = view.timestamp;
-            long value = view.longValue();
-            if (value < Omid.start(at)) {
-                continue;
-            }
-            int offset = view.offset + Omid.PREFIX_LENGTH;
-            int length = view.length - Omid.PREFIX_LENGTH - Omid.SUFFIX_LENGTH;
-            int found = early.find(view.array, offset, length, at);
-            if (found >= 0) {
-                early.setNumber(found, value);
-            } else if (ofThisChunk(offset, length, at) && (traces || filter.test(at, value, Omid.NONE))) {
-                show(Kind.SHADOW, null, null, 0, at, value, Omid.NONE);
-                shownQualifier = Arrays.copyOfRange(view.array, offset, offset + length);
-                return true;
+        while (chunks.next()) {
+            if (traces || filter.test(chunks.timestamp(), chunks.commit(), Omid.NONE)) {
+                return shown.shadow(chunks.qualifier(), chunks.timestamp(), chunks.commit());
             }
         }
+        return false;
     }
 
-    private boolean ofThisChunk(int offset, int length, long at) {
-        if (previousQualifier != null) {
-            int order = Bytes.compareTo(view.array, offset, length,
-                    previousQualifier, 0, previousQualifier.length);
-            if (order < 0 || order == 0 && at >= previousTimestamp) {
-                return false;
-            }
-        }
-        if (lastChunk) {
-            return true;
-        }
-        int last = early.size() - 1;
-        int order = Bytes.compareTo(view.array, offset, length,
-                early.bytes(), early.offset(last), early.length(last));
-        return order < 0 || order == 0 && at >= early.timestamp(last);
-    }
-
-    // The row to show.
-
-    private boolean showUnknown(Cell cell, String what) {
-        show(Kind.UNKNOWN, cell, null, 0, cell.getTimestamp(), Omid.NONE, Omid.NONE);
-        problem = what;
-        return true;
-    }
-
-    private void show(Kind shownKind, Cell cell, CellTable table, int index, long at, long proof, long hidden) {
-        kind = shownKind;
-        shownCell = cell;
-        shownTable = table;
-        shownIndex = index;
-        shownQualifier = null;
-        timestamp = at;
-        commit = proof;
-        replaced = hidden;
-    }
+    // The row that is shown.
 
     @Override
     public Kind kind() {
-        if (kind == null) {
-            kind = Omid.kind(shownCell, shownCell.getQualifierLength());
-        }
-        return kind;
+        return shown.kind();
     }
 
     /** The row key; the same array for all rows of one HBase row. */
@@ -568,51 +413,39 @@ final class VersionReader implements RowReader {
         return family;
     }
 
-    /** The data cell's qualifier; of an unknown cell its own. */
     @Override
     public byte[] qualifier() {
-        if (shownQualifier == null) {
-            shownQualifier = shownCell != null ? CellUtil.cloneQualifier(shownCell) : shownTable.qualifier(shownIndex);
-        }
-        return shownQualifier;
+        return shown.qualifier();
     }
 
-    /** The value of a data cell or an unknown cell; null for a shadow cell, and where values were not asked for. */
     @Override
     public byte[] value() {
-        if (!withValue || kind == Kind.SHADOW) {
-            return null;
-        }
-        return shownCell != null ? CellUtil.cloneValue(shownCell) : shownTable.value(shownIndex);
+        return shown.value();
     }
 
     @Override
     public long timestamp() {
-        return timestamp;
+        return shown.timestamp();
     }
 
-    /** The commit timestamp, or {@link Omid#NONE}. */
     @Override
     public long commit() {
-        return commit;
+        return shown.commit();
     }
 
-    /** The commit timestamp that hides the version, or {@link Omid#NONE}. */
     @Override
     public long replaced() {
-        return replaced;
+        return shown.replaced();
     }
 
     @Override
     public String problem() {
-        return problem;
+        return shown.problem();
     }
 
     @Override
     public void close() throws IOException {
-        if (chunkSource != null) {
-            chunkSource.close();
-        }
+        chunks.close();
         source.close();
     }
 }

@@ -20,7 +20,8 @@ import org.junit.jupiter.api.Test;
 /** Claims on a state table of one cell. */
 class ClaimsTest {
     private static final String OPTION =
-            "[{\"table\": \"LOWTIDE_STATE\", \"row\": \"6f\", \"family\": \"s\", \"qualifier\": \"epoch\", \"value\": \"37\"}]";
+            "[{\"table\": \"LOWTIDE_STATE\", \"row\": \"6f\", \"family\": \"s\", \"qualifier\": \"epoch\", \"value\":"
+            + " \"37\"}]";
     private String stands = "7";
     private long written = 1;
 
@@ -31,14 +32,16 @@ class ClaimsTest {
         return Proxy.newProxyInstance(ClaimsTest.class.getClassLoader(), new Class<?>[] {type},
                 (proxy, method, arguments) -> switch (method.getName()) {
                     case "getTable" -> table;
-                    case "get" -> stands == null ? Result.EMPTY_RESULT : Result.create(List.of(cell((Get) arguments[0])));
+                    case "get" -> stands == null ? Result.EMPTY_RESULT
+                            : Result.create(List.of(cell((Get) arguments[0])));
                     default -> null;
                 });
     }
 
     private Cell cell(Get get) {
         byte[] family = get.familySet().iterator().next();
-        return new KeyValue(get.getRow(), family, get.getFamilyMap().get(family).first(), written, Bytes.toBytes(stands));
+        return new KeyValue(get.getRow(), family, get.getFamilyMap().get(family).first(), written,
+                Bytes.toBytes(stands));
     }
 
     /** A batch is sent while the claim stands; once it has changed, nothing more, also if it should change back. */
@@ -60,7 +63,10 @@ class ClaimsTest {
         assertTrue(new Claims(Claims.parse(OPTION)).look(connection).refusal().contains("has taken over"));
     }
 
-    /** A table that was restored, or made anew, is not the one that was read: the time of its state is another, whatever the state. */
+    /**
+     * A table that was restored, or made anew, is not the one that was read: the time of its state is another, whatever
+     * the state.
+     */
     @Test
     void aWriterStopsForGoodWhenItsTableHasComeBack() throws IOException {
         Claims claims = new Claims(Claims.parse("[{\"table\": \"orders\", \"stated\": 70}]"));
@@ -91,7 +97,8 @@ class ClaimsTest {
     /** A claim that lacks something is refused when the write is set up. */
     @Test
     void aMalformedClaimIsRefused() {
-        String text = assertThrows(IllegalArgumentException.class, () -> Claims.parse("[{\"table\": \"t\"}]")).getMessage();
+        String text = assertThrows(IllegalArgumentException.class, () ->
+                Claims.parse("[{\"table\": \"t\"}]")).getMessage();
         assertTrue(text.contains("a claim has no text \"row\""), text);
     }
 }

@@ -8,7 +8,9 @@ import org.junit.jupiter.api.Test;
 
 class CommitsTest {
 
-    /** Entries come bucket by bucket, each ascending; any timestamp of a transaction finds its commit, no other does. */
+    /**
+     * Entries come bucket by bucket, each ascending; any timestamp of a transaction finds its commit, no other does.
+     */
     @Test
     void findsEntriesThatCameInAnyOrder() {
         int number = 5000; // more than there is room for at the beginning

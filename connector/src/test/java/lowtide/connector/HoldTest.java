@@ -1,10 +1,12 @@
 package lowtide.connector;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
@@ -26,7 +28,10 @@ import org.junit.jupiter.api.Test;
 
 /** Renewals of a hold, on a state table of one cell. */
 class HoldTest {
-    /** What comes of the next check that holds: its answer, a refusal because it is repeated, or an error; it is done all the same. */
+    /**
+     * What comes of the next check that holds: its answer, a refusal because it is repeated, or an error; it is done
+     * all the same.
+     */
     private enum Answer { GIVEN, REPEATED, LOST, BROKEN }
 
     private static final byte[] FAMILY = Bytes.toBytes("s");
@@ -35,18 +40,31 @@ class HoldTest {
     private String mark;
     private byte[] cell = Bytes.toBytes("taken");
     private Answer answer = Answer.GIVEN;
+    /** How far HBase's clock is ahead of this machine's. */
+    private long ahead;
 
-    private final Hold hold = new Hold(new Options(Map.of("table", "orders", "asOf", "1000", "hold", "true")), 1000) {
+    private final Hold hold = new Hold(new Options(Map.of("table", "orders", "asOf", "1000", "hold", "true",
+            "holdMaxAgeMillis", String.valueOf(TimeUnit.DAYS.toMillis(2)))), 1000) {
         @Override
         Table table() {
             return (Table) Proxy.newProxyInstance(HoldTest.class.getClassLoader(), new Class<?>[] {Table.class},
                     (proxy, method, arguments) -> switch (method.getName()) {
                         case "checkAndMutate" -> new CheckAndMutateResult(checked((CheckAndMutate) arguments[0]), null);
-                        case "get" -> ((Get) arguments[0]).getFamilyMap().get(FAMILY).contains(INTENDED) ? history() : stands();
+                        case "get" -> ((Get) arguments[0]).getFamilyMap().get(FAMILY).contains(INTENDED) ? history()
+                                : stands();
                         default -> null;
                     });
         }
+
+        @Override
+        long now() {
+            return System.currentTimeMillis() + ahead;
+        }
     };
+
+    {
+        hold.taken = System.currentTimeMillis();
+    }
 
     private boolean checked(CheckAndMutate check) throws IOException {
         if (!Arrays.equals(cell, check.getValue())) {
@@ -84,7 +102,10 @@ class HoldTest {
         cell = Bytes.toBytes("{\"at\":" + at + ",\"mark\":" + mark + ",\"removing\":{\"gc0\":5},\"run\":\"gc\"}");
     }
 
-    /** A mark that a run has announced refuses a hold below it, until the run must be taken for dead: then the hold takes its claim. */
+    /**
+     * A mark that a run has announced refuses a hold below it, until the run must be taken for dead: then the hold
+     * takes its claim.
+     */
     @Test
     void overtakesADeadAnnouncement() throws IOException {
         announced(2049, 59);
@@ -143,6 +164,20 @@ class HoldTest {
             }
         }
         renewed(Answer.GIVEN);
+    }
+
+    /** It lasts by HBase's clock, by which history GC looks at it, and no longer than the option says. */
+    @Test
+    void lastsByHBasesClock() throws IOException {
+        long day = TimeUnit.DAYS.toMillis(1);
+        hold.recorded = cell;
+        ahead = day;
+        hold.renew();
+        long expires = new ObjectMapper().readTree(cell).path("expires").asLong();
+        assertEquals(day + Hold.LASTING_MILLIS, expires - System.currentTimeMillis(), 60_000, "by the driver's clock");
+        ahead = 30 * day;
+        hold.renew();
+        assertEquals(hold.taken + 2 * day, new ObjectMapper().readTree(cell).path("expires").asLong());
     }
 
     /** A hold that was released by hand stays released. */

@@ -26,7 +26,10 @@ class MutationTest {
                 QUALIFIER, guard);
     }
 
-    /** Where a table's clients may lose what was acknowledged, ours are synced; nowhere are they asked for less than the table has. */
+    /**
+     * Where a table's clients may lose what was acknowledged, ours are synced; nowhere are they asked for less than the
+     * table has.
+     */
     @Test
     void outranksTheTablesDurability() {
         assertEquals(Durability.SYNC_WAL, Mutation.durability(Durability.ASYNC_WAL));
@@ -41,7 +44,8 @@ class MutationTest {
     void guardedMutationsBearIt() throws IOException {
         for (Mutation.Op op : Mutation.Op.values()) {
             if (op.guarded()) {
-                var action = (org.apache.hadoop.hbase.client.Mutation) mutation(op, 200).guarded(Durability.SYNC_WAL).getAction();
+                var action = (org.apache.hadoop.hbase.client.Mutation)
+                        mutation(op, 200).guarded(Durability.SYNC_WAL).getAction();
                 assertEquals(Durability.SYNC_WAL, action.getDurability(), op.name());
             }
         }

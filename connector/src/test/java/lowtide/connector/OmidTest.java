@@ -52,16 +52,21 @@ class OmidTest {
         if (flag != null) {
             family.setValue(Bytes.toBytes("OMID_ENABLED"), Bytes.toBytes(flag));
         }
-        TableDescriptorBuilder table = TableDescriptorBuilder.newBuilder(TableName.valueOf("t")).setColumnFamily(family.build());
+        TableDescriptorBuilder table =
+                TableDescriptorBuilder.newBuilder(TableName.valueOf("t")).setColumnFamily(family.build());
         for (String name : coprocessors) {
             table.setCoprocessor(CoprocessorDescriptorBuilder.newBuilder(name).build());
         }
         return table.build();
     }
 
-    /** Each coprocessor that Omid or Phoenix puts on a transactional table marks it, as in {@code lowtide.inventory}. */
+    /**
+     * Each coprocessor that Omid or Phoenix puts on a transactional table marks it, as in {@code
+     * lowtide.tables.inventory}.
+     */
     @ParameterizedTest
-    @ValueSource(strings = {"org.apache.omid.transaction.OmidCompactor", "org.apache.omid.transaction.OmidSnapshotFilter",
+    @ValueSource(strings = {"org.apache.omid.transaction.OmidCompactor",
+            "org.apache.omid.transaction.OmidSnapshotFilter",
         "org.apache.phoenix.coprocessor.OmidTransactionalProcessor", "org.apache.phoenix.coprocessor.OmidGCProcessor",
         "org.apache.phoenix.index.PhoenixTransactionalIndexer"})
     void coprocessorsMark(String name) throws Exception {

@@ -26,7 +26,10 @@ class OptionsTest {
         assertEquals(7, options.splitBytes);
     }
 
-    /** One table has one name, under which its mark and its holds are found; a malformed one is left for the error that names it. */
+    /**
+     * One table has one name, under which its mark and its holds are found; a malformed one is left for the error that
+     * names it.
+     */
     @Test
     void takesATableByOneName() {
         assertEquals("orders", new Options(Map.of("table", "default:orders")).table);
@@ -38,7 +41,8 @@ class OptionsTest {
     @Test
     void readsRanges() {
         Options options = new Options(Map.of("ranges",
-                "[{\"id\":\"a\",\"start\":\"00fF\",\"stop\":\"\",\"from\":50,\"to\":9223372036854775807},{\"id\":\"b\"}]"));
+                "[{\"id\":\"a\",\"start\":\"00fF\",\"stop\":\"\",\"from\":50,\"to\":9223372036854775807},"
+                        + "{\"id\":\"b\"}]"));
         assertEquals("a", options.ranges.get(0).id());
         assertArrayEquals(new byte[] {0, -1}, options.ranges.get(0).start());
         assertEquals(50, options.ranges.get(0).from());
@@ -56,6 +60,8 @@ class OptionsTest {
         refused("splitBytes", "-1", "splitBytes = -1", "whole number");
         refused("holdOwner", " ", "holdOwner =  ", "names nobody", "leave it out");
         refused("holdOwner", "", "names nobody");
+        refused("clock", "sundial", "clock = sundial", "auto, world, incremental");
+        refused("holdMaxAgeMillis", "0", "holdMaxAgeMillis = 0", "whole number from 1 on");
         refused("endRows", "yes", "endRows = yes", "true nor false");
         refused("raw", "true", "raw = true", "view cells");
         refused("ranges", "{}", "ranges = {}", "not a list");

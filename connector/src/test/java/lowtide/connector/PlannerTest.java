@@ -31,14 +31,19 @@ class PlannerTest {
         assertTrue(text.contains("table orders") && text.contains(words) && text.contains("read again"), text);
     }
 
-    /** In whatever order they come, regions that follow each other from the beginning to the end are the whole table. */
+    /**
+     * In whatever order they come, regions that follow each other from the beginning to the end are the whole table.
+     */
     @Test
     void takesRegionsThatFollowEachOther() throws IOException {
         Planner.checkCovered(TABLE, regions("-"));
         Planner.checkCovered(TABLE, regions("m-", "-c", "c-m"));
     }
 
-    /** Where a region is missing, at an end or between others, or one lies over another, the table and the place are named. */
+    /**
+     * Where a region is missing, at an end or between others, or one lies over another, the table and the place are
+     * named.
+     */
     @Test
     void refusesAGapAndAnOverlap() {
         refused("behind row c the next begins at row m", "-c", "m-");

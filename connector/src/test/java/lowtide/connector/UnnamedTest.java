@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 
 /** Cases that tests/spark/omid_reader.py, the client's model, decides. */
 class UnnamedTest {
-    private static final long SNAPSHOT = 1000;
+    private static final long READ_POINT = 1000;
     private final MemoryStore store = new MemoryStore(new Random(1), 3);
 
     /** A version, with its commit timestamp (0: none). */
@@ -25,11 +25,11 @@ class UnnamedTest {
     }
 
     private void shows(String... wanted) throws IOException {
-        Scan scan = new Scan().readAllVersions().setTimeRange(0, SNAPSHOT + 1);
-        AsOf asOf = new AsOf(SNAPSHOT, Commits.NONE, Journal.NONE, 0);
+        Scan scan = new Scan().readAllVersions().setTimeRange(0, READ_POINT + 1);
+        AsOf asOf = new AsOf(READ_POINT, false, Commits.NONE, Journal.NONE, 0);
         List<String> shown = new ArrayList<>();
         try (VersionReader reader = new VersionReader(store, scan, new Tally(new byte[][] {Bytes.toBytes("f")}),
-                new RowFilter.Seen(SNAPSHOT), false, true, false, asOf, VersionReader.DEFAULT_LIMIT)) {
+                new RowFilter.Seen(READ_POINT), false, true, false, asOf, Options.DEFAULT_PAIRING_LIMIT)) {
             while (reader.next()) {
                 if (reader.kind() == Kind.PUT) {
                     shown.add(Bytes.toString(reader.qualifier()) + "@" + reader.timestamp());
@@ -45,7 +45,7 @@ class UnnamedTest {
         cell("", 500, 600, "").cell("a", 500, 600, "v").cell("b", 650, 700, "v").cell("", 400, 450, "v").shows("b@650");
     }
 
-    /** Below a put without qualifier that the snapshot sees no family tombstone is looked for. */
+    /** Below a put without qualifier that the read point sees no family tombstone is looked for. */
     @Test
     void aPutThatShowsEndsTheSearch() throws IOException {
         cell("", 500, 600, "").cell("a", 500, 600, "v").cell("", 550, 560, "v").shows("@550", "a@500");
@@ -61,12 +61,16 @@ class UnnamedTest {
     /** The second batch has two versions: a tombstone in it hides the put above it, one behind it is not found. */
     @Test
     void aBatchIsSearchedBeforeItIsJudged() throws IOException {
-        cell("", 700, 0, "v").cell("", 550, 560, "v").cell("", 500, 600, "").cell("a", 700, 0, "v").cell("a", 500, 520, "v");
+        cell("", 700, 0, "v").cell("", 550, 560, "v").cell("", 500, 600, "").cell("a", 700, 0, "v")
+                .cell("a", 500, 520, "v");
         shows();
         cell("", 650, 0, "v").shows("@550", "a@500");
     }
 
-    /** A family tombstone that the snapshot does not see hides nothing, but an older one is found, and no put looked for. */
+    /**
+     * A family tombstone that the read point does not see hides nothing, but an older one is found, and no put looked
+     * for.
+     */
     @Test
     void anUnseenTombstoneStartsTheSearch() throws IOException {
         cell("", 700, 0, "").cell("", 600, 610, "v").cell("", 550, 560, "").cell("a", 500, 520, "v").shows();

@@ -51,7 +51,8 @@ class VersionReaderTest {
     private static List<String> read(CellStore store, Scan scan, RowFilter filter, int limit, boolean withValue,
             boolean withReplaced, Tally tally) throws IOException {
         List<String> rows = new ArrayList<>();
-        try (VersionReader reader = new VersionReader(store, scan, tally, filter, withValue, withReplaced, false, null, limit)) {
+        try (VersionReader reader = new VersionReader(store, scan, tally, filter, withValue, withReplaced, false,
+                null, limit)) {
             while (reader.next()) {
                 rows.add(text(reader.row(), reader.family(), reader.qualifier(), reader.timestamp(), reader.commit(),
                         reader.replaced(), reader.kind(), reader.value(), reader.problem()));
@@ -93,7 +94,8 @@ class VersionReaderTest {
             } else {
                 Cell shadow = shadows.get(key(cell, qualifier));
                 long commit = shadow == null ? Omid.NONE : Bytes.toLong(CellUtil.cloneValue(shadow));
-                long replaced = withReplaced ? replaced(cell, qualifier, proven(cell, store, shadows), bare(cell, store))
+                long replaced = withReplaced ? replaced(cell, qualifier, proven(cell, store, shadows),
+                        bare(cell, store))
                         : Omid.NONE;
                 if (filter.test(at, commit, replaced)) {
                     rows.add(text(CellUtil.cloneRow(cell), CellUtil.cloneFamily(cell), qualifier, at, commit, replaced,
@@ -139,13 +141,13 @@ class VersionReaderTest {
                 .filter(candidate -> hidden(cell, isTombstone, candidate + 1, others, bare)).min().orElse(Omid.NONE);
     }
 
-    /** Whether a reader at a snapshot passes the version over: Omid's SnapshotFilterImpl, in short. */
-    private static boolean hidden(Cell cell, boolean isTombstone, long snapshot, List<Proven> others,
+    /** Whether a reader at a read point passes the version over: Omid's SnapshotFilterImpl, in short. */
+    private static boolean hidden(Cell cell, boolean isTombstone, long readPoint, List<Proven> others,
             boolean bare) {
         Proven tombstone = null;
         for (Proven other : others) {
             boolean higher = other.cell.getTimestamp() > cell.getTimestamp();
-            if (other.commit >= snapshot) {
+            if (other.commit >= readPoint) {
                 continue;
             }
             if (higher && isTombstone == other.isTombstone && CellUtil.matchingQualifier(cell, other.cell)) {
@@ -278,7 +280,8 @@ class VersionReaderTest {
     void filters(int limit) throws IOException {
         List<RowFilter> filters = List.of(new RowFilter.Suspects(new LongSet()),
                 new RowFilter.Suspects(new LongSet(100, 250, 300)),
-                new RowFilter.Tree(Condition.compare(Condition.Field.REPLACED, Condition.Comparison.LESS_OR_EQUAL, 400)),
+                new RowFilter.Tree(Condition.compare(Condition.Field.REPLACED, Condition.Comparison.LESS_OR_EQUAL,
+                        400)),
                 new RowFilter.Tree(Condition.not(Condition.isNull(Condition.Field.COMMIT))));
         for (int seed = 0; seed < 50; seed++) {
             MemoryStore store = randomCells(new Random(seed), 3, 10);
@@ -387,7 +390,8 @@ class VersionReaderTest {
                     .filter(row -> !row.endsWith(" PUT") || row.contains(":@")
                             || row.matches(".* replaced=([12]?[0-9]{1,2}) PUT")).toList();
             List<String> actual = new ArrayList<>();
-            try (VersionReader reader = new VersionReader(store, all(), tally(), early, false, true, true, null, limit)) {
+            try (VersionReader reader = new VersionReader(store, all(), tally(), early, false, true, true, null,
+                    limit)) {
                 while (reader.next()) {
                     actual.add(text(reader.row(), reader.family(), reader.qualifier(), reader.timestamp(),
                             reader.commit(), reader.replaced(), reader.kind(), reader.value(), reader.problem()));

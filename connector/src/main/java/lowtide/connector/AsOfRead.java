@@ -4,18 +4,19 @@ import java.io.IOException;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The read of one table as of one snapshot, for as long as its DataFrame is referenced and however often that is used:
- * the snapshot, the hold and the HBase snapshot are those of the first use.
+ * The read of one table at one read point, for as long as its DataFrame is referenced and however often that is used:
+ * the read point, the hold and the HBase snapshot are those of the first use.
  */
-final class SnapshotRead {
-    private static final long RENEWED_AFTER_NANOS = TimeUnit.SECONDS.toNanos(ReadSnapshot.LASTING_SECONDS / 2);
+final class AsOfRead {
+    private static final long RENEWED_AFTER_NANOS =
+            TimeUnit.SECONDS.toNanos(TemporaryHBaseSnapshot.LASTING_SECONDS / 2);
 
     private final Options options;
     private AsOf asOf;
-    private RestoredSnapshot files;
+    private RestoredFiles files;
     private long made;
 
-    SnapshotRead(Options options) {
+    AsOfRead(Options options) {
         this.options = options;
     }
 
@@ -27,7 +28,7 @@ final class SnapshotRead {
                 Hold.take(options, found, this);
             }
             asOf = found;
-        } else if (!options.readsSnapshot) {
+        } else if (!options.readsFiles) {
             asOf.checkMark(options, AsOf.OVERTAKEN); // at once, rather than when all was read
         }
         return asOf;
@@ -37,9 +38,9 @@ final class SnapshotRead {
      * The files to read it from, made after what is known of the commits was read; anew where those of before might go
      * while they are read. An error says that history GC was there in between.
      */
-    synchronized RestoredSnapshot files() throws IOException {
+    synchronized RestoredFiles files() throws IOException {
         if (files == null || System.nanoTime() - made > RENEWED_AFTER_NANOS) {
-            files = ReadSnapshot.take(options, asOf(), this);
+            files = TemporaryHBaseSnapshot.take(options, asOf(), this);
             made = System.nanoTime();
         }
         return files;

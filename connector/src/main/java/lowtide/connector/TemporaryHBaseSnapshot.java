@@ -12,7 +12,7 @@ import org.apache.hadoop.hbase.client.SnapshotType;
  * more, or when the driver ends. Of a driver that is killed the snapshot stays until HBase removes it after
  * {@link #LASTING_SECONDS}, and the folder, a few bytes for each file, stays.
  */
-final class ReadSnapshot implements Runnable {
+final class TemporaryHBaseSnapshot implements Runnable {
     /** A read that lasts longer fails for want of its files: each region is opened with as many as it had. */
     static final long LASTING_SECONDS = TimeUnit.DAYS.toSeconds(1);
 
@@ -23,23 +23,25 @@ final class ReadSnapshot implements Runnable {
     private final String name;
     private final String folder;
 
-    private ReadSnapshot(Map<String, String> hbase, String name, String folder) {
+    private TemporaryHBaseSnapshot(Map<String, String> hbase, String name, String folder) {
         this.hbase = hbase;
         this.name = name;
         this.folder = folder;
     }
 
     /** Makes it, memstore included, and looks at the mark once more; it lasts as long as the reader is referenced. */
-    static RestoredSnapshot take(Options options, AsOf asOf, Object reader) throws IOException {
+    static RestoredFiles take(Options options, AsOf asOf, Object reader) throws IOException {
         Connection connection = Connections.get(options.hbase);
         String table = options.table.replaceAll("[^A-Za-z0-9]", "-");
-        String name = "lowtide-read-" + table.substring(0, Math.min(table.length(), MOST_OF_A_NAME)) + "-" + UUID.randomUUID();
-        ReadSnapshot taken = new ReadSnapshot(options.hbase, name, Admin.scratchDir(options.hbase, name));
+        String name = "lowtide-read-" + table.substring(0, Math.min(table.length(), MOST_OF_A_NAME)) + "-"
+                + UUID.randomUUID();
+        String folder = Admin.scratchDir(options.hbase, name);
+        TemporaryHBaseSnapshot taken = new TemporaryHBaseSnapshot(options.hbase, name, folder);
         try {
             taken.make(connection, options);
             // After this look nothing can overtake the read any more.
             asOf.checkMark(options, AsOf.OVERTAKEN);
-            RestoredSnapshot restored = RestoredSnapshot.of(options.hbase, name, taken.folder, options.tableName());
+            RestoredFiles restored = RestoredFiles.of(options.hbase, name, taken.folder, options.tableName());
             asOf.checkSame(options);
             Endings.with(reader, taken);
             return restored;
@@ -53,9 +55,9 @@ final class ReadSnapshot implements Runnable {
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
             admin.snapshot(name, options.tableName(), SnapshotType.FLUSH, Map.of("TTL", LASTING_SECONDS));
         } catch (IOException e) {
-            throw new IOException("no snapshot of it can be made (" + e.getMessage() + "). Try again if another one was"
-                    + " being made; allow snapshots (hbase.snapshot.enabled, ADMIN permission), or leave read = snapshot out",
-                    e);
+            throw new IOException("no HBase snapshot of it can be made (" + e.getMessage()
+                    + "). Try again if another one was being made; allow HBase snapshots (hbase.snapshot.enabled, ADMIN"
+                    + " permission), or leave read = snapshot out", e);
         }
     }
 

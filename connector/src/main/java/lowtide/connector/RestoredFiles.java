@@ -24,56 +24,56 @@ import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.hadoop.hbase.util.CommonFSUtils;
 
 /**
- * A snapshot whose references lie in a folder of their own, from where regions can be opened without HBase. They are
- * made once a JVM, snapshot and restore folder, in a folder with a unique name; it goes when the JVM ends, or with the
- * restore folder.
+ * The files of an HBase snapshot whose references lie in a folder of their own, from where regions can be opened
+ * without HBase. They are made once a JVM, HBase snapshot and restore folder, in a folder with a unique name; it goes
+ * when the JVM ends, or with the restore folder.
  */
-final class RestoredSnapshot {
-    private static final Map<String, RestoredSnapshot> MADE = new HashMap<>();
+final class RestoredFiles {
+    private static final Map<String, RestoredFiles> MADE = new HashMap<>();
 
     private final Path folder;
     private final TableDescriptor descriptor;
     private final List<Region> regions;
 
-    /** A region with the bytes and the number of its files, as the snapshot's manifest has them. */
+    /** A region with the bytes and the number of its files, as the HBase snapshot's manifest has them. */
     record Region(RegionInfo info, long bytes, int files) {
     }
 
-    private RestoredSnapshot(Path folder, TableDescriptor descriptor, List<Region> regions) {
+    private RestoredFiles(Path folder, TableDescriptor descriptor, List<Region> regions) {
         this.folder = folder;
         this.descriptor = descriptor;
         this.regions = regions;
     }
 
-    /** The restored snapshot; an error names what is missing. */
-    static RestoredSnapshot of(Map<String, String> options, String name, String restoreDir, TableName table)
+    /** The files of an HBase snapshot, restored; an error names what is missing. */
+    static RestoredFiles of(Map<String, String> options, String name, String restoreDir, TableName table)
             throws IOException {
-        Configuration configuration = SnapshotStore.configuration(options);
+        Configuration configuration = FileStore.configuration(options);
         Path root = root(configuration);
         FileSystem files = root.getFileSystem(configuration);
         Path place = SnapshotDescriptionUtils.getCompletedSnapshotDir(name, root);
         if (!files.exists(place)) {
-            throw new IllegalArgumentException("Unknown snapshot: " + name + ". There is no " + place
+            throw new IllegalArgumentException("Unknown HBase snapshot: " + name + ". There is no " + place
                     + ". Make it with Admin.createSnapshot, and check hbase.rootdir = " + root + ".");
         }
         SnapshotDescription description = SnapshotDescriptionUtils.readSnapshotInfo(files, place);
         SnapshotManifest manifest = SnapshotManifest.open(configuration, files, place, description);
         TableDescriptor descriptor = manifest.getTableDescriptor();
         if (!descriptor.getTableName().equals(table)) {
-            throw new IllegalArgumentException("Snapshot " + name + " is of table " + descriptor.getTableName()
+            throw new IllegalArgumentException("HBase snapshot " + name + " is of table " + descriptor.getTableName()
                     + ", not of " + table + ".");
         }
         Path base = files.makeQualified(new Path(restoreDir));
         String key = String.join("\n", root.toString(), name, String.valueOf(description.getCreationTime()),
                 base.toString());
         synchronized (MADE) {
-            RestoredSnapshot made = MADE.get(key);
+            RestoredFiles made = MADE.get(key);
             if (made == null || !files.exists(made.folder)) {
                 Path folder = new Path(base, name + "-" + UUID.randomUUID());
                 checkOutside(root, folder);
                 RestoreSnapshotHelper.copySnapshotForScanner(configuration, files, root, folder, name);
                 files.deleteOnExit(folder);
-                made = new RestoredSnapshot(folder, descriptor, regions(manifest));
+                made = new RestoredFiles(folder, descriptor, regions(manifest));
                 MADE.put(key, made);
             }
             return made;
@@ -83,7 +83,7 @@ final class RestoredSnapshot {
     /** Forgets what was restored into a folder that is about to go. */
     static void forget(Path restoreDir, FileSystem files) {
         synchronized (MADE) {
-            for (RestoredSnapshot made : List.copyOf(MADE.values())) {
+            for (RestoredFiles made : List.copyOf(MADE.values())) {
                 if (made.folder.getParent().equals(restoreDir)) {
                     files.cancelDeleteOnExit(made.folder);
                     MADE.values().remove(made);
@@ -96,8 +96,8 @@ final class RestoredSnapshot {
     static Path root(Configuration configuration) throws IOException {
         String[] sources = configuration.getPropertySources(HConstants.HBASE_DIR);
         if (sources == null || sources.length == 0 || sources[sources.length - 1].endsWith("hbase-default.xml")) {
-            throw new IllegalArgumentException("Option hbase.rootdir is missing. Reading snapshots and scratch folders"
-                    + " need the cluster's root folder: give hbase.rootdir as the cluster has it.");
+            throw new IllegalArgumentException("Option hbase.rootdir is missing. Reading HBase snapshots and scratch"
+                    + " folders need the cluster's root folder: give hbase.rootdir as the cluster has it.");
         }
         return CommonFSUtils.getRootDir(configuration);
     }
@@ -147,7 +147,7 @@ final class RestoredSnapshot {
             throws IOException {
         Region region = regions.stream().filter(each -> each.info.getEncodedName().equals(encodedName)).findFirst()
                 .orElseThrow();
-        try (SnapshotStore store = new SnapshotStore(options, folder, descriptor, region.info, region.files)) {
+        try (FileStore store = new FileStore(options, folder, descriptor, region.info, region.files)) {
             return new RegionFiles(store.region()).cuts(start, stop, parts);
         }
     }

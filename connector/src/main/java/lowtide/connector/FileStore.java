@@ -23,10 +23,10 @@ import org.apache.hadoop.hbase.regionserver.Store;
 import org.apache.hadoop.hbase.util.CommonFSUtils;
 
 /**
- * Cells of one region of a snapshot, read from its files. The region is opened read only, as
+ * Cells of one region of an HBase snapshot, read from its files. The region is opened read only, as
  * {@code ClientSideRegionScanner} does it, and closed with the store; it leaves nothing in the restore folder.
  */
-final class SnapshotStore implements CellStore {
+final class FileStore implements CellStore {
     private static final int BATCH_CELLS = 1000;
     private static final long BATCH_BYTES = 4L << 20;
 
@@ -35,10 +35,11 @@ final class SnapshotStore implements CellStore {
     private final MobFileCache mobFileCache;
 
     /**
-     * @param count how many files the region has in the snapshot; HBase opens what it finds, and with fewer rows would
+     * @param count how many files the region has in the HBase snapshot; HBase opens what it finds, and with fewer rows
+     *        would
      *        be missing
      */
-    SnapshotStore(Map<String, String> options, Path restored, TableDescriptor descriptor, RegionInfo info, int count)
+    FileStore(Map<String, String> options, Path restored, TableDescriptor descriptor, RegionInfo info, int count)
             throws IOException {
         Configuration configuration = configuration(options);
         FileSystem files = restored.getFileSystem(configuration);
@@ -56,7 +57,8 @@ final class SnapshotStore implements CellStore {
             int found = region.getStores().stream().mapToInt(Store::getStorefilesCount).sum();
             if (found != count) {
                 throw new IOException("region " + info.getEncodedName() + " has " + found + " files in " + restored
-                        + ", and had " + count + " in the HBase snapshot: its folder was removed while it was read. Read again");
+                        + ", and had " + count + " in the HBase snapshot: its folder was removed while it was read."
+                        + " Read again");
             }
             opened = true;
         } finally {

@@ -1,0 +1,97 @@
+package lowtide.connector;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.HConstants;
+import org.apache.hadoop.hbase.HRegionLocation;
+import org.apache.hadoop.hbase.RegionMetrics;
+import org.apache.hadoop.hbase.ServerName;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.TableNotFoundException;
+import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.Get;
+import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.RegionLocator;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.client.TableDescriptor;
+
+/** What HBase tells about its tables: whether one is there, where its regions are, and when its state changed last. */
+final class Tables {
+    private Tables() {
+    }
+
+    /** The table, which has to be there. */
+    static TableDescriptor known(Connection connection, TableName name) throws IOException {
+        try (Admin admin = connection.getAdmin()) {
+            return admin.getDescriptor(name);
+        } catch (TableNotFoundException e) {
+            throw new IllegalArgumentException("Unknown table: " + name + ". Check the name and the namespace; the view"
+                    + " tables lists what there is.", e);
+        }
+    }
+
+    /** The table, which has to be there and enabled. */
+    static TableDescriptor enabled(Connection connection, TableName name) throws IOException {
+        TableDescriptor descriptor = known(connection, name);
+        try (Admin admin = connection.getAdmin()) {
+            if (admin.isTableDisabled(name)) {
+                throw new IllegalArgumentException("Table " + name + " is disabled. Enable it (in the HBase shell:"
+                        + " enable '" + name + "') and run again.");
+            }
+        }
+        return descriptor;
+    }
+
+    /**
+     * When the table was enabled or disabled last, by the clock of hbase:meta's server in ms; 0 where hbase:meta does
+     * not say. An HBase snapshot is restored or cloned only into a table that is disabled or not there, and region ids
+     * survive both.
+     */
+    static long stated(Connection connection, TableName name) throws IOException {
+        try (Table meta = connection.getTable(TableName.META_TABLE_NAME)) {
+            Cell state = meta.get(new Get(name.getName()).addColumn(HConstants.TABLE_FAMILY,
+                    HConstants.TABLE_STATE_QUALIFIER)).getColumnLatestCell(HConstants.TABLE_FAMILY,
+                    HConstants.TABLE_STATE_QUALIFIER);
+            return state == null ? 0 : state.getTimestamp();
+        }
+    }
+
+    /** A table's regions as they are now: no replicas, no parents of a split. */
+    static List<RegionInfo> regions(Connection connection, TableName name) throws IOException {
+        return locations(connection, name).stream().map(HRegionLocation::getRegion).toList();
+    }
+
+    /** Those regions, and where they are. */
+    static List<HRegionLocation> locations(Connection connection, TableName name) throws IOException {
+        List<HRegionLocation> locations = new ArrayList<>();
+        try (RegionLocator locator = connection.getRegionLocator(name)) {
+            for (HRegionLocation location : locator.getAllRegionLocations()) {
+                RegionInfo info = location.getRegion();
+                if (info.getReplicaId() == RegionInfo.DEFAULT_REPLICA_ID && !info.isSplitParent()) {
+                    locations.add(location);
+                }
+            }
+        }
+        return locations;
+    }
+
+    /** What the servers say about a table's regions, right now. */
+    static List<RegionMetrics> regionMetrics(Connection connection, TableName name, List<HRegionLocation> locations)
+            throws IOException {
+        Set<ServerName> servers = new HashSet<>();
+        locations.forEach(location -> servers.add(location.getServerName()));
+        servers.remove(null);
+        List<RegionMetrics> all = new ArrayList<>();
+        try (Admin admin = connection.getAdmin()) {
+            for (ServerName server : servers) {
+                all.addAll(admin.getRegionMetrics(server, name));
+            }
+        }
+        return all;
+    }
+}
