@@ -24,7 +24,7 @@ from lowtide.history import holding
 from lowtide.history.advice import bucket
 from lowtide.history.mark import EXPIRY_MARGIN, Hold
 from lowtide.journal import life
-from lowtide.store import state
+from lowtide.store import rows
 from lowtide.store.history import ANNOUNCED_FOR
 from lowtide.store.records import Claim
 from lowtide.store.rows import FAMILY, FORMAT
@@ -62,7 +62,7 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Connection:
         made.put(row, dict([put]))
         return True
 
-    monkeypatch.setattr(state, "check_and_put", check_and_put)
+    monkeypatch.setattr(rows, "check_and_put", check_and_put)
     return made
 
 
