@@ -1,4 +1,6 @@
-"""Puts into the wheel what is no Python module: the DAG files, the Spark programs, the connector. All else is in pyproject.toml."""
+"""Puts into the wheel what is no Python module: the DAG files, the Spark programs, the connector. All else is in
+pyproject.toml.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,9 @@ class BuildWithFiles(build_py):
                 shutil.copy2(file, target)
 
 
-# The metadata of a build lie below, not in, the checkout: in its root they would be those of a second installation to everything that has the
-# checkout on its path, and Airflow would find the plugin twice (which drops other plugins from its workers).
+# The metadata of a build lie below, not in, the checkout: in its root they would be those of a second installation to
+# everything that has the checkout on its path, and Airflow would find the plugin twice (which drops other plugins from
+# its workers).
 METADATA = ROOT / ".lowtide" / "build"
 METADATA.mkdir(parents=True, exist_ok=True)
 

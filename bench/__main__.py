@@ -1,6 +1,7 @@
 """``make bench``: the connector and the cleanup job against bare Java loops and Omid's own compaction.
 
-Medians of warm runs; the first of each side is thrown away. Sides take turns, so that a machine that slows down slows both.
+Medians of warm runs; the first of each side is thrown away. Sides take turns, so that a machine that slows down slows
+both.
 """
 
 from __future__ import annotations

@@ -21,25 +21,32 @@ class Bare:
         self._stack = stack
 
     def load(self, table: str, rows: int) -> int:
-        """A new table of *rows* rows, committed before now, 1 row in 1,000 without shadow cells; the number of its cells."""
+        """A new table of *rows* rows, committed before now, 1 row in 1,000 without shadow cells; the number of its
+        cells.
+        """
         start = self._stack.timestamp() - 200 * rows
         self._run("load", table, rows, COLUMNS, VALUE_BYTES, REGIONS, start - start % 50)
         return rows * COLUMNS * 2 - (rows // 1000) * COLUMNS
 
     def day(self, table: str, rows: int, updates: int, start: int) -> None:
-        """*updates* rows of the table's *rows* written again, by transactions from *start* on, in store files of their own."""
+        """*updates* rows of the table's *rows* written again, by transactions from *start* on, in store files of their
+        own.
+        """
         self._run("day", table, rows, COLUMNS, VALUE_BYTES, REGIONS, updates, start)
 
     def history(self, table: str, rows: int, versions: int) -> int:
         """A new table of *rows* rows, all committed before now; the number of its cells.
 
-        Every other region has *versions* versions of every cell; the rest have them in one row of a hundred, and one in the others.
+        Every other region has *versions* versions of every cell; the rest have them in one row of a hundred, and one in
+        the others.
         """
         start = self._stack.timestamp() - 200 * rows * versions
         return int(self._run("history", table, rows, COLUMNS, VALUE_BYTES, REGIONS, versions, start - start % 50))
 
     def loop(self, way: str, table: str, rounds: int) -> tuple[int, list[float]]:
-        """Read every cell *rounds* times over ``rpc`` or a ``snapshot``; the cells of one round and the seconds of each."""
+        """Read every cell *rounds* times over ``rpc`` or a ``snapshot``; the cells of one round and the seconds of
+        each.
+        """
         lines = [line.split() for line in self._run(way, table, THREADS, rounds).splitlines() if line]
         return int(lines[-1][0]), [float(seconds) for _, seconds in lines]
 

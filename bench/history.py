@@ -80,7 +80,8 @@ def _job(name: str, config: Path, *arguments: str) -> dict[str, Any]:
 
 
 def _examined(connector: Store, bare: Bare, mark: int, rounds: int) -> Ratio:
-    """Cells a second of finding what was replaced before the mark, where little was, over a bare loop that only counts the same cells.
+    """Cells a second of finding what was replaced before the mark, where little was, over a bare loop that only counts
+    the same cells.
 
     The mark is that of a table whose history was removed yesterday: nearly all that is read stays.
     """
@@ -102,10 +103,11 @@ def _examined(connector: Store, bare: Bare, mark: int, rounds: int) -> Ratio:
 def _as_of(
     spark: SparkSession, connector: Store, omid: OmidClient, snapshot: int, table: str, rows: int, rounds: int
 ) -> list[Ratio]:
-    """Reading a snapshot through the data source, from files and from the region servers, and through Omid's own client: cells shown a second.
+    """Reading a snapshot through the data source, from files and from the region servers, and through Omid's own
+    client: cells shown a second.
 
-    Of a table with much history the data source reads all of it, while the client stops at the first version that it sees. From files: the
-    HBase snapshot that the read makes is part of its time.
+    Of a table with much history the data source reads all of it, while the client stops at the first version that it
+    sees. From files: the HBase snapshot that the read makes is part of its time.
     """
     shown = rows * COLUMNS
     ratios = {
@@ -133,7 +135,8 @@ def _as_of(
 def _removed(connector: Store, config: Path) -> list[Ratio]:
     """One real run with compactions that pay: markers a removed version, and bytes rewritten for each byte given back.
 
-    The other side of the second is a plain major compaction of everything: the regions that did not pay are compacted afterwards.
+    The other side of the second is a plain major compaction of everything: the regions that did not pay are compacted
+    afterwards.
     """
     done = _job("history_gc", config, "--table", TABLE, "--compact")
     report = next(t for t in done["tables"] if t["table"] == TABLE)

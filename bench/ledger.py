@@ -66,7 +66,8 @@ def _scale(store: Store, file: Path, options: argparse.Namespace) -> list[Ratio]
     console.print(f"{users * (EACH - 1):,} finished transactions loaded")
     full = _repair(file, "--full")
     console.print(f"  full check and first mark: {full:.1f} s")
-    # What was written less than two minutes before the last check is checked again, for the servers' clocks' sake: here all.
+    # What was written less than two minutes before the last check is checked again, for the servers' clocks' sake: here
+    # all.
     time.sleep(max(0.0, 130 - (time.monotonic() - loaded)))
     _repair(file)
     took = Ratio("hourly repair of 1 in 100 against a bare count of the table, Spark's start aside", "<= 3")
@@ -197,7 +198,8 @@ def _prefixed(config: Config, prefix: str) -> Config:
 
 
 def _load(store: Store, users: int, numbers: range, began: int, finished: bool = True) -> None:
-    """User i pays user i+1 one unit with each of *numbers*; the issuer has paid all of them their funds with number 1 to *users*.
+    """User i pays user i+1 one unit with each of *numbers*; the issuer has paid all of them their funds with number 1
+    to *users*.
 
     Not finished, a third each has just been claimed, is in progress with one record, or is committed.
     """

@@ -1,8 +1,11 @@
-"""``python -m bench.phoenix``: what becomes of Phoenix's transactional tables as shipped, with Omid's compactor, and with Lowtide.
+"""``python -m bench.phoenix``: what becomes of Phoenix's transactional tables as shipped, with Omid's compactor, and
+with Lowtide.
 
-The same seeded workload is run four times through the real Phoenix client, its clients stopped at each point of the commit and killed
-in it. Then every table is flushed and major-compacted: as shipped, with Omid's own compactor attached, or after Lowtide's jobs through
-``spark-submit``, without and with history GC. What is left is counted over the raw tables, and every answer of SQL compared with the model.
+The same seeded workload is run four times through the real Phoenix client, its clients stopped at each point of the
+commit and killed in it. Then every table is flushed and major-compacted: as shipped, with Omid's own compactor
+attached, or after Lowtide's jobs through
+``spark-submit``, without and with history GC. What is left is counted over the raw tables, and every answer of SQL
+compared with the model.
 """
 
 from __future__ import annotations

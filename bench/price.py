@@ -1,6 +1,7 @@
 """``python -m bench.price``: what the gate before pruning costs, of the pruning and of the whole cleanup with it.
 
-Same store as ``python -m bench``. The gate books its time as a phase of its own, so that one run gives both sides: with it, and without its seconds.
+Same store as ``python -m bench``. The gate books its time as a phase of its own, so that one run gives both sides: with
+it, and without its seconds.
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ def _bytes(stack: Stack, omid: OmidClient, table: str) -> int:
 
 
 def _leave_entries(connector: Store, omid: OmidClient, edge: int, day: int) -> None:
-    """Commit entries of some of the day's transactions, as clients leave them that lost the oracle; each began 100 after the one before."""
+    """Commit entries of some of the day's transactions, as clients leave them that lost the oracle; each began 100
+    after the one before.
+    """
     table = connector.config.omid.commit_table
     omid.flush(table)  # and the compaction takes the delete markers of the round before, behind which nothing shows
     omid.compact(table, major=True)

@@ -1,10 +1,10 @@
 """# Commit table pruning
 
-Removes the commit table's entries that nothing needs any more: those of transactions at or below the prune bound, once the bound
-has passed them by the grace (7 days unless configured). Every entry is written to the journal first.
+Removes the commit table's entries that nothing needs any more: those of transactions at or below the prune bound, once
+the bound has passed them by the grace (7 days unless configured). Every entry is written to the journal first.
 
-It always works on all entries that may go now: which day started it makes no difference, and a backfill is the same thing
-several times.
+It always works on all entries that may go now: which day started it makes no difference, and a backfill is the same
+thing several times.
 
 | run | when | acts |
 |---|---|---|
@@ -31,7 +31,8 @@ with DAG(
             pattern=r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$",
             examples=["24h", "7d", "0s"],
             title="Grace",
-            description="How long the bound must have passed an entry, as in 24h or 1d12h; 0s prunes at once. Empty: as configured.",
+            description="How long the bound must have passed an entry, as in 24h or 1d12h; 0s prunes at once. Empty: as "
+            "configured.",
             section="Limits",
         ),
     },

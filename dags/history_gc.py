@@ -1,10 +1,11 @@
 """# History GC
 
-Removes history that no snapshot at or after a table's *ancient history mark* needs: versions that were replaced before it, deleted
-columns and rows, with their shadow cells. Readers are refused snapshots before the mark. Every day at midnight UTC.
+Removes history that no snapshot at or after a table's *ancient history mark* needs: versions that were replaced before
+it, deleted columns and rows, with their shadow cells. Readers are refused snapshots before the mark. Every day at
+midnight UTC.
 
-The mark is the least of: now minus the table's `history_max_age`; the oracle's low watermark; the prune bound; every hold. It never
-moves back. What goes is put aside first: `lowtide restore RUN` brings it back.
+The mark is the least of: now minus the table's `history_max_age`; the oracle's low watermark; the prune bound; every
+hold. It never moves back. What goes is put aside first: `lowtide restore RUN` brings it back.
 
 | run | the mark as of | acts |
 |---|---|---|
@@ -12,11 +13,12 @@ moves back. What goes is put aside first: `lowtide restore RUN` brings it back.
 | **backfill** | the end of each run's own day; what is behind the applied mark changes nothing | the same, or as its form says |
 | **by hand** | *To* of the form; empty: now | only with *Execute* ticked |
 
-With *Ask for approval* ticked, a run that is to act makes its plan first (`plan`) and waits, in `approve`, until a person approves it on Airflow's page
-under *Required Actions*. Then that plan is done, if it is still the same; refused or late, nothing is.
+With *Ask for approval* ticked, a run that is to act makes its plan first (`plan`) and waits, in `approve`, until a
+person approves it on Airflow's page under *Required Actions*. Then that plan is done, if it is still the same; refused
+or late, nothing is.
 
-`choose_tables` asks the store which tables there are; `remove` is one Spark job a batch. A table that fails makes its batch and the run
-red, the others are done all the same. The pool `lowtide` must have **one** slot.
+`choose_tables` asks the store which tables there are; `remove` is one Spark job a batch. A table that fails makes its
+batch and the run red, the others are done all the same. The pool `lowtide` must have **one** slot.
 """
 
 from airflow.sdk import DAG, Param
@@ -47,7 +49,8 @@ with DAG(
             False,
             type="boolean",
             title="Compact",
-            description="Ticked, HBase is asked for the major compactions that pay: delete markers alone free no space. Unticked, only "
+            description="Ticked, HBase is asked for the major compactions that pay: delete markers alone free no space. "
+            "Unticked, only "
             "where compaction.always is configured.",
             section="What to do",
         ),

@@ -1,7 +1,8 @@
 """# Orphan cleanup
 
-Finds the cells that crashed or aborted transactions left in transactional tables: it gives committed cells the shadow cell they
-lack, invalidates and deletes what no commit proves, and records per key range what is clean now. Every day at midnight UTC.
+Finds the cells that crashed or aborted transactions left in transactional tables: it gives committed cells the shadow
+cell they lack, invalidates and deletes what no commit proves, and records per key range what is clean now. Every day at
+midnight UTC.
 
 | run | works on | acts |
 |---|---|---|
@@ -11,15 +12,17 @@ lack, invalidates and deletes what no commit proves, and records per key range w
 
 Nothing above the oracle's low watermark is touched, whatever the interval. Cleaning a day twice changes nothing.
 
-With *Ask for approval* ticked, a run that is to act makes its plan first (`plan`) and waits, in `approve`, until a person approves it on Airflow's page
-under *Required Actions*. Then that plan is done, if it is still the same; refused or late, nothing is.
+With *Ask for approval* ticked, a run that is to act makes its plan first (`plan`) and waits, in `approve`, until a
+person approves it on Airflow's page under *Required Actions*. Then that plan is done, if it is still the same; refused
+or late, nothing is.
 
-`choose_tables` asks the store which tables there are. `clean` is one Spark job a batch: a large table alone, small ones together. A
-table that fails makes its batch and the run red; the others are done all the same, and a retry goes on where the try before it
-ended. `hand_over` starts `watermark_collection`, also after a failure (the prune bound counts only what is recorded), not after a dry
-run.
+`choose_tables` asks the store which tables there are. `clean` is one Spark job a batch: a large table alone, small ones
+together. A table that fails makes its batch and the run red; the others are done all the same, and a retry goes on
+where the try before it ended. `hand_over` starts `watermark_collection`, also after a failure (the prune bound counts
+only what is recorded), not after a dry run.
 
-All jobs share the pool `lowtide`, which must have **one** slot: a backfill then waits for the daily run and the other way round.
+All jobs share the pool `lowtide`, which must have **one** slot: a backfill then waits for the daily run and the other
+way round.
 """
 
 from typing import Any
@@ -87,7 +90,8 @@ with DAG(
         outlet_events[CLEANED].extra = done
         return done
 
-    # The run's colour is that of its last tasks. hand_over runs whatever came before it, so this one tells of failed batches.
+    # The run's colour is that of its last tasks. hand_over runs whatever came before it, so this one tells of failed
+    # batches.
     all_cleaned = EmptyOperator(task_id="all_cleaned")
 
     approval(chosen, job="orphan_cleanup") >> clean >> [hand_over(), all_cleaned]

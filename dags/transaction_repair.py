@@ -1,7 +1,8 @@
 """# Transaction repair
 
-Brings the ledger's transactions that clients left half-way to their end: `finished`, or `dropped` with the reason. Checks before and
-after that no money was made or lost, and moves the settled mark, before which every transaction is over. Every hour.
+Brings the ledger's transactions that clients left half-way to their end: `finished`, or `dropped` with the reason.
+Checks before and after that no money was made or lost, and moves the settled mark, before which every transaction is
+over. Every hour.
 
 | run | works on | acts |
 |---|---|---|
@@ -9,10 +10,12 @@ after that no money was made or lost, and moves the settled mark, before which e
 | **backfill** | each run what began in its own hour | the same, or as its form says |
 | **by hand** | the interval of the form; empty: from the settled mark to the beginning of the grace | only with *Execute* ticked |
 
-Once a day a run reads the tables whole, and names every row that contradicts another; so does a run with *Full check* ticked. Such rows
-are left alone and make the run red. Money that does not add up stops a run before it repairs anything.
+Once a day a run reads the tables whole, and names every row that contradicts another; so does a run with *Full check*
+ticked. Such rows are left alone and make the run red. Money that does not add up stops a run before it repairs
+anything.
 
-Any number of repairs and of clients that come back to life end in one outcome. The pool `lowtide` must have **one** slot.
+Any number of repairs and of clients that come back to life end in one outcome. The pool `lowtide` must have **one**
+slot.
 """
 
 from airflow.sdk import DAG, Param
@@ -28,7 +31,8 @@ with DAG(
             False,
             type="boolean",
             title="Full check",
-            description="Ticked, the run reads the ledger's tables whole, and finds what the index of open transactions does not know.",
+            description="Ticked, the run reads the ledger's tables whole, and finds what the index of open transactions "
+            "does not know.",
             section="What to do",
         ),
         "from": time_param("From", "from the settled mark"),
@@ -39,7 +43,8 @@ with DAG(
             pattern=r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$",
             examples=["15m", "1h"],
             title="Grace",
-            description="How old a transaction must be before it is taken from its client, as in 15m or 1h. Empty: as configured.",
+            description="How old a transaction must be before it is taken from its client, as in 15m or 1h. Empty: as "
+            "configured.",
             section="Limits",
         ),
     },

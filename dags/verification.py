@@ -1,7 +1,7 @@
 """# Verification
 
-Looks, by code of its own, whether the store keeps the invariants that all other jobs rely on (docs/safety.md, *What the verifier holds to*), and whether what
-was removed is in its sideline. Reads every transactional table; writes nothing.
+Looks, by code of its own, whether the store keeps the invariants that all other jobs rely on (docs/safety.md, *What the
+verifier holds to*), and whether what was removed is in its sideline. Reads every transactional table; writes nothing.
 
 | run | when | reads |
 |---|---|---|
@@ -9,8 +9,9 @@ was removed is in its sideline. Reads every transactional table; writes nothing.
 | **by hand** | | the tables and the share of the form |
 | **backfill** | possible, of no use: it always tells of now | |
 
-Red: an invariant does not hold, and the task's message names table, row, transaction and remedy; prune nothing until it is looked at. Or something could not
-be read, a disabled table for example; that is not tried again. The pool `lowtide` must have **one** slot.
+Red: an invariant does not hold, and the task's message names table, row, transaction and remedy; prune nothing until it
+is looked at. Or something could not be read, a disabled table for example; that is not tried again. The pool `lowtide`
+must have **one** slot.
 """
 
 from airflow.sdk import DAG, Param

@@ -1,7 +1,8 @@
 """# Watermark collection
 
-Computes from what the cleanups recorded, and from the regions as they are now, each region's watermark and the prune bound: the
-timestamp below which every committed cell carries its own proof. Publishes both, with what holds the bound back. Removes nothing.
+Computes from what the cleanups recorded, and from the regions as they are now, each region's watermark and the prune
+bound: the timestamp below which every committed cell carries its own proof. Publishes both, with what holds the bound
+back. Removes nothing.
 
 It always tells of now: which day started it makes no difference, and a backfill is the same thing several times.
 

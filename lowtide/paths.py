@@ -1,5 +1,5 @@
-"""Where the files lie that are no Python modules: the DAG files, the Spark programs, the connector. In a checkout beside the package, in an
-installed wheel inside it (setup.py puts them there).
+"""Where the files lie that are no Python modules: the DAG files, the Spark programs, the connector. In a checkout
+beside the package, in an installed wheel inside it (setup.py puts them there).
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ def spark_apps() -> Path:
 
 
 def connector() -> Path:
-    """The folder with the connector's jar and, in ``lib``, what it needs; in a checkout it is there once it was built."""
+    """The folder with the connector's jar and, in ``lib``, what it needs; in a checkout it is there once it was
+    built.
+    """
     return _SHIPPED / "connector" if installed() else _CHECKOUT / "connector" / "target"
 
 
 def data() -> Path:
-    """Where the stores and Airflows of this machine keep their files unless told otherwise: ``.lowtide`` in the checkout, or in the current folder."""
+    """Where the stores and Airflows of this machine keep their files unless told otherwise: ``.lowtide`` in the
+    checkout, or in the current folder.
+    """
     return (Path.cwd() if installed() else _CHECKOUT) / ".lowtide"

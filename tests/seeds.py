@@ -1,6 +1,8 @@
-"""Seeds of the random tests: new ones in every run, printed; taken back by ``LOWTIDE_SEED``; kept once they have failed.
+"""Seeds of the random tests: new ones in every run, printed; taken back by ``LOWTIDE_SEED``; kept once they have
+failed.
 
-A test that fails by a seed that was drawn names it in its parameters, and the run's own number stands in its first lines::
+A test that fails by a seed that was drawn names it in its parameters, and the run's own number stands in its first
+lines::
 
     LOWTIDE_SEED=1234 python -m pytest tests/store/test_end_to_end.py
 
@@ -47,7 +49,9 @@ def drawn(name: str) -> int:
 
 
 def of(name: str, count: int = 1, always: Iterable[int] = ()) -> list[int]:
-    """The seeds of the test *name*: *count* new ones, those that failed before, and *always* where everything is proved."""
+    """The seeds of the test *name*: *count* new ones, those that failed before, and *always* where everything is
+    proved.
+    """
     fresh = [drawn(f"{name} {number}" if number else name) for number in range(count)]
     old = [kept.seed for kept in chosen(_read(), everything=PROVE) if kept.test == name]
     return list(dict.fromkeys([*fresh, *old, *(always if PROVE else ())]))

@@ -1,10 +1,12 @@
 """One store and one Spark driver that outlive a test process, for whoever runs many small ones (``tools/break-rules``).
 
-The fixtures of ``tests/store`` and ``tests/spark`` attach to what the environment names, and then neither start nor stop it::
+The fixtures of ``tests/store`` and ``tests/spark`` attach to what the environment names, and then neither start nor
+stop it::
 
     LOWTIDE_TEST_STORE=folder/of/the/store LOWTIDE_TEST_DRIVER=port:secret python -m pytest tests/store/...
 
-``python -m tests.warm FOLDER [OPTION...]`` is such a driver: it prints its port and secret, and ends when its standard input does.
+``python -m tests.warm FOLDER [OPTION...]`` is such a driver: it prints its port and secret, and ends when its standard
+input does.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ STORE, CLIENT, DRIVER = "LOWTIDE_TEST_STORE", "LOWTIDE_TEST_CLIENT", "LOWTIDE_TE
 def store_config(home: Path) -> StackConfig:
     """The tests' store: free ports, and an incremental oracle whose low watermark moves quickly."""
     # The gateway closes idle connections after a minute; a test holds one while jobs run.
-    # A file of a megabyte counts as large, as one of 128 MB does elsewhere: minor compactions leave it out where newer ones are small.
+    # A file of a megabyte counts as large, as one of 128 MB does elsewhere: minor compactions leave it out where newer
+    # ones are small.
     extra = {"hbase.thrift.server.socket.read.timeout": "900000", "hbase.hstore.compaction.min.size": "1000000"}
     return free_ports_config(home, timestamps="incremental", conflict_map_size=64, extra_hbase=extra)
 
@@ -75,7 +78,8 @@ def spark_settings(scratch: Path) -> dict[str, str]:
         "spark.driver.memory": "1g",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        # A tiny table's plan in more parts would cost more tasks, and find nothing else: its regions are read apart all the same.
+        # A tiny table's plan in more parts would cost more tasks, and find nothing else: its regions are read apart all
+        # the same.
         "spark.sql.shuffle.partitions": PARTS,
         "spark.default.parallelism": PARTS,
         # Tables here are tiny: compiling each of hundreds of plans would cost most of the time.

@@ -1,4 +1,6 @@
-"""The browser that this machine has, without a window, driven by Playwright, which is kept from bringing one of its own."""
+"""The browser that this machine has, without a window, driven by Playwright, which is kept from bringing one of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def program() -> str | None:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A browser with a profile of its own, both gone at the end. Meanwhile this thread can run no event loop of its own."""
+    """A browser with a profile of its own, both gone at the end. Meanwhile this thread can run no event loop of its
+    own.
+    """
     found = program()
     if found is None:
         raise RuntimeError("no browser is installed; on Debian: apt-get install chromium")
@@ -41,7 +45,9 @@ def browser() -> Iterator[Browser]:
 def tab(
     running: Browser, width: int = 1280, height: int = 900, scheme: Literal["light", "dark"] = "light", **more: Any
 ) -> Page:
-    """A tab of that size, a telephone's if narrow, that prefers ``light`` or ``dark``; it shares nothing with others."""
+    """A tab of that size, a telephone's if narrow, that prefers ``light`` or ``dark``; it shares nothing with
+    others.
+    """
     size = ViewportSize(width=width, height=height)
     page = running.new_page(viewport=size, is_mobile=width < 600, color_scheme=scheme, **more)
     page.set_default_timeout(_PATIENCE)

@@ -57,7 +57,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
-    """Outside the terminal's own, so that these are the last lines; where tests run in other processes, only here they are all known."""
+    """Outside the terminal's own, so that these are the last lines; where tests run in other processes, only here they
+    are all known.
+    """
     yield
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if terminal is None:

@@ -1,9 +1,10 @@
 """Tests that take turns, as a plugin of pytest: ``@pytest.mark.turns(3)``.
 
-With ``--by-turns``, as ``make test`` has it, such a test runs in one run of three; the run's number (see :mod:`tests.seeds`) says whose turn
-it is. That number is drawn, so a test may wait for several runs. The cases of one test are dealt out in their order, so that each run has its
-part of them; so are the tests of one group, ``@pytest.mark.turns(2, group="...")``. ``make prove`` runs all, and so does who does not give the
-option. A case of a seed that is kept (``seed`` among its parameters) runs always.
+With ``--by-turns``, as ``make test`` has it, such a test runs in one run of three; the run's number (see
+:mod:`tests.seeds`) says whose turn it is. That number is drawn, so a test may wait for several runs. The cases of one
+test are dealt out in their order, so that each run has its part of them; so are the tests of one group,
+``@pytest.mark.turns(2, group="...")``. ``make prove`` runs all, and so does who does not give the option. A case of a
+seed that is kept (``seed`` among its parameters) runs always.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ OPTION = "--by-turns"
 
 
 def is_its_turn(test: str, case: int, of: int, number: int) -> bool:
-    """Whether that case of *test*, counted from 0, has its turn in run *number*: of *of* numbers that follow each other, in one."""
+    """Whether that case of *test*, counted from 0, has its turn in run *number*: of *of* numbers that follow each
+    other, in one.
+    """
     return (zlib.crc32(test.encode()) + case) % of == number % of
 
 

@@ -1,4 +1,6 @@
-"""How full the commit table is: what ``commit_table_pruning`` counts of it, in the state table and in its summary. Pure."""
+"""How full the commit table is: what ``commit_table_pruning`` counts of it, in the state table and in its summary.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def count_figures(when: str, count: CommitCount) -> dict[str, int]:
 
 
 def counted_figures(figures: Mapping[str, int]) -> tuple[int, int] | None:
-    """Entries and marks as counted last in a summary's *figures*; None: nothing was counted, as in summaries of earlier versions."""
+    """Entries and marks as counted last in a summary's *figures*; None: nothing was counted, as in summaries of earlier
+    versions.
+    """
     for entries, marks in map(_names, _WHEN):
         if entries in figures and marks in figures:
             return figures[entries], figures[marks]

@@ -1,13 +1,13 @@
 """What has been cleaned where, and the marks that follow from it: region watermarks and the prune bound.
 
-All functions are pure. A *fact* is written by a cleanup run after its actions on a key range were acknowledged; it says that in
-this range, for these transactional families and these start timestamps, every committed cell has a durable shadow
-cell and every orphan found was removed. It does not say that no orphan will ever appear there again: a paused client
-can still land a write that never commits.
+All functions are pure. A *fact* is written by a cleanup run after its actions on a key range were acknowledged; it says
+that in this range, for these transactional families and these start timestamps, every committed cell has a durable
+shadow cell and every orphan found was removed. It does not say that no orphan will ever appear there again: a paused
+client can still land a write that never commits.
 
-Facts speak of key ranges, not of regions: regions split, merge and move. They speak of one *incarnation* of the table: one
-that was dropped and made again, or came back from a snapshot, starts from nothing. And they speak of families of one *shape*: versions that HBase
-hid from the run were never read.
+Facts speak of key ranges, not of regions: regions split, merge and move. They speak of one *incarnation* of the table:
+one that was dropped and made again, or came back from a snapshot, starts from nothing. And they speak of families of
+one *shape*: versions that HBase hid from the run were never read.
 """
 
 from __future__ import annotations
@@ -22,19 +22,22 @@ from lowtide.values.keyranges import KeyRange
 
 #: Why nothing that is recorded of a table counts.
 VOID = (
-    "what was recorded no longer counts: the table was made anew, restored, or disabled and enabled since, or its families were altered, or "
+    "what was recorded no longer counts: the table was made anew, restored, or disabled and enabled since, or "
+    "its families were altered, or "
     "the records are of a version of Lowtide that did not look at this"
 )
 #: What is said with it of a table whose compactions Omid's compactor runs in.
 DROPPING = (
-    "Omid's compactor is on the table: if it came back from a snapshot, that drops committed cells whose commit entries were pruned since, until a cleanup "
+    "Omid's compactor is on the table: if it came back from a snapshot, that drops committed cells whose "
+    "commit entries were pruned since, until a cleanup "
     "has healed them"
 )
 #: What lets readers see at once what only the cleanup would show them again.
 REPLAY = "lowtide journal replay --since-snapshot SNAPSHOT --execute"
 #: Why a region whose records count holds the prune bound, and one of which nothing is recorded from 0 on.
 PARTLY, NEVER = "cleaned up to here only", "never cleaned"
-#: A run that is started again goes on from what it has recorded for so long, in ms; after that the id tells of another run.
+#: A run that is started again goes on from what it has recorded for so long, in ms; after that the id tells of another
+#: run.
 RESTART = 24 * 3600 * 1000
 
 
@@ -42,8 +45,9 @@ RESTART = 24 * 3600 * 1000
 class Region:
     """A region as the master lists it; *created* is its region id, the master's clock in ms at its creation.
 
-    *compacted* is the time in ms of its oldest file that a major compaction made, 0 where there is none; *stated* the time in ms, by the clock of
-    hbase:meta's server, of its table's state there, the same for all regions of a table, 0 where it is not known.
+    *compacted* is the time in ms of its oldest file that a major compaction made, 0 where there is none; *stated* the
+    time in ms, by the clock of hbase:meta's server, of its table's state there, the same for all regions of a table, 0
+    where it is not known.
     """
 
     name: str
@@ -56,7 +60,9 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A key range's cleaned intervals (of start timestamps, half-open), for these families of one incarnation and one shape."""
+    """A key range's cleaned intervals (of start timestamps, half-open), for these families of one incarnation and one
+    shape.
+    """
 
     keys: KeyRange
     intervals: Intervals
@@ -69,13 +75,16 @@ class Fact:
     #: What of the intervals the run itself has read, and the wall-clock ms since when it has.
     read: Intervals = field(default_factory=Intervals)
     read_since: int = 0
-    #: Of the families when they were read (:func:`lowtide.tables.settings.of`); empty: of a record of before there were shapes.
+    #: Of the families when they were read (:func:`lowtide.tables.settings.of`); empty: of a record of before there were
+    #: shapes.
     shape: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """A number for one life of a table, and what it was known by when it was last looked at: its newest region id, and the time of its state."""
+    """A number for one life of a table, and what it was known by when it was last looked at: its newest region id, and
+    the time of its state.
+    """
 
     number: int
     newest_region: int
@@ -89,12 +98,13 @@ class Incarnation:
     def advance(self, regions: Sequence[Region]) -> Incarnation:
         """The incarnation that *regions*, listed now, belong to.
 
-        A drop, a truncation or a re-creation replaces every region, so that all ids are newer than any seen before. A snapshot that is restored, or
-        cloned under the old name, keeps the ids, but not the time of the table's state in hbase:meta: that is written anew when the table is disabled,
-        enabled or made. *Another* time, not a later one: the server's clock may have been set back. As long as one region is not newer and the state
-        is of the same time, the table is the same; ids of regions born of splits and merges are then learned. A table that was only disabled and
-        enabled, or whose regions were *all* replaced by splits alone, counts as a new one too: it is then cleaned again from 0, which costs time and
-        no data.
+        A drop, a truncation or a re-creation replaces every region, so that all ids are newer than any seen before. A
+        snapshot that is restored, or cloned under the old name, keeps the ids, but not the time of the table's state in
+        hbase:meta: that is written anew when the table is disabled, enabled or made. *Another* time, not a later one:
+        the server's clock may have been set back. As long as one region is not newer and the state is of the same time,
+        the table is the same; ids of regions born of splits and merges are then learned. A table that was only disabled
+        and enabled, or whose regions were *all* replaced by splits alone, counts as a new one too: it is then cleaned
+        again from 0, which costs time and no data.
         """
         created, stated = [r.created for r in regions], max((r.stated for r in regions), default=0)
         if not created:
@@ -104,12 +114,16 @@ class Incarnation:
         return Incarnation(self.number + 1, max(self.newest_region, *created), stated)
 
     def lives(self, regions: Sequence[Region]) -> bool:
-        """Whether *regions*, listed while a run goes on, still belong to it: by the state alone, for splits may have replaced all of them."""
+        """Whether *regions*, listed while a run goes on, still belong to it: by the state alone, for splits may have
+        replaced all of them.
+        """
         return all(r.stated == self.stated for r in regions)
 
 
 def valid(facts: Iterable[Fact], families: Iterable[str], incarnation: Incarnation, shape: str = "") -> list[Fact]:
-    """The facts that still speak of this table: of its incarnation, of all families that are transactional now, and of their *shape*."""
+    """The facts that still speak of this table: of its incarnation, of all families that are transactional now, and of
+    their *shape*.
+    """
     wanted = frozenset(families)
     return [f for f in facts if f.incarnation == incarnation.number and wanted <= f.families and f.shape == shape]
 
@@ -118,8 +132,8 @@ def cleaned_intervals(keys: KeyRange, facts: Sequence[Fact]) -> Intervals:
     """The timestamps for which *every* row of *keys* is known to be cleaned.
 
     The range is cut where facts begin and end; a piece has the union of the facts that contain it, the range the
-    intersection over its pieces. So a daughter of a split has what its parent had, a merged region what both parents had, and a range
-    that no fact covers has nothing.
+    intersection over its pieces. So a daughter of a split has what its parent had, a merged region what both parents
+    had, and a range that no fact covers has nothing.
     """
     near = [f for f in facts if f.keys.overlaps(keys)]
     result: Intervals | None = None
@@ -132,9 +146,11 @@ def cleaned_intervals(keys: KeyRange, facts: Sequence[Fact]) -> Intervals:
 
 
 def read_by(run: str, keys: KeyRange, facts: Sequence[Fact], now: int) -> tuple[Intervals, int]:
-    """What the run of this id has read of *every* row of *keys* less than :data:`RESTART` ms ago, and the ms since when; nothing: ``now``.
+    """What the run of this id has read of *every* row of *keys* less than :data:`RESTART` ms ago, and the ms since
+    when; nothing: ``now``.
 
-    A run id may be used twice. What was recorded under it by another run a day ago, or for another interval, says nothing of this one.
+    A run id may be used twice. What was recorded under it by another run a day ago, or for another interval, says
+    nothing of this one.
     """
     # Either way: the clock of the machine that is asked may be behind that of the one that recorded.
     mine = [f for f in facts if f.run == run and f.read and abs(now - f.read_since) < RESTART]
@@ -189,9 +205,9 @@ def prune_bound(
 ) -> tuple[int, list[Blocker]]:
     """The prune bound, inclusive, and what holds it.
 
-    The bound is the least of all region watermarks of all transactional tables, of what *blocked* tables (unreadable, or with
-    shadow cells and no mark) allow, and of the low watermark. Without any transactional table it is 0: an empty list is
-    more likely a failure to see than a store without tables.
+    The bound is the least of all region watermarks of all transactional tables, of what *blocked* tables (unreadable,
+    or with shadow cells and no mark) allow, and of the low watermark. Without any transactional table it is 0: an empty
+    list is more likely a failure to see than a store without tables.
     """
     if not marks and not blocked:
         reason = "no transactional table was found"
@@ -226,6 +242,8 @@ def by_reason(blockers: Iterable[Blocker]) -> list[dict[str, Any]]:
 def still_blocking(
     blockers: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]], now: int
 ) -> list[dict[str, Any]]:
-    """*blockers* (of :func:`by_reason`) with ``since``, ms: when each was first seen at its watermark, by the ones of the collection *before*."""
+    """*blockers* (of :func:`by_reason`) with ``since``, ms: when each was first seen at its watermark, by the ones of
+    the collection *before*.
+    """
     known = {(b["table"], b["reason"], b["watermark"]): b.get("since", now) for b in before}
     return [{**b, "since": min(known.get((b["table"], b["reason"], b["watermark"]), now), now)} for b in blockers]

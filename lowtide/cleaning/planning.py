@@ -82,10 +82,12 @@ def plan_ranges(
 def without_read(
     request: Request, ranges: Sequence[WorkRange], facts: Sequence[Fact]
 ) -> tuple[list[WorkRange], str | None]:
-    """*ranges* without what a run of this id has read and recorded less than :data:`~lowtide.cleaning.facts.RESTART` ago, and a sentence that says what is left out.
+    """*ranges* without what a run of this id has read and recorded less than :data:`~lowtide.cleaning.facts.RESTART`
+    ago, and a sentence that says what is left out.
 
-    A range begins where that ends, so that a full pass that is started again, with a low watermark that has moved on, reads what it lacks. Only what
-    was read from the range's very start on counts: an id that is used again for another interval leaves nothing out.
+    A range begins where that ends, so that a full pass that is started again, with a low watermark that has moved on,
+    reads what it lacks. Only what was read from the range's very start on counts: an id that is used again for another
+    interval leaves nothing out.
     """
     left, out, since = [], 0, request.now
     for planned in ranges:
@@ -99,13 +101,16 @@ def without_read(
         return left, None
     also = f", {out - (len(ranges) - len(left))} of them in part" if out > len(ranges) - len(left) else ""
     return left, (
-        f"{out} key range{'' if out == 1 else 's'} left out{also}: read and recorded by the run of this id, {request.run}, since "
+        f"{out} key range{'' if out == 1 else 's'} left out{also}: read and recorded by the run of this id, "
+        f"{request.run}, since "
         f"{since.isoformat(timespec='seconds')}. To read them again, give another --run-id, or none"
     )
 
 
 def first_unrecorded(ranges: Sequence[WorkRange], facts: Sequence[Fact]) -> int:
-    """The least start timestamp in *ranges* of which no valid fact tells: what lies below it was cleaned in the table's present life."""
+    """The least start timestamp in *ranges* of which no valid fact tells: what lies below it was cleaned in the table's
+    present life.
+    """
     return min((cleaned_intervals(r.keys, facts).prefix_end(r.from_ts) for r in ranges), default=0)
 
 

@@ -264,7 +264,8 @@ def _check_table(config: Config, state: StateStore, table: str) -> None:
 
 
 def read_options(config: Config, table: str | None = None) -> dict[str, str]:
-    """The options that ``spark.read.format("lowtide")`` needs for ``asOf``: ``.options(**read_options(config, table))``.
+    """The options that ``spark.read.format("lowtide")`` needs for ``asOf``: ``.options(**read_options(config,
+    table))``.
 
     HBase's address, the names of Omid's and Lowtide's tables, the oracle's clock and how long a hold may last, as
     configured. Nothing is read.
@@ -341,7 +342,8 @@ def check_unit(timestamp: int, watermark: int, what: str, *, world: bool) -> Non
 def too_early(table: str, timestamp: int, mark: int) -> str:
     """What to say to a reader of a snapshot before the mark."""
     return (
-        f"the read point {number_and_time(timestamp)} of {table} lies {mark - timestamp} before its ancient history mark "
+        f"the read point {number_and_time(timestamp)} of {table} lies {mark - timestamp} before its ancient "
+        "history mark "
         f"{number_and_time(mark)}: that history was removed. Read at {mark} or later; to keep more from now on, raise "
         f"history_max_age for {table}"
     )

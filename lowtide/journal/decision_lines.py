@@ -1,4 +1,6 @@
-"""What a person decides of transactions that nothing proves, as text: a line each, which a run writes and ``lowtide resolve --from`` reads. Pure."""
+"""What a person decides of transactions that nothing proves, as text: a line each, which a run writes and ``lowtide
+resolve --from`` reads. Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ UNDECIDED = "undecided"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Of the transaction that began at *start*: when it committed (None: never), and table and row of a shadow cell that shows it, where one has to."""
+    """Of the transaction that began at *start*: when it committed (None: never), and table and row of a shadow cell
+    that shows it, where one has to.
+    """
 
     start: int
     commit: int | None
@@ -28,7 +32,10 @@ def lines(run: str, table: str, undecided: Iterable[tuple[int, int, str]]) -> It
         table: where their cells are.
         undecided: start timestamp, number of cells, the row of one of them in hexadecimal.
     """
-    yield f"# Transactions with cells in {table} of which run {run} found no proof. In the place of {UNDECIDED} write what became of each:"
+    yield (
+        f"# Transactions with cells in {table} of which run {run} found no proof. In the place of {UNDECIDED} "
+        "write what became of each:"
+    )
     yield "#   aborted        or        committed TIMESTAMP"
     yield f"# then: lowtide resolve --from FILE. Lines that say {UNDECIDED} are left out."
     for start, cells, row in undecided:
@@ -57,7 +64,10 @@ def parse(text: str) -> tuple[list[Decision], int]:
             case [start, "committed", commit, table, row] if start.isdecimal() and commit.isdecimal():
                 said = Decision(int(start), int(commit), (table, row_of(row)))
             case _:
-                msg = f"line {number}: START aborted, or START committed TIMESTAMP [TABLE ROW] is expected, found {line.strip()!r}; nothing was recorded"
+                msg = (
+                    f"line {number}: START aborted, or START committed TIMESTAMP [TABLE ROW] is expected, found "
+                    f"{line.strip()!r}; nothing was recorded"
+                )
                 raise UsageError(msg)
         if found.setdefault(said.start, said) != said:
             msg = f"line {number}: transaction {said.start} is decided twice, in two ways; nothing was recorded"

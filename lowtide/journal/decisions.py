@@ -1,4 +1,6 @@
-"""What a person decides of transactions that nothing proves: checked against what is there, and put into the journal."""
+"""What a person decides of transactions that nothing proves: checked against what is there, and put into the
+journal.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from lowtide.values.formats import (
 
 
 class Decisions:
-    """What a person may decide, by what the store proves; the low watermark and the list of tables are those of when it was made."""
+    """What a person may decide, by what the store proves; the low watermark and the list of tables are those of when it
+    was made.
+    """
 
     def __init__(self, connection: Any, config: Config, anew: int = 0) -> None:
         """By a gateway's connection.
@@ -33,8 +37,8 @@ class Decisions:
         Args:
             connection: of :func:`lowtide.store.gateway.connect`.
             config: names the tables.
-            anew: wall-clock ms (:meth:`lowtide.store.state.StateStore.numbered_anew`). What the journal has from before it proves
-                nothing to a cleanup.
+            anew: wall-clock ms (:meth:`lowtide.store.state.StateStore.numbered_anew`). What the journal has from before
+                it proves nothing to a cleanup.
         """
         self._connection = connection
         self._config = config
@@ -48,13 +52,15 @@ class Decisions:
         Args:
             start: timestamp of the transaction.
             commit: its commit timestamp; None: it never committed.
-            shown: table and row of a shadow cell that names *commit*. It outranks every mark, and what the journal says: readers go by it.
+            shown: table and row of a shadow cell that names *commit*. It outranks every mark, and what the journal
+                says: readers go by it.
 
         Returns:
             Which decision of whom this one replaces; empty: none.
 
         Raises:
-            UsageError: *start* is no transaction's, *commit* no later, either above the low watermark, or *shown* no row of a table.
+            UsageError: *start* is no transaction's, *commit* no later, either above the low watermark, or *shown* no
+                row of a table.
             StoreError: the commit table or the journal proves something of it already, or *shown* does not show it.
         """
         _check_numbers(start, commit, self._watermark)
@@ -68,7 +74,8 @@ class Decisions:
         return f"what {pruned.by} decided: that transaction {start} {became(pruned.commit)}"
 
     def check_overruled(self, start: int, commit: int) -> None:
-        """Refuse to say that a transaction which was taken for aborted committed then, where something says otherwise; its mark does not count.
+        """Refuse to say that a transaction which was taken for aborted committed then, where something says otherwise;
+        its mark does not count.
 
         Args:
             start: timestamp of the transaction.
@@ -82,7 +89,10 @@ class Decisions:
         omid = self._config.omid
         entry = f"{omid.commit_family}:".encode() + COMMIT_QUALIFIER
         if entry in self._connection.table(omid.commit_table).row(commit_key(start)):
-            msg = f"{omid.commit_table} has an entry of transaction {start}: restore its cells without this, and orphan_cleanup --full heals them by that"
+            msg = (
+                f"{omid.commit_table} has an entry of transaction {start}: restore its cells without this, and "
+                "orphan_cleanup --full heals them by that"
+            )
             raise StoreError(msg)
         said = self._journaled(start)
         if said.commit not in (None, commit):
@@ -92,8 +102,9 @@ class Decisions:
     def record(self, start: int, commit: int | None, *, overrule: bool = False) -> None:
         """Put what became of a transaction into the journal, and who says so; the journal is made where there is none.
 
-        Whatever else its row holds goes: a mark beside the commit, what was decided before, what is from before the oracle was made anew or
-        of an unknown form. While it is there the row decides nothing, or the same (a commit outranks a mark).
+        Whatever else its row holds goes: a mark beside the commit, what was decided before, what is from before the
+        oracle was made anew or of an unknown form. While it is there the row decides nothing, or the same (a commit
+        outranks a mark).
 
         Args:
             start: timestamp of the transaction; checked by :meth:`check`.
@@ -122,7 +133,9 @@ class Decisions:
                 table.delete(row, columns=[mark], timestamp=at)
 
     def _entry(self, start: int) -> _Said:
-        """What the commit table proves. A value that is no commit's later than its start's checkpoints (a table fence's, or a damaged one) proves nothing."""
+        """What the commit table proves. A value that is no commit's later than its start's checkpoints (a table
+        fence's, or a damaged one) proves nothing.
+        """
         omid = self._config.omid
         row = self._connection.table(omid.commit_table).row(commit_key(start))
         entry, mark = (row.get(f"{omid.commit_family}:".encode() + c) for c in (COMMIT_QUALIFIER, INVALID_QUALIFIER))
@@ -162,7 +175,10 @@ class Decisions:
                 found -= {at for _, at in cells}  # index population's, which proves its own cell alone
         if found != {commit}:
             told = " and ".join(map(str, sorted(found))) or "none"
-            msg = f"row {row.hex()} of {name} does not show that transaction {start} committed at {commit}: commit timestamps in its shadow cells there: {told}"
+            msg = (
+                f"row {row.hex()} of {name} does not show that transaction {start} committed at {commit}: commit "
+                f"timestamps in its shadow cells there: {told}"
+            )
             raise StoreError(msg)
 
 
@@ -172,27 +188,43 @@ def became(commit: int | None) -> str:
 
 
 def _check_numbers(start: int, commit: int | None, watermark: int) -> None:
-    """Refuse numbers that the oracle cannot have given, or not yet: a transaction above the low watermark may still commit."""
+    """Refuse numbers that the oracle cannot have given, or not yet: a transaction above the low watermark may still
+    commit.
+    """
     if start <= 0 or start % CHECKPOINTS:
-        msg = f"{start} is no start timestamp: those are multiples of {CHECKPOINTS}. `orphan_cleanup` names those that nothing decides"
+        msg = (
+            f"{start} is no start timestamp: those are multiples of {CHECKPOINTS}. `orphan_cleanup` names those "
+            "that nothing decides"
+        )
         raise UsageError(msg)
     if commit is not None and commit < start + CHECKPOINTS:
-        msg = f"{commit} is no commit timestamp of it: a transaction that began at {start} commits at {start + CHECKPOINTS} or later"
+        msg = (
+            f"{commit} is no commit timestamp of it: a transaction that began at {start} commits at "
+            f"{start + CHECKPOINTS} or later"
+        )
         raise UsageError(msg)
     if commit is not None and commit % CHECKPOINTS:
         msg = f"{commit} is no commit timestamp: those are multiples of {CHECKPOINTS}, as the value of a shadow cell is"
         raise UsageError(msg)
     if start > watermark:
-        msg = f"transaction {start} began above the low watermark {watermark}: it may still commit, and is not for anybody to decide"
+        msg = (
+            f"transaction {start} began above the low watermark {watermark}: it may still commit, and is not for "
+            "anybody to decide"
+        )
         raise UsageError(msg)
     if commit is not None and commit > watermark:
-        msg = f"{commit} is above the low watermark {watermark}: what a cleanup found or removed had committed before that, or never"
+        msg = (
+            f"{commit} is above the low watermark {watermark}: what a cleanup found or removed had committed "
+            "before that, or never"
+        )
         raise UsageError(msg)
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What one table says of a transaction: a commit timestamp that it can have, which outranks a mark in the journal; and who decided so, if a person."""
+    """What one table says of a transaction: a commit timestamp that it can have, which outranks a mark in the journal;
+    and who decided so, if a person.
+    """
 
     table: str
     commit: int | None = None
@@ -205,13 +237,16 @@ def _possible(start: int, commit: int | None) -> int | None:
 
 
 def _check_silent(said: _Said, start: int, commit: int | None, *, shown: bool) -> None:
-    """Refuse to contradict a proof, or to say it again; of a commit that a shadow cell shows, only an entry that names another one."""
+    """Refuse to contradict a proof, or to say it again; of a commit that a shadow cell shows, only an entry that names
+    another one.
+    """
     if said.by or (shown and said.commit in (None, commit)):
         return
     if said.commit is not None or (said.mark and commit is not None):
         told = f"that it {became(said.commit)}"
         msg = (
-            f"{said.table} holds a proof of transaction {start}, {told}: orphan_cleanup goes by it, and nothing is left to decide. Only a shadow cell "
+            f"{said.table} holds a proof of transaction {start}, {told}: orphan_cleanup goes by it, and "
+            "nothing is left to decide. Only a shadow cell "
             "that says otherwise outranks it: --shown-in TABLE ROW, as `lowtide verify` names them"
         )
         raise StoreError(msg)

@@ -1,13 +1,14 @@
 """The journal: what was pruned from the commit table, and what a person decided; the proof for cells that come back.
 
-A row a transaction, with the commit table's key, family ``j``: ``C``, the commit timestamp, or ``IT``, an invalidation mark; ``by`` beside it, of the
-same moment, says which person decided so. It is kept for ever unless ``state.journal_keep`` says otherwise; what was let go of is remembered as a
-*horizon*. At or below it a transaction that
-nothing proves may have committed, where its cell lies in a key range that was not under watch from before the proof went: one of a table that
-came back from a snapshot, say.
+A row a transaction, with the commit table's key, family ``j``: ``C``, the commit timestamp, or ``IT``, an invalidation
+mark; ``by`` beside it, of the same moment, says which person decided so. It is kept for ever unless
+``state.journal_keep`` says otherwise; what was let go of is remembered as a *horizon*. At or below it a transaction
+that nothing proves may have committed, where its cell lies in a key range that was not under watch from before the
+proof went: one of a table that came back from a snapshot, say.
 
-The horizon, and how far was pruned, stand in a row of the journal about itself and in the state table, so that neither is lost with the other. The
-journal says it first: one that says less than the state table remembers, or nothing, has lost rows.
+The horizon, and how far was pruned, stand in a row of the journal about itself and in the state table, so that neither
+is lost with the other. The journal says it first: one that says less than the state table remembers, or nothing, has
+lost rows.
 """
 
 from __future__ import annotations
@@ -69,7 +70,10 @@ def look(connection: Any, name: str) -> Seen:
         return Seen()
     enabled, stated = table_state(connection, name)
     if not enabled:
-        msg = f"the journal {name} is disabled, and holds the only proofs of what was pruned. In HBase's shell: enable '{name}'; then: lowtide journal whole"
+        msg = (
+            f"the journal {name} is disabled, and holds the only proofs of what was pruned. In HBase's shell: "
+            f"enable '{name}'; then: lowtide journal whole"
+        )
         raise StoreError(msg)
     raw = connection.table(name).row(OWN_ROW, [_SAID]).get(_SAID)
     return Seen(True, stated, kept_for(connection, name), Said(**json.loads(raw)) if raw else None)
@@ -79,7 +83,8 @@ def in_force(known: Journal, seen: Seen, name: str) -> Journal:
     """The journal as runs may go by it, by both that are asked.
 
     Args:
-        known: as the state remembers it; read before *seen*, of which the journal says first what the state is told next.
+        known: as the state remembers it; read before *seen*, of which the journal says first what the state is told
+            next.
         seen: its table.
         name: of that.
 
@@ -89,8 +94,10 @@ def in_force(known: Journal, seen: Seen, name: str) -> Journal:
     if not seen.listed:
         if known.there:
             msg = (
-                f"the journal {name} is gone: it was dropped, state.journal_table names another now, or HBase does not list it to the gateway's user. "
-                "It holds the only proofs of what was pruned, so nothing is decided without it. Restore it, or correct the configuration; where it is "
+                f"the journal {name} is gone: it was dropped, state.journal_table names another now, or HBase "
+                "does not list it to the gateway's user. "
+                "It holds the only proofs of what was pruned, so nothing is decided without it. Restore it, or "
+                "correct the configuration; where it is "
                 "lost for good: lowtide journal lost"
             )
             raise StoreError(msg)
@@ -98,13 +105,15 @@ def in_force(known: Journal, seen: Seen, name: str) -> Journal:
     check_kept(seen, name)
     if lost := missing(known, seen):
         msg = (
-            f"the journal {name} has lost proofs of what was pruned: {lost}. Nothing is decided without them. Restore the snapshot that has them, "
+            f"the journal {name} has lost proofs of what was pruned: {lost}. Nothing is decided without them. "
+            "Restore the snapshot that has them, "
             "or correct state.journal_table; where they are lost for good: lowtide journal lost"
         )
         raise StoreError(msg)
     if why := doubt(known, seen):
         msg = (
-            f"the journal {name} may have lost proofs of what was pruned: {why}. Nothing is decided by it before somebody says what is so. "
+            f"the journal {name} may have lost proofs of what was pruned: {why}. Nothing is decided by it "
+            "before somebody says what is so. "
             "If it has all its rows: lowtide journal whole. If not, or if nobody knows: lowtide journal lost"
         )
         raise StoreError(msg)
@@ -120,8 +129,10 @@ def check_kept(seen: Seen, name: str) -> None:
     """
     if seen.kept is not None:
         msg = (
-            f"the journal {name} keeps a row for {duration_text(seen.kept)} only (TTL), and holds the only proofs of what was pruned. In HBase's shell: "
-            f"alter '{name}', {{NAME => '{FAMILY}', TTL => 'FOREVER'}}; then: lowtide journal lost, or, if none of its rows was as old as that yet: "
+            f"the journal {name} keeps a row for {duration_text(seen.kept)} only (TTL), and holds the only "
+            "proofs of what was pruned. In HBase's shell: "
+            f"alter '{name}', {{NAME => '{FAMILY}', TTL => 'FOREVER'}}; then: lowtide journal lost, or, if "
+            "none of its rows was as old as that yet: "
             "lowtide journal whole"
         )
         raise StoreError(msg)
@@ -136,7 +147,10 @@ def missing(known: Journal, seen: Seen) -> str:
             "its row about itself is gone, as where it was truncated, dropped and made again, or restored from long ago"
         )
     if seen.said.pruned < known.pruned:
-        return f"it was pruned up to {known.pruned}, and it says {seen.said.pruned}, as where it was restored from a snapshot of before"
+        return (
+            f"it was pruned up to {known.pruned}, and it says {seen.said.pruned}, as where it was restored from a "
+            "snapshot of before"
+        )
     return ""
 
 
@@ -148,7 +162,8 @@ def doubt(known: Journal, seen: Seen) -> str:
 
 
 def checked(connection: Any, state: StateStore, name: str, *, acting: bool) -> Journal:
-    """The journal in force, see :func:`in_force`. A run that acts makes both sides say so; nothing is written where they do.
+    """The journal in force, see :func:`in_force`. A run that acts makes both sides say so; nothing is written where
+    they do.
 
     Raises:
         StoreError: it is not to be gone by, or its row about itself cannot be written.
@@ -164,7 +179,8 @@ def checked(connection: Any, state: StateStore, name: str, *, acting: bool) -> J
 
 
 def hold(connection: Any, state: StateStore, name: str, journal: Journal) -> None:
-    """Have the journal and the state say at least what *journal* has, in this order; before anything is pruned into it, or goes from it.
+    """Have the journal and the state say at least what *journal* has, in this order; before anything is pruned into it,
+    or goes from it.
 
     Raises:
         StoreError: the journal takes no row.
@@ -184,13 +200,18 @@ def hold(connection: Any, state: StateStore, name: str, journal: Journal) -> Non
             ):
                 break
     except Exception as error:  # Thrift's
-        msg = f"the journal {name} takes no row ({type(error).__name__}: {error}); without it nothing is pruned. Let the gateway's user write to it"
+        msg = (
+            f"the journal {name} takes no row ({type(error).__name__}: {error}); without it nothing is pruned. Let "
+            "the gateway's user write to it"
+        )
         raise StoreError(msg) from error
     state.remember_journal(journal.horizon, journal.pruned, journal.stated)
 
 
 def settle(connection: Any, state: StateStore, name: str, *, lost_up_to: int = 0) -> None:
-    """Take the journal as it is, by a person's word: it is whole, or let go of what it had up to *lost_up_to*. One that is not there is done without."""
+    """Take the journal as it is, by a person's word: it is whole, or let go of what it had up to *lost_up_to*. One that
+    is not there is done without.
+    """
     seen = look(connection, name)
     known = state.journal()
     if seen.listed:
@@ -212,7 +233,9 @@ def unwatched(keys: KeyRange, facts: Sequence[Fact], horizon: int) -> bool:
 
 
 def reaches(connection: Any, name: str, start: int) -> bool:
-    """Whether the journal *name*, which is there, has a transaction that began at *start* or later. A few small reads, however much it holds."""
+    """Whether the journal *name*, which is there, has a transaction that began at *start* or later. A few small reads,
+    however much it holds.
+    """
     scan = connection.table(name).scan
     ranges = ((bytes([bucket]) + encode_long(start), bytes([bucket + 1])) for bucket in range(BUCKETS))
     return any(True for first, stop in ranges for _ in scan(row_start=first, row_stop=stop, limit=1))

@@ -1,10 +1,12 @@
 """The ledger's rows: keys, columns, states, and what of them agrees with what. Pure.
 
-Source: the transaction system's prototype (users, transactions, user_transactions in an append-only model). What is added to its
-columns is there because HBase's gateway checks and puts one cell at a time: ``request`` claims a transaction's number with all that
-it asks for, ``decision`` settles whether it runs. Both are written once, from absent.
+Source: the transaction system's prototype (users, transactions, user_transactions in an append-only model). What is
+added to its columns is there because HBase's gateway checks and puts one cell at a time: ``request`` claims a
+transaction's number with all that it asks for, ``decision`` settles whether it runs. Both are written once, from
+absent.
 
-Every name, value and row here is text; the bytes in HBase are its UTF-8. Amounts are whole numbers of the smallest unit.
+Every name, value and row here is text; the bytes in HBase are its UTF-8. Amounts are whole numbers of the smallest
+unit.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ MAX_NUMBER = 10**_NUMBER_DIGITS - 1
 _MILLI_DIGITS = 15
 MAX_MILLIS: int = 10**_MILLI_DIGITS - 1
 _MAX_NICKNAME = 200
-#: Requests and decisions that are not read twice: a repair meets each some twenty times, and works on this many transactions side by side.
+#: Requests and decisions that are not read twice: a repair meets each some twenty times, and works on this many
+#: transactions side by side.
 _KNOWN = 4096
 
 _ID = re.compile(r"([0-9a-f]{40})-(\d{12})")
@@ -188,9 +191,11 @@ def _in_range(millis: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a transfer asks for. The cell ``request`` holds all of it, so that whoever finds it can write the other columns.
+    """What a transfer asks for. The cell ``request`` holds all of it, so that whoever finds it can write the other
+    columns.
 
-    *timestamp*: wall-clock ms of the client, at which it put the index entry and was about to claim. *nonce*: 16 hex digits that tell two claims apart.
+    *timestamp*: wall-clock ms of the client, at which it put the index entry and was about to claim. *nonce*: 16 hex
+      digits that tell two claims apart.
     """
 
     sender: str
@@ -200,7 +205,9 @@ class Request:
     nonce: str
 
     def stamped(self, now: int) -> Request:
-        """The same, asked for at *now* (ms). A time that a request cannot bear becomes the nearest that it can: nobody could end it otherwise."""
+        """The same, asked for at *now* (ms). A time that a request cannot bear becomes the nearest that it can: nobody
+        could end it otherwise.
+        """
         return replace(self, timestamp=_in_range(now))
 
     def encode(self) -> str:
@@ -290,7 +297,9 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One side of a transaction: what a user pays (negative) or gets. Row, id and columns follow from the transaction."""
+    """One side of a transaction: what a user pays (negative) or gets. Row, id and columns follow from the
+    transaction.
+    """
 
     user: str
     transaction: str
@@ -299,7 +308,9 @@ class Record:
 
     @property
     def row(self) -> str:
-        """The user first, so that a user's records lie together. There is one record a user and transaction, whoever writes it."""
+        """The user first, so that a user's records lie together. There is one record a user and transaction, whoever
+        writes it.
+        """
         return record_row(self.user, self.transaction)
 
     @property
@@ -402,7 +413,8 @@ def parse_transaction(id: str, cells: Cells) -> Transaction:
     """The transaction in the row *id*.
 
     Raises:
-        ContradictionError: a column is missing or disagrees, a state or decision is unknown, or the two are out of order; names it.
+        ContradictionError: a column is missing or disagrees, a state or decision is unknown, or the two are out of
+            order; names it.
     """
     try:
         sender, number = parse_transaction_id(id)

@@ -1,7 +1,8 @@
 """The settled mark: every transaction that began before it is over. Pure, but for the programs that read and move it.
 
-It lags behind by the grace, and says what a repair knows: a client whose clock is slow, or that takes longer than the grace from a
-transaction's time to its claim, can put one below it. The full check finds such ones and moves the mark back.
+It lags behind by the grace, and says what a repair knows: a client whose clock is slow, or that takes longer than the
+grace from a transaction's time to its claim, can put one below it. The full check finds such ones and moves the mark
+back.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ SKEW = 2 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The mark and what is known with it. Times are ms: those of transactions by their clients' clocks, those of runs by HBase's servers'.
+    """The mark and what is known with it. Times are ms: those of transactions by their clients' clocks, those of runs
+    by HBase's servers'.
 
     Args:
         mark: every transaction with a timestamp below it is finished or dropped.
@@ -64,16 +66,20 @@ class Settled:
                     msg = f"{name} is {value!r}"
                     raise ValueError(msg)
         except (ValueError, TypeError) as error:
-            msg = f"the settled mark in {Table.OPEN} is malformed ({error}); remove row {SETTLED_ROW!r}, and the next repair makes it anew"
+            msg = (
+                f"the settled mark in {Table.OPEN} is malformed ({error}); remove row {SETTLED_ROW!r}, and the "
+                "next repair makes it anew"
+            )
             raise ContradictionError(msg) from None
         return found
 
 
 def trusted(mark: Settled, now: int) -> Settled:
-    """*mark*, or where it tells of times after *now* (ms of HBase's servers) one that is told nothing: then the full check is due.
+    """*mark*, or where it tells of times after *now* (ms of HBase's servers) one that is told nothing: then the full
+    check is due.
 
-    A run that took the time from a machine whose clock was fast has moved it over transactions that had not begun, and left unchecked what
-    was written until the time came.
+    A run that took the time from a machine whose clock was fast has moved it over transactions that had not begun, and
+    left unchecked what was written until the time came.
     """
     if max(mark.mark, mark.at, mark.checked_at, mark.full_at) <= now + SKEW:
         return mark
@@ -81,12 +87,16 @@ def trusted(mark: Settled, now: int) -> Settled:
 
 
 def money_figure(when: str) -> tuple[str, str]:
-    """Under which names a run's summary has its money check ``before`` or ``after`` the repair: how many were checked, how many were wrong."""
+    """Under which names a run's summary has its money check ``before`` or ``after`` the repair: how many were checked,
+    how many were wrong.
+    """
     return f"finished transactions checked {when}", f"of them with wrong money {when}"
 
 
 def money_figures(figures: Mapping[str, int]) -> tuple[int | None, int | None]:
-    """The last money check in a summary's *figures*: how many finished transactions, and how many of them were wrong; None: did not get so far."""
+    """The last money check in a summary's *figures*: how many finished transactions, and how many of them were wrong;
+    None: did not get so far.
+    """
     for when in ("after", "before"):
         checked, wrong = money_figure(when)
         if checked in figures:
@@ -100,7 +110,8 @@ def next_mark(mark: int, horizon: int, oldest: int | None) -> int:
     Args:
         mark: where it is.
         horizon: the beginning of the grace; what began later may be under way.
-        oldest: the timestamp of the oldest open entry that was found, from the mark on or from further back; None: none before the horizon.
+        oldest: the timestamp of the oldest open entry that was found, from the mark on or from further back; None: none
+            before the horizon.
 
     Returns:
         A mark that goes back only to an open transaction that was found.

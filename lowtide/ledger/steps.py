@@ -1,16 +1,18 @@
-"""What is read and written, in which order, to bring a transaction to its end. Pure: programs that yield what they want of the
-store and are sent the answers, so that a test can stop, repeat or mix them between any two reads and writes.
+"""What is read and written, in which order, to bring a transaction to its end. Pure: programs that yield what they want
+of the store and are sent the answers, so that a test can stop, repeat or mix them between any two reads and writes.
 
-A client and a repair run the same function, :func:`advance`, which names the next write from what was read. Why any number of
-them, stopped and resumed at will, come to one outcome:
+A client and a repair run the same function, :func:`advance`, which names the next write from what was read. Why any
+number of them, stopped and resumed at will, come to one outcome:
 
-- A transaction's number is claimed by ``request``, put if absent. Everything else of it is a function of that one cell and of
+- A transaction's number is claimed by ``request``, put if absent. Everything else of it is a function of that one cell
+  and of
   ``decision``, put if absent too. So two actors write the same values to the same cells, in whatever order.
-- A state moves by check-and-put from the state before it, after the other columns of its row are there. A late step is refused,
-  and its actor reads again.
-- Number n is decided when number n-1 is, which whoever needs it brings about. The sender's earlier debits are known then, and
-  finished credits only ever grow: what is decided to run can be paid, whatever happens at the same time.
-- The index entry is put before the claim and removed after the end: while a claimed transaction has not ended, it has its entry.
+- A state moves by check-and-put from the state before it, after the other columns of its row are there. A late step is
+  refused, and its actor reads again.
+- Number n is decided when number n-1 is, which whoever needs it brings about. The sender's earlier debits are known
+  then, and finished credits only ever grow: what is decided to run can be paid, whatever happens at the same time.
+- The index entry is put before the claim and removed after the end: while a claimed transaction has not ended, it has
+  its entry.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ from lowtide.ledger.model import (
     user_id,
 )
 
-#: No transaction takes more steps, not even one that others move at the same time; more means that check-and-put does not hold.
+#: No transaction takes more steps, not even one that others move at the same time; more means that check-and-put does
+#: not hold.
 _MOST_STEPS = 100
 #: How often a changing balance is read before that is an error.
 _MOST_READS = 20
@@ -57,7 +60,9 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows from *start* to before *stop* (reverse: from *start* down to after *stop*). Answer: pairs of row and cells."""
+    """Rows from *start* to before *stop* (reverse: from *start* down to after *stop*). Answer: pairs of row and
+    cells.
+    """
 
     table: Table
     start: str
@@ -204,8 +209,8 @@ def _state(id: str, before: State | None, after: State) -> CheckAndPut:
 def drive(seen: Seen, issuer: str, until_decided: bool = False) -> Program[Transaction]:
     """Bring a claimed transaction to its end, or only to its decision; the transaction as it stands then.
 
-    In state ``committed`` a record is known unread to be pending: *seen* may leave it out, and then it counts as finished once the
-    check-and-put was acknowledged.
+    In state ``committed`` a record is known unread to be pending: *seen* may leave it out, and then it counts as
+    finished once the check-and-put was acknowledged.
 
     Raises:
         ContradictionError: its rows, or those of the sender's earlier transactions, are such as no client leaves them.
@@ -226,7 +231,10 @@ def drive(seen: Seen, issuer: str, until_decided: bool = False) -> Program[Trans
             )
         else:
             seen = yield from _written(seen, step)
-    msg = f"transaction {seen.id} was tried {_MOST_STEPS} times and does not get on; look at it with: lowtide ledger show {seen.id}"
+    msg = (
+        f"transaction {seen.id} was tried {_MOST_STEPS} times and does not get on; look at it with: lowtide ledger "
+        f"show {seen.id}"
+    )
     raise LedgerError(msg)
 
 
@@ -253,8 +261,8 @@ def _known(seen: Seen, write: CheckAndPut) -> Seen:
 def _with_records(seen: Seen) -> Program[Seen]:
     """Transaction and records as they were at one moment.
 
-    The records are read between two readings of the transaction that agree. Otherwise a record could seem to be behind its
-    transaction, or ahead of it, only because it was read earlier or later.
+    The records are read between two readings of the transaction that agree. Otherwise a record could seem to be behind
+    its transaction, or ahead of it, only because it was read earlier or later.
     """
     row = seen.row
     while True:
@@ -266,7 +274,8 @@ def _with_records(seen: Seen) -> Program[Seen]:
 
 
 def repair(entry: Entry, issuer: str) -> Program[Outcome | None]:
-    """Bring the transaction of an index entry to its end; None: its number was never claimed for this entry, which is removed.
+    """Bring the transaction of an index entry to its end; None: its number was never claimed for this entry, which is
+    removed.
 
     Raises:
         ContradictionError: see :func:`drive`; the entry stays.
@@ -334,7 +343,9 @@ def _credits(user: str) -> Program[int]:
 
 
 def _finished(user: str) -> Program[tuple[int, int]]:
-    """Finished credits and debits of *user*, page by page; of each page records first, their transactions after them."""
+    """Finished credits and debits of *user*, page by page; of each page records first, their transactions after
+    them.
+    """
     credit = debit = 0
     start, stop = f"{user}/", f"{user}0"
     while True:
@@ -382,11 +393,13 @@ def side(transaction: Transaction, user: str) -> Record:
 def transfer(request: Request, issuer: str, now: Callable[[], int]) -> Program[Outcome]:
     """Check, claim the sender's next number, and bring the transaction to its end.
 
-    What can be seen to be impossible before the claim is refused and leaves no trace. What turns out so after it is dropped.
+    What can be seen to be impossible before the claim is refused and leaves no trace. What turns out so after it is
+    dropped.
 
     Args:
-        request: what is asked for; stamped anew whenever its index entry is put, so that no wait before that (for a connection, for millions
-            of records to be read, for numbers that others claim) lies between its time and its claim: the settled mark goes by that time.
+        request: what is asked for; stamped anew whenever its index entry is put, so that no wait before that (for a
+            connection, for millions of records to be read, for numbers that others claim) lies between its time and its
+            claim: the settled mark goes by that time.
         issuer: who may go below zero.
         now: the clock that stamps, ms.
 
@@ -465,7 +478,8 @@ def balance(user: str) -> Program[int]:
 
 
 def audit(id: str, user: str | None = None) -> Program[Transaction]:
-    """Check that a transaction's rows agree: finished, both records are finished; dropped, there are none; records are never ahead.
+    """Check that a transaction's rows agree: finished, both records are finished; dropped, there are none; records are
+    never ahead.
 
     Args:
         id: of the transaction.
@@ -498,7 +512,8 @@ def _audit_record(transaction: Transaction, record: Record, cells: Cells) -> Non
 
 
 def show(id: str) -> Program[dict[str, Cells]]:
-    """The rows of a transaction, as they are: ``transaction`` and, where it tells whose they are, ``debit`` and ``credit``.
+    """The rows of a transaction, as they are: ``transaction`` and, where it tells whose they are, ``debit`` and
+    ``credit``.
 
     Raises:
         UsageError: no id, or no such transaction.

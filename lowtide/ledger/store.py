@@ -1,4 +1,6 @@
-"""The ledger's tables in HBase: one operation at a time through the Thrift gateway, or those of many programs at once."""
+"""The ledger's tables in HBase: one operation at a time through the Thrift gateway, or those of many programs at
+once.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,10 @@ class Moment(Enum):
 
 Hook = Callable[[Write, Moment], None]
 
-#: Answers operations that are asked at the same time: each with its answer, or the exception, in the order asked. It takes no scans.
-#: It may repeat a check that had no answer, as the gateway may too, and then says "refused" of one that held. So it is for programs that read
-#: again after a refusal, before they conclude anything from it: all but the one that adds a user.
+#: Answers operations that are asked at the same time: each with its answer, or the exception, in the order asked. It
+#: takes no scans. It may repeat a check that had no answer, as the gateway may too, and then says "refused" of one that
+#: held. So it is for programs that read again after a refusal, before they conclude anything from it: all but the one
+#: that adds a user.
 AtOnce = Callable[[Sequence[Read | Write]], list[Any]]
 
 
@@ -98,12 +101,18 @@ class Tables:
         there = self._connection.tables()
         missing = [name for name in map(self.name, Table) if name.encode() not in there]
         if missing:
-            msg = f"the ledger has no table {', '.join(missing)}; make it with: lowtide ledger init (or set ledger.prefix)"
+            msg = (
+                f"the ledger has no table {', '.join(missing)}; make it with: lowtide ledger init (or set "
+                "ledger.prefix)"
+            )
             raise TableError(msg)
         (row,) = self(Read(Table.OPEN, (ISSUER_ROW,)))
         made_with = row.get("nickname", issuer)
         if made_with != issuer:
-            msg = f"the ledger was made with the issuer {made_with!r}, ledger.issuer is {issuer!r}; set it to {made_with!r} on every node"
+            msg = (
+                f"the ledger was made with the issuer {made_with!r}, ledger.issuer is {issuer!r}; set it to "
+                f"{made_with!r} on every node"
+            )
             raise UsageError(msg)
 
     def name(self, table: Table) -> str:
@@ -151,8 +160,9 @@ class Node:
     def run(self, program: Callable[[], Program[T]], what: str) -> T:
         """Run a program on a connection of the pool.
 
-        A read that a broken connection cut off (the gateway closes idle ones) is asked again on a new one, twice. A write is sent
-        to the gateway once: whether one without an answer was done is for :func:`lowtide.ledger.steps.repair` to find out.
+        A read that a broken connection cut off (the gateway closes idle ones) is asked again on a new one, twice. A
+        write is sent to the gateway once: whether one without an answer was done is for
+        :func:`lowtide.ledger.steps.repair` to find out.
 
         Args:
             program: makes it.
@@ -181,8 +191,9 @@ class Node:
     ) -> Iterator[tuple[K, T | LowtideError]]:
         """Run a program an item side by side; each item with its result, or with what went wrong, as they end.
 
-        Up to *window* programs are under way. What they ask for at the same time is asked *at_once*, each operation by itself atomic;
-        only scans go over the connections of the pool. A program waits for each of its answers before it goes on, as if it ran alone.
+        Up to *window* programs are under way. What they ask for at the same time is asked *at_once*, each operation by
+        itself atomic; only scans go over the connections of the pool. A program waits for each of its answers before it
+        goes on, as if it ran alone.
         """
         with ThreadPoolExecutor(self.size) as threads:
             yield from _SideBySide(self, at_once, threads, window).run(items, program, what)
@@ -200,7 +211,9 @@ class Node:
         return found
 
     def answers(self, operations: Sequence[Operation]) -> list[Any]:
-        """The answer to each of *operations*, or the exception; those after a failed one are worked off all the same."""
+        """The answer to each of *operations*, or the exception; those after a failed one are worked off all the
+        same.
+        """
         found: list[Any] = []
         while len(found) < len(operations):
             try:

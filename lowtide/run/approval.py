@@ -1,7 +1,8 @@
-"""A plan that was approved: the counts of a dry run, and whether a later plan is still the same. Pure, but for reading the file.
+"""A plan that was approved: the counts of a dry run, and whether a later plan is still the same. Pure, but for reading
+the file.
 
-A run that is given one works no further than that dry run did, makes its own plan, and acts only if that plan has the same
-counts, table by table. So it does what was approved, or nothing.
+A run that is given one works no further than that dry run did, makes its own plan, and acts only if that plan has the
+same counts, table by table. So it does what was approved, or nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """A plan that was approved: the run that made it, how far it went, and its parts by table; those with nothing to do are left out."""
+    """A plan that was approved: the run that made it, how far it went, and its parts by table; those with nothing to do
+    are left out.
+    """
 
     run: str
     low_watermark: int
@@ -43,7 +46,9 @@ class Approved:
 
 
 def digest(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a dry run's *summary* must be kept to hold a later run to it; :func:`approved` takes it like the whole."""
+    """What of a dry run's *summary* must be kept to hold a later run to it; :func:`approved` takes it like the
+    whole.
+    """
     return {
         **{name: summary[name] for name in ("job", "run", "execute", "state", "low_watermark")},
         "tables": [
@@ -65,7 +70,10 @@ def read(file: Path, job: str) -> Approved:
         msg = f"--approved: cannot read {file}: {error.strerror}; give the file that a dry run wrote with --summary"
         raise UsageError(msg) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        msg = f"--approved: {file} is no summary of a run ({type(error).__name__}: {error}); give the file that a dry run wrote with --summary"
+        msg = (
+            f"--approved: {file} is no summary of a run ({type(error).__name__}: {error}); give the file that a "
+            "dry run wrote with --summary"
+        )
         raise UsageError(msg) from error
 
 
@@ -119,7 +127,8 @@ def check(plan: Approved, tables: Iterable[Mapping[str, Any]]) -> None:
         ]
         more = [f"and {len(differing) - _NAMED} more tables"] if len(differing) > _NAMED else []
         msg = (
-            f"the plan is no longer the one of run {plan.run} that was approved ({'. '.join([*said, *more])}); nothing was done. "
+            f"the plan is no longer the one of run {plan.run} that was approved ({'. '.join([*said, *more])}); "
+            "nothing was done. "
             "Make a new plan and have that approved"
         )
         raise ApprovalError(msg)

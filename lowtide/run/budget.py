@@ -28,6 +28,7 @@ def check_budget(table: str, planned: int, examined: int, budget: Budget) -> Non
     if share > budget.share and planned > budget.always:
         msg = (
             f"the plan removes {share:.0%} of the cells examined in {table} ({planned} of {examined}), "
-            f"the budget allows {budget.share:.0%}; look at the dry run, then give --budget-share {min(share + 0.01, 1):.2f} or set budget.share"
+            f"the budget allows {budget.share:.0%}; look at the dry run, then give --budget-share "
+            f"{min(share + 0.01, 1):.2f} or set budget.share"
         )
         raise BudgetError(msg)

@@ -64,7 +64,9 @@ def takes(job: str, option: str) -> bool:
 
 
 def without_grace(job: str, arguments: Sequence[str]) -> bool:
-    """Whether a run that acts is told by its *arguments* to prune without grace, and not that this is meant (``--yes``)."""
+    """Whether a run that acts is told by its *arguments* to prune without grace, and not that this is meant
+    (``--yes``).
+    """
     if job != "commit_table_pruning" or "--execute" not in arguments or "--yes" in arguments:
         return False
     given = [
@@ -127,8 +129,8 @@ def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         # Off: to note of each column which line made it takes five more calls of the JVM, thousands in a run.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        # By default a page is a 16th of a core's memory, and every operator takes one: plans of some thousand rows would
-        # fill a small driver.
+        # By default a page is a 16th of a core's memory, and every operator takes one: plans of some thousand rows
+        # would fill a small driver.
         "spark.buffer.pageSize": "1m",
         # A plan is small beside the table it comes from: by default every join would end in 200 near-empty tasks.
         "spark.sql.shuffle.partitions": "16",
@@ -165,6 +167,7 @@ def command(config: Config, job: str, arguments: Sequence[str]) -> list[str]:
 def environment() -> dict[str, str]:
     """The environment for :func:`command`: this one, with this Python's folder first on the path.
 
-    pip's ``spark-submit`` looks for Spark by whatever ``python3`` comes first there, also where this virtual environment is not active.
+    pip's ``spark-submit`` looks for Spark by whatever ``python3`` comes first there, also where this virtual
+    environment is not active.
     """
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}

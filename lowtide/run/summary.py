@@ -86,7 +86,9 @@ def myself() -> str:
 
 
 def here(config: str) -> dict[str, str]:
-    """Who runs, on which host, which version of Lowtide, by which configuration file (:func:`lowtide.config.source`)."""
+    """Who runs, on which host, which version of Lowtide, by which configuration file
+    (:func:`lowtide.config.source`).
+    """
     user, _, host = myself().rpartition("@")
     return {"user": user, "host": host, "lowtide": __version__, "config": config}
 

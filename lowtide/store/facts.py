@@ -82,7 +82,9 @@ class FactRows(OracleRows):
             raise FencedError(_taken_over(taken))
 
     def void(self, table: str) -> int:
-        """Forget what was cleaned of *table*, which is read from 0 then; a run under way records nothing of it. How many ranges were recorded."""
+        """Forget what was cleaned of *table*, which is read from 0 then; a run under way records nothing of it. How
+        many ranges were recorded.
+        """
         taken = self.begin(table, [])
         unseen = Incarnation(taken.incarnation.number + 1, -1)
         self._write_checked(taken, _INCARNATION, dump(asdict(unseen)))

@@ -26,7 +26,8 @@ from lowtide.values.skew import Allotted
 if TYPE_CHECKING:
     from lowtide.config import Config, Thrift
 
-#: How Lowtide's own tables keep a family. Said in full: of what Thrift is not told it makes three versions, no bloom filter and no block cache.
+#: How Lowtide's own tables keep a family. Said in full: of what Thrift is not told it makes three versions, no bloom
+#: filter and no block cache.
 FAMILY_SETTINGS = {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_enabled": True}
 
 #: HBase's "forever" in seconds.
@@ -126,7 +127,8 @@ def check_and_put(
 
 
 def without_bloom_or_cache(connection: Any, table: str) -> list[str]:
-    """The families of *table* that have no bloom filter or are kept out of the block cache: each read of a row looks into every file then.
+    """The families of *table* that have no bloom filter or are kept out of the block cache: each read of a row looks
+    into every file then.
 
     Thrift tells of it, and cannot alter it.
     """
@@ -145,14 +147,17 @@ def kept_for(connection: Any, table: str) -> timedelta | None:
 
 
 def table_state(connection: Any, table: str) -> tuple[bool, int]:
-    """Whether *table* is enabled, and since when it is so, ms: HBase writes that anew when a table is made, enabled or restored. 0: it does not tell."""
+    """Whether *table* is enabled, and since when it is so, ms: HBase writes that anew when a table is made, enabled or
+    restored. 0: it does not tell.
+    """
     found = connection.table(_META).row(table.encode(), [_STATE], include_timestamp=True).get(_STATE)
     value, at = found or (_ENABLED, 0)
     return value == _ENABLED, at
 
 
 def allotted(connection: Any, config: Config, listed: Collection[bytes] | None = None) -> Allotted | None:
-    """The highest timestamp that the oracle has allotted to itself, as it stored it in HBase; None where it stores it elsewhere, or this user may not know.
+    """The highest timestamp that the oracle has allotted to itself, as it stored it in HBase; None where it stores it
+    elsewhere, or this user may not know.
 
     Args:
         connection: of :func:`connect`.

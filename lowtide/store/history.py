@@ -22,8 +22,8 @@ _MARK = COLUMN + b"mark"
 _INTENDED = COLUMN + b"intended"
 #: A run that said so long ago that it removes history, and nothing since, is dead.
 REMOVES_FOR = timedelta(days=1)
-#: A mark that was announced so long ago and is not applied yet is a dead run's, or one's that plans anew for long. A hold may take its
-#: claim: the run can then no longer apply the mark, whether it lives or not.
+#: A mark that was announced so long ago and is not applied yet is a dead run's, or one's that plans anew for long. A
+#: hold may take its claim: the run can then no longer apply the mark, whether it lives or not.
 ANNOUNCED_FOR = timedelta(hours=1)
 
 
@@ -46,8 +46,8 @@ class HistoryRows(Rows):
             table: name.
             mark: to be applied.
             run: id.
-            seen: the table's history as it was before the run read the table; what was read is worth nothing if somebody has claimed
-                the mark since, to remove or to put back. None: whatever was claimed is overtaken.
+            seen: the table's history as it was before the run read the table; what was read is worth nothing if
+                somebody has claimed the mark since, to remove or to put back. None: whatever was claimed is overtaken.
 
         Raises:
             FencedError: there is a claim that came after *seen*.
@@ -86,7 +86,8 @@ class HistoryRows(Rows):
         self._claim_again(intent, intent.mark, run)
 
     def overtake(self, seen: History, now: datetime, by: str) -> bool:
-        """Take the claim of a run that announced a mark long ago and has not applied it, so that it never will; whether that was done.
+        """Take the claim of a run that announced a mark long ago and has not applied it, so that it never will; whether
+        that was done.
 
         The mark may have been applied since *seen*: look again.
         """
@@ -128,7 +129,9 @@ class HistoryRows(Rows):
         return intent.mark
 
     def raise_mark(self, table: str, mark: int, run: str) -> None:
-        """Apply *mark*, if it is above the one that holds, whoever has a claim: what lies before it is gone already, by another's hand."""
+        """Apply *mark*, if it is above the one that holds, whoever has a claim: what lies before it is gone already, by
+        another's hand.
+        """
         while self.history(table).applied < mark:
             with suppress(FencedError):
                 self.apply_mark(self.intend(table, mark, run), {"run": run, "held_by": []})
@@ -180,7 +183,9 @@ class UncompactedRows(Rows):
     """The rows ``uncompacted/``."""
 
     def uncompacted(self, table: str) -> dict[str, Uncompacted]:
-        """What history GC removed from *table* and no major compaction had dropped when it was recorded, by region. An estimate."""
+        """What history GC removed from *table* and no major compaction had dropped when it was recorded, by region. An
+        estimate.
+        """
         cells = self._table.row(_uncompacted_row(table)) if self.exists() else {}
         return {
             column.removeprefix(COLUMN).decode(): Uncompacted(**json.loads(value)) for column, value in cells.items()
@@ -217,7 +222,9 @@ def _parse_history(table: str, cells: Mapping[bytes, bytes]) -> History:
 
 
 def _claim_value(known: bytes | None, mark: int, run: str, *, removing: bool = False) -> bytes:
-    """A claim in the place of *known*. Which other runs remove it goes on telling: to be overtaken does not end a write under way."""
+    """A claim in the place of *known*. Which other runs remove it goes on telling: to be overtaken does not end a write
+    under way.
+    """
     others = json.loads(known).get("removing", {}) if known else {}
     young = {r: at for r, at in others.items() if r != run and now() - at < REMOVES_FOR // timedelta(milliseconds=1)}
     told = {**young, **({run: now()} if removing else {})}
@@ -227,7 +234,8 @@ def _claim_value(known: bytes | None, mark: int, run: str, *, removing: bool = F
 
 def _overtaken(table: str) -> str:
     return (
-        f"another run of history_gc has taken over table {table}, or a restore or a hold has; this one does nothing more to it. "
+        f"another run of history_gc has taken over table {table}, or a restore or a hold has; this one does "
+        "nothing more to it. "
         "Let the newer run finish, then run again"
     )
 

@@ -18,7 +18,8 @@ class JournalRow(Rows):
         return Journal(**self._json(b"journal", {})) if self.exists() else Journal()
 
     def remember_journal(self, horizon: int = 0, pruned: int = 0, stated: int = 0) -> None:
-        """Remember that the journal is there, that nothing up to *horizon*, a start timestamp, need be in it, and how far was *pruned*.
+        """Remember that the journal is there, that nothing up to *horizon*, a start timestamp, need be in it, and how
+        far was *pruned*.
 
         Neither goes down. *stated*: the life of its table, where none is remembered yet.
         """
@@ -37,7 +38,9 @@ class JournalRow(Rows):
         self._change_journal(lambda known: replace(known, doubt=why))
 
     def settle_journal(self, *, there: bool, horizon: int, stated: int) -> None:
-        """Remember what a person said: of the journal in this life of its table, or without one, all but what lies at or below *horizon* is known."""
+        """Remember what a person said: of the journal in this life of its table, or without one, all but what lies at
+        or below *horizon* is known.
+        """
         self._change_journal(
             lambda known: Journal(there, max(horizon, known.horizon), known.pruned, stated if there else 0)
         )

@@ -69,7 +69,9 @@ class ListingRows(Rows):
         self._table.put(_CONFIRMED + table.encode(), {VALUE: dump({"at": now()})})
 
     def sweep_confirmed(self, entries: Sequence[Entry]) -> None:
-        """Drop what was confirmed of tables that are no longer in question by *entries*: another table of that name is another question."""
+        """Drop what was confirmed of tables that are no longer in question by *entries*: another table of that name is
+        another question.
+        """
         asked = {e.table for e in entries if e.came_after}
         for row, _ in list(self._scan(_CONFIRMED)):
             if row.removeprefix(_CONFIRMED).decode() not in asked:

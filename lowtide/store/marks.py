@@ -1,4 +1,6 @@
-"""The prune bound, region watermarks, counts of the commit table: what runs compute for the next ones and for people."""
+"""The prune bound, region watermarks, counts of the commit table: what runs compute for the next ones and for
+people.
+"""
 
 from __future__ import annotations
 

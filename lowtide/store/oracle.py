@@ -19,11 +19,14 @@ class OracleRows(Rows):
         return int(self._json(b"generation", {}).get("generation", 0))
 
     def numbered_anew(self) -> int:
-        """Wall-clock ms; rows of the journal that are older may be of transactions whose numbers the oracle gave a second time. 0: there are none."""
+        """Wall-clock ms; rows of the journal that are older may be of transactions whose numbers the oracle gave a
+        second time. 0: there are none.
+        """
         return int(self._json(b"generation", {}).get("since", 0))
 
     def check_low_watermark(self, current: int) -> None:
-        """Refuse a low watermark below the highest one recorded: the oracle lost its timestamps, and every recorded watermark is void.
+        """Refuse a low watermark below the highest one recorded: the oracle lost its timestamps, and every recorded
+        watermark is void.
 
         So is one that was below it at any time since, however far it has come again.
 
@@ -36,8 +39,10 @@ class OracleRows(Rows):
         went = current if current < recorded.low_watermark else recorded.back
         again = "" if went == current else f", and has come to {current} again"
         msg = (
-            f"the low watermark has gone back from {recorded.low_watermark} to {went}{again}: the oracle was made anew or has forgotten its timestamps "
-            "(an in-memory timestamp store does at a restart) or this is another oracle; no recorded watermark can be trusted. "
+            f"the low watermark has gone back from {recorded.low_watermark} to {went}{again}: the oracle was "
+            "made anew or has forgotten its timestamps "
+            "(an in-memory timestamp store does at a restart) or this is another oracle; no recorded watermark "
+            "can be trusted. "
             "Configure a persistent timestamp store, make sure that every transaction of before is over, "
             "then run: lowtide state reset"
         )

@@ -15,7 +15,8 @@ from lowtide.tables.inventory import Entry
 class Epoch:
     """Whose turn it is on a table, stored as ``COUNTER/NONCE/GENERATION`` and compared whole.
 
-    A counter alone would come to a late run's number again where the state table was lost, or reset after the oracle was made anew.
+    A counter alone would come to a late run's number again where the state table was lost, or reset after the oracle
+    was made anew.
     """
 
     counter: int = 0
@@ -57,7 +58,9 @@ class Listing(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """The highest low watermark seen, when it was seen first, and the lowest one seen *after* it; None: it never went back."""
+    """The highest low watermark seen, when it was seen first, and the lowest one seen *after* it; None: it never went
+    back.
+    """
 
     low_watermark: int
     at: datetime
@@ -79,7 +82,9 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A table's ancient history mark: *applied*, which readers are held to, and *intended* by a run that has not applied it yet."""
+    """A table's ancient history mark: *applied*, which readers are held to, and *intended* by a run that has not
+    applied it yet.
+    """
 
     table: str
     applied: int = 0
@@ -96,7 +101,8 @@ class History:
 class Claim:
     """A cell of the records and the value that it has as long as a run may write; whoever takes over changes it.
 
-    Executors read it again before each batch of mutations: they may write on when the run that sent them has long ended.
+    Executors read it again before each batch of mutations: they may write on when the run that sent them has long
+    ended.
     """
 
     table: str
@@ -117,12 +123,15 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """What is remembered of the journal: whether it was ever made, and what its row about itself has (:class:`lowtide.journal.life.Said`)."""
+    """What is remembered of the journal: whether it was ever made, and what its row about itself has
+    (:class:`lowtide.journal.life.Said`).
+    """
 
     there: bool = False
     horizon: int = 0
     pruned: int = 0
-    #: When its table was made, enabled or restored last, ms: its life in which it is known to be whole. 0: not looked at yet.
+    #: When its table was made, enabled or restored last, ms: its life in which it is known to be whole. 0: not looked
+    #: at yet.
     stated: int = 0
     #: What makes it doubtful that it is whole; empty: nothing.
     doubt: str = ""

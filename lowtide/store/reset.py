@@ -1,8 +1,8 @@
 """When the records may be reset after the oracle was made anew. Pure.
 
-An oracle that lost its timestamps gives numbers a second time. What lies under a number then, a cell, a shadow cell, an entry, a row of the journal,
-may be of either transaction, and nothing tells of which. The numbers of before cannot be made unambiguous; those to come can, by an oracle that
-begins beyond all that were ever given.
+An oracle that lost its timestamps gives numbers a second time. What lies under a number then, a cell, a shadow cell, an
+entry, a row of the journal, may be of either transaction, and nothing tells of which. The numbers of before cannot be
+made unambiguous; those to come can, by an oracle that begins beyond all that were ever given.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from lowtide.values.clock import is_world
 from lowtide.values.formats import WORLD_CLOCK_MIN, base, encode_long
 
-#: How far beyond the highest *low watermark* seen a counter is set: what was given out above that is not known. At a million transactions a
-#: second this is eight months.
+#: How far beyond the highest *low watermark* seen a counter is set: what was given out above that is not known. At a
+#: million transactions a second this is eight months.
 BEYOND = 10**15
 
 
@@ -38,11 +38,14 @@ def refusal(recorded: int, current: int, timestamp_table: str, own_tables: tuple
         value = "".join(f"\\x{byte:02X}" for byte in encode_long(number))
         how = (
             f"Stop the oracle; let it begin at {number}: in HBase's shell put '{timestamp_table}', 'MAX_TIMESTAMP_R', "
-            f"'MAX_TIMESTAMP_CF:MAX_TIMESTAMP_Q', \"{value}\"; start it, with DefaultHBaseTimestampStorageModule as its timestampStoreModule (one that keeps "
+            f"'MAX_TIMESTAMP_CF:MAX_TIMESTAMP_Q', \"{value}\"; start it, with "
+            "DefaultHBaseTimestampStorageModule as its timestampStoreModule (one that keeps "
             "its timestamps in ZooKeeper has the number in /omid/timestamp). Then reset"
         )
     return (
-        f"the oracle stores the low watermark {current}, below {recorded}, the highest recorded: it gives numbers a second time, and shadow cells and commit "
-        f"entries of before would prove transactions that have nothing to do with them. {how}. Where no table holds a cell of before any more, "
+        f"the oracle stores the low watermark {current}, below {recorded}, the highest recorded: it gives "
+        "numbers a second time, and shadow cells and commit "
+        f"entries of before would prove transactions that have nothing to do with them. {how}. Where no table "
+        "holds a cell of before any more, "
         f"drop {' and '.join(own_tables)} instead"
     )

@@ -1,4 +1,6 @@
-"""Rows of the state table: reads that know its format, and writes with a check. What the rows mean is said where each subject is."""
+"""Rows of the state table: reads that know its format, and writes with a check. What the rows mean is said where each
+subject is.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from lowtide.values.clock import EPOCH
 from lowtide.values.durations import duration_text
 
 FAMILY = "s"
-#: Of the records, as this version writes them. It reads every one up to it: 1, before there was a row that tells, is taken as it is; what it lacks
-#: (a fact's shape, an inventory's low watermark, the journal's life) counts as not known.
+#: Of the records, as this version writes them. It reads every one up to it: 1, before there was a row that tells, is
+#: taken as it is; what it lacks (a fact's shape, an inventory's low watermark, the journal's life) counts as not known.
 FORMAT = 3
 COLUMN = f"{FAMILY}:".encode()
 VALUE = COLUMN + b"value"
@@ -28,9 +30,11 @@ _FORMAT = b"format"
 
 
 class Rows:
-    """Reads and checked writes of the state table through one happybase connection. Not thread-safe, as happybase is not.
+    """Reads and checked writes of the state table through one happybase connection. Not thread-safe, as happybase is
+    not.
 
-    The first of them looks at the format too, and every one raises :class:`FormatError` where a newer Lowtide wrote the records.
+    The first of them looks at the format too, and every one raises :class:`FormatError` where a newer Lowtide wrote the
+    records.
     """
 
     def __init__(
@@ -41,7 +45,9 @@ class Rows:
         there: bool = False,
         nonce: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
-        """*there*: whether the table is known to be there; else that is asked for when it is first read. *nonce*: a new text at each call."""
+        """*there*: whether the table is known to be there; else that is asked for when it is first read. *nonce*: a new
+        text at each call.
+        """
         self._connection = connection
         self._name = table
         self._there = there
@@ -65,14 +71,18 @@ class Rows:
         value = json.loads(stored) if stored else {}
         if value.get("format", 1) > FORMAT:
             msg = (
-                f"the records in {self._name} have format {value['format']}, written by Lowtide {value.get('lowtide', 'of another version')}; "
-                f"this is Lowtide {__version__}, which knows formats up to {FORMAT}. Upgrade it on this machine; nothing was done"
+                f"the records in {self._name} have format {value['format']}, written by Lowtide "
+                f"{value.get('lowtide', 'of another version')}; "
+                f"this is Lowtide {__version__}, which knows formats up to {FORMAT}. Upgrade it on this "
+                "machine; nothing was done"
             )
             raise FormatError(msg)
         self._format_seen = True
 
     def exists(self) -> bool:
-        """Whether the state table is there; reads on a store without one give empty answers. Once there, it is not asked for again."""
+        """Whether the state table is there; reads on a store without one give empty answers. Once there, it is not
+        asked for again.
+        """
         self._there = self._there or self.has_table(self._name)
         return self._there
 
@@ -86,7 +96,9 @@ class Rows:
             self._connection.create_table(self._name, {FAMILY: FAMILY_SETTINGS})
 
     def say_format(self) -> None:
-        """Write which format the records have from here on, where that is not said yet: an older Lowtide that knows the row refuses them then."""
+        """Write which format the records have from here on, where that is not said yet: an older Lowtide that knows the
+        row refuses them then.
+        """
         known = self._table.row(_FORMAT).get(VALUE)
         if json.loads(known or b"{}").get("format", 1) < FORMAT:
             value = {"format": FORMAT, "since": now(), "lowtide": __version__}
@@ -100,8 +112,10 @@ class Rows:
         """
         if (kept := kept_for(self._connection, self._name)) is not None:
             msg = (
-                f"the state table {self._name} keeps a cell for {duration_text(kept)} only (TTL): marks, holds and what is known of the oracle and the "
-                f"journal vanish. In HBase's shell: alter '{self._name}', {{NAME => '{FAMILY}', TTL => 'FOREVER'}}; then see 'The state table is gone' "
+                f"the state table {self._name} keeps a cell for {duration_text(kept)} only (TTL): marks, holds "
+                "and what is known of the oracle and the "
+                f"journal vanish. In HBase's shell: alter '{self._name}', {{NAME => '{FAMILY}', TTL => "
+                "'FOREVER'}; then see 'The state table is gone' "
                 "in docs/backups.md"
             )
             raise StoreError(msg)
@@ -122,8 +136,8 @@ class Rows:
     def _change(self, row: bytes, column: bytes, old: bytes | None, new: bytes) -> bool:
         """Put *new*, which nobody else writes, in the place of *old*; whether that was done.
 
-        HBase's client in the gateway repeats a check whose answer it lost, and is refused by what it wrote itself the first time: so
-        a refusal is looked at.
+        HBase's client in the gateway repeats a check whose answer it lost, and is refused by what it wrote itself the
+        first time: so a refusal is looked at.
         """
         return (
             self._check_and_put(row, (column, old), (column, new)) or self._table.row(row, [column]).get(column) == new
@@ -132,8 +146,8 @@ class Rows:
     def _check_and_put(self, row: bytes, check: tuple[bytes, bytes | None], put: tuple[bytes, bytes]) -> bool:
         """:func:`lowtide.store.gateway.check_and_put` on the state table; what was put is what the table shows then.
 
-        HBase gives a put the later of its server's clock and the time of the *checked* cell. Where the clock has stepped back, the put may
-        come to lie below the cell that it was to take the place of, and nobody sees it.
+        HBase gives a put the later of its server's clock and the time of the *checked* cell. Where the clock has
+        stepped back, the put may come to lie below the cell that it was to take the place of, and nobody sees it.
 
         Raises:
             StoreError: that happened.
@@ -146,7 +160,8 @@ class Rows:
         shown = table.row(row, [check[0], put[0]])
         if shown.get(put[0]) != put[1] and shown.get(check[0]) == check[1]:
             msg = (
-                f"HBase took a write to row {row.decode()} of {self._name} and still shows what was there before: the clock of its region "
+                f"HBase took a write to row {row.decode()} of {self._name} and still shows what was there "
+                "before: the clock of its region "
                 "server has stepped back. Set the clocks of the region servers, then run again"
             )
             raise StoreError(msg)

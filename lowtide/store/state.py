@@ -1,7 +1,8 @@
 """Lowtide's own table in the store: what was cleaned, the marks, the runs.
 
-One row a table for everything that a run records about it, so that each write can check the table's *epoch* in the same row
-atomically: a late, killed or second run cannot move state. Rows (family ``s``, JSON values, numbers in names zero-padded so that they sort):
+One row a table for everything that a run records about it, so that each write can check the table's *epoch* in the same
+row atomically: a late, killed or second run cannot move state. Rows (family ``s``, JSON values, numbers in names
+zero-padded so that they sort):
 
 ``format``                which format these records have, since when, and which version of Lowtide says so; without the row it is 1
 ``table/NAME``            epoch, incarnation, one ``fact/START-STOP`` (hex) per cleaned key range
@@ -43,9 +44,10 @@ class StateStore(FactRows, MarkRows, ListingRows, JournalRow, HistoryRows, HoldR
     def reset(self, *, same_oracle: bool = False) -> None:
         """Forget all cleaned ranges, bounds, samples and the low watermark seen; epochs and past runs stay.
 
-        For an oracle that was made anew: after it, everything is cleaned again from 0, and what the journal holds of a transaction proves nothing of
-        another that the oracle gave the same number since. ``lowtide.store.reset`` says when it may be done. With *same_oracle* no number was given
-        twice, as where only the commit table came back: what the journal holds stays a proof.
+        For an oracle that was made anew: after it, everything is cleaned again from 0, and what the journal holds of a
+        transaction proves nothing of another that the oracle gave the same number since. ``lowtide.store.reset`` says
+        when it may be done. With *same_oracle* no number was given twice, as where only the commit table came back:
+        what the journal holds stays a proof.
         """
         if not self.exists():
             return
@@ -69,7 +71,9 @@ class StateStore(FactRows, MarkRows, ListingRows, JournalRow, HistoryRows, HoldR
         return self._table.row(b"cluster").get(VALUE) if self.exists() else None
 
     def sweep(self, before: datetime) -> None:
-        """Drop runs, and bounds but the newest, that are older than *before*. A bound that old has passed every grace."""
+        """Drop runs, and bounds but the newest, that are older than *before*. A bound that old has passed every
+        grace.
+        """
         for prefix, spare in ((b"run/", 0), (b"bound/", 1)):
             for row, _ in list(self._scan(prefix))[spare:]:
                 at = MAX_MILLIS - int(row.split(b"/")[1])

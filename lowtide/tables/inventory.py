@@ -1,7 +1,8 @@
 """Which tables are transactional: the marks that Omid and Phoenix leave in table descriptors. Pure.
 
-A table that is missed here would lose commit proofs when the commit table is pruned, so everything that is not clearly plain counts:
-a family flag, a coprocessor, the configuration, and, for the rest, shadow cells seen in a sample of every region.
+A table that is missed here would lose commit proofs when the commit table is pruned, so everything that is not clearly
+plain counts: a family flag, a coprocessor, the configuration, and, for the rest, shadow cells seen in a sample of every
+region.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class Kind(StrEnum):
     TRANSACTIONAL = "transactional"
     #: Holds no transactional cells: configured so, or no mark and no shadow cell in the sample.
     PLAIN = "plain"
-    #: No mark, yet shadow cells, or disabled so that none can be looked for: nothing is touched, and the prune bound is 0 until the configuration says what it is.
+    #: No mark, yet shadow cells, or disabled so that none can be looked for: nothing is touched, and the prune bound is
+    #: 0 until the configuration says what it is.
     UNMARKED = "unmarked"
 
 
@@ -51,7 +53,9 @@ class Descriptor:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One table of the inventory; *families* are the transactional ones, *unmarked* those with shadow cells and no mark."""
+    """One table of the inventory; *families* are the transactional ones, *unmarked* those with shadow cells and no
+    mark.
+    """
 
     table: str
     kind: Kind
@@ -64,14 +68,16 @@ class Entry:
     names: tuple[str, ...] = ()
     #: Why it is left alone for now although it holds cells of transactions, or may: it keeps the prune bound back.
     doubt: str = ""
-    #: Whether its readers see orphans: the table of view indexes has no filter of snapshots, so SQL shows what lies there.
+    #: Whether its readers see orphans: the table of view indexes has no filter of snapshots, so SQL shows what lies
+    #: there.
     unfiltered: bool = False
     #: Whether Omid's own compactor runs in its compactions.
     compactor: bool = False
-    #: Of the transactional families, see :func:`lowtide.tables.settings.of`; only known of a table that was looked at now.
+    #: Of the transactional families, see :func:`lowtide.tables.settings.of`; only known of a table that was looked at
+    #: now.
     shape: str = ""
-    #: A low watermark that a collection recorded while the table was not there, inclusive: a transaction of this oracle that began at or below it
-    #: was over before the table came. 0: nothing of the kind is known, or it is settled.
+    #: A low watermark that a collection recorded while the table was not there, inclusive: a transaction of this oracle
+    #: that began at or below it was over before the table came. 0: nothing of the kind is known, or it is settled.
     came_after: int = 0
 
     @property
@@ -85,7 +91,9 @@ class Entry:
 
     @property
     def unconfirmed(self) -> bool:
-        """Whether its cells may be another oracle's, as far as is known: its shadow cells then prove nothing of this one's transactions."""
+        """Whether its cells may be another oracle's, as far as is known: its shadow cells then prove nothing of this
+        one's transactions.
+        """
         return self.came_after > 0
 
     @property
@@ -156,7 +164,8 @@ def classify(descriptor: Descriptor, configured: Kind | None, shadowed: frozense
 def contradiction(descriptor: Descriptor, key: str, recorded: Kind | None) -> str:
     """Why a table that the configuration calls plain cannot be meant to be; empty where nothing speaks against it.
 
-    A plain table holds no prune bound back and is never looked at, so that a wrong word would cost proofs, and without a trace.
+    A plain table holds no prune bound back and is never looked at, so that a wrong word would cost proofs, and without
+    a trace.
 
     Args:
         descriptor: as HBase tells it.
@@ -172,11 +181,16 @@ def contradiction(descriptor: Descriptor, key: str, recorded: Kind | None) -> st
             + "; ".join(_unflag(descriptor.table, family) for family in sorted(families))
         )
     if mark:
-        return f"{said} bears Omid's mark, the coprocessor {mark}. Take {key} out; or, where no transaction writes the table any more, take off the mark"
+        return (
+            f"{said} bears Omid's mark, the coprocessor {mark}. Take {key} out; or, where no transaction writes "
+            "the table any more, take off the mark"
+        )
     if recorded is Kind.TRANSACTIONAL:
         return (
-            f"{said} was recorded as transactional by the last collection. Take {key} out and run watermark_collection with --execute, "
-            "which looks at the table for itself; it may be called plain after that if it is found to be no longer transactional"
+            f"{said} was recorded as transactional by the last collection. Take {key} out and run "
+            "watermark_collection with --execute, "
+            "which looks at the table for itself; it may be called plain after that if it is found to be no "
+            "longer transactional"
         )
     return ""
 
@@ -184,8 +198,8 @@ def contradiction(descriptor: Descriptor, key: str, recorded: Kind | None) -> st
 def compared(entry: Entry, descriptor: Descriptor, before: Entry | None) -> Entry:
     """*entry*, doubted where a family was transactional when it was recorded *before*, and nothing says so any more.
 
-    A mark that is taken off leaves the cells, and the proofs that they need. What is doubted stays so, whatever is recorded of it next, until the
-    configuration says what it is or the mark is there again.
+    A mark that is taken off leaves the cells, and the proofs that they need. What is doubted stays so, whatever is
+    recorded of it next, until the configuration says what it is or the mark is there again.
     """
     if before is None or entry.mark == "configuration":
         return entry
@@ -201,7 +215,8 @@ def compared(entry: Entry, descriptor: Descriptor, before: Entry | None) -> Entr
     )
     if not entry.families:
         why += (
-            f". If none does any more, and no cell of theirs is needed, let watermark_collection --execute see the table as it is, then say "
+            ". If none does any more, and no cell of theirs is needed, let watermark_collection --execute see "
+            "the table as it is, then say "
             f"tables: {{{table}: {{kind: plain}}}}"
         )
     kind = entry.kind if entry.families else Kind.UNMARKED
@@ -209,7 +224,8 @@ def compared(entry: Entry, descriptor: Descriptor, before: Entry | None) -> Entr
 
 
 def came_after(entry: Entry, before: Entry | None, low_watermark: int, confirmed: bool) -> int:
-    """The low watermark at or below which this oracle can have written nothing to the table (:attr:`Entry.came_after`); 0: none is known.
+    """The low watermark at or below which this oracle can have written nothing to the table (:attr:`Entry.came_after`);
+    0: none is known.
 
     Args:
         entry: as it is now.
@@ -223,7 +239,8 @@ def came_after(entry: Entry, before: Entry | None, low_watermark: int, confirmed
 
 
 def settled(entry: Entry, after: int, older: bool) -> Entry:
-    """*entry*, doubted where it holds cells that are *older* than it: another oracle's, or those of a table that was here under another name.
+    """*entry*, doubted where it holds cells that are *older* than it: another oracle's, or those of a table that was
+    here under another name.
 
     Once seen without such cells it is like any other. One that cannot be looked at now is looked at when it can be.
 
@@ -239,8 +256,10 @@ def settled(entry: Entry, after: int, older: bool) -> Entry:
     if not older:
         return entry
     why = (
-        f"{STRANGER} (imported, or cloned from another cluster or under a new name): it holds cells at or below {after}, the low watermark of a collection "
-        "for which it was not there. If their transactions were this oracle's, as those of a clone of one of this store's tables, run: "
+        f"{STRANGER} (imported, or cloned from another cluster or under a new name): it holds cells at or "
+        f"below {after}, the low watermark of a collection "
+        "for which it was not there. If their transactions were this oracle's, as those of a clone of one of "
+        "this store's tables, run: "
         f"lowtide confirm {entry.table}. If not, move the table away, or put it under omid.foreign"
     )
     return replace(entry, came_after=after).doubted(why)
@@ -270,5 +289,7 @@ def without_compactor(table: str) -> str:
 
 
 def has_compactor(descriptor: Descriptor) -> bool:
-    """Whether Omid's own compactor runs in the table's compactions. One that a region server loads for all tables shows nowhere."""
+    """Whether Omid's own compactor runs in the table's compactions. One that a region server loads for all tables shows
+    nowhere.
+    """
     return any(OMID_COMPACTOR in name for name in descriptor.coprocessors)

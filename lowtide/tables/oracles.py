@@ -1,6 +1,7 @@
 """Whose tables are whose, where HBase serves more than one oracle. Pure.
 
-Every mark says "transactional", none says by which oracle. Judged by another's commit table a committed cell looks like an orphan's.
+Every mark says "transactional", none says by which oracle. Judged by another's commit table a committed cell looks like
+an orphan's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ _TOLD = 20
 
 
 def problems(omid: Omid, descriptors: Sequence[Descriptor], entries: Sequence[Entry]) -> list[str]:
-    """What the configuration leaves open about whose tables are whose; where it leaves anything open, nothing may be judged.
+    """What the configuration leaves open about whose tables are whose; where it leaves anything open, nothing may be
+    judged.
 
     Args:
         omid: what it says.
@@ -33,20 +35,25 @@ def problems(omid: Omid, descriptors: Sequence[Descriptor], entries: Sequence[En
     if not others:
         if marked := [d.table for d in said if marked_families(d)[1]]:
             found.append(
-                f"omid.foreign names {_told(marked)}, marked as transactional, and HBase has no commit table but {omid.commit_table}. Take what is "
+                f"omid.foreign names {_told(marked)}, marked as transactional, and HBase has no commit table "
+                f"but {omid.commit_table}. Take what is "
                 "this oracle's out of omid.foreign; drop what is of an oracle that is gone, or take off its mark"
             )
         return found
     if unnamed := [name for name in others if not omid.is_foreign(name)]:
         found.append(
-            f"beside {omid.commit_table} (omid.commit_table) HBase has another oracle's commit table, with families {omid.commit_family} and "
-            f"{omid.watermark_family}: {_told(unnamed)}. {omid.commit_table} proves nothing of that oracle's tables, so nothing is judged until "
-            f"the configuration says whose tables are whose: name {_told(unnamed)} and all of that oracle's tables in omid.foreign, those of "
+            f"beside {omid.commit_table} (omid.commit_table) HBase has another oracle's commit table, with "
+            f"families {omid.commit_family} and "
+            f"{omid.watermark_family}: {_told(unnamed)}. {omid.commit_table} proves nothing of that oracle's "
+            "tables, so nothing is judged until "
+            f"the configuration says whose tables are whose: name {_told(unnamed)} and all of that oracle's "
+            "tables in omid.foreign, those of "
             f"{omid.commit_table}'s oracle in omid.tables. A copy that nobody uses can be dropped instead"
         )
     if undecided := [e.table for e in entries if e.kind is not Kind.PLAIN and not omid.is_named(e.table)]:
         found.append(
-            f"HBase has another oracle's commit table, {_told(others)}, and neither omid.tables (this oracle's) nor omid.foreign (the other's) "
+            f"HBase has another oracle's commit table, {_told(others)}, and neither omid.tables (this "
+            "oracle's) nor omid.foreign (the other's) "
             f"names {_told(undecided)}; nothing is judged until each is named"
         )
     return found

@@ -1,9 +1,10 @@
-"""Phoenix's catalog, ``SYSTEM.CATALOG``: which physical tables it holds for transactional, under which names, in which state. Pure.
+"""Phoenix's catalog, ``SYSTEM.CATALOG``: which physical tables it holds for transactional, under which names, in which
+state. Pure.
 
-Formats as Phoenix 5.2 writes them. A row's key is tenant, schema, table, column and family, joined by zero bytes; a *header* row
-has the first three alone. Its column ``TRANSACTION_PROVIDER`` says Omid (2), ``INDEX_STATE`` whether an index is being built.
-Views and view indexes stand under their logical names; a link row names the physical table, ``_IDX_`` and the table's name for the
-indexes of all its views.
+Formats as Phoenix 5.2 writes them. A row's key is tenant, schema, table, column and family, joined by zero bytes; a
+*header* row has the first three alone. Its column ``TRANSACTION_PROVIDER`` says Omid (2), ``INDEX_STATE`` whether an
+index is being built. Views and view indexes stand under their logical names; a link row names the physical table,
+``_IDX_`` and the table's name for the indexes of all its views.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _UNFINISHED = {b"b": "is being built", b"c": "is being created", b"r": "is being
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the catalog says of one physical table: its names in SQL, whether Omid's transactions write it, what is unfinished."""
+    """What the catalog says of one physical table: its names in SQL, whether Omid's transactions write it, what is
+    unfinished.
+    """
 
     names: tuple[str, ...] = ()
     transactional: bool = False
@@ -80,7 +83,8 @@ def parse(cells: Iterable[tuple[bytes, bytes, bytes]]) -> Catalog:
 
 
 def told_by(catalog: Catalog | None, entry: Entry, descriptor: Descriptor) -> Entry:
-    """*entry* with what the catalog adds: names, and reasons to leave a table alone. What the configuration says stands.
+    """*entry* with what the catalog adds: names, and reasons to leave a table alone. What the configuration says
+    stands.
 
     Args:
         catalog: None where there is no Phoenix.

@@ -1,8 +1,8 @@
 """Omid's bytes, as far as Lowtide writes or reads them outside Spark.
 
-Sources: Omid's ``CellUtils`` (shadow cells), ``KeyGeneratorImplementations.BucketKeyGenerator`` and ``HBaseCommitTable``
-(commit table). Timestamps are Omid's: non-negative 63-bit integers, multiples of 50; the 49 numbers after a start
-timestamp are its checkpoints.
+Sources: Omid's ``CellUtils`` (shadow cells), ``KeyGeneratorImplementations.BucketKeyGenerator`` and
+``HBaseCommitTable`` (commit table). Timestamps are Omid's: non-negative 63-bit integers, multiples of 50; the 49
+numbers after a start timestamp are its checkpoints.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ COMMIT_QUALIFIER = b"C"
 INVALID_QUALIFIER = b"IT"
 INVALID_VALUE = b"\x00\x00\x00\x01"
 
-#: World-clock oracles count 1,000,000 a millisecond; no incremental counter gets here, no plain put's milliseconds either.
+#: World-clock oracles count 1,000,000 a millisecond; no incremental counter gets here, no plain put's milliseconds
+#: either.
 WORLD_CLOCK_MIN = 10**17
 UNITS_PER_MILLI = 1_000_000
 

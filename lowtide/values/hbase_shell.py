@@ -1,7 +1,7 @@
 r"""Statements of HBase's shell (2.x), to be copied: what a person mends where no rule may. Pure.
 
-A `put` at the timestamp of a cell takes its place; `delete` with a timestamp hides exactly that version, and whatever is put at that timestamp until a
-major compaction of the family.
+A `put` at the timestamp of a cell takes its place; `delete` with a timestamp hides exactly that version, and whatever
+is put at that timestamp until a major compaction of the family.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from lowtide.values.formats import encode_long
 
 
 def quoted(data: bytes) -> str:
-    r"""*data* as a string of the shell: letters, digits and what means nothing to Ruby as they are, others as ``\xNN``."""
+    r"""*data* as a string of the shell: letters, digits and what means nothing to Ruby as they are, others as
+    ``\xNN``.
+    """
     plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_.,:;/=+"
     return '"' + "".join(chr(b) if b in plain else f"\\x{b:02X}" for b in data) + '"'
 
@@ -32,5 +34,7 @@ def delete(table: str, row: bytes, family: bytes, qualifier: bytes, timestamp: i
 
 
 def delete_row(table: str, row: bytes, timestamp: int | None = None) -> str:
-    """Delete all of a row up to *timestamp*, inclusive; None: up to now, of a table whose cells have HBase's own times."""
+    """Delete all of a row up to *timestamp*, inclusive; None: up to now, of a table whose cells have HBase's own
+    times.
+    """
     return f"deleteall '{table}', {quoted(row)}" + ("" if timestamp is None else f", '', {timestamp}")

@@ -6,8 +6,8 @@
     approve >> LowtideSparkOperator.partial(..., trigger_rule="none_failed").expand(tables=chosen)
 
 Where no approval is asked for, ``plan`` and ``approve`` are skipped, and the job runs. The job is not only behind these
-tasks: it asks for the answer by itself (:mod:`lowtide_airflow.approved`), so that neither a task that was marked as done
-by hand nor one that was cleared lets it act unasked.
+tasks: it asks for the answer by itself (:mod:`lowtide_airflow.approved`), so that neither a task that was marked as
+done by hand nor one that was cleared lets it act unasked.
 """
 
 from __future__ import annotations

@@ -22,11 +22,14 @@ PATIENCE = 1800
 
 #: What a driver that is a process of its own says at its start, before the job's name.
 SUBMITTED = "INFO SparkContext: Submitted application: lowtide "
-#: On a machine that has much else to do Airflow's server may be slow to answer a task, which by default gives up after five seconds.
+#: On a machine that has much else to do Airflow's server may be slow to answer a task, which by default gives up after
+#: five seconds.
 UNHURRIED = {"workers": {"execution_api_timeout": "60"}}
-#: The files of Lowtide's DAGs do not change meanwhile, and to look at them anew each minute is a tenth of what Airflow does here.
+#: The files of Lowtide's DAGs do not change meanwhile, and to look at them anew each minute is a tenth of what Airflow
+#: does here.
 SETTLED = {"dag_processor": {"min_file_process_interval": "3600", "refresh_interval": "3600"}}
-#: What suits jobs that live for some seconds, on tables of a few cells: no second compiler, whose work would not pay, and few tasks.
+#: What suits jobs that live for some seconds, on tables of a few cells: no second compiler, whose work would not pay,
+#: and few tasks.
 SHORT = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "2",
@@ -39,8 +42,9 @@ def installation(
 ) -> Iterator[tuple[LocalAirflow, Path]]:
     """Both are up, and ended whatever happens; gives Airflow and the configuration's file.
 
-    Without grace, and every table acts unless *tables*, a section of the configuration, says otherwise. *options* are Airflow's. One retry, at
-    once: enough to see that there is one. *warm*: jobs run on a driver that is up already (warm_driver.py), which Airflow then has as its ``driver``.
+    Without grace, and every table acts unless *tables*, a section of the configuration, says otherwise. *options* are
+    Airflow's. One retry, at once: enough to see that there is one. *warm*: jobs run on a driver that is up already
+    (warm_driver.py), which Airflow then has as its ``driver``.
     """
     file = folder / "lowtide.yaml"
     settings = {

@@ -1,4 +1,6 @@
-"""What a person is shown, what the answers lead to, and that nothing acts without one; the whole way is in test_runs.py."""
+"""What a person is shown, what the answers lead to, and that nothing acts without one; the whole way is in
+test_runs.py.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +125,9 @@ class Asked(Answers):
 def test_the_question_is_put_with_the_plans_and_the_answer_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The task is parked without a worker; approved, it ends; refused, it skips the job. Either way the log says who it was."""
+    """The task is parked without a worker; approved, it ends; refused, it skips the job. Either way the log says who it
+    was.
+    """
     put: dict[str, Any] = {}
     monkeypatch.setattr(
         "airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **about: put.update(about)

@@ -112,7 +112,9 @@ def test_limits_of_the_form_reach_the_job() -> None:
 
 @pytest.mark.parametrize("job", JOBS)
 def test_a_job_is_given_only_what_it_takes(job: str) -> None:
-    """However much a DAG's dates and form say: its program understands every argument, and a day's history ends where the day does."""
+    """However much a DAG's dates and form say: its program understands every argument, and a day's history ends where
+    the day does.
+    """
     form = {
         "full": True,
         "compact": True,

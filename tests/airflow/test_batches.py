@@ -15,7 +15,9 @@ sizes = st.dictionaries(st.text("abcdefgh", min_size=1, max_size=4), st.integers
 def test_every_table_is_in_exactly_one_batch_and_batches_are_few(
     tables: dict[str, int], batch_bytes: int, batch_tables: int, most: int
 ) -> None:
-    """Whatever the limits, no table is lost or done twice, no batch is empty, and Airflow's limit on mapped tasks holds."""
+    """Whatever the limits, no table is lost or done twice, no batch is empty, and Airflow's limit on mapped tasks
+    holds.
+    """
     found = batches(tables, batch_bytes, batch_tables, most)
     assert sorted(name for batch in found for name in batch) == sorted(tables)
     assert all(found)

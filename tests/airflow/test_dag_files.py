@@ -56,7 +56,9 @@ def job_tasks(dag: DAG) -> Iterator[Any]:
 
 
 def test_a_job_goes_where_the_connection_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And its driver listens where executors there reach it, whatever the configuration says of jobs without a connection."""
+    """And its driver listens where executors there reach it, whatever the configuration says of jobs without a
+    connection.
+    """
     operator = LowtideSparkOperator(task_id="clean", job="orphan_cleanup")
     config = Config(spark=Spark(master="local[2]", connector_class_path=["connector.jar"]))
     for host, listens in (("yarn", None), ("local[1]", "127.0.0.1")):
@@ -311,7 +313,9 @@ PLUGINS = """
 
 @pytest.mark.parametrize("folder", ["none", "plugins"])
 def test_the_plugin_is_loaded_once_and_hides_nothing(folder: str, tmp_path: Path) -> None:
-    """By its entry point, also where Airflow's folder of plugins is ours: there, files would run as modules of their bare names."""
+    """By its entry point, also where Airflow's folder of plugins is ours: there, files would run as modules of their
+    bare names.
+    """
     place = str(ROOT / "plugins") if folder == "plugins" else str(tmp_path)
     printed = in_a_new_python(BLOCKED + PLUGINS, tmp_path, AIRFLOW__CORE__PLUGINS_FOLDER=place)
     assert [line for line in printed.splitlines() if line.startswith(("core", "workers"))] == [

@@ -45,7 +45,9 @@ def test_every_dag_has_the_deadline_of_the_installation(monkeypatch: pytest.Monk
 def test_the_store_is_asked_why_and_its_silence_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The words have the run, its deadline and the state of the store; they are logged as an error, counted, and returned to Airflow."""
+    """The words have the run, its deadline and the state of the store; they are logged as an error, counted, and
+    returned to Airflow.
+    """
     file = tmp_path / "lowtide.yaml"
     file.write_text("hbase: {thrift: {port: 1, timeout: 1s}}\n")
     monkeypatch.setenv("LOWTIDE_CONFIG", str(file))

@@ -87,7 +87,9 @@ def test_the_ledgers_mark_and_money() -> None:
 
 
 def test_how_full_the_commit_table_is() -> None:
-    """As counted last: what is left, or where nothing was removed what was there before; nothing of runs that counted nothing."""
+    """As counted last: what is left, or where nothing was removed what was there before; nothing of runs that counted
+    nothing.
+    """
     before, left = CommitCount(NOW, 70, 30), CommitCount(NOW, 0, 5)
     for counts, wanted in (
         (count_figures("before", before), (70, 30)),
@@ -102,7 +104,9 @@ def test_how_full_the_commit_table_is() -> None:
     st.fixed_dictionaries({name: st.integers(0, 10**12) for name in COUNTS}), st.booleans(), st.integers(0, 2 * 10**18)
 )
 def test_every_metric_can_be_sent(counts: dict[str, int], execute: bool, low: int) -> None:
-    """Counters are above 0, names short enough for OpenTelemetry with Airflow's prefix, and every deed is counted once."""
+    """Counters are above 0, names short enough for OpenTelemetry with Airflow's prefix, and every deed is counted
+    once.
+    """
     report = TableReport("orders", Counts(**counts), execute=execute)
     found = list(metrics(summary("commit_table_pruning", execute, low_watermark=low, bound=low // 2, tables=[report])))
     assert all(m.value > 0 for m in found if m.kind is Kind.COUNTER)  # type: ignore[operator]

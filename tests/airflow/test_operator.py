@@ -53,7 +53,9 @@ class Ran:
 
 @pytest.mark.parametrize("kind", ["manual", "scheduled", "backfill"])
 def test_a_plan_never_acts(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """Whatever the run is and the configuration says; what it found goes to the person who approves it, and nothing is handed on."""
+    """Whatever the run is and the configuration says; what it found goes to the person who approves it, and nothing is
+    handed on.
+    """
     ran = Ran(monkeypatch, kind, {"approval": True, "execute": True}, plans=True)
     assert not {"--execute", "--as-configured"} & set(ran.arguments)
     assert ran.pushed[approved.PLAN_KEY]["run"] == "r1"

@@ -1,4 +1,6 @@
-"""The page in a browser, with data made up and no Airflow around it: what is drawn, on which screens, and for keyboards."""
+"""The page in a browser, with data made up and no Airflow around it: what is drawn, on which screens, and for
+keyboards.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,9 @@ def desk() -> Iterator[Desk]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
 def test_every_chart_is_drawn_and_fits(desk: Desk, width: int, scheme: Literal["light", "dark"]) -> None:
-    """On wide and narrow screens, in the colours of the theme, without the page growing wider than the screen or an error."""
+    """On wide and narrow screens, in the colours of the theme, without the page growing wider than the screen or an
+    error.
+    """
     page = desk.show(replace(seen(), commit_counts=COUNTS), width, 800, scheme)
     for chart in CHARTS:
         box = page.locator(f"#{chart} svg.main-svg").first.bounding_box()
@@ -167,7 +171,8 @@ def test_every_control_is_reached_by_tab_and_seen(desk: Desk) -> None:
     for _ in wanted:
         page.keyboard.press("Tab")
         number, tag, style, width = page.locator(":focus").evaluate(
-            "e => [e.dataset.number, e.outerHTML.slice(0, 80), getComputedStyle(e).outlineStyle, parseFloat(getComputedStyle(e).outlineWidth)]"
+            "e => [e.dataset.number, e.outerHTML.slice(0, 80), getComputedStyle(e).outlineStyle, "
+            "parseFloat(getComputedStyle(e).outlineWidth)]"
         )
         reached.append(int(number))
         assert style not in ("none", "hidden"), tag

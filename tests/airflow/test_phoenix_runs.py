@@ -18,9 +18,10 @@ FOLLOWERS = ("watermark_collection", "commit_table_pruning")
 
 @pytest.mark.turns(2)  # the chains of test_runs.py run always
 def test_the_dags_find_phoenixs_tables_by_themselves(tmp_path: Path) -> None:
-    """One run without a table named cleans tables, indexes and the table of view indexes, and hands on to the prune bound
-    and to pruning: what never was committed is gone from SQL, what was is there, and no entry of the commit table is
-    left at or below the bound. In ``make prove`` each job is a process of its own, made by the real ``spark-submit``."""
+    """One run without a table named cleans tables, indexes and the table of view indexes, and hands on to the prune
+    bound and to pruning: what never was committed is gone from SQL, what was is there, and no entry of the commit table
+    is left at or below the bound. In ``make prove`` each job is a process of its own, made by the real
+    ``spark-submit``."""
     # Phoenix takes timestamps for nanoseconds: the oracle's clock is the world's.
     config = free_ports_config(tmp_path / "store", phoenix=True, timestamps="world", conflict_map_size=64)
     stack = Stack(config)

@@ -1,7 +1,8 @@
 """The DAGs for real: Airflow's scheduler, spark-submit, and a store whose transactions never ended well.
 
-One store and one Airflow serve the tests of this file, which follow one another as the days of an installation do. Their jobs run on one driver that is
-up already (warm_driver.py), but for one chain from cleanup to pruning and where a test is about the process of ``spark-submit`` itself.
+One store and one Airflow serve the tests of this file, which follow one another as the days of an installation do.
+Their jobs run on one driver that is up already (warm_driver.py), but for one chain from cleanup to pruning and where a
+test is about the process of ``spark-submit`` itself.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from lowtide.store.state import StateStore
 from tests.prove import PROVE
 
 DAYS = tuple(date(2026, 1, 5) + timedelta(n) for n in range(7 if PROVE else 2))
-#: How long a person looks at a question. Airflow starts the task that asks anew if the answer comes before its executor has taken note of the pause.
+#: How long a person looks at a question. Airflow starts the task that asks anew if the answer comes before its executor
+#: has taken note of the pause.
 LOOK = 10
 #: Seconds within which it must be answered.
 ANSWER = 90
@@ -62,7 +64,9 @@ class Site:
         return self.airflow.dags
 
     def left(self, table: str) -> set[int]:
-        """Timestamps of the cells that a table still holds: deleted ones lie there until a compaction, behind a marker."""
+        """Timestamps of the cells that a table still holds: deleted ones lie there until a compaction, behind a
+        marker.
+        """
         cells = self.omid.raw(table)
         gone = {cell.key for cell in cells if cell.kind == "delete"}
         return {cell.timestamp for cell in cells if cell.kind == "put" and cell.key not in gone}
@@ -96,7 +100,9 @@ class Site:
         return str(self.airflow.rest.get(*self.question(run))["body"])
 
     def driver_at_work(self, run: Run) -> psutil.Process:
-        """The Python process of the driver that cleans, a process of its own, once it has made its plan and is about to act."""
+        """The Python process of the driver that cleans, a process of its own, once it has made its plan and is about to
+        act.
+        """
         deadline = time.monotonic() + PATIENCE
         while not any(
             t.state == "running" and "orphan_cleanup: plan took" in self.dags.log(run, t)
@@ -128,7 +134,9 @@ class Site:
         return found
 
     def shown(self) -> dict[str, Any]:
-        """What the page is given, read after this call began: at first it is told to wait, and later what was read before."""
+        """What the page is given, read after this call began: at first it is told to wait, and later what was read
+        before.
+        """
         since, deadline = datetime.now(UTC), time.monotonic() + PATIENCE
         while True:
             data: dict[str, Any] = self.airflow.rest.below("lowtide/data")
@@ -237,7 +245,9 @@ def test_bad_arguments_fail_at_once(site: Site, mistyped: Run) -> None:
 
 
 def test_a_late_run_is_told_of(site: Site, mistyped: Run) -> None:
-    """Its deadline over, the triggerer logs which run has not ended well and how the store is, and Airflow's metrics count it."""
+    """Its deadline over, the triggerer logs which run has not ended well and how the store is, and Airflow's metrics
+    count it.
+    """
     log = site.airflow.config.home / "logs" / "triggerer.out"
     deadline = time.monotonic() + DEADLINE + PATIENCE
     while f"its deadline: run {mistyped.run_id}" not in (said := log.read_text()):
@@ -249,8 +259,8 @@ def test_a_late_run_is_told_of(site: Site, mistyped: Run) -> None:
 
 
 def test_a_failing_table_hides_no_other_and_the_next_dags_follow(site: Site) -> None:
-    """By hand: the good table is clean, the run is red, its retry had the same name, and watermarks and pruning follow. Each job is a process of its
-    own, made by the real ``spark-submit``."""
+    """By hand: the good table is clean, the run is red, its retry had the same name, and watermarks and pruning follow.
+    Each job is a process of its own, made by the real ``spark-submit``."""
     site.omid.create("guarded")
     guarded = site.orphan("guarded")
     site.omid.add_commit_entry(begun := site.omid.begin(), site.omid.begin())
@@ -387,7 +397,9 @@ def fill_in_form(page: Page, site: Site, dag_id: str, tables: str, *ticked: str)
 
 
 def test_a_worker_that_is_killed_costs_a_retry(site: Site) -> None:
-    """All of a task is killed at its work, Spark's driver included, and so is the gateway: the retry has the same name and ends the work."""
+    """All of a task is killed at its work, Spark's driver included, and so is the gateway: the retry has the same name
+    and ends the work.
+    """
     site.omid.create("shaken")
     shaken = site.orphan("shaken")
     site.omid.advance_watermark()

@@ -131,7 +131,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def test_sensors_wait_through_kills_and_see_the_end(site: Site) -> None:
-    """One stuck transaction: seen by the blocking sensor and the watcher; the others wait, lose triggerer and gateway, and end with it."""
+    """One stuck transaction: seen by the blocking sensor and the watcher; the others wait, lose triggerer and gateway,
+    and end with it.
+    """
     entry = site.leave_one_open()
     site.dags.unpause("event_driven")
     before = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(entry.timestamp / 1000 + 1))
@@ -164,8 +166,8 @@ def test_sensors_wait_through_kills_and_see_the_end(site: Site) -> None:
 
 
 def test_what_never_comes_and_what_takes_too_long(site: Site) -> None:
-    """A dropped transaction fails the sensors that wait for its end, with the reason why. One that stays open fails those whose time is over, or has
-    them skipped where they are soft; blocking or deferred, neither gets a retry."""
+    """A dropped transaction fails the sensors that wait for its end, with the reason why. One that stays open fails
+    those whose time is over, or has them skipped where they are soft; blocking or deferred, neither gets a retry."""
     with ledger(site.config) as book:
         book.add_user("bob")
         has = book.balance("ann")
@@ -190,7 +192,8 @@ def test_what_never_comes_and_what_takes_too_long(site: Site) -> None:
         "soft": "Skipping task",
     }
     for task in site.dags.tasks(late):
-        # Airflow may have taken a task for failed that was back too early (see above): such a try has not come to its time's end, the last one has.
+        # Airflow may have taken a task for failed that was back too early (see above): such a try has not come to its
+        # time's end, the last one has.
         *early, last = (site.dags.log(late, replace(task, tries=number)) for number in range(1, task.tries + 1))
         assert "waiting for finished" in last
         assert said[task.task_id] in last

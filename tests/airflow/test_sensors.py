@@ -45,7 +45,9 @@ _CONDITION = CommitTableLarger(than=5).to_json()
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
-    """What each look comes to, one after the other, the last again and again; pauses take no time. Gives the list of looks."""
+    """What each look comes to, one after the other, the last again and again; pauses take no time. Gives the list of
+    looks.
+    """
 
     def script(*answers: Any) -> list[Any]:
         done: list[Any] = []
@@ -119,7 +121,9 @@ def test_a_gateway_that_stays_away_is_a_clear_failure(looks: Callable[..., list[
 
 
 def test_time_out_and_soft_fail_are_airflows(looks: Callable[..., list[Any]]) -> None:
-    """Too long waited is a failure, or with soft_fail a skip; deferred, Airflow turns the trigger's time-out into the same."""
+    """Too long waited is a failure, or with soft_fail a skip; deferred, Airflow turns the trigger's time-out into the
+    same.
+    """
     looks(NOT_YET)
     with pytest.raises(AirflowSensorTimeout):
         sensor(timeout=0).execute({})
@@ -143,7 +147,9 @@ def test_what_can_never_come_fails_at_once(looks: Callable[..., list[Any]]) -> N
 
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_what_this_store_cannot_tell_is_not_waited_for(looks: Callable[..., list[Any]], deferrable: bool) -> None:
-    """The times of an oracle that counts: refused at the first look, for good, and by a trigger that is there already."""
+    """The times of an oracle that counts: refused at the first look, for good, and by a trigger that is there
+    already.
+    """
     done = looks(UsageError("a counter"))
     with pytest.raises(AirflowFailException, match="a counter"):
         sensor(deferrable=deferrable).execute({})

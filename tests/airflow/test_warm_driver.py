@@ -63,7 +63,9 @@ def submit(driver: WarmDriver, program: Path, *words: str, first: Path | None = 
 
 
 def test_a_run_is_as_if_in_a_process_of_its_own(driver: WarmDriver, program: Path) -> None:
-    """Arguments, environment, folder, its neighbours, both streams, those of children, the exit code; and nothing of it is left for the next."""
+    """Arguments, environment, folder, its neighbours, both streams, those of children, the exit code; and nothing of it
+    is left for the next.
+    """
     options = ["--master", "local[2]", "--conf", "spark.ui.enabled=false", "--name", "x", "--driver-memory", "1g"]
     for code in (3, 0):
         run = submit(driver, program, *options, str(program), str(code), "--name", "y")

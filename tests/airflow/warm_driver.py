@@ -1,8 +1,10 @@
-"""A driver that is up already, behind a ``spark-submit`` that stands first on the path: a run then costs no JVM and no session.
+"""A driver that is up already, behind a ``spark-submit`` that stands first on the path: a run then costs no JVM and no
+session.
 
-The tasks of Airflow call ``spark-submit`` as ever: operator, hook, command line, environment, output, exit code and summary are the real ones, and so is the program that runs. What is
-not is the process: one session serves run after run (warm/resident.py). It refuses a run that asks for other Spark settings than its own. A test that is about the process itself
-lets the real ``spark-submit`` have its runs (:meth:`WarmDriver.real`).
+The tasks of Airflow call ``spark-submit`` as ever: operator, hook, command line, environment, output, exit code and
+summary are the real ones, and so is the program that runs. What is not is the process: one session serves run after run
+(warm/resident.py). It refuses a run that asks for other Spark settings than its own. A test that is about the process
+itself lets the real ``spark-submit`` have its runs (:meth:`WarmDriver.real`).
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class Call:
 
 
 class WarmDriver:
-    """One such driver, in *folder*; without a *session*, which is for tests of it alone, programs that need none run all the same."""
+    """One such driver, in *folder*; without a *session*, which is for tests of it alone, programs that need none run
+    all the same.
+    """
 
     def __init__(self, folder: Path, settings: Mapping[str, str], session: bool = True) -> None:
         self.folder = folder

@@ -85,7 +85,9 @@ class Composed:
         self._logged("build")
 
     def up(self) -> None:
-        """Start everything and wait until every server is healthy and every one-shot is done; each is told as it comes."""
+        """Start everything and wait until every server is healthy and every one-shot is done; each is told as it
+        comes.
+        """
         began, told = time.monotonic(), dict[str, str]()
         services = set(self.run("config", "--services").split())
         with self._log("up").open("wb") as log:
@@ -116,7 +118,9 @@ class Composed:
         self._logged("down", "--volumes", "--remove-orphans")
 
     def states(self) -> dict[str, str]:
-        """Each container by its service: ``healthy``, ``unhealthy``, ``starting``, ``done``, ``failed``, or as Docker says."""
+        """Each container by its service: ``healthy``, ``unhealthy``, ``starting``, ``done``, ``failed``, or as Docker
+        says.
+        """
         asked = ["docker", "ps", "--all", "--filter", f"label=com.docker.compose.project={PROJECT}", "--format"]
         shown = subprocess.run(
             [*asked, '{{.Label "com.docker.compose.service"}}\t{{.Label "com.docker.compose.oneoff"}}\t{{.Status}}'],

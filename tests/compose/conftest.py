@@ -30,7 +30,8 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     yield composed
     if request.config.getoption("--keep"):
         tell(
-            f"\nAirflow: {composed.airflow}, user admin; end it: {' '.join(composed.command)} -p {PROJECT} down --volumes"
+            f"\nAirflow: {composed.airflow}, user admin; end it: {' '.join(composed.command)} -p {PROJECT} "
+            "down --volumes"
         )
     else:
         composed.down()

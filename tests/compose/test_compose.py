@@ -1,4 +1,6 @@
-"""`docker-compose up` as it is meant to end, and a cleanup from Airflow's API to the cells on HDFS. In the order of the file."""
+"""`docker-compose up` as it is meant to end, and a cleanup from Airflow's API to the cells on HDFS. In the order of the
+file.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def test_every_dag_is_loaded_and_runs(dags: Dags, rest: Rest) -> None:
 
 
 def test_a_run_through_the_api_cleans_the_store(stack: Composed, dags: Dags) -> None:
-    """What the scheduled dry run found, a run that executes does, on the cluster and from snapshots; a survey then finds no orphan."""
+    """What the scheduled dry run found, a run that executes does, on the cluster and from snapshots; a survey then
+    finds no orphan.
+    """
     scheduled = daily_run(dags)
     executing = dags.trigger("orphan_cleanup", {"execute": True, "full": True})
     for run in dags.wait([scheduled, executing], timeout=3600, progress=tell):
@@ -97,7 +101,8 @@ def test_a_run_through_the_api_cleans_the_store(stack: Composed, dags: Dags) -> 
     stack.exec("scheduler", "lowtide", "survey", "--snapshot", "--json", "/tmp/survey.json")
     after = stack.json("scheduler", "cat", "/tmp/survey.json")
     assert after["problems"] == []
-    # Committed cells are not looked at: those of transactions with a commit entry are healed anew until the entry is pruned.
+    # Committed cells are not looked at: those of transactions with a commit entry are healed anew until the entry is
+    # pruned.
     assert {table["table"]: table["orphans"]["value"] for table in after["tables"]} == dict.fromkeys(TABLES, 0)
 
 
@@ -127,7 +132,9 @@ def test_every_snapshot_reads_as_the_clients_wrote_it(stack: Composed) -> None:
 
 
 def test_the_page_tells_of_the_run(rest: Rest) -> None:
-    """Airflow's tab has the cleanup among its runs, as soon as it has read the store again: what it answers first is what it read last."""
+    """Airflow's tab has the cleanup among its runs, as soon as it has read the store again: what it answers first is
+    what it read last.
+    """
     deadline = time.monotonic() + 300
     while not any(run["job"] == "orphan_cleanup" and run["execute"] for run in rest.below("lowtide/data")["runs"]):
         assert time.monotonic() < deadline

@@ -30,7 +30,9 @@ WIDE = [b"c%02d" % number for number in range(30)]
 
 
 def _hidden(others: list[tuple[Key, int, bool]], key: Key, is_family: bool, snapshot: int, bare: bool) -> bool:
-    """Whether a snapshot passes the version over for another, by proven cells alone (the contract of ``replaced_ts``)."""
+    """Whether a snapshot passes the version over for another, by proven cells alone (the contract of
+    ``replaced_ts``).
+    """
     proven = [other for other in others if other[1] < snapshot]
     if any(k[1] == key[1] and k.timestamp > key.timestamp and family == is_family for k, _, family in proven):
         return True
@@ -88,7 +90,9 @@ Clock = Callable[[int], int]
 
 
 def random_history(source: random.Random, stamp: Clock, beats: int, *, wide: bool = False) -> History:
-    """One row of one of many shapes, or a *wide* one; *stamp* turns a beat (1 to *beats* and beyond) into a timestamp of this history alone."""
+    """One row of one of many shapes, or a *wide* one; *stamp* turns a beat (1 to *beats* and beyond) into a timestamp
+    of this history alone.
+    """
     history = History()
     families = source.choice(([b"f"], [b"f"], [b"f", b"g"]))
     qualifiers = WIDE if wide else source.choice(([b"a"], [b"a", b"b"], [b"a", b"b", b"c", b"d", b"e", b"ab"]))
@@ -106,7 +110,8 @@ def random_history(source: random.Random, stamp: Clock, beats: int, *, wide: boo
     starts = source.sample(range(1, beats), min(beats - 1, 4 if wide else source.choice((3, 8, 20))))
     free = [beat for beat in range(2, beats + lag + 30) if beat not in starts]
     source.shuffle(free)
-    # A client that gives its own timestamps may give any that is nobody else's: with two commits under one, what is shown is a matter of chance.
+    # A client that gives its own timestamps may give any that is nobody else's: with two commits under one, what is
+    # shown is a matter of chance.
     taken = {stamp(beat) + step for beat in starts for step in range(3)}
     for start_beat in starts:
         later = [beat for beat in free if start_beat < beat <= start_beat + lag] or [
@@ -162,7 +167,9 @@ def _transaction(
 
 
 def leaving(row: Row, mark: int, first_ts: int) -> set[Key]:
-    """The cells that must go, by what the reader shows: nothing more and nothing less. Shadow cells are named by their own keys."""
+    """The cells that must go, by what the reader shows: nothing more and nothing less. Shadow cells are named by their
+    own keys.
+    """
     proof = commits(row)
     undecided = {
         base(k.timestamp)

@@ -1,8 +1,8 @@
 """Omid's reader on a row in memory: what the client shows at a snapshot, read off ``SnapshotFilterImpl`` line by line.
 
-It is a model to hold the rules against, so it keeps the client's own steps: one version of every HBase column first, further
-versions by pending gets; the commit cache of the result at hand; the family deletion cache, and the search for a family
-tombstone that ends only when one is found or nothing at all is there.
+It is a model to hold the rules against, so it keeps the client's own steps: one version of every HBase column first,
+further versions by pending gets; the commit cache of the result at hand; the family deletion cache, and the search for
+a family tombstone that ends only when one is found or nothing at all is there.
 """
 
 from __future__ import annotations

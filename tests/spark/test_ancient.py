@@ -1,4 +1,6 @@
-"""Which cells no snapshot at or after the mark needs: random histories against the reader's own steps, and the cases by name."""
+"""Which cells no snapshot at or after the mark needs: random histories against the reader's own steps, and the cases by
+name.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +133,9 @@ def test_nothing_extra_goes_and_nothing_extra_stays(
 def test_every_snapshot_from_the_mark_on_reads_as_before(
     histories: dict[bytes, History], planned: tuple[dict[bytes, list[SparkRow]], dict[bytes, list[SparkRow]]], seed: int
 ) -> None:
-    """After all mutations, and after any part of them in the order in which they are sent, Omid's client shows the same."""
+    """After all mutations, and after any part of them in the order in which they are sent, Omid's client shows the
+    same.
+    """
     source = random.Random(seed)
     compared = 0
     for name, history in histories.items():
@@ -309,8 +313,8 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def cases(spark: SparkSession) -> dict[str, set[str]]:
-    """By case: the names of the data cells that stay. One frame, in which no two cases share a transaction. Whatever part
-    of a plan is carried out before its run ends, the reader shows what it showed."""
+    """By case: the names of the data cells that stay. One frame, in which no two cases share a transaction. Whatever
+    part of a plan is carried out before its run ends, the reader shows what it showed."""
     number = len(CASES)
 
     def stamp(timestamp: int, case: int) -> int:
@@ -353,7 +357,9 @@ def test_a_family_tombstone_goes_with_its_shadow_cell_and_last() -> None:
 
 
 def test_the_last_family_tombstone_stays_before_a_shadow_cell_alone(spark: SparkSession) -> None:
-    """A client that may not see the newer tombstone yet looks for an older one: without any it would search for ever at the shadow cell."""
+    """A client that may not see the newer tombstone yet looks for an older one: without any it would search for ever at
+    the shadow cell.
+    """
     row: Cells = {}
     for start, commit in ((136_700, 236_700), (511_700, MARK + 100)):
         put(row, Key(b"f", b"", start), b"", commit)
@@ -367,8 +373,8 @@ def test_the_last_family_tombstone_stays_before_a_shadow_cell_alone(spark: Spark
 
 
 def test_a_family_tombstone_goes_in_the_run_after_that_of_what_it_hid(spark: SparkSession) -> None:
-    """A client that scans has rows as they were, and asks for an older family tombstone only when it comes to them: what it still shows then is
-    hidden by one that is still there.
+    """A client that scans has rows as they were, and asks for an older family tombstone only when it comes to them:
+    what it still shows then is hidden by one that is still there.
     """
     row: Cells = {}
     put(row, Key(b"f", b"q", 136_700), b"v", 186_700)

@@ -1,4 +1,6 @@
-"""The facts that Python, Spark and Java share, as ``contract/vectors.json`` has them: the column expressions' reading."""
+"""The facts that Python, Spark and Java share, as ``contract/vectors.json`` has them: the column expressions'
+reading.
+"""
 
 from __future__ import annotations
 

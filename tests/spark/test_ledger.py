@@ -1,4 +1,6 @@
-"""The ledger's column expressions against the rules for one row, on rows that clients leave and on such that nobody can have left."""
+"""The ledger's column expressions against the rules for one row, on rows that clients leave and on such that nobody can
+have left.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def left(seed: int) -> Memory:
 
 
 def spoilt(id: str, cells: dict[str, str], chance: random.Random) -> tuple[str, dict[str, str]]:
-    """The row with one thing wrong, or perhaps not: a column gone, taken from elsewhere, or a part of its request or decision changed."""
+    """The row with one thing wrong, or perhaps not: a column gone, taken from elsewhere, or a part of its request or
+    decision changed.
+    """
     cells = dict(cells)
     name = chance.choice(("key", *COLUMNS))
     junk = [
@@ -135,7 +139,9 @@ def test_money_that_moves_backwards_is_not_balanced(spark: SparkSession) -> None
 
 
 def test_records_are_due_or_odd(spark: SparkSession) -> None:
-    """Of each user: the sum by the model's query, and how many of its records are not what their transactions ask for."""
+    """Of each user: the sum by the model's query, and how many of its records are not what their transactions ask
+    for.
+    """
     ann, bob, eve = (user_id(name) for name in ("ann", "bob", "eve"))
     transactions = spark.createDataFrame(
         [

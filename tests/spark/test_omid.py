@@ -243,7 +243,9 @@ def test_key_beyond_63_bits_is_named(spark: SparkSession) -> None:
 
 
 def test_the_tally_counts_entries_and_marks(spark: SparkSession) -> None:
-    """Whatever their rows and values; a row with both counts as both; the low watermark, other families and delete markers are neither."""
+    """Whatever their rows and values; a row with both counts as both; the low watermark, other families and delete
+    markers are neither.
+    """
     cells = [
         commit(50, 100),
         commit(100, 150),
@@ -265,7 +267,9 @@ def test_the_tally_counts_entries_and_marks(spark: SparkSession) -> None:
 
 
 def test_journal(spark: SparkSession) -> None:
-    """One row a pruned transaction: the commit where one was journaled, also beside a mark; null where only a mark was."""
+    """One row a pruned transaction: the commit where one was journaled, also beside a mark; null where only a mark
+    was.
+    """
     cells = [
         cell(commit_key(50), b"C", encode_long(100)),
         cell(commit_key(100), b"IT", MARK),
@@ -279,7 +283,9 @@ def test_journal(spark: SparkSession) -> None:
 
 
 def test_a_journal_row_of_before_the_oracle_was_made_anew_names_nobody(spark: SparkSession) -> None:
-    """The number may be another transaction's since: what was pruned is not known; what was journaled from then on is."""
+    """The number may be another transaction's since: what was pruned is not known; what was journaled from then on
+    is.
+    """
     cells = [cell(commit_key(50), b"C", encode_long(100)), cell(commit_key(100), b"IT", MARK)]
     for since, odd in ((0, False), (1, False), (2, True)):
         found = {r.start_ts: r.odd for r in omid.journal(frame(spark, cells), since).collect()}
@@ -298,7 +304,9 @@ def test_who_decided_is_no_word_of_its_own(spark: SparkSession) -> None:
 
 
 def test_a_journal_row_that_pruning_did_not_write_is_odd(spark: SparkSession) -> None:
-    """A commit of another length or beyond 63 bits, another mark, column or key: nothing is known of the transaction, not even beside a right cell."""
+    """A commit of another length or beyond 63 bits, another mark, column or key: nothing is known of the transaction,
+    not even beside a right cell.
+    """
     cells = [
         cell(commit_key(50), b"C", encode_long(100)[4:]),
         cell(commit_key(100), b"C", b""),

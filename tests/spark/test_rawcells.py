@@ -29,7 +29,9 @@ def marker(row: bytes, timestamp: int, kind: str, qualifier: bytes = b"q", famil
 
 
 def test_delete_markers_hide_what_hbase_hides(spark: SparkSession) -> None:
-    """One version, a column up to a time, a family up to a time, a family at a time; in their own row and family only."""
+    """One version, a column up to a time, a family up to a time, a family at a time; in their own row and family
+    only.
+    """
     cells = [put(bytes([n]), at) for n in range(5) for at in (100, 150, 200)]
     hiding = [
         marker(b"\x00", 150, "delete"),
@@ -79,7 +81,9 @@ def test_cells_are_paired_with_their_shadow_cells(spark: SparkSession) -> None:
 
 
 def test_proofs_of_commit_table_and_journal(spark: SparkSession) -> None:
-    """Entries of any length, marks, fences that prove nothing, the journal's commits and marks; the low watermark's row is none."""
+    """Entries of any length, marks, fences that prove nothing, the journal's commits and marks; the low watermark's row
+    is none.
+    """
     deltas = (50, 5_000, 86_400 * 10**9)
     starts = (50, 1000, 1_700_000_000_000_000_000)
     commit = [put(commit_key(t), t, encode_varint(d), b"C", b"F") for t, d in zip(starts, deltas, strict=True)]

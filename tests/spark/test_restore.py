@@ -12,7 +12,9 @@ MARK = 1049
 
 
 def judged(spark: SparkSession, doubt: str | None) -> dict[bytes, Row]:
-    """Puts at 100 that committed at 150, and one that began after the mark, by row; some are hidden by what is there, one is bared."""
+    """Puts at 100 that committed at 150, and one that began after the mark, by row; some are hidden by what is there,
+    one is bared.
+    """
     live = [
         (b"under a put", b"f", b"q", 200, 250, "put"),
         (b"under a tombstone", b"f", b"q", 200, 250, "tombstone"),
@@ -33,7 +35,9 @@ def judged(spark: SparkSession, doubt: str | None) -> dict[bytes, Row]:
 
 
 def test_what_committed_after_all_comes_back_to_be_seen(spark: SparkSession) -> None:
-    """Where something that is there hides it at the mark, that is to be there when it is put. Bared of a tombstone it does not come back."""
+    """Where something that is there hides it at the mark, that is to be there when it is put. Bared of a tombstone it
+    does not come back.
+    """
     found = judged(spark, None)
     assert {row for row, r in found.items() if r.why} == {b"bared"}
     hidden = {row: (bytes(r.under.qualifier), r.under.timestamp) for row, r in found.items() if r.under and not r.why}

@@ -21,7 +21,9 @@ ENTRIES = "row binary, start_ts bigint, commit_ts bigint, invalid boolean, probl
 
 
 class Case:
-    """A transaction and all that tells of it; *siblings* are (checkpoint, commit timestamp), as *strangers* in a table that is not confirmed."""
+    """A transaction and all that tells of it; *siblings* are (checkpoint, commit timestamp), as *strangers* in a table
+    that is not confirmed.
+    """
 
     def __init__(
         self,
@@ -132,7 +134,9 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
 
 @pytest.fixture(scope="module")
 def verdicts(spark: SparkSession) -> dict[bool, dict[int, Row]]:
-    """The verdicts on all cases, by start timestamp, for a run that sees every table (False) and for a blind one (True)."""
+    """The verdicts on all cases, by start timestamp, for a run that sees every table (False) and for a blind one
+    (True).
+    """
     given = frames(spark)
     found = {}
     for blind in (False, True):
@@ -145,7 +149,9 @@ def verdicts(spark: SparkSession) -> dict[bool, dict[int, Row]]:
 @pytest.mark.parametrize("blind", [False, True], ids=["seeing", "blind"])
 @pytest.mark.parametrize("name", CASES)
 def test_verdicts(verdicts: dict[bool, dict[int, Row]], name: str, blind: bool) -> None:
-    """Proof is looked for in the order shadow cell, journal, mark, entry, nothing; a blind run decides by proof alone."""
+    """Proof is looked for in the order shadow cell, journal, mark, entry, nothing; a blind run decides by proof
+    alone.
+    """
     case, found = CASES[name], verdicts[blind][START[name]]
     verdict, tc = case.when_blind if blind else case.expected
     assert (found.verdict, found.tc) == (verdict, None if tc is None else START[name] + tc)
@@ -270,12 +276,16 @@ def check(row: Row, expected: tuple[str, int | None, str | None]) -> None:
 
 @pytest.mark.parametrize("name", WORLD)
 def test_cells_under_a_world_clock(world: dict[str, Row], name: str) -> None:
-    """A cell is healed by proof, deleted without any, left alone if it is no transaction's, and stops its range if unknown."""
+    """A cell is healed by proof, deleted without any, left alone if it is no transaction's, and stops its range if
+    unknown.
+    """
     check(world[name], WORLD[name][1])
 
 
 def test_absence_decides_nothing_where_the_journal_let_go_and_a_cell_may_have_come_since(spark: SparkSession) -> None:
-    """At or below the horizon, in a range that was not under watch; a proof, also of an abort, decides there as ever, and elsewhere so does absence."""
+    """At or below the horizon, in a range that was not under watch; a proof, also of an abort, decides there as ever,
+    and elsewhere so does absence.
+    """
     starts = {"below": T, "at": T + 50, "above": T + 100, "aborted": T - 50, "committed": T - 100}
     cells = [
         (region, name.encode(), b"f", b"q", start + 1, start, None, "put", b"v", None)
@@ -334,7 +344,9 @@ def names(frame: DataFrame) -> set[str]:
 
 
 def test_marks_are_put_where_nothing_decides(plan: DataFrame) -> None:
-    """A mark is put for what is absent alone: where one is there or was journaled, it could not be read back and need not be."""
+    """A mark is put for what is absent alone: where one is there or was journaled, it could not be read back and need
+    not be.
+    """
     expected = {name for name, case in CASES.items() if case.expected[0] == ABSENT}
     assert names(marks.needed([work(plan)], like=plan)) == expected
 
@@ -356,7 +368,9 @@ def test_every_delete_is_of_an_abort_or_an_absence(plan: DataFrame) -> None:
 
 
 def test_nothing_is_absent_once_marks_were_put(spark: SparkSession) -> None:
-    """What was absent is decided by its row as read back: marked, committed after all, or undecided, also where there is no row."""
+    """What was absent is decided by its row as read back: marked, committed after all, or undecided, also where there
+    is no row.
+    """
     looked = {
         50: ((0, True, None, False), (ABORTED, None)),
         100: ((150, False, None, False), (COMMITTED, 150)),

@@ -72,7 +72,9 @@ def test_files_that_are_missing_or_cut_short_are_named(runs: Runs, cells: DataFr
 
 
 def test_all_that_is_kept_is_read_with_the_names_of_its_runs(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
-    """As they were given, whatever a folder's name allows; a run of which files are missing is named beside what is left of it, and nothing else is read."""
+    """As they were given, whatever a folder's name allows; a run of which files are missing is named beside what is
+    left of it, and nothing else is read.
+    """
     names = {"one", "a/b", "x y=", "..", "manual__2026-07-28T00:00:00+00:00", "für alle"}
     assert kept(runs("x")).cells.count() == 0
     folders = {name: Path(put_aside(runs(name), "orders", cells)) for name in sorted(names)}
@@ -87,7 +89,9 @@ def test_all_that_is_kept_is_read_with_the_names_of_its_runs(runs: Runs, cells: 
 
 
 def test_a_damaged_file_is_not_passed_over(runs: Runs, cells: DataFrame) -> None:
-    """One that has its length and cannot be read fails what reads it: less would come back than went, and nobody were told."""
+    """One that has its length and cannot be read fails what reads it: less would come back than went, and nobody were
+    told.
+    """
     folder = Path(put_aside(runs("one"), "orders", cells))
     damaged = min(folder.glob("part-*"))
     damaged.write_bytes(bytes(damaged.stat().st_size))

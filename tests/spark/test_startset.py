@@ -37,7 +37,9 @@ def ids(frame: DataFrame) -> list[int]:
 
 
 def test_suspects(some: StartSet, versions: DataFrame) -> None:
-    """Suspects are the versions without shadow cell and those of the set's transactions; end-of-range rows stay, none twice."""
+    """Suspects are the versions without shadow cell and those of the set's transactions; end-of-range rows stay, none
+    twice.
+    """
     assert ids(some.suspects(versions)) == [1, 2, 4, 5, 6]
     assert set(some.suspects(versions).columns) == set(versions.columns)
 

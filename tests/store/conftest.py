@@ -202,7 +202,9 @@ def state(stack: Stack, configure: Callable[..., Path]) -> Iterator[StateStore]:
 
 @pytest.fixture
 def recorded(omid: OmidClient, connector: Store, state: StateStore) -> Callable[..., int]:
-    """Record of tables of complete transactions that they are cleaned up to now, as a run would that has nothing to do; the low watermark."""
+    """Record of tables of complete transactions that they are cleaned up to now, as a run would that has nothing to do;
+    the low watermark.
+    """
     return lambda *tables: record_as_cleaned(omid, connector, state, tables)
 
 

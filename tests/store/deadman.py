@@ -1,7 +1,9 @@
-"""The dead man's switch: a run of a job in this process dies at one of its effects, and nothing of it takes effect after that.
+"""The dead man's switch: a run of a job in this process dies at one of its effects, and nothing of it takes effect
+after that.
 
-What SIGKILL leaves behind is what is left here: after the death every effect of the run raises :class:`Killed`, in ``finally`` and in the
-threads that it started too. Effects are caught at the lowest *seams*, which everything passes that changes the store or the sideline:
+What SIGKILL leaves behind is what is left here: after the death every effect of the run raises :class:`Killed`, in
+``finally`` and in the threads that it started too. Effects are caught at the lowest *seams*, which everything passes
+that changes the store or the sideline:
 
 ``gateway``    calls of the Thrift gateway that write
 ``connector``  a DataFrame of mutations, written by :meth:`lowtide_spark.frames.store.Store.write`
@@ -11,8 +13,9 @@ threads that it started too. Effects are caught at the lowest *seams*, which eve
 
 A call that is in no list of reads counts as an effect. ``test_deadman.py`` keeps the lists complete.
 
-:func:`run` runs one life and tells its effects. Its *watch* is called before and after each, and may let the run die there (:class:`Die`), also
-with a part of a divisible effect applied. What it does itself is nobody's effect, so that it may look at the store, or run another job.
+:func:`run` runs one life and tells its effects. Its *watch* is called before and after each, and may let the run die
+there (:class:`Die`), also with a part of a divisible effect applied. What it does itself is nobody's effect, so that it
+may look at the store, or run another job.
 """
 
 from __future__ import annotations
@@ -39,18 +42,23 @@ def _words(text: str) -> frozenset[str]:
 
 #: Methods of the gateway that change something; and those that do not.
 GATEWAY_EFFECTS = _words(
-    "enableTable disableTable compact majorCompact createTable deleteTable mutateRow mutateRowTs mutateRows mutateRowsTs atomicIncrement "
+    "enableTable disableTable compact majorCompact createTable deleteTable mutateRow mutateRowTs mutateRows "
+    "mutateRowsTs atomicIncrement "
     "deleteAll deleteAllTs deleteAllRow deleteAllRowTs increment incrementRows append checkAndPut"
 )
 GATEWAY_READS = _words(
-    "isTableEnabled getTableNames getColumnDescriptors getTableRegions get getVer getVerTs getRow getRowWithColumns getRowTs "
-    "getRowWithColumnsTs getRows getRowsWithColumns getRowsTs getRowsWithColumnsTs scannerOpenWithScan scannerOpen scannerOpenWithStop "
-    "scannerOpenWithPrefix scannerOpenTs scannerOpenWithStopTs scannerGet scannerGetList scannerClose getRowOrBefore getRegionInfo"
+    "isTableEnabled getTableNames getColumnDescriptors getTableRegions get getVer getVerTs getRow "
+    "getRowWithColumns getRowTs "
+    "getRowWithColumnsTs getRows getRowsWithColumns getRowsTs getRowsWithColumnsTs scannerOpenWithScan "
+    "scannerOpen scannerOpenWithStop "
+    "scannerOpenWithPrefix scannerOpenTs scannerOpenWithStopTs scannerGet scannerGetList scannerClose "
+    "getRowOrBefore getRegionInfo"
 )
 #: The same of the connector's classes that Python calls. What a call of ``Rows.work`` does its operations say.
 JAVA_EFFECTS = {
     "Admin": _words(
-        "createSnapshot dropSnapshot flush createTable giveBloomAndCache majorCompact compactRegions scratchDir dropScratchDir "
+        "createSnapshot dropSnapshot flush createTable giveBloomAndCache majorCompact compactRegions "
+        "scratchDir dropScratchDir "
         "sweepScratchDirs"
     ),
     "Rows": frozenset({"work"}),
@@ -58,8 +66,10 @@ JAVA_EFFECTS = {
 JAVA_READS = {"Admin": frozenset({"takeReport", "durability", "stated"}), "Rows": frozenset()}
 #: Of a file system of Hadoop's and its streams.
 FILE_EFFECTS = _words(
-    "append appendFile completeLocalOutput concat copyFromLocalFile create createFile createMultipartUploader createNewFile createNonRecursive "
-    "createSnapshot createSymlink delete deleteOnExit deleteSnapshot mkdirs modifyAclEntries moveFromLocalFile primitiveCreate primitiveMkdir "
+    "append appendFile completeLocalOutput concat copyFromLocalFile create createFile createMultipartUploader "
+    "createNewFile createNonRecursive "
+    "createSnapshot createSymlink delete deleteOnExit deleteSnapshot mkdirs modifyAclEntries moveFromLocalFile "
+    "primitiveCreate primitiveMkdir "
     "rename renameSnapshot setAcl setOwner setPermission setReplication setTimes setXAttr truncate"
 )
 FILE_READS = frozenset({"exists", "listStatus", "open", "getFileStatus"})
@@ -89,7 +99,9 @@ class Moment(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One effect of a run: which call at which seam, on what, and the step of Lowtide's that made it (``state.begin_removal``)."""
+    """One effect of a run: which call at which seam, on what, and the step of Lowtide's that made it
+    (``state.begin_removal``).
+    """
 
     number: int
     seam: str
@@ -104,7 +116,9 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Die:
-    """The run dies here. With a *share*, before an effect that is divisible: so much of it is applied, a choice that *seed* makes."""
+    """The run dies here. With a *share*, before an effect that is divisible: so much of it is applied, a choice that
+    *seed* makes.
+    """
 
     share: float | None = None
     seed: int = 0
@@ -207,13 +221,14 @@ def run(work: Callable[[], T], watch: Watch | None = None) -> Life[T]:
 def cuts(effects: Sequence[Effect], chance: random.Random, *, every: bool, always: Sequence[Effect] = ()) -> list[Cut]:
     """Where to kill a run that has these effects.
 
-    Between the end of an effect and the beginning of the next nothing changes: before each, and after the last, are all the states that a run
-    leaves whose effects are whole. A divisible one is also cut in part.
+    Between the end of an effect and the beginning of the next nothing changes: before each, and after the last, are all
+    the states that a run leaves whose effects are whole. A divisible one is also cut in part.
 
     Args:
         effects: of an undisturbed run.
         chance: draws.
-        every: all of them; else before one effect of each seam, one effect of each divisible name in part, and after the last.
+        every: all of them; else before one effect of each seam, one effect of each divisible name in part, and after
+            the last.
         always: effects before which the run dies first, whatever is drawn; their seams need no other.
     """
     last = Cut(effects[-1].number, Moment.AFTER)

@@ -1,4 +1,6 @@
-"""HBase's shell, as far as Lowtide tells people what to type into it: the statements in a text, done as the shell would."""
+"""HBase's shell, as far as Lowtide tells people what to type into it: the statements in a text, done as the shell
+would.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def resolves(text: str) -> list[list[str]]:
 
 
 def obey(omid: OmidClient, gateway: Any, *typed: str) -> None:
-    """Do as *typed*: ``delete`` takes one version, ``deleteall`` all of a row up to a timestamp (the shell's 2.x ``_createdelete_internal``)."""
+    """Do as *typed*: ``delete`` takes one version, ``deleteall`` all of a row up to a timestamp (the shell's 2.x
+    ``_createdelete_internal``).
+    """
     for statement in typed:
         command, arguments = _STATEMENT.fullmatch(statement).groups()  # type: ignore[union-attr]
         table, *values = (_value(part) for part in re.findall(r""""[^"]*"|'[^']*'|\d+""", arguments))

@@ -24,7 +24,9 @@ class Stopped(BaseException):
 
 
 class Bomb:
-    """Ends its actor at write number *at*: before it, after it, or after it with the answer lost. One that ended writes nothing more."""
+    """Ends its actor at write number *at*: before it, after it, or after it with the answer lost. One that ended writes
+    nothing more.
+    """
 
     def __init__(self, at: int = 0, how: str = "before") -> None:
         self.at, self.how, self.writes, self.dead = at, how, 0, False

@@ -1,6 +1,7 @@
 """A process of the concurrency test: a client that transfers, or a repair, until it is killed.
 
-``ledger_worker.py CONFIG client|repair SEED LOG NICKNAME...``; a client appends what it asked for and was told to LOG, a line a transfer.
+``ledger_worker.py CONFIG client|repair SEED LOG NICKNAME...``; a client appends what it asked for and was told to LOG,
+a line a transfer.
 """
 
 from __future__ import annotations

@@ -17,10 +17,11 @@ from lowtide.values.intervals import Intervals
 
 
 def record_as_cleaned(omid: OmidClient, store: Store, state: StateStore, tables: Iterable[str]) -> int:
-    """Record what ``orphan_cleanup --full`` would of *tables*, and the time sample of ``watermark_collection``; the low watermark.
+    """Record what ``orphan_cleanup --full`` would of *tables*, and the time sample of ``watermark_collection``; the low
+    watermark.
 
-    Only for tables in which that run would write nothing: every data cell has its shadow cell and no commit entry any more. Anything
-    else fails the test. tests/store/test_recorded.py compares it with the jobs.
+    Only for tables in which that run would write nothing: every data cell has its shadow cell and no commit entry any
+    more. Anything else fails the test. tests/store/test_recorded.py compares it with the jobs.
     """
     watermark = omid.advance_watermark()
     read_at = datetime.now(UTC)

@@ -50,7 +50,9 @@ class Scene:
     def committed(
         self, table: str, *, row: bytes = b"r", family: bytes = b"a", qualifier: bytes = b"q", value: bytes = b"v"
     ) -> tuple[int, int]:
-        """A cell of a transaction that completed: data and shadow cell, no commit entry. Its start and commit timestamps."""
+        """A cell of a transaction that completed: data and shadow cell, no commit entry. Its start and commit
+        timestamps.
+        """
         start, commit = self.omid.begin(), self.omid.begin()
         self.cell(table, start, row=row, family=family, qualifier=qualifier, value=value)
         self.shadow(table, start, commit, row=row, family=family, qualifier=qualifier)
@@ -70,7 +72,9 @@ class Scene:
         return start
 
     def flush_a_large_file(self, table: str) -> None:
-        """Too large for a minor compaction to take. What fills it is other transactions': whatever has an entry is written anew."""
+        """Too large for a minor compaction to take. What fills it is other transactions': whatever has an entry is
+        written anew.
+        """
         for n in range(200):
             self.committed(table, row=b"big%d" % n, value=b"x" * 20_000)
         self.omid.flush(table)

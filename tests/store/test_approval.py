@@ -38,7 +38,9 @@ def keep(tmp_path: Path) -> Callable[[Outcome], str]:
 def test_a_cleanup_does_the_approved_plan_or_nothing(
     job: Job, scene: Scene, omid: OmidClient, keep: Callable[[Outcome], str]
 ) -> None:
-    """It works no further than the plan did, though the low watermark moved on; a plan that is another by now is refused whole."""
+    """It works no further than the plan did, though the low watermark moved on; a plan that is another by now is
+    refused whole.
+    """
     table = scene.table()
     first = scene.orphan(table)
     healed, _ = scene.crashed_after_commit(table, row=b"s")

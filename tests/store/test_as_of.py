@@ -1,4 +1,6 @@
-"""Reading a table as of a snapshot: what Omid's client shows, refused where history is gone, and holds for the time of a read."""
+"""Reading a table as of a snapshot: what Omid's client shows, refused where history is gone, and holds for the time of
+a read.
+"""
 
 from __future__ import annotations
 
@@ -82,10 +84,12 @@ def cells(frame: DataFrame) -> dict[tuple[bytes, bytes, bytes], bytes]:
 def test_shows_what_omids_client_shows(
     as_of: Read, stack: Stack, job: Job, omid: OmidClient, tmp_path: Path, collected: Callable[[str], int], seed: int
 ) -> None:
-    """At every snapshot, before anything was cleaned (commit entries without shadow cells, orphans, deletes of all kinds) and after
-    history was removed: the same cells, from the region servers and from files, and nothing is written. Before the mark: refused, by name.
+    """At every snapshot, before anything was cleaned (commit entries without shadow cells, orphans, deletes of all
+    kinds) and after history was removed: the same cells, from the region servers and from files, and nothing is
+    written. Before the mark: refused, by name.
     """
-    # A torn transaction (crash point 10) shows in part, and in which part depends on what the client happens to read together.
+    # A torn transaction (crash point 10) shows in part, and in which part depends on what the client happens to read
+    # together.
     points = tuple(point for point in CRASH_POINTS if point != 10)
     shape = Shape(tables=("orders",), rows=15, conflict_free=0.2, family_deletes=0.06, crash_points=points)
     try:
@@ -119,7 +123,9 @@ def test_shows_what_omids_client_shows(
 
 
 def _two_regions(scene: Scene, lasting: tuple[bytes, ...] = ()) -> tuple[str, int]:
-    """A table of two regions, and a snapshot at which both rows show what is replaced after it; rows *lasting* are not."""
+    """A table of two regions, and a snapshot at which both rows show what is replaced after it; rows *lasting* are
+    not.
+    """
     table = scene.table(splits=(b"m",))
     for row in (b"a", b"z"):
         scene.committed(table, row=row, value=b"then")
@@ -143,8 +149,8 @@ def test_a_read_that_is_overtaken_fails(as_of: Read, scene: Scene, collected: Ca
 
 
 def test_a_read_that_ends_early_is_overtaken_too(as_of: Read, scene: Scene, collected: Callable[[str], int]) -> None:
-    """Where only the first rows are asked for, a read that was planned before a run and begun after it ends in an error as well: the first
-    row that is left is another one."""
+    """Where only the first rows are asked for, a read that was planned before a run and begun after it ends in an error
+    as well: the first row that is left is another one."""
     table, snapshot = _two_regions(scene, lasting=(b"c", b"zz"))  # whichever region Spark reads first
     first = as_of(table, snapshot).limit(1)
     _plan(first)
@@ -171,8 +177,9 @@ def _plan(frame: DataFrame) -> None:
 def test_a_read_of_a_table_that_becomes_another_fails(
     as_of: Read, scene: Scene, state: StateStore, way: str, hold: str, end: str
 ) -> None:
-    """Mark, hold and rows are found by the table's name: where that stands for another table by now, or for what it was once, the read ends in an
-    error and not in the rows of that one, also where it had read some before and whatever it holds."""
+    """Mark, hold and rows are found by the table's name: where that stands for another table by now, or for what it was
+    once, the read ends in an error and not in the rows of that one, also where it had read some before and whatever it
+    holds."""
     state.create()
     table, snapshot = _two_regions(scene)
     if way == "restored":
@@ -202,8 +209,9 @@ def test_a_read_of_a_table_that_becomes_another_fails(
 def test_files_of_a_table_that_was_made_anew_are_not_read(
     scene: Scene, spark: SparkSession, config: Config, read_snapshots: Callable[[str], list[str]]
 ) -> None:
-    """The HBase snapshot too is made by the table's name, after the first look. No read can be stopped there from outside, so its two steps are
-    taken one by one: the second fails if the table was made anew after the first, and leaves nothing behind."""
+    """The HBase snapshot too is made by the table's name, after the first look. No read can be stopped there from
+    outside, so its two steps are taken one by one: the second fails if the table was made anew after the first, and
+    leaves nothing behind."""
     jvm: Any = spark._jvm
 
     def called(name: str, method: str | None, *given: object) -> Any:
@@ -241,7 +249,9 @@ def test_a_read_goes_on_while_regions_split(as_of: Read, scene: Scene) -> None:
 
 
 def test_a_table_with_a_gap_between_its_regions_is_not_read(as_of: Read, scene: Scene, config: Config) -> None:
-    """A region that hbase:meta does not list would be missing from the rows without a word: the table and the place are named."""
+    """A region that hbase:meta does not list would be missing from the rows without a word: the table and the place are
+    named.
+    """
     table, snapshot = _two_regions(scene)
     with connect(config.hbase.thrift) as connection:
         meta = connection.table("hbase:meta")
@@ -258,8 +268,9 @@ def test_a_table_with_a_gap_between_its_regions_is_not_read(as_of: Read, scene: 
 def test_the_commit_table_is_read_before_the_data(
     as_of: Read, scene: Scene, omid: OmidClient, read_snapshots: Callable[[str], list[str]]
 ) -> None:
-    """A transaction may complete at any moment: its shadow cells come, then its commit entry goes. One whose shadow cell is not among the data
-    shows by its entry, because that was looked for before: of the live table, and where the entry goes before the HBase snapshot stands."""
+    """A transaction may complete at any moment: its shadow cells come, then its commit entry goes. One whose shadow
+    cell is not among the data shows by its entry, because that was looked for before: of the live table, and where the
+    entry goes before the HBase snapshot stands."""
     table = scene.table()
     start, commit = scene.crashed_after_commit(table, value=b"committed")
     snapshot = omid.begin()
@@ -317,8 +328,8 @@ def _another_store(scene: Scene, watermark: int) -> dict[str, str]:
 def test_family_tombstones_beside_puts_without_qualifier_are_read_as_the_client_reads_them(
     as_of: Read, scene: Scene, spark: SparkSession, stack: Stack, seed: int
 ) -> None:
-    """What a family tombstone hides hangs on the puts without qualifier above it, and on who sees them: in random rows of every shape, at
-    snapshots all along, the cells are those of the client's model."""
+    """What a family tombstone hides hangs on the puts without qualifier above it, and on who sees them: in random rows
+    of every shape, at snapshots all along, the cells are those of the client's model."""
     source, rows = random.Random(seed), dict[bytes, dict[Key, bytes]]()
     while len(rows) < 200:
         row = random_history(source, lambda beat: 50 * beat, 30).cells
@@ -351,8 +362,8 @@ def test_family_tombstones_beside_puts_without_qualifier_are_read_as_the_client_
 
 
 def test_rows_that_are_no_text_are_not_mixed_up(as_of: Read, scene: Scene, omid: OmidClient) -> None:
-    """Omid's scanner takes rows whose keys are no UTF-8 for one another, and hides one's cells under another's family tombstone; its Get and
-    this read do not.
+    """Omid's scanner takes rows whose keys are no UTF-8 for one another, and hides one's cells under another's family
+    tombstone; its Get and this read do not.
     """
     table = scene.table()
     scene.committed(table, row=b"\x81")
@@ -375,7 +386,9 @@ def test_milliseconds_are_no_timestamps_of_an_oracle_on_the_worlds_clock(as_of: 
 
 
 def test_records_of_a_newer_lowtide_are_not_read(as_of: Read, scene: Scene) -> None:
-    """A mark that is not understood would be a mark that is not seen; a format that this version writes is known to its connector."""
+    """A mark that is not understood would be a mark that is not seen; a format that this version writes is known to its
+    connector.
+    """
     table, other = scene.table(), _another_store(scene, 5000)
     for number in (FORMAT, FORMAT + 1):
         scene.omid.put(other["stateTable"], b"format", b"s", b"value", number, json.dumps({"format": number}).encode())
@@ -388,8 +401,8 @@ def test_records_of_a_newer_lowtide_are_not_read(as_of: Read, scene: Scene) -> N
 def test_where_omids_compactor_runs_nothing_is_read_as_of_a_snapshot(
     as_of: Read, scene: Scene, omid: OmidClient, state: StateStore, config: Config
 ) -> None:
-    """It keeps the version that began last below the low watermark, though a snapshot there sees the one before: refused by name, also
-    where the compactor came while the read went on. So is a mark that cannot be understood."""
+    """It keeps the version that began last below the low watermark, though a snapshot there sees the one before:
+    refused by name, also where the compactor came while the read went on. So is a mark that cannot be understood."""
     table, snapshot = _two_regions(scene)
     rows = as_of(table, snapshot).toLocalIterator()
     assert bytes(next(rows).value) == b"then"
@@ -419,8 +432,8 @@ def test_what_omids_compactor_may_have_removed_is_refused_after_it_is_gone(
     state: StateStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A table that was listed with it is refused until it is listed without; then its mark lies behind all that it may have removed. An
-    oracle that counts has no timestamp for that: there the table stays refused, and cannot be held."""
+    """A table that was listed with it is refused until it is listed without; then its mark lies behind all that it may
+    have removed. An oracle that counts has no timestamp for that: there the table stays refused, and cannot be held."""
     table, snapshot = _two_regions(scene)
     omid.attach_omid_compactor(table)
     assert job("watermark_collection", "--execute").code == 0
@@ -456,7 +469,9 @@ def test_one_dataframe_is_one_snapshot(
     state: StateStore,
     read_snapshots: Callable[[str], list[str]],
 ) -> None:
-    """Whatever is asked of it, again and again, comes from the snapshot of its first use, as long as it is referenced; and so it is held."""
+    """Whatever is asked of it, again and again, comes from the snapshot of its first use, as long as it is referenced;
+    and so it is held.
+    """
     table, _ = _two_regions(scene)
     omid.drop("LOWTIDE_STATE")
     with pytest.raises(Exception, match="there is no table LOWTIDE_STATE to take the hold in"):
@@ -490,7 +505,9 @@ def test_one_dataframe_is_one_snapshot(
 
 
 def test_tables_without_transactions_are_refused(as_of: Read, scene: Scene, omid: OmidClient, config: Config) -> None:
-    """Nothing of them was ever committed, so they would be shown as empty: a plain table, and the tables of the oracle and of Lowtide."""
+    """Nothing of them was ever committed, so they would be shown as empty: a plain table, and the tables of the oracle
+    and of Lowtide.
+    """
     plain = scene.table(omid_enabled=False)
     omid.put(plain, b"r", b"a", b"q", 100, b"v")
     for table in (plain, config.omid.commit_table):
@@ -499,7 +516,9 @@ def test_tables_without_transactions_are_refused(as_of: Read, scene: Scene, omid
 
 
 def test_a_family_that_does_not_keep_all_versions_is_refused(as_of: Read, scene: Scene) -> None:
-    """HBase keeps from readers what a snapshot shows: the family is named with the statement that mends it, live and from files."""
+    """HBase keeps from readers what a snapshot shows: the family is named with the statement that mends it, live and
+    from files.
+    """
     table = scene.table(("f", "g"), versions=3)
     scene.committed(table, family=b"f")
     at = scene.omid.advance_watermark()
@@ -533,7 +552,9 @@ def test_a_family_whose_settings_hide_cells_is_refused(
 def test_beside_an_oracle_in_low_latency_mode_nothing_is_read_as_of_a_snapshot(
     as_of: Read, scene: Scene, config: Config
 ) -> None:
-    """Its clients write their commit entries when they like, below the low watermark too: a second read could show more. The configuration hands it over."""
+    """Its clients write their commit entries when they like, below the low watermark too: a second read could show
+    more. The configuration hands it over.
+    """
     table = scene.table()
     scene.committed(table)
     at = scene.omid.advance_watermark()
@@ -548,8 +569,9 @@ def test_beside_an_oracle_in_low_latency_mode_nothing_is_read_as_of_a_snapshot(
 def test_a_read_with_a_hold_is_not_overtaken(
     as_of: Read, scene: Scene, collected: Callable[[str], int], state: StateStore, config: Config
 ) -> None:
-    """With hold = true the run keeps to the read's snapshot, also where only its rows are referenced; when the read is no longer
-    referenced the hold is let go (Spark itself refers to what toLocalIterator reads until the driver ends)."""
+    """With hold = true the run keeps to the read's snapshot, also where only its rows are referenced; when the read is
+    no longer referenced the hold is let go (Spark itself refers to what toLocalIterator reads until the driver
+    ends)."""
     table, snapshot = _two_regions(scene)
     rows = as_of(table, snapshot, hold="true", holdOwner="the test").toLocalIterator()
     assert bytes(next(rows).value) == b"then"
@@ -578,9 +600,9 @@ def test_a_read_of_files_is_not_overtaken(
     read_snapshots: Callable[[str], list[str]],
     lasting: Callable[[str], int],
 ) -> None:
-    """With read = snapshot the rows come from an HBase snapshot of its own, so history GC and a major compaction take nothing from a
-    read that has begun, also where only its rows are referenced; when they are not any more, snapshot and folder go, of a killed driver after a
-    day. The next read before the mark is refused, and makes nothing."""
+    """With read = snapshot the rows come from an HBase snapshot of its own, so history GC and a major compaction take
+    nothing from a read that has begun, also where only its rows are referenced; when they are not any more, snapshot
+    and folder go, of a killed driver after a day. The next read before the mark is refused, and makes nothing."""
     table, snapshot = _two_regions(scene)
     frame = as_of(table, snapshot, read="snapshot")
     assert len(frame.collect()) == 2
@@ -604,7 +626,9 @@ def test_a_read_of_files_is_not_overtaken(
 def test_files_are_not_read_where_the_mark_passed_while_the_snapshot_was_made(
     as_of: Read, scene: Scene, state: StateStore, config: Config, read_snapshots: Callable[[str], list[str]]
 ) -> None:
-    """History may have gone between the first look at the mark and the HBase snapshot, so that is followed by another look."""
+    """History may have gone between the first look at the mark and the HBase snapshot, so that is followed by another
+    look.
+    """
     table, snapshot = _two_regions(scene)
     state.create()
     refused: list[str] = []
@@ -734,7 +758,9 @@ def test_a_hold_of_python_keeps_what_the_connector_reads(
 def test_what_cannot_be_meant_is_refused(
     as_of: Read, scene: Scene, omid: OmidClient, snapshot: object, options: dict[str, str], text: str
 ) -> None:
-    """Times to come, times without zone or before any sample, and options that do not go together are refused by name."""
+    """Times to come, times without zone or before any sample, and options that do not go together are refused by
+    name.
+    """
     table = scene.table()
     omid.advance_watermark()
     with pytest.raises(Exception, match=text):

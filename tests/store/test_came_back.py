@@ -1,4 +1,6 @@
-"""Tables that come back from an HBase snapshot: no committed cell is hidden for good or deleted, and nothing is stuck."""
+"""Tables that come back from an HBase snapshot: no committed cell is hidden for good or deleted, and nothing is
+stuck.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def said(configure: Callable[..., Path]) -> Callable[..., str]:
 
 @pytest.fixture
 def journal(job: Job, omid: OmidClient, said: Callable[..., str]) -> Iterator[str]:
-    """Lowtide's journal, which has been pruned into, and which the tests after this one can go by whatever became of it."""
+    """Lowtide's journal, which has been pruned into, and which the tests after this one can go by whatever became of
+    it.
+    """
     assert job("commit_table_pruning", "--grace", "0s", "--execute").code == 0
     yield JOURNAL
     omid.set(JOURNAL, families=FOREVER)
@@ -74,7 +78,9 @@ def clean_and_prune(job: Job, *tables: str, config: Path | None = None) -> tuple
 
 
 def load_anew(omid: OmidClient, scene: Scene, table: str, cells: Mapping[bytes, int]) -> None:
-    """Rows and start timestamps as they were before the cleanup, without shadow cells, as by a bulk load, of which HBase tells nothing."""
+    """Rows and start timestamps as they were before the cleanup, without shadow cells, as by a bulk load, of which
+    HBase tells nothing.
+    """
     for row, start in cells.items():
         omid.delete_version(table, row, b"a", shadow_qualifier(b"q"), start)
     omid.flush(table)
@@ -108,8 +114,8 @@ def test_what_comes_back_is_cleaned_again_by_the_next_run(
 ) -> None:
     """Under its old name, or restored in place: the regions bear their old ids, and the records do not count any more.
 
-    Every read point shows then what it showed before. Until then the prune bound is 0, and its blocker says why. The commit is proved by the journal, to a read as of a snapshot too; a transaction
-    without proof is an orphan.
+    Every read point shows then what it showed before. Until then the prune bound is 0, and its blocker says why. The
+    commit is proved by the journal, to a read as of a snapshot too; a transaction without proof is an orphan.
     """
     table = scene.table(splits=(b"m",))
     start, commit = scene.crashed_after_commit(table, row=b"healed")
@@ -146,8 +152,9 @@ def test_what_comes_back_is_cleaned_again_by_the_next_run(
 def test_readers_see_all_of_a_table_that_comes_back_after_a_replay(
     job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str]
 ) -> None:
-    """Of Omid's client every read point, before any cleanup: an entry that was pruned since the snapshot is there again, also a second time; what
-    is marked since stays aborted. A dry run puts nothing. The cleanup heals by them, and pruning takes them again.
+    """Of Omid's client every read point, before any cleanup: an entry that was pruned since the snapshot is there
+    again, also a second time; what is marked since stays aborted. A dry run puts nothing. The cleanup heals by them,
+    and pruning takes them again.
     """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
@@ -185,8 +192,9 @@ def test_readers_see_all_of_a_table_that_comes_back_after_a_replay(
 def test_a_shadow_cell_that_lies_apart_is_rewritten_with_its_data_when_it_comes_back(
     job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str]
 ) -> None:
-    """A reader wrote it, into another file than its data's, and the commit entry was pruned after the snapshot: the journal tells which they are, so that
-    Omid's compactor, put on the table when it is clean, takes neither. So too where the first run goes a part of the way only.
+    """A reader wrote it, into another file than its data's, and the commit entry was pruned after the snapshot: the
+    journal tells which they are, so that Omid's compactor, put on the table when it is clean, takes neither. So too
+    where the first run goes a part of the way only.
     """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)
@@ -219,7 +227,9 @@ def test_a_shadow_cell_that_lies_apart_is_rewritten_with_its_data_when_it_comes_
 def test_omids_compactor_on_a_table_that_comes_back_is_named_until_it_is_clean(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], snapshot: Callable[[str], str]
 ) -> None:
-    """By the collection, by ``explain`` and by the cleanup, with the statement that takes it off. Who cleans at once is through with it, too."""
+    """By the collection, by ``explain`` and by the cleanup, with the statement that takes it off. Who cleans at once is
+    through with it, too.
+    """
     table = scene.table()
     omid.attach_omid_compactor(table)
     start, commit = scene.crashed_after_commit(table)
@@ -259,10 +269,11 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     as_of: Callable[[str], set[bytes]],
     tmp_path: Path,
 ) -> None:
-    """Old bytes are loaded when the journal has let go of the entry and the commit table is compacted: even a full pass deletes no committed cell.
+    """Old bytes are loaded when the journal has let go of the entry and the commit table is compacted: even a full pass
+    deletes no committed cell.
 
-    Nor does a read as of a snapshot leave it out. What they say to do leads to green, both ways, for all of them at once: the run lists them in a file. A table
-    that was under watch all the time loses its orphans as ever.
+    Nor does a read as of a snapshot leave it out. What they say to do leads to green, both ways, for all of them at
+    once: the run lists them in a file. A table that was under watch all the time loses its orphans as ever.
     """
     table, watched = scene.table(), scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
@@ -281,7 +292,8 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
         omid.compact(compacted, major=True)
     with pytest.raises(
         Exception,
-        match=f"{table} cannot be read with asOf: nothing tells whether .* at ({'|'.join(map(str, (start, orphan, *others)))}) committed.* orphan_cleanup",
+        match=f"{table} cannot be read with asOf: nothing tells whether .* at "
+        f"({'|'.join(map(str, (start, orphan, *others)))}) committed.* orphan_cleanup",
     ):
         as_of(table)
     scene.cell(watched, late, row=b"late")  # of a client that was paused
@@ -318,7 +330,9 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
 def test_the_journal_keeps_what_a_table_that_came_back_waits_for(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], snapshot: Callable[[str], str]
 ) -> None:
-    """The table holds the bound until it is clean, and nothing above the bound is let go of, however short the journal is to be kept."""
+    """The table holds the bound until it is clean, and nothing above the bound is let go of, however short the journal
+    is to be kept.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
     name = snapshot(table)
@@ -337,7 +351,9 @@ def test_the_journal_keeps_what_a_table_that_came_back_waits_for(
 def test_a_clone_under_a_new_name_is_left_alone_until_it_is_confirmed(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], snapshot: Callable[[str], str]
 ) -> None:
-    """Its cells are older than it, like those of a table of another cluster; a table that was made meanwhile raises no doubt."""
+    """Its cells are older than it, like those of a table of another cluster; a table that was made meanwhile raises no
+    doubt.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
     orphan = scene.orphan(table, row=b"orphan")
@@ -376,8 +392,9 @@ def test_a_clone_under_a_new_name_is_left_alone_until_it_is_confirmed(
 def test_an_import_that_nobody_confirmed_proves_nothing_of_this_oracles_transactions(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], said: str
 ) -> None:
-    """Its oracle has given the same number to a transaction that committed: an orphan of here is neither healed by that one's shadow cell nor deleted
-    beside it, and the run names the table. Once it is said whose the table is, the orphan goes, or is healed. It bears a mark, or none.
+    """Its oracle has given the same number to a transaction that committed: an orphan of here is neither healed by that
+    one's shadow cell nor deleted beside it, and the run names the table. Once it is said whose the table is, the orphan
+    goes, or is healed. It bears a mark, or none.
     """
     table, other = scene.table(), scene.table()
     orphan, lone = scene.orphan(table), scene.orphan(other)
@@ -410,7 +427,9 @@ def test_an_import_that_nobody_confirmed_proves_nothing_of_this_oracles_transact
 def test_a_table_that_is_restored_while_a_run_goes_on_is_left_to_the_next(
     job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After its regions were listed, before it is read: what was recorded of it before tells nothing of what the run finds."""
+    """After its regions were listed, before it is read: what was recorded of it before tells nothing of what the run
+    finds.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
     omid.advance_watermark()
@@ -457,7 +476,9 @@ def test_a_journal_that_is_gone_stops_cleaning_and_pruning(
 def decided(
     job: Job, scene: Scene, table: str, said: Callable[..., str], start: int, commit: int, config: Path | None = None
 ) -> None:
-    """The cell that came back without its proof is left alone until somebody says when it committed, and is healed then."""
+    """The cell that came back without its proof is left alone until somebody says when it committed, and is healed
+    then.
+    """
     outcome = job("orphan_cleanup", "--table", table, "--full", "--execute", config=config)
     assert scene.has(table, start, row=b"healed"), "a committed cell is deleted"
     assert (outcome.code, "lowtide resolve" in outcome.problems) == (1, True), outcome.problems
@@ -479,8 +500,9 @@ def test_a_journal_that_lost_rows_is_not_gone_by_until_somebody_says_so(
     as_of: Callable[[str], set[bytes]],
     way: str,
 ) -> None:
-    """Truncated, restored from a snapshot of before, or with a TTL: what it has no more is not taken for never there. Every job that decides stops, reads
-    as of a snapshot do, and all say what is to be done; it leads to green, and no committed cell is lost.
+    """Truncated, restored from a snapshot of before, or with a TTL: what it has no more is not taken for never there.
+    Every job that decides stops, reads as of a snapshot do, and all say what is to be done; it leads to green, and no
+    committed cell is lost.
     """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
@@ -530,7 +552,9 @@ def test_a_journal_that_loses_rows_while_a_run_reads_it_is_not_gone_by(
     said: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is truncated after the run saw that it was whole, before the run has read it: the run stops before its first mark."""
+    """It is truncated after the run saw that it was whole, before the run has read it: the run stops before its first
+    mark.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
     omid.advance_watermark()
@@ -565,7 +589,9 @@ def test_a_journal_that_was_disabled_is_whole_by_somebodys_word(
     snapshot: Callable[[str], str],
     said: Callable[..., str],
 ) -> None:
-    """HBase cannot tell a table that was only disabled and enabled from one that was restored. Its proofs go on proving then, and nothing is let go of."""
+    """HBase cannot tell a table that was only disabled and enabled from one that was restored. Its proofs go on proving
+    then, and nothing is let go of.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
     omid.advance_watermark()
@@ -592,7 +618,9 @@ def test_a_journal_that_was_disabled_is_whole_by_somebodys_word(
 def test_a_ttl_that_the_journal_had_is_not_forgotten_when_it_is_mended(
     job: Job, scene: Scene, omid: OmidClient, journal: str, configure: Callable[..., Path], said: Callable[..., str]
 ) -> None:
-    """What it cost nobody knows but who set it. An alter alone is no other life of the table, so that Lowtide's own are not taken for one."""
+    """What it cost nobody knows but who set it. An alter alone is no other life of the table, so that Lowtide's own are
+    not taken for one.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)
     omid.advance_watermark()
@@ -619,7 +647,9 @@ def test_what_the_journal_let_go_of_is_known_without_the_state_table(
     said: Callable[..., str],
     as_of: Callable[[str], set[bytes]],
 ) -> None:
-    """The journal was swept, old bytes are loaded, the state table is dropped: the journal itself says up to where absence proves nothing."""
+    """The journal was swept, old bytes are loaded, the state table is dropped: the journal itself says up to where
+    absence proves nothing.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")
     omid.advance_watermark()
@@ -640,7 +670,9 @@ def test_what_the_journal_let_go_of_is_known_without_the_state_table(
 
 
 def test_records_that_vanish_by_themselves_are_refused(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """With a TTL on the state table marks, holds and what is known of the oracle would go; every job says so, and how to mend it."""
+    """With a TTL on the state table marks, holds and what is known of the oracle would go; every job says so, and how
+    to mend it.
+    """
     table = scene.table()
     assert job("orphan_cleanup", "--table", table, "--execute").code == 0
     orphan = scene.orphan(table)
@@ -660,7 +692,9 @@ def test_records_that_vanish_by_themselves_are_refused(job: Job, scene: Scene, o
 def test_what_is_forgotten_is_read_from_0(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
 ) -> None:
-    """A bulk load puts old cells under a table whose records say that it is clean; by hand they are voided. An unknown table is named."""
+    """A bulk load puts old cells under a table whose records say that it is clean; by hand they are voided. An unknown
+    table is named.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)
     omid.advance_watermark()

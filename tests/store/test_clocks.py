@@ -60,7 +60,9 @@ def driver_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[timedelta]
 
 @pytest.fixture
 def world_oracle(scene: Scene, omid: OmidClient, configure: Callable[..., Path]) -> Callable[[timedelta], Path]:
-    """A configuration whose oracle has the world's clock, ahead of HBase's by so much, as it stores its timestamps in HBase."""
+    """A configuration whose oracle has the world's clock, ahead of HBase's by so much, as it stores its timestamps in
+    HBase.
+    """
 
     def configured(ahead: timedelta) -> Path:
         table = scene.table(("MAX_TIMESTAMP_CF",), omid_enabled=False, versions=1)
@@ -75,7 +77,9 @@ def world_oracle(scene: Scene, omid: OmidClient, configure: Callable[..., Path])
 
 @pytest.fixture
 def doomed(job: Job, scene: Scene, omid: OmidClient, state: StateStore) -> tuple[str, int, int]:
-    """A table with what each job would act on: an orphan, a replaced version, and an entry that the bound has passed ten minutes ago."""
+    """A table with what each job would act on: an orphan, a replaced version, and an entry that the bound has passed
+    ten minutes ago.
+    """
     table = scene.table()
     start, _ = scene.crashed_after_commit(table)
     for value in (b"old", b"new"):
@@ -98,7 +102,8 @@ def test_a_machine_whose_clock_is_off_does_nothing(
     configure: Callable[..., Path],
     doomed: tuple[str, int, int],
 ) -> None:
-    """No job that acts, whatever it is for: all are refused by name before they touch anything. A dry run says it and plans.
+    """No job that acts, whatever it is for: all are refused by name before they touch anything. A dry run says it and
+    plans.
 
     It is all the same to these tests, and to the jobs, which of the two clocks is off, the machine's or that of HBase.
     """
@@ -154,7 +159,9 @@ def test_an_oracle_whose_clock_is_off_stops_what_goes_by_its_timestamps(
     world_oracle: Callable[[timedelta], Path],
     doomed: tuple[str, int, int],
 ) -> None:
-    """An hour behind, a history of no age would be an hour old. As it stored its timestamps last; within the margin nothing is refused."""
+    """An hour behind, a history of no age would be an hour old. As it stored its timestamps last; within the margin
+    nothing is refused.
+    """
     table, start, _ = doomed
     before = omid.raw(table)
     for off in OFF:

@@ -52,8 +52,8 @@ def test_the_commit_tables_size(omid: OmidClient, configure: Callable[..., Path]
 def test_of_a_counter_no_time_is_waited_for(
     omid: OmidClient, scene: Scene, state: StateStore, configure: Callable[..., Path]
 ) -> None:
-    """A sample pairs a time with the low watermark, and the oracle was further by then: a transaction that began before the sample and after
-    its low watermark may still commit, when the low watermark has got to the sample's."""
+    """A sample pairs a time with the low watermark, and the oracle was further by then: a transaction that began before
+    the sample and after its low watermark may still commit, when the low watermark has got to the sample's."""
     table, config = scene.table(), load(configure())
     state.create()
     watermark = omid.advance_watermark()
@@ -76,7 +76,9 @@ def test_of_a_counter_no_time_is_waited_for(
 def test_of_the_worlds_clock_a_time_is_waited_for(
     scene: Scene, omid: OmidClient, state: StateStore, configure: Callable[..., Path]
 ) -> None:
-    """From the millisecond on, by HBase's clock; with an oracle whose clock is off, never. A new store's low watermark is 0: nothing yet."""
+    """From the millisecond on, by HBase's clock; with an oracle whose clock is off, never. A new store's low watermark
+    is 0: nothing yet.
+    """
     now = datetime.now(UTC).replace(microsecond=0)
     commits, stored, table = scene.table(("F", "LWF")), scene.table(("MAX_TIMESTAMP_CF",)), scene.table()
     config = load(configure(omid={"commit_table": commits, "timestamp_table": stored}))
@@ -119,7 +121,9 @@ class Fast(datetime):
 
 
 def test_the_ledger(configure: Callable[..., Path], stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An open transaction is stuck, holds back what is settled, and is waited for; a gateway that breaks off is named, and so are clocks that differ."""
+    """An open transaction is stuck, holds back what is settled, and is waited for; a gateway that breaks off is named,
+    and so are clocks that differ.
+    """
     books = made(configure, grace="0s")
     assert books.stopped(lambda book: book.transfer("issuer", "ann", 5), 4, "after")
     (entry,) = books.entries()

@@ -115,7 +115,9 @@ def test_every_cell_is_shown_once(kit: Kit, mixed: str, source: dict[str, str]) 
 
 
 def test_timestamps_of_a_version(kit: Kit, mixed: str, source: dict[str, str]) -> None:
-    """A version shows its checkpoint's start, its commit, and the commit that hid it: a successor's or a tombstone's."""
+    """A version shows its checkpoint's start, its commit, and the commit that hid it: a successor's or a
+    tombstone's.
+    """
     frame = kit.read(mixed, **source).where(
         (F.col("row") == bytearray(b"r05")) & F.col("qualifier").isin([bytearray(b"a"), bytearray(b"")])
     )
@@ -322,7 +324,9 @@ def test_samples_stop_early(kit: Kit, large: str) -> None:
 
 
 def test_grouping_by_region_needs_no_shuffle(kit: Kit, large: str) -> None:
-    """Partitions report their region, so grouping by region and row moves no data, also with several pieces a region."""
+    """Partitions report their region, so grouping by region and row moves no data, also with several pieces a
+    region.
+    """
     frame = kit.read(large, splitBytes=1 << 20).groupBy("region", "row").count()
     kit.spark.conf.set("spark.sql.sources.v2.bucketing.enabled", "true")
     try:
@@ -436,7 +440,9 @@ def test_errors_name_the_thing_and_the_remedy(kit: Kit, mixed: str) -> None:
 
 
 def test_a_sample_is_of_rows_however_wide(kit: Kit) -> None:
-    """So many rows of each region, all their cells; of rows that are very wide no more than a hundred cells a row on the average."""
+    """So many rows of each region, all their cells; of rows that are very wide no more than a hundred cells a row on
+    the average.
+    """
     table = kit.table()
     widths = {b"a": 150, b"b": 10, b"c": 10, b"d": 500}
     kit.put(table, [Cell(row, b"q%03d" % n, 100) for row, width in widths.items() for n in range(width)])

@@ -114,7 +114,9 @@ def test_heal_finds_its_cell_in_a_wide_row_of_several_families(kit: Kit, omid: O
 
 
 def test_a_put_under_what_hides_it_needs_that_very_version(kit: Kit, table: str) -> None:
-    """Data and shadow cell come only where the named version is, in the same step; one of another timestamp does not count."""
+    """Data and shadow cell come only where the named version is, in the same step; one of another timestamp does not
+    count.
+    """
     kit.put(table, [Cell(b"a", b"", 200, 250, b""), Cell(b"b", b"", 150, 170, b""), Cell(b"c", b"q", 200, 250)])
     under = {"value": b"v", "commit_ts": 150, "guard_family": b"f", "guard_timestamp": 200}
     puts = [
@@ -132,7 +134,9 @@ def test_a_put_under_what_hides_it_needs_that_very_version(kit: Kit, table: str)
 
 
 def test_healed_cells_are_seen_as_they_are(kit: Kit, table: str) -> None:
-    """Refused is a cell without its shadow cell, and one with another commit timestamp in it; one that is gone needs none."""
+    """Refused is a cell without its shadow cell, and one with another commit timestamp in it; one that is gone needs
+    none.
+    """
     kit.put(table, [Cell(b"healed", b"q", 100, 150), Cell(b"bare", b"q", 100), Cell(b"other", b"q", 100, 170)])
     kit.put(table, [Cell(b"bare", b"q", 200, 150)])
     look = [mutation("see_healed", 100, row=row, commit_ts=150) for row in (b"healed", b"bare", b"other", b"gone")]
@@ -163,8 +167,8 @@ def test_nothing_is_written_for_a_run_that_no_longer_holds_its_claim(kit: Kit, t
 
 
 def test_what_was_on_its_way_is_not_sent_to_a_table_that_came_back(kit: Kit, omid: OmidClient, table: str) -> None:
-    """A region that is closed is waited for, and the table is looked at each time: what was meant for it does not reach what was restored
-    meanwhile. One that opens again as it was gets it.
+    """A region that is closed is waited for, and the table is looked at each time: what was meant for it does not reach
+    what was restored meanwhile. One that opens again as it was gets it.
     """
     kit.put(table, [Cell(R, b"q", 100)])
     before = kit.plain(table)
@@ -258,8 +262,8 @@ def test_columns_come_in_any_order_and_may_be_missing(kit: Kit, table: str) -> N
 
 
 def test_what_fails_is_counted_and_the_rest_goes_on(kit: Kit, table: str) -> None:
-    """Mutations of a family that is not there fail with HBase's words, and with them what goes to the same row, as one mutation; other rows are
-    written."""
+    """Mutations of a family that is not there fail with HBase's words, and with them what goes to the same row, as one
+    mutation; other rows are written."""
     rows = [mutation("put", row=b"r%02d" % i, value=b"v") for i in range(10)]
     rows += [{**mutation("delete_version", row=b"r%02d" % i), "family": b"nope"} for i in range(8, 13)]
     rows += [mutation("whatever", row=b"x")]

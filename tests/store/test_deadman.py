@@ -41,7 +41,9 @@ def test_every_call_of_the_gateway_is_an_effect_or_a_read() -> None:
 
 
 def test_every_way_from_python_to_java_is_an_effect_or_a_read(spark: SparkSession) -> None:
-    """The classes that the jobs call, their public static methods, the methods of file systems and writers: no list lacks one."""
+    """The classes that the jobs call, their public static methods, the methods of file systems and writers: no list
+    lacks one.
+    """
     called = {name for name in re.findall(r"_jvm\.((?:\w+\.)+[A-Z]\w*)", SOURCES) if not name.startswith("java.")}
     ours = {name.rpartition(".")[2] for name in called if name.startswith("lowtide.connector.")}
     assert ours == set(deadman.JAVA_EFFECTS)
@@ -76,7 +78,9 @@ def _is_public_static(spark: SparkSession, method: Any) -> bool:
 def test_after_the_cut_nothing_of_the_run_takes_effect(
     scene: Scene, state: StateStore, configure: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither what stands in ``finally``, nor the renewals of a hold that the run took; the hold itself is left as it was."""
+    """Neither what stands in ``finally``, nor the renewals of a hold that the run took; the hold itself is left as it
+    was.
+    """
     monkeypatch.setattr(holding, "RENEWED_FOR", timedelta(seconds=3))
     config, table = load(configure()), scene.table()
     state.create()
@@ -172,7 +176,9 @@ def test_what_a_watch_does_is_nobodys_effect(state: StateStore, configure: Calla
 
 
 def test_the_cuts_of_a_run() -> None:
-    """All: before each effect, in part where that can be, after the last. Few: one before an effect of each seam, those wanted first, one in part of each kind."""
+    """All: before each effect, in part where that can be, after the last. Few: one before an effect of each seam, those
+    wanted first, one in part of each kind.
+    """
     effects = [
         Effect(1, "gateway", "checkAndPut", "", "facts.begin", False),
         Effect(2, "connector", "write", "", "acting.act", True),

@@ -1,4 +1,6 @@
-"""Tables whose servers may lose what they acknowledged to clients, and a server that is killed after Lowtide has worked on them."""
+"""Tables whose servers may lose what they acknowledged to clients, and a server that is killed after Lowtide has worked
+on them.
+"""
 
 from __future__ import annotations
 
@@ -86,10 +88,11 @@ def live(omid: OmidClient, tables: tuple[str, str]) -> None:
 def test_nothing_is_lost_or_shown_beyond_a_twin_that_nobody_cleaned(
     stack: Stack, job: Job, spark: SparkSession, configure: Callable[..., Path], durability: str
 ) -> None:
-    """Beside the table stands a twin with the same cells, which Lowtide is told to leave alone. The server is killed after the cleanup and
-    the removal of history were acknowledged. Each cell of the cleaned table then reads as before the kill, or as in its twin; what was
-    healed is there; and so it stays when the commit entries are pruned by what was recorded before: Lowtide's own table has such a setting too here, which
-    does not count for what the Thrift gateway writes.
+    """Beside the table stands a twin with the same cells, which Lowtide is told to leave alone. The server is killed
+    after the cleanup and the removal of history were acknowledged. Each cell of the cleaned table then reads as before
+    the kill, or as in its twin; what was healed is there; and so it stays when the commit entries are pruned by what
+    was recorded before: Lowtide's own table has such a setting too here, which does not count for what the Thrift
+    gateway writes.
     """
     table, twin = f"cleaned_{durability}", f"twin_{durability}"
     young = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}

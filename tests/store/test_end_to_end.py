@@ -1,4 +1,6 @@
-"""The whole: seeded workloads of crashing clients, cleaned and pruned, against the model through the real Omid client."""
+"""The whole: seeded workloads of crashing clients, cleaned and pruned, against the model through the real Omid
+client.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ Job = Callable[..., Outcome]
 
 TRANSACTIONS = 1000 if PROVE else 300
 SNAPSHOTS = 50
-#: Transactions on top of those that the low watermark has passed, and the snapshots among them that must be there to be compared.
+#: Transactions on top of those that the low watermark has passed, and the snapshots among them that must be there to be
+#: compared.
 LATER, LATER_SNAPSHOTS = 120, 50
 #: Rounds of jobs beside clients at work; in each job one client is killed.
 ROUNDS = 5 if PROVE else 2
@@ -93,8 +96,9 @@ def test_the_model_holds_after_the_jobs_and_after_omids_compactor(
     job: Job, stack: Stack, omid: OmidClient, tmp_path: Path, seed: int, family_deletes: bool
 ) -> None:
     """After cleanup and pruning every snapshot reads as the model says, nothing unproved is left at or below the low
-    watermark, no commit-table row at or below the bound; a second run changes nothing; and after Omid's compactor ran minor and
-    major, every snapshot above the low watermark still reads so (without family deletes, which it loses by itself).
+    watermark, no commit-table row at or below the bound; a second run changes nothing; and after Omid's compactor ran
+    minor and major, every snapshot above the low watermark still reads so (without family deletes, which it loses by
+    itself).
     """
     shape = Shape() if family_deletes else Shape(row_deletes=0.0, family_deletes=0.0)
     result: Result = run(stack, seed=seed, transactions=TRANSACTIONS, out=tmp_path / "history", shape=shape, omid=omid)
@@ -141,10 +145,11 @@ def test_the_model_holds_after_the_jobs_and_after_omids_compactor(
 
 
 def with_later_transactions(omid: OmidClient, model: Model, shape: Shape, seed: int, folder: Path) -> Model:
-    """The model with transactions on top that the low watermark does not pass, crashed ones among them, in files of their own.
+    """The model with transactions on top that the low watermark does not pass, crashed ones among them, in files of
+    their own.
 
-    The oracle moves its low watermark on when it forgets a written cell. Those of a client that wants no conflict checks it
-    never remembers.
+    The oracle moves its low watermark on when it forgets a written cell. Those of a client that wants no conflict
+    checks it never remembers.
     """
     # A torn transaction (crash point 10) shows in part until it is healed, and these nobody heals; the others without
     # commit entry would be marked, or need the oracle.
@@ -170,14 +175,17 @@ def with_later_transactions(omid: OmidClient, model: Model, shape: Shape, seed: 
 def snapshots_that_omids_compactor_keeps(model: Model, watermark: int) -> list[int]:
     """All read timestamps above the low watermark, and above the commit of every transaction that began at or below it.
 
-    Of the versions that began at or below the low watermark the compactor keeps the one that began last, whenever it was committed.
+    Of the versions that began at or below the low watermark the compactor keeps the one that began last, whenever it
+    was committed.
     """
     settled = max(t.commit or 0 for t in model if t.start <= watermark)
     return [t for t in model.read_timestamps(len(model)) if t > max(watermark, settled)]
 
 
 class Doomed:
-    """A client process at work beside the others until it is killed. What it had under way is settled when all is over."""
+    """A client process at work beside the others until it is killed. What it had under way is settled when all is
+    over.
+    """
 
     def __init__(self, stack: Stack, shape: Shape, seed: str, log: Path) -> None:
         self.log, self.client, self.alive = log, OmidClient(stack), True
@@ -206,9 +214,10 @@ class Doomed:
 def test_clients_go_on_and_are_killed_meanwhile(
     job: Job, stack: Stack, omid: OmidClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """While clients commit, and leave transactions at every point of the protocol, rounds of jobs run; in each job another client is killed,
-    between two phases of the job. Every abort is one of Omid's; after a last round every commit is readable and nothing unproved is left: every
-    acknowledged one, and of the killed clients those that the commit table ever held, also where no client knew.
+    """While clients commit, and leave transactions at every point of the protocol, rounds of jobs run; in each job
+    another client is killed, between two phases of the job. Every abort is one of Omid's; after a last round every
+    commit is readable and nothing unproved is left: every acknowledged one, and of the killed clients those that the
+    commit table ever held, also where no client knew.
     """
     dice = random.Random(seed)
     shape = Shape(crashes=0.1, pauses=0.03)

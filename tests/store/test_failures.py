@@ -1,4 +1,6 @@
-"""What HBase refuses a job, and what dead runs left: nothing that follows is done without what had to come before it."""
+"""What HBase refuses a job, and what dead runs left: nothing that follows is done without what had to come before
+it.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def refusing(patched: pytest.MonkeyPatch, op: str, where: str = COMMIT_TABLE) ->
 def test_nothing_is_pruned_where_the_journal_cannot_be_written(
     job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The journal is the only proof for what is restored later: a journal that refuses what is put into it leaves every entry where it is."""
+    """The journal is the only proof for what is restored later: a journal that refuses what is put into it leaves every
+    entry where it is.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)
     omid.advance_watermark()
@@ -68,7 +72,9 @@ def test_nothing_is_pruned_where_the_journal_cannot_be_written(
 def test_without_its_mark_nothing_is_deleted(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where HBase refuses an invalidation mark, the orphan stays, its range is not recorded, the run is red; the next one goes on."""
+    """Where HBase refuses an invalidation mark, the orphan stays, its range is not recorded, the run is red; the next
+    one goes on.
+    """
     table = scene.table()
     start = scene.orphan(table)
     omid.advance_watermark()
@@ -106,8 +112,8 @@ def test_a_wrong_mark_that_cannot_be_removed_is_told(
 def test_what_dead_runs_made_of_hbases_is_swept(
     job: Job, scene: Scene, omid: OmidClient, stack: Stack, configure: Callable[..., Path]
 ) -> None:
-    """The next cleanup of a table that reads a snapshot drops those of dead runs, of history GC too, and folders that are older than a day;
-    other tables', and what only looks like them, it leaves alone.
+    """The next cleanup of a table that reads a snapshot drops those of dead runs, of history GC too, and folders that
+    are older than a day; other tables', and what only looks like them, it leaves alone.
     """
     config = configure(defaults={"read": "snapshot", "history_max_age": "0s", "min_history_age": "0s"})
     table, other = scene.table(), scene.table()
@@ -145,8 +151,8 @@ def test_what_dead_runs_made_of_hbases_is_swept(
 def test_what_a_dead_run_left_is_swept_where_nothing_is_to_be_read_any_more(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
 ) -> None:
-    """A run that dies when all is recorded leaves its HBase snapshot, which keeps files of the table; the next one has nothing to do there and
-    drops it."""
+    """A run that dies when all is recorded leaves its HBase snapshot, which keeps files of the table; the next one has
+    nothing to do there and drops it."""
     config = configure(defaults={"read": "snapshot"})
     table = scene.table()
     scene.orphan(table)
@@ -167,7 +173,9 @@ def test_what_a_dead_run_left_is_swept_where_nothing_is_to_be_read_any_more(
 def test_a_sideline_whose_list_was_cut_off_hides_no_other(
     job: Job, scene: Scene, omid: OmidClient, tmp_path: Path
 ) -> None:
-    """A run that dies while it writes the list of what it put aside has removed nothing of that table; its other tables can be restored."""
+    """A run that dies while it writes the list of what it put aside has removed nothing of that table; its other tables
+    can be restored.
+    """
     first, second = scene.table(), scene.table()
     orphans = [(table, scene.orphan(table)) for table in (first, second)]
     omid.advance_watermark()

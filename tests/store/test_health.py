@@ -160,7 +160,9 @@ def test_doing_what_the_remedy_says_resolves_it(desk: Desk, scene: Scene, omid: 
 
 
 def test_what_keeps_history_back_and_what_lets_it_go(desk: Desk, scene: Scene, omid: OmidClient) -> None:
-    """Never removed, kept back by the prune bound, by a hold: each is named, and following the remedy moves the mark on."""
+    """Never removed, kept back by the prune bound, by a hold: each is named, and following the remedy moves the mark
+    on.
+    """
     table = scene.table()
     for value in (b"old", b"new"):
         scene.committed(table, value=value)
@@ -206,7 +208,9 @@ def test_what_keeps_history_back_and_what_lets_it_go(desk: Desk, scene: Scene, o
 
 
 def test_what_is_wrong_with_the_ledger(desk: Desk) -> None:
-    """Never repaired, money made behind its back, transactions that contradict themselves: named, and resolved by the remedy."""
+    """Never repaired, money made behind its back, transactions that contradict themselves: named, and resolved by the
+    remedy.
+    """
     desk.configure(defaults={"mode": "execute"}, ledger={"prefix": "seen_", "grace": "0s"})
     books = Books(desk.config)
     init(books.config)
@@ -292,8 +296,9 @@ def test_what_stands_still_and_what_does_not_run(desk: Desk, scene: Scene, omid:
 
 
 def test_what_was_only_planned_begun_or_forgotten(desk: Desk, scene: Scene, omid: OmidClient) -> None:
-    """A dry run, a table of the configuration that is not there, a mark of history that was announced and never applied, an entry in the
-    ledger's index that is none, a low watermark that went back: named, and resolved by the remedy."""
+    """A dry run, a table of the configuration that is not there, a mark of history that was announced and never
+    applied, an entry in the ledger's index that is none, a low watermark that went back: named, and resolved by the
+    remedy."""
     table = scene.table()
     scene.committed(table)
     omid.advance_watermark()
@@ -344,7 +349,9 @@ def test_what_was_only_planned_begun_or_forgotten(desk: Desk, scene: Scene, omid
 
 
 def test_pruning_counts_the_commit_table(desk: Desk, scene: Scene, omid: OmidClient) -> None:
-    """Entries and marks apart, those too that cannot be pruned yet, by a dry run too; what is left is counted where something went."""
+    """Entries and marks apart, those too that cannot be pruned yet, by a dry run too; what is left is counted where
+    something went.
+    """
 
     def there() -> tuple[int, int]:
         rows = omid.commit_table().values()

@@ -119,8 +119,9 @@ def expected(cells: Cells, mark: int) -> set[tuple[bytes, bytes, bytes, int]]:
 def test_a_family_that_does_not_keep_all_versions_is_left_alone(
     job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient
 ) -> None:
-    """With VERSIONS => 1 HBase hides what lies below a deletion from history GC too, and would show it again when the deletion went: such a
-    table is named, with what mends it, and holds the bound that no history may pass; when that is done, both are worked on."""
+    """With VERSIONS => 1 HBase hides what lies below a deletion from history GC too, and would show it again when the
+    deletion went: such a table is named, with what mends it, and holds the bound that no history may pass; when that is
+    done, both are worked on."""
     few, all_of_them = scene.table(("f", "g"), versions=1), scene.table(("f", "g"))
     for table in (few, all_of_them):
         for value in (b"deleted", b""):  # Omid's deletion is a put of nothing
@@ -152,8 +153,9 @@ def test_a_family_that_does_not_keep_all_versions_is_left_alone(
 def test_every_snapshot_from_the_mark_on_reads_as_before(
     job: Job, gc: Callable[..., Outcome], stack: Stack, omid: OmidClient, config: Config, tmp_path: Path, seed: int
 ) -> None:
-    """After a workload of crashing and conflict-free clients exactly what the model names goes, a dry run counts the same, a second run
-    writes nothing, and every snapshot from the mark on reads so through the real client; restores bring all of it back.
+    """After a workload of crashing and conflict-free clients exactly what the model names goes, a dry run counts the
+    same, a second run writes nothing, and every snapshot from the mark on reads so through the real client; restores
+    bring all of it back.
     """
     shape = Shape(tables=("orders",), rows=12, conflict_free=0.2, deletes=0.15, family_deletes=0.06, row_deletes=0.05)
     tables = list(shape.tables)
@@ -252,8 +254,8 @@ def test_twenty_random_histories_on_the_real_store(
     recorded: Callable[..., int],
     seed: int,
 ) -> None:
-    """Histories such as the rules are tried on, orphans and lone shadow cells among them: exactly what the model names goes, and
-    the real client, minor and major compactions of HBase between, shows what the model of the reader shows.
+    """Histories such as the rules are tried on, orphans and lone shadow cells among them: exactly what the model names
+    goes, and the real client, minor and major compactions of HBase between, shows what the model of the reader shows.
     """
     number, beats = 20, 40
     mark = at_most(50 * number * 24 + 49)
@@ -291,14 +293,17 @@ def test_twenty_random_histories_on_the_real_store(
 
 
 def _random_rows(seed: int, number: int, beats: int, mark: int) -> dict[bytes, dict[Key, bytes]]:
-    """Rows of random histories that the real client can read from the mark on: where it would search for ever, it is no witness."""
+    """Rows of random histories that the real client can read from the mark on: where it would search for ever, it is no
+    witness.
+    """
     source = random.Random(seed)
     found: dict[bytes, dict[Key, bytes]] = {}
     while len(found) < number:
         place = len(found)
         shift = source.randrange(0, 12)
         whole = random_history(source, lambda beat, p=place, s=shift: 50 * (number * (beat + s) + p), beats).cells
-        # Those below are drawn by chance: in two rows they could be of one transaction, which the model of a row knows nothing of.
+        # Those below are drawn by chance: in two rows they could be of one transaction, which the model of a row knows
+        # nothing of.
         cells = {k: v for k, v in whole.items() if k.timestamp >= 50 * number}
         # Between two of these timestamps every snapshot shows the same; other rows' commits lie anywhere.
         stamps = {int.from_bytes(v, "big") + 1 for k, v in cells.items() if is_shadow(k.qualifier)}
@@ -327,7 +332,9 @@ def test_the_mark_never_goes_back(
     configure: Callable[..., Path],
     recorded: Callable[..., int],
 ) -> None:
-    """Nor when the age is raised, nor in a backfill of a day before it, nor for a table that is dropped and made again."""
+    """Nor when the age is raised, nor in a backfill of a day before it, nor for a table that is dropped and made
+    again.
+    """
     table = scene.table()
     _versions(scene, table)
     first = recorded(table)
@@ -358,7 +365,9 @@ def test_the_mark_never_goes_back(
 def test_a_backfill_removes_what_was_replaced_by_the_end_of_its_interval(
     gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, recorded: Callable[..., int]
 ) -> None:
-    """Its mark is the one of then; what was replaced later goes with a later run. A day that is not over yet has no mark."""
+    """Its mark is the one of then; what was replaced later goes with a later run. A day that is not over yet has no
+    mark.
+    """
     table = scene.table()
     early = _versions(scene, table)
     then = recorded(table)
@@ -378,7 +387,9 @@ def test_a_backfill_removes_what_was_replaced_by_the_end_of_its_interval(
 def test_what_is_not_cleaned_holds_the_mark(
     gc: Callable[..., Outcome], scene: Scene, recorded: Callable[..., int]
 ) -> None:
-    """A region of any transactional table that was never cleaned keeps the mark of every table at nothing, and is named."""
+    """A region of any transactional table that was never cleaned keeps the mark of every table at nothing, and is
+    named.
+    """
     table = scene.table()
     _versions(scene, table)
     recorded(table)
@@ -392,7 +403,9 @@ def test_what_is_not_cleaned_holds_the_mark(
 def test_what_is_undecided_and_what_is_unknown_stays(
     gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, recorded: Callable[..., int]
 ) -> None:
-    """An orphan that landed late stays, also between versions that go; a region with an unknown form is not touched, the others are."""
+    """An orphan that landed late stays, also between versions that go; a region with an unknown form is not touched,
+    the others are.
+    """
     table = scene.table(splits=(b"m",))
     zombie = omid.begin()
     old = _versions(scene, table, row=b"a")
@@ -430,7 +443,9 @@ def test_a_plan_out_of_proportion_moves_no_mark(
 def test_only_compactions_that_pay_are_asked_for(
     gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, recorded: Callable[..., int]
 ) -> None:
-    """With --compact the region whose history went is compacted, so that its cells are gone for good; one that loses little is not."""
+    """With --compact the region whose history went is compacted, so that its cells are gone for good; one that loses
+    little is not.
+    """
     table = scene.table(splits=(b"m",))
     _versions(scene, table, 10, row=b"a")
     for n in range(10):
@@ -461,7 +476,9 @@ def test_what_earlier_runs_removed_is_compacted_by_family(
     configure: Callable[..., Path],
     recorded: Callable[..., int],
 ) -> None:
-    """A run that removes nothing compacts the family from which earlier runs removed much, and leaves its neighbour as it is."""
+    """A run that removes nothing compacts the family from which earlier runs removed much, and leaves its neighbour as
+    it is.
+    """
     table = scene.table(families=("a", "b"))
     for n in range(10):
         scene.committed(table, family=b"b", value=b"v%d" % n)
@@ -501,7 +518,9 @@ def test_a_region_that_splits_while_history_goes(
     monkeypatch: pytest.MonkeyPatch,
     recorded: Callable[..., int],
 ) -> None:
-    """What was planned goes all the same, from the daughters; what cannot be compacted under its old name is left to HBase."""
+    """What was planned goes all the same, from the daughters; what cannot be compacted under its old name is left to
+    HBase.
+    """
     table = scene.table()
     for row in (b"a", b"r", b"z"):
         _versions(scene, table, 10, row=row)
@@ -537,7 +556,9 @@ def test_a_hold_that_comes_first_is_honoured(
     monkeypatch: pytest.MonkeyPatch,
     recorded: Callable[..., int],
 ) -> None:
-    """A hold written after the run has planned, but before the run has published its mark, lowers the mark and keeps its history."""
+    """A hold written after the run has planned, but before the run has published its mark, lowers the mark and keeps
+    its history.
+    """
     table = scene.table()
     versions = _versions(scene, table, 6)
     recorded(table)
@@ -555,7 +576,8 @@ def test_a_hold_that_comes_first_is_honoured(
     assert outcome.table(table)["mark"]["applied"] == at_most(snapshot)
     assert "came while the run went on" in str(outcome.table(table)["notes"])
     assert omid.read(table, snapshot) == before
-    # The first version was replaced before the mark; the second only when the third, which the snapshot shows, was committed.
+    # The first version was replaced before the mark; the second only when the third, which the snapshot shows, was
+    # committed.
     assert outcome.totals["deleted"] == 1
 
 
@@ -567,7 +589,9 @@ def test_a_hold_that_comes_second_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     recorded: Callable[..., int],
 ) -> None:
-    """A hold written after the run has read the holds finds the published mark, is refused, and leaves nothing behind."""
+    """A hold written after the run has read the holds finds the published mark, is refused, and leaves nothing
+    behind.
+    """
     table = scene.table()
     versions = _versions(scene, table, 4)
     recorded(table)
@@ -621,7 +645,9 @@ def test_a_run_that_was_overtaken_applies_nothing(
 
 
 def test_the_life_of_a_hold(scene: Scene, omid: OmidClient, config: Config, state: StateStore) -> None:
-    """It is renewed up to its hard maximum, ends with its block or its reader, and needs an owner, a reason and a table."""
+    """It is renewed up to its hard maximum, ends with its block or its reader, and needs an owner, a reason and a
+    table.
+    """
     table = scene.table()
     state.create()
     with hold(config, table, reason="a block") as held:
@@ -689,8 +715,8 @@ def test_a_dead_reader_holds_nothing_after_its_expiry(
 
 
 def replaced(scene: Scene) -> str:
-    """A table of two regions, in each: versions, a family tombstone over them, one over nothing (which goes in a write of its own), and what came
-    after them.
+    """A table of two regions, in each: versions, a family tombstone over them, one over nothing (which goes in a write
+    of its own), and what came after them.
     """
     table = scene.table(splits=(b"m",))
     for row in (b"a", b"z"):
@@ -720,7 +746,8 @@ def test_killed_at_any_effect_and_run_again(
 ) -> None:
     """Whatever a dead run left, the next one under its id ends in the same cells, and readers never see a difference.
 
-    At its death nothing was gone that is not in the sideline, and as long as it may have removed something it was known to remove.
+    At its death nothing was gone that is not in the sideline, and as long as it may have removed something it was known
+    to remove.
     """
     chance = random.Random(seed)
     reference = replaced(scene)
@@ -765,7 +792,9 @@ def test_killed_at_any_effect_and_run_again(
 def test_a_dead_run_that_removed_keeps_restores_waiting(
     gc: Callable[..., Outcome], job: Job, scene: Scene, omid: OmidClient, eager: Path
 ) -> None:
-    """A write of it may be under way: for a day nothing is put back, unless the run is started again under its id, and ends."""
+    """A write of it may be under way: for a day nothing is put back, unless the run is started again under its id, and
+    ends.
+    """
     table = replaced(scene)
     cleaned(job, omid)
     before = shown(omid, table)
@@ -779,7 +808,8 @@ def test_a_dead_run_that_removed_keeps_restores_waiting(
     assert refused.code == 1
     assert f"run dead removes history of {table}" in refused.problems
     assert gc(table, extra=("--run-id", "dead")).code == 0
-    # Each of the two runs may have removed the family tombstone over what the other removed: what is refused is asked again.
+    # Each of the two runs may have removed the family tombstone over what the other removed: what is refused is asked
+    # again.
     for name in (other.summary["run"], "dead", other.summary["run"]):
         back = job("sideline_restore", "--restore", name, "--execute", config=eager)
         assert back.code in (0, 1), back.problems
@@ -791,7 +821,9 @@ def test_a_dead_run_that_removed_keeps_restores_waiting(
 def test_a_run_that_is_overtaken_between_its_steps_goes_no_further(
     gc: Callable[..., Outcome], job: Job, scene: Scene, omid: OmidClient, state: StateStore, step: str
 ) -> None:
-    """Before each of its writes it looks whether the mark is still its own: another's claim, after the one or the other, ends it red."""
+    """Before each of its writes it looks whether the mark is still its own: another's claim, after the one or the
+    other, ends it red.
+    """
     table = replaced(scene)
     cleaned(job, omid)
     before, visible = shown(omid, table), omid.read(table, omid.begin())
@@ -834,7 +866,9 @@ def test_a_restore_killed_at_any_effect_and_run_again(
     eager: Path,
     seed: int,
 ) -> None:
-    """The next restore brings all back, and readers never see what was deleted. The dead one's hold keeps history GC away until then."""
+    """The next restore brings all back, and readers never see what was deleted. The dead one's hold keeps history GC
+    away until then.
+    """
     chance = random.Random(seed)
     table = replaced(scene)
     cleaned(job, omid)
@@ -911,7 +945,9 @@ def test_failed_deletes_leave_family_tombstones_alone(
 def test_a_restore_does_not_set_off_omids_compactor(
     job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, recorded: Callable[..., int]
 ) -> None:
-    """It would lose the row whose family was deleted and written again: refused by name, in a dry run too, and nothing has changed."""
+    """It would lose the row whose family was deleted and written again: refused by name, in a dry run too, and nothing
+    has changed.
+    """
     table = scene.table()
     _versions(scene, table)
     recorded(table)
@@ -937,7 +973,9 @@ def test_nothing_is_put_back_while_history_goes(
     monkeypatch: pytest.MonkeyPatch,
     recorded: Callable[..., int],
 ) -> None:
-    """A run that removes what hides a cell, while a restore brings the cell back, would leave it shown for good: the restore is refused."""
+    """A run that removes what hides a cell, while a restore brings the cell back, would leave it shown for good: the
+    restore is refused.
+    """
     table = scene.table()
     versions = _versions(scene, table)
     scene.committed(table, value=b"")
@@ -973,8 +1011,8 @@ def test_a_restore_shows_nothing_whose_tombstone_goes_while_it_is_at_work(
     recorded: Callable[..., int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A write of a run that was taken for dead removes tombstones after they were seen: what they hid is not put, and the restore is red;
-    run again it puts back what it has the tombstone of.
+    """A write of a run that was taken for dead removes tombstones after they were seen: what they hid is not put, and
+    the restore is red; run again it puts back what it has the tombstone of.
     """
     table = scene.table(("a", "b"))
     for row in (b"column", b"family", b"whole"):
@@ -1017,8 +1055,8 @@ def test_a_restore_tells_what_readers_see_again(
     recorded: Callable[..., int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What hides a cell may go right after the cell has come back, by a late write of the run that had removed it: the restore looks at its end,
-    and is red. That run restored, nothing is seen any more.
+    """What hides a cell may go right after the cell has come back, by a late write of the run that had removed it: the
+    restore looks at its end, and is red. That run restored, nothing is seen any more.
     """
     table = scene.table()
     for value in (b"first", b"second"):
@@ -1058,8 +1096,8 @@ def test_a_restore_tells_what_readers_see_again(
 def test_what_was_deleted_is_not_shown_again_because_it_had_been_taken_for_aborted(
     job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, before: str
 ) -> None:
-    """A cleanup removed it, then history GC the tombstone over it, which hid nothing any more: it comes back after the tombstone, whether the cleanup's
-    orphans were put back before or not. What was never deleted comes back to be read.
+    """A cleanup removed it, then history GC the tombstone over it, which hid nothing any more: it comes back after the
+    tombstone, whether the cleanup's orphans were put back before or not. What was never deleted comes back to be read.
     """
     table = scene.table()
     start, rows = omid.begin(), (b"column", b"family", b"seen")
@@ -1096,7 +1134,9 @@ def test_what_was_deleted_is_not_shown_again_because_it_had_been_taken_for_abort
 def test_what_cannot_be_restored_is_said(
     job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, recorded: Callable[..., int]
 ) -> None:
-    """A run that nobody knows, one that is no name, a table that the run did not touch: each is named, and nothing changes."""
+    """A run that nobody knows, one that is no name, a table that the run did not touch: each is named, and nothing
+    changes.
+    """
     table = scene.table()
     _versions(scene, table)
     recorded(table)
@@ -1120,7 +1160,9 @@ def test_a_clock_that_is_off_removes_nothing(
     monkeypatch: pytest.MonkeyPatch,
     recorded: Callable[..., int],
 ) -> None:
-    """Ages and holds go by the clock of the machine that runs the job; one that differs from HBase's would remove what is young."""
+    """Ages and holds go by the clock of the machine that runs the job; one that differs from HBase's would remove what
+    is young.
+    """
     table = scene.table()
     _versions(scene, table)
     recorded(table)

@@ -78,10 +78,11 @@ def test_the_journal_is_kept_as_long_as_an_older_snapshot_of_a_table(
     snapshots: Callable[[str], str],
     recorded: Callable[..., int],
 ) -> None:
-    """An entry below the bound goes once it is older than ``journal_keep`` and than a day before every HBase snapshot that could bring its cells back.
+    """An entry below the bound goes once it is older than ``journal_keep`` and than a day before every HBase snapshot
+    that could bring its cells back.
 
-    A snapshot of a table that was dropped since counts, one of a plain table, of the journal or of the commit table does not. A dry run
-    removes nothing.
+    A snapshot of a table that was dropped since counts, one of a plain table, of the journal or of the commit table
+    does not. A dry run removes nothing.
     """
     plain, table = scene.table(omid_enabled=False), scene.table()
     for harmless in (plain, JOURNAL, "OMID_COMMIT_TABLE"):
@@ -116,7 +117,8 @@ def test_the_journal_is_kept_for_its_time(
     configure: Callable[..., Path],
     recorded: Callable[..., int],
 ) -> None:
-    """Where no snapshot is older, ``journal_keep`` is what an entry is kept, and nothing younger goes; unless it is configured, nothing does at all.
+    """Where no snapshot is older, ``journal_keep`` is what an entry is kept, and nothing younger goes; unless it is
+    configured, nothing does at all.
 
     What went is remembered as a horizon.
     """
@@ -137,7 +139,9 @@ def test_the_journal_is_kept_for_its_time(
 
 
 def test_what_is_pruned_is_in_the_journal_as_its_readers_saw_it(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """An entry is journaled with its commit timestamp; a mark, also one beside an entry, as not committed; a row of an unknown form stays."""
+    """An entry is journaled with its commit timestamp; a mark, also one beside an entry, as not committed; a row of an
+    unknown form stays.
+    """
     table = scene.table()
     starts = entry, mark, both, odd, fence = [omid.begin() for _ in range(5)]
     commit = omid.begin()
@@ -169,7 +173,8 @@ def test_what_is_pruned_is_in_the_journal_as_its_readers_saw_it(job: Job, scene:
 def test_a_table_that_comes_after_the_listing_keeps_its_entries(
     job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """The low watermark is read before tables are listed: of a table that is made and written in between nothing is below the bound.
+    """The low watermark is read before tables are listed: of a table that is made and written in between nothing is
+    below the bound.
 
     Not even where every listed table is cleaned beyond its cells before the run goes on.
     """

@@ -31,7 +31,9 @@ def books(configure: Callable[..., Path]) -> Books:
 
 @pytest.mark.parametrize("how", ["before", "after", "answer lost"])
 def test_stopped_at_any_write_and_repaired(books: Books, how: str) -> None:
-    """A transfer is stopped at each of its writes, its repairs at their first, their second and so on, until nothing is left to do."""
+    """A transfer is stopped at each of its writes, its repairs at their first, their second and so on, until nothing is
+    left to do.
+    """
     with books.open(whole := Bomb()) as book:
         book.transfer("issuer", "ann", 1000)
         paid_in = whole.writes
@@ -41,7 +43,8 @@ def test_stopped_at_any_write_and_repaired(books: Books, how: str) -> None:
         repairs = 0
         while entries := books.entries():
             (entry,) = entries
-            # The first try of a step can be refused, as done already: each repair is let one write further than the last.
+            # The first try of a step can be refused, as done already: each repair is let one write further than the
+            # last.
             at_repair = repairs + (2 if how == "before" else 1)
             books.stopped(lambda book, entry=entry: book.repair(entry), at_repair, how)
             repairs += 1
@@ -68,7 +71,9 @@ def test_the_second_of_two_that_overdraw_is_dropped(books: Books) -> None:
 
 
 def test_a_paused_client_comes_back_to_a_finished_transfer(books: Books) -> None:
-    """While it pauses before each of its writes after the claim, a repair ends the transaction; it ends with the same outcome."""
+    """While it pauses before each of its writes after the claim, a repair ends the transaction; it ends with the same
+    outcome.
+    """
 
     def paused(write: Write, moment: Moment) -> None:
         if moment is Moment.BEFORE and write.table is not Table.OPEN and getattr(write, "column", "") != "request":
@@ -132,7 +137,9 @@ def moved(config: Config, port: int) -> Config:
 
 
 def test_reads_outlive_a_connection_that_the_gateway_closed(books: Books, stack: Stack) -> None:
-    """A node that was idle for long transfers as if nothing had been; without a gateway, or without tables, that is said."""
+    """A node that was idle for long transfers as if nothing had been; without a gateway, or without tables, that is
+    said.
+    """
     relay = Relay(stack.config.thrift_port)
     try:
         with ledger(moved(books.config, relay.port), size=1) as book:
@@ -179,7 +186,9 @@ def test_the_command_line(books: Books) -> None:
 
 
 def test_a_node_that_takes_another_for_the_issuer_refuses_to_work(books: Books) -> None:
-    """Who may go below zero is the ledger's matter: neither its tables nor a client of another configuration can change it."""
+    """Who may go below zero is the ledger's matter: neither its tables nor a client of another configuration can change
+    it.
+    """
     other = books.config.model_copy(update={"ledger": books.config.ledger.model_copy(update={"issuer": "ann"})})
     before = books.everything()
     with pytest.raises(UsageError, match=r"made with the issuer 'issuer', ledger\.issuer is 'ann'"), ledger(other):

@@ -1,7 +1,8 @@
 """Many clients and repairs at once over few users, each a process that may be killed at any moment.
 
-``LOWTIDE_LEDGER_SECONDS`` says for how long (45 unless given, 300 in `make prove`; `make soak` takes an hour). What is asserted of the money is
-computed here, from the cells and from what clients were told: nothing of the ledger's own code judges it.
+``LOWTIDE_LEDGER_SECONDS`` says for how long (45 unless given, 300 in `make prove`; `make soak` takes an hour). What is
+asserted of the money is computed here, from the cells and from what clients were told: nothing of the ledger's own code
+judges it.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class Crowd:
             process.wait()
 
     def told(self) -> dict[str, list[str]]:
-        """What clients were told, and what they had asked for, by transaction; a line cut off by a kill tells nothing."""
+        """What clients were told, and what they had asked for, by transaction; a line cut off by a kill tells
+        nothing.
+        """
         lines = [line for log in self.folder.glob("*.log") for line in log.read_text().splitlines(keepends=True)]
         found = [line.split() for line in lines if line.endswith("\n")]
         assert len({id for id, *_ in found}) == len(found), "two clients were told of one transaction"
@@ -105,8 +108,8 @@ def check(books: Books) -> int:
 def replay(transactions: Stamped, records: Stamped) -> dict[str, int]:
     """Everybody's balance at the end, by the records; on the way, that nobody decided to pay what he had not.
 
-    When a transaction was decided, and when a credit began to count, HBase's times of the cells say: a sender had then what was finished for
-    him until then, less what was decided before.
+    When a transaction was decided, and when a credit began to count, HBase's times of the cells say: a sender had then
+    what was finished for him until then, less what was decided before.
     """
     credits: dict[str, list[tuple[int, int]]] = defaultdict(list)
     balances: dict[str, int] = defaultdict(int)
@@ -136,11 +139,13 @@ def replay(transactions: Stamped, records: Stamped) -> dict[str, int]:
 def test_nothing_is_lost_doubled_or_overdrawn(
     configure: Callable[..., Path], job: Callable[..., Outcome], tmp_path: Path
 ) -> None:
-    """At every check each finished transaction has moved its amount; two repairs end everything, as the clients were told.
+    """At every check each finished transaction has moved its amount; two repairs end everything, as the clients were
+    told.
 
     At the end all users have what was paid in, and nobody ever decided to pay what he did not have at that moment.
 
-    The job runs all the while too, over and over: it asks many things at once, between the steps of clients that live and die.
+    The job runs all the while too, over and over: it asks many things at once, between the steps of clients that live
+    and die.
     """
     books = made(configure, grace="2s")
     with books.open() as book:
@@ -197,6 +202,7 @@ def test_nothing_is_lost_doubled_or_overdrawn(
         )
     assert len({transaction.request.nonce for transaction in transactions.values()}) == len(transactions)
     print(
-        f"{SECONDS:.0f} s: {dict(states)}, {crowd.killed} killed, {open_before} left open, {checks} checks, {len(jobs)} jobs"
+        f"{SECONDS:.0f} s: {dict(states)}, {crowd.killed} killed, {open_before} left open, {checks} checks, "
+        f"{len(jobs)} jobs"
     )
     assert min(crowd.killed, checks, states["finished"], len(told)) > 3

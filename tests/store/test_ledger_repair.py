@@ -69,7 +69,9 @@ def mark(books: Books) -> Settled:
 
 
 def stop_everywhere(books: Books, amount: int) -> tuple[int, int]:
-    """A transfer from ann to bob stopped at each of its writes, in each way; how many there were, and how many began."""
+    """A transfer from ann to bob stopped at each of its writes, in each way; how many there were, and how many
+    began.
+    """
     with books.open(whole := Bomb()) as book:
         book.transfer("issuer", "ann", 1_000_000)
     begun = 0
@@ -81,7 +83,9 @@ def stop_everywhere(books: Books, amount: int) -> tuple[int, int]:
 
 
 def test_one_run_ends_what_was_stopped_anywhere(run: Job, books: Books) -> None:
-    """Every write, in every way: each transfer that has a number is finished once, the mark moves up, and nothing is left to do."""
+    """Every write, in every way: each transfer that has a number is finished once, the mark moves up, and nothing is
+    left to do.
+    """
     stopped, begun = stop_everywhere(books, 7)
     open_before = len(books.entries())
     assert begun < stopped
@@ -116,7 +120,9 @@ def test_one_run_ends_what_was_stopped_anywhere(run: Job, books: Books) -> None:
 def test_repairs_that_are_stopped_themselves(
     run: Job, books: Books, monkeypatch: pytest.MonkeyPatch, when: Moment
 ) -> None:
-    """The first loses its connection at the first write to each transaction, the second at the second: they end red, and the next goes on."""
+    """The first loses its connection at the first write to each transaction, the second at the second: they end red,
+    and the next goes on.
+    """
     stop_everywhere(books, 7)
     writes: Counter[str] = Counter()
     allowed = 0
@@ -147,7 +153,9 @@ def test_repairs_that_are_stopped_themselves(
 @pytest.mark.turns(2, group="killed at any effect")
 @seeds.each("transaction_repair killed at any effect")
 def test_a_repair_killed_at_any_effect_and_run_again(run: Job, books: Books, seed: int) -> None:
-    """Many transactions under way at once, some of their writes done and others not: the next repair ends each, once."""
+    """Many transactions under way at once, some of their writes done and others not: the next repair ends each,
+    once.
+    """
     chance = random.Random(seed)
     moved = 0
 
@@ -203,7 +211,9 @@ def test_through_spark_submit_killed_and_run_again(books: Books) -> None:
 
 
 def test_at_once_everything_is_answered_as_one_by_one(books: Books, configure: Callable[..., Path], spark: Any) -> None:
-    """Reads, writes and checks of many rows in one call; what fails costs the others nothing, and is told apart from a refusal."""
+    """Reads, writes and checks of many rows in one call; what fails costs the others nothing, and is told apart from a
+    refusal.
+    """
     other = made(configure)
     first = [
         Put(Table.RECORDS, "a", {"x": "1", "y": "Zoë"}),
@@ -305,7 +315,9 @@ def test_money_that_does_not_add_up_stops_the_run(run: Job, books: Books) -> Non
 
 
 def test_a_full_check_finds_what_lies_below_the_mark(run: Job, books: Books) -> None:
-    """An open transaction whose index entry is lost, and one from a slow clock: not seen by the day's runs, found by the full check."""
+    """An open transaction whose index entry is lost, and one from a slow clock: not seen by the day's runs, found by
+    the full check.
+    """
     with books.open() as book:
         book.transfer("issuer", "ann", 100)
         assert run("transaction_repair", *NOW).code == 0
@@ -337,7 +349,9 @@ def test_a_full_check_finds_what_lies_below_the_mark(run: Job, books: Books) -> 
 
 
 def test_a_transaction_from_a_fast_clock_does_not_wait_for_its_time(run: Job, books: Books) -> None:
-    """What bears a time of the next century, or of none, is as old as HBase's clock says: repaired by the next run, with a word on the clock."""
+    """What bears a time of the next century, or of none, is as old as HBase's clock says: repaired by the next run,
+    with a word on the clock.
+    """
     with books.open() as book:
         book.transfer("issuer", "ann", 100)
     for now in (4_102_444_800_000, 10**18):
@@ -357,7 +371,9 @@ def test_a_transaction_from_a_fast_clock_does_not_wait_for_its_time(run: Job, bo
 
 
 def test_a_restored_entry_changes_the_cell_of_the_mark(run: Job, books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that read mark and index before the entry was back must not move the mark over it: it finds another text, also where the mark stays."""
+    """A run that read mark and index before the entry was back must not move the mark over it: it finds another text,
+    also where the mark stays.
+    """
     with books.open() as book:
         book.transfer("issuer", "ann", 100)
     assert run("transaction_repair", *NOW).code == 0
@@ -379,7 +395,9 @@ def test_a_restored_entry_changes_the_cell_of_the_mark(run: Job, books: Books, m
 
 
 def test_money_that_does_not_add_up_after_the_repair(run: Job, books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody writes a record of his own while the repair is at work: the run is red, and the mark stays where it was."""
+    """Somebody writes a record of his own while the repair is at work: the run is red, and the mark stays where it
+    was.
+    """
     with books.open() as book:
         book.transfer("issuer", "ann", 100)
     assert run("transaction_repair", *NOW).code == 0
@@ -403,7 +421,8 @@ def test_money_that_does_not_add_up_after_the_repair(run: Job, books: Books, mon
 
 
 def test_a_driver_whose_clock_is_off_ages_nothing(run: Job, books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a minute, an hour or a day, fast or slow: no transfer in the making is touched, no mark is of a time to come, no money is left out.
+    """Half a minute, an hour or a day, fast or slow: no transfer in the making is touched, no mark is of a time to
+    come, no money is left out.
 
     It is right, or, by more than the margin, refuses to act.
     """
@@ -440,7 +459,9 @@ def test_a_driver_whose_clock_is_off_ages_nothing(run: Job, books: Books, monkey
 
 
 def test_a_mark_of_a_time_to_come_is_taken_back(run: Job, books: Books) -> None:
-    """As a driver with a fast clock left it: what it passed is found by the next run, which checks everything, and says so."""
+    """As a driver with a fast clock left it: what it passed is found by the next run, which checks everything, and says
+    so.
+    """
     with books.open() as book:
         book.transfer("issuer", "ann", 100)
         assert books.stopped(lambda b: b.transfer("ann", "bob", 1), 4, "after")
@@ -500,7 +521,9 @@ def test_a_record_that_comes_late_to_an_old_transaction_is_named(
 
 
 def test_money_that_goes_to_another_is_no_balance(run: Job, books: Books) -> None:
-    """A credit in a third user's name in place of the recipient's, and a transaction that lost both records: the sums are right, the money is not."""
+    """A credit in a third user's name in place of the recipient's, and a transaction that lost both records: the sums
+    are right, the money is not.
+    """
     with books.open() as book:
         book.add_user("eve")
         book.transfer("issuer", "ann", 100)
@@ -530,7 +553,9 @@ def families(books: Books, *names: str) -> dict[str, tuple[bytes, bool, int]]:
 
 
 def test_tables_are_read_by_bloom_filter_and_cache(job: Job, configure: Callable[..., Path]) -> None:
-    """Those that are made; and those that the gateway made by its own defaults, by the next run that acts: it says so, once. A dry run alters nothing."""
+    """Those that are made; and those that the gateway made by its own defaults, by the next run that acts: it says so,
+    once. A dry run alters nothing.
+    """
     books = Books(configure(ledger={"prefix": "slow_"}, state={"table": "slow_state"}))
     names = [f"slow_{table}" for table in Table]
     with connect(books.config.hbase.thrift) as connection:
@@ -616,7 +641,9 @@ def in_sql(books: Books) -> dict[str, int]:
 
 @seeds.each("balances", always=[7])
 def test_balances_equal_those_of_a_sql_engine(run: Job, books: Books, tmp_path: Path, seed: int) -> None:
-    """On a random history with transfers stopped at random writes: the job, the client, and SQLite with the model's query."""
+    """On a random history with transfers stopped at random writes: the job, the client, and SQLite with the model's
+    query.
+    """
     chance = random.Random(seed)
     names = ["issuer", "ann", "bob", "cid", "dan"]
     with books.open() as book:

@@ -109,7 +109,9 @@ def clean_and_prune(job: Job) -> int:
 def test_the_oracles_clock_is_read_from_what_it_stores(
     job: Job, omid: OmidClient, configure: Callable[..., Path]
 ) -> None:
-    """Here all run on one machine, so it is HBase's; nothing is refused, and a time is waited for until the low watermark is there."""
+    """Here all run on one machine, so it is HBase's; nothing is refused, and a time is waited for until the low
+    watermark is there.
+    """
     omid.advance_watermark()
     config = load(configure())
     with connect(config.hbase.thrift) as connection:
@@ -130,10 +132,10 @@ def test_the_oracles_clock_is_read_from_what_it_stores(
 def test_sql_answers_as_the_model_says_after_the_jobs(
     job: Job, stack: Stack, omid: OmidClient, phoenix: PhoenixClient, configure: Callable[..., Path], seed: int
 ) -> None:
-    """After transactions of every kind, with clients stopped at each point of the commit and killed in it, the jobs find every
-    physical table by themselves, leave nothing unproved in tables, indexes and view indexes and no row of the commit table
-    at or below the bound; every scan, index, count and point read equals the model: then, after major compactions, after history GC,
-    and after major compactions again."""
+    """After transactions of every kind, with clients stopped at each point of the commit and killed in it, the jobs
+    find every physical table by themselves, leave nothing unproved in tables, indexes and view indexes and no row of
+    the commit table at or below the bound; every scan, index, count and point read equals the model: then, after major
+    compactions, after history GC, and after major compactions again."""
     for statement in DDL:
         phoenix.execute(statement)
     work = PhoenixWorkload(stack, phoenix, random.Random(seed))
@@ -252,8 +254,8 @@ class Worker(threading.Thread):
 
 
 class Dying(Worker):
-    """A client that stops at points of its commits, and is killed in one again and again. It asks nothing meanwhile: until its tables are
-    cleaned, Phoenix answers wrongly from them, with jobs or without."""
+    """A client that stops at points of its commits, and is killed in one again and again. It asks nothing meanwhile:
+    until its tables are cleaned, Phoenix answers wrongly from them, with jobs or without."""
 
     def __init__(self, stack: Stack, prefix: str, seed: int) -> None:
         super().__init__(stack, prefix, seed, stopping=0.5)
@@ -275,10 +277,10 @@ class Dying(Worker):
 def test_clients_at_work_see_nothing_of_the_jobs(
     job: Job, stack: Stack, omid: OmidClient, configure: Callable[..., Path], seed: int
 ) -> None:
-    """A client works through Phoenix (two, where everything is proved) while every job cleans what another leaves at each point of its
-    commits, and where it is killed meanwhile: every answer is the model's, nothing hangs, and only what Omid itself aborts is aborted.
-    Afterwards, and after a last round of jobs, nothing is left of any of them, and what the killed one committed, by the commit table,
-    is all there.
+    """A client works through Phoenix (two, where everything is proved) while every job cleans what another leaves at
+    each point of its commits, and where it is killed meanwhile: every answer is the model's, nothing hangs, and only
+    what Omid itself aborts is aborted. Afterwards, and after a last round of jobs, nothing is left of any of them, and
+    what the killed one committed, by the commit table, is all there.
     """
     # A transaction of these clients is over within seconds; the questions take longest.
     patient = configure(defaults={**YOUNG, "history_max_age": "40s", "min_history_age": "40s"})
@@ -372,8 +374,9 @@ def test_phoenix_alone_writes_rows_again_otherwise_than_sql_says(phoenix: Phoeni
 def test_one_transaction_spans_a_table_its_indexes_and_what_views_show(
     job: Job, omid: OmidClient, phoenix: PhoenixClient
 ) -> None:
-    """The entry of a transaction over a table and two indexes stays until the third of them is clean, that of a dropped table no
-    longer than that; a row that never was committed, and that a view index showed all the same, is gone after the cleanup."""
+    """The entry of a transaction over a table and two indexes stays until the third of them is clean, that of a dropped
+    table no longer than that; a row that never was committed, and that a view index showed all the same, is gone after
+    the cleanup."""
     for statement in (*DDL, "CREATE INDEX PX_A_LATE ON PX_A (B)"):
         phoenix.execute(statement)
     phoenix.execute("UPSERT INTO PX_V (ID, A, K) VALUES (1, 'never', 77)")
@@ -411,9 +414,10 @@ def test_one_transaction_spans_a_table_its_indexes_and_what_views_show(
 def test_phoenixs_tables_are_found_and_named_and_what_is_wrong_is_told(
     job: Job, omid: OmidClient, phoenix: PhoenixClient, connector: Store, tmp_path: Path
 ) -> None:
-    """Tables, indexes and the table of view indexes are transactional and bear SQL's names, Phoenix's own tables are plain. Too few
-    versions are told with the DDL that mends it; an index that is being built is left alone and holds the bound, one that is made of old
-    rows did not come from elsewhere; without the catalog what bears a mark is found all the same."""
+    """Tables, indexes and the table of view indexes are transactional and bear SQL's names, Phoenix's own tables are
+    plain. Too few versions are told with the DDL that mends it; an index that is being built is left alone and holds
+    the bound, one that is made of old rows did not come from elsewhere; without the catalog what bears a mark is found
+    all the same."""
     for statement in DDL:
         phoenix.execute(statement)
     phoenix.execute("CREATE TABLE PX_X (ID BIGINT NOT NULL PRIMARY KEY, A VARCHAR) TRANSACTIONAL=true, VERSIONS=3")
@@ -421,7 +425,8 @@ def test_phoenixs_tables_are_found_and_named_and_what_is_wrong_is_told(
     wanted = {t for t in PHYSICAL if t != "PX_A_LATE"} | {"PX_X"}
     assert {t for t, e in entries.items() if e.kind is Kind.TRANSACTIONAL} == wanted
     assert {e.kind for t, e in entries.items() if t not in wanted} == {Kind.PLAIN}
-    # What the DAGs clean when nobody names tables; Phoenix's own are looked at too, until an inventory has called them plain.
+    # What the DAGs clean when nobody names tables; Phoenix's own are looked at too, until an inventory has called them
+    # plain.
     assert wanted <= set(sizes(connector.config, []))
     assert entries["_IDX_PX_B"].names == ("PX_V_BY_K",)
     assert all(e.names == (t,) for t, e in entries.items() if t in wanted - {"_IDX_PX_B"})

@@ -28,8 +28,8 @@ def test_the_records_of_a_test_are_those_of_the_jobs(
     state: StateStore,
     recorded: Callable[..., int],
 ) -> None:
-    """For a table of complete transactions, twice with writes between, and for one in two families and regions: the facts, the table's
-    life, its epoch and the time sample are the same, and the jobs change no cell."""
+    """For a table of complete transactions, twice with writes between, and for one in two families and regions: the
+    facts, the table's life, its epoch and the time sample are the same, and the jobs change no cell."""
 
     def told(table: str) -> tuple[list[Fact], int, int]:
         """Without what names the run, its moment and what it read: what is cleaned is the same for every other run."""

@@ -79,7 +79,9 @@ def test_no_low_watermark(
 
 
 def test_a_table_that_hbase_does_not_list(job: Job, untouched: Callable[[], bool], connector: Store) -> None:
-    """HBase lists to a user only the tables on which he has rights; one that only hbase:meta has stops every job that acts on the bound."""
+    """HBase lists to a user only the tables on which he has rights; one that only hbase:meta has stops every job that
+    acts on the bound.
+    """
     with connect(connector.config.hbase.thrift) as connection:
         meta = connection.table("hbase:meta")
         state = meta.row(b"OMID_COMMIT_TABLE")[b"table:state"]
@@ -146,7 +148,9 @@ def test_a_snapshot_that_cannot_be_made(
     monkeypatch: pytest.MonkeyPatch,
     scene: Scene,
 ) -> None:
-    """Where HBase refuses the snapshot (its name is taken by one of another table), the table is named with the remedy and left alone."""
+    """Where HBase refuses the snapshot (its name is taken by one of another table), the table is named with the remedy
+    and left alone.
+    """
     table, other = scene.tables[0], scene.table()
     number = uuid.UUID(int=1)
     taken = f"lowtide-run-{table}-{number.hex[:12]}"
@@ -178,7 +182,8 @@ DECIDING = (
 def test_plain_said_of_a_table_that_bears_omids_mark(
     job: Job, configure: Callable[..., Path], untouched: Callable[[], bool], scene: Scene
 ) -> None:
-    """The configuration calls a table plain, its descriptor says that transactions write it: no job goes on, a survey says so and goes on, and
+    """The configuration calls a table plain, its descriptor says that transactions write it: no job goes on, a survey
+    says so and goes on, and
     ``lowtide explain`` tells it."""
     table = scene.tables[0]
     plain = configure(tables={table: {"kind": "plain"}})
@@ -194,8 +199,8 @@ def test_plain_said_of_a_table_that_bears_omids_mark(
 def test_plain_said_of_a_table_that_was_transactional(
     job: Job, configure: Callable[..., Path], scene: Scene, omid: OmidClient
 ) -> None:
-    """A table without a mark was listed as transactional before: to call it plain is refused until a collection has looked at it without that
-    word. It has shadow cells, so that the word is needed then, and taken."""
+    """A table without a mark was listed as transactional before: to call it plain is refused until a collection has
+    looked at it without that word. It has shadow cells, so that the word is needed then, and taken."""
     table = scene.table(omid_enabled=False)
     scene.committed(table)
     scene.crashed_after_commit(table, row=b"proved by its entry")
@@ -213,7 +218,9 @@ def test_plain_said_of_a_table_that_was_transactional(
 
 @pytest.fixture
 def theirs(scene: Scene, omid: OmidClient) -> dict[str, str]:
-    """Tables of another oracle: its commit table, and one whose cell that commit table proves, below our low watermark."""
+    """Tables of another oracle: its commit table, and one whose cell that commit table proves, below our low
+    watermark.
+    """
     commits, data = scene.table(("F", "LWF"), omid_enabled=False), scene.table()
     start, commit = omid.begin(), omid.begin()
     scene.cell(data, start)
@@ -225,7 +232,9 @@ def theirs(scene: Scene, omid: OmidClient) -> dict[str, str]:
 def test_tables_of_another_oracle(
     job: Job, configure: Callable[..., Path], untouched: Callable[[], bool], theirs: dict[str, str], omid: OmidClient
 ) -> None:
-    """Another commit table stops every job: the tables beside it may be its oracle's, and ours proves nothing of them."""
+    """Another commit table stops every job: the tables beside it may be its oracle's, and ours proves nothing of
+    them.
+    """
     before = omid.raw(theirs["data"])
     outcomes = [job(*command) for command in DECIDING]
     assert omid.raw(theirs["data"]) == before
@@ -238,8 +247,8 @@ def test_tables_of_another_oracle(
 def test_tables_of_another_oracle_that_the_configuration_names(
     job: Job, configure: Callable[..., Path], scene: Scene, theirs: dict[str, str], omid: OmidClient
 ) -> None:
-    """When each table is said to be ours or the other oracle's, jobs go on: the others' are not touched, prove nothing and hold nothing
-    back. One that is left out, and one that is said to be both, stop them."""
+    """When each table is said to be ours or the other oracle's, jobs go on: the others' are not touched, prove nothing
+    and hold nothing back. One that is left out, and one that is said to be both, stop them."""
     ours = [name for name in omid.tables() if name not in theirs.values()]
     table = scene.table()
     orphan = scene.orphan(table)

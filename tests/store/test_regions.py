@@ -1,4 +1,6 @@
-"""Regions split, merge and move; tables come, go and come back; intervals arrive in any order: the records stay right."""
+"""Regions split, merge and move; tables come, go and come back; intervals arrive in any order: the records stay
+right.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def test_a_region_that_splits_while_the_run_reads_is_covered(
 def test_days_in_any_order_end_as_one_pass(
     job: Job, scene: Scene, omid: OmidClient, connector: Store, state: StateStore
 ) -> None:
-    """Backfilled days, out of order, one of them twice, leave the same cells and the same cleaned interval as one pass."""
+    """Backfilled days, out of order, one of them twice, leave the same cells and the same cleaned interval as one
+    pass.
+    """
     table, other = scene.table(), scene.table()
     state.create()
     now = datetime.now(UTC).replace(microsecond=0)
@@ -172,7 +176,9 @@ def test_a_clone_is_a_table_of_its_own(
 
 @pytest.mark.usefixtures("no_snapshots")
 def test_both_ways_of_reading_see_the_same(job: Job, scene: Scene, omid: OmidClient, configure: Any) -> None:
-    """Over a snapshot, made after the low watermark was read and with the memstore flushed, a run finds what it finds over rpc; no snapshot is left."""
+    """Over a snapshot, made after the low watermark was read and with the memstore flushed, a run finds what it finds
+    over rpc; no snapshot is left.
+    """
     table = scene.table(splits=(b"m",))
     for row in ROWS:
         scene.orphan(table, row=row)
@@ -193,7 +199,9 @@ def test_both_ways_of_reading_see_the_same(job: Job, scene: Scene, omid: OmidCli
 
 
 def test_a_bulk_load_is_found_by_the_full_pass(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """Cells that arrive below the watermark with old timestamps, as a bulk load's do, are healed or removed by the full pass."""
+    """Cells that arrive below the watermark with old timestamps, as a bulk load's do, are healed or removed by the full
+    pass.
+    """
     table = scene.table()
     start, commit = omid.begin(), omid.begin()
     orphan = omid.begin()

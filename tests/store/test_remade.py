@@ -1,4 +1,6 @@
-"""A table that is made anew, or restored, while a run goes on: nothing is done to what is there then, and nothing is recorded of it."""
+"""A table that is made anew, or restored, while a run goes on: nothing is done to what is there then, and nothing is
+recorded of it.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def test_history_gc_removes_nothing_of_a_successor(
     configure: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What was planned for a table is not done to another of its name, which may lack what replaced a version; no mark is applied.
+    """What was planned for a table is not done to another of its name, which may lack what replaced a version; no mark
+    is applied.
 
     Another table of the same run loses its history all the same.
     """
@@ -94,8 +97,8 @@ def test_history_gc_removes_nothing_of_what_came_back(
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
 ) -> None:
-    """A snapshot of before a version was replaced is restored while the run is at work: the version that was about to go is what readers
-    are shown, and stays so at every read point.
+    """A snapshot of before a version was replaced is restored while the run is at work: the version that was about to
+    go is what readers are shown, and stays so at every read point.
 
     The run is red and names the table; run again it is green, and so is everything after it.
     """
@@ -147,7 +150,8 @@ def test_a_restore_hides_nothing_of_what_came_back(
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
 ) -> None:
-    """A tombstone that a restore brings back would hide what an older snapshot, restored meanwhile, shows: nothing is put, and the restore is red.
+    """A tombstone that a restore brings back would hide what an older snapshot, restored meanwhile, shows: nothing is
+    put, and the restore is red.
 
     Run again on the table as it was, it brings all of it back.
     """
@@ -185,8 +189,8 @@ def test_a_restore_hides_nothing_of_what_came_back(
 def test_a_cleanup_deletes_nothing_of_what_came_back(
     job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is an orphan by all that there is may be proved by a shadow cell of the snapshot that comes back before it is deleted: it stays, and the
-    next run heals it.
+    """What is an orphan by all that there is may be proved by a shadow cell of the snapshot that comes back before it
+    is deleted: it stays, and the next run heals it.
     """
     table = scene.table()
     start, commit = omid.begin(), omid.begin()
@@ -222,7 +226,8 @@ def test_a_cleanup_deletes_nothing_of_what_came_back(
 def test_a_cleanup_records_nothing_of_a_successor(
     job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """A table remade after it was listed and before something of it is recorded counts as never cleaned: the bound waits for it.
+    """A table remade after it was listed and before something of it is recorded counts as never cleaned: the bound
+    waits for it.
 
     What lies in the successor is as it was, or healed.
     """

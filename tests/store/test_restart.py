@@ -1,4 +1,6 @@
-"""A job killed at any moment and started again ends in the state of an undisturbed run; a restart repeats only what was not recorded."""
+"""A job killed at any moment and started again ends in the state of an undisturbed run; a restart repeats only what was
+not recorded.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,8 @@ def test_killed_at_any_effect_and_run_again(
     tmp_path: Path,
     seed: int,
 ) -> None:
-    """Whatever a dead cleanup left, the next one ends in the state of an undisturbed run, and sweeps what the dead one had made.
+    """Whatever a dead cleanup left, the next one ends in the state of an undisturbed run, and sweeps what the dead one
+    had made.
 
     At its death nothing was gone that is not in the sideline, and nothing was recorded that was not done.
     """
@@ -112,7 +115,9 @@ def test_killed_at_any_effect_and_run_again(
 
 @pytest.fixture
 def fresh_entries(scene: Scene, omid: OmidClient, recorded: Callable[..., int]) -> Callable[[], dict[int, int]]:
-    """Make entries of complete transactions in a table that counts as clean: they may go. Start and commit timestamps."""
+    """Make entries of complete transactions in a table that counts as clean: they may go. Start and commit
+    timestamps.
+    """
     table = scene.table()
 
     def made() -> dict[int, int]:
@@ -204,7 +209,9 @@ def test_a_collection_killed_at_any_effect_and_run_again(
 def test_a_replay_killed_at_any_effect_and_run_again(
     job: Job, omid: OmidClient, state: StateStore, fresh_entries: Callable[[], dict[int, int]], seed: int
 ) -> None:
-    """At its death some of the entries are back, as they were; the next run brings the others, and those that are there stay."""
+    """At its death some of the entries are back, as they were; the next run brings the others, and those that are there
+    stay.
+    """
     began = state.server_time() - timedelta(seconds=1)
 
     def replay() -> Outcome:
@@ -244,8 +251,8 @@ def test_a_restart_leaves_out_what_its_run_has_recorded(job: Job, scene: Scene) 
 def test_a_run_id_that_is_used_again_does_what_was_not_done(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore
 ) -> None:
-    """Of a second run under the same id only that is left out which the first has recorded less than a day ago, and a note says so: what came
-    since is cleaned, and a day later all that was asked for is looked at again."""
+    """Of a second run under the same id only that is left out which the first has recorded less than a day ago, and a
+    note says so: what came since is cleaned, and a day later all that was asked for is looked at again."""
     table = leftovers(scene)
     command = ("orphan_cleanup", "--table", table, "--execute", "--run-id", "the same")
     assert job(*command).code == 0
@@ -272,7 +279,9 @@ def test_a_run_id_that_is_used_again_does_what_was_not_done(
 
 
 def test_another_interval_under_the_same_run_id_is_read(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """A run id is no proof that its run has read what is asked for now: a full pass after a run that went on from its records."""
+    """A run id is no proof that its run has read what is asked for now: a full pass after a run that went on from its
+    records.
+    """
     table = leftovers(scene)
     paused = omid.begin()
     omid.advance_watermark()
@@ -290,7 +299,9 @@ def test_another_interval_under_the_same_run_id_is_read(job: Job, scene: Scene, 
 def test_a_submitted_job_that_is_killed_ends_well_the_second_time(
     job: Job, scene: Scene, configure: Callable[..., Path], state: StateStore
 ) -> None:
-    """SIGKILL to the real spark-submit process, driver and all, when it has begun to act; the next run finishes the work."""
+    """SIGKILL to the real spark-submit process, driver and all, when it has begun to act; the next run finishes the
+    work.
+    """
     table = leftovers(scene)
     config = configure()
     submit = command(

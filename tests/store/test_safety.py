@@ -51,7 +51,9 @@ def gateway(connector: Store) -> Iterator[Any]:
 
 
 def test_only_transactions_at_or_below_the_low_watermark_are_touched(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """An orphan below the low watermark goes; a cell of a transaction above it stays, whatever the commit table says."""
+    """An orphan below the low watermark goes; a cell of a transaction above it stays, whatever the commit table
+    says.
+    """
     table = scene.table()
     old = scene.orphan(table)
     watermark = omid.advance_watermark()
@@ -92,7 +94,9 @@ def test_the_low_watermark_is_read_before_anything_else(
 def test_the_bound_is_of_a_low_watermark_that_was_read_before_the_tables(
     job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch, module: Any, asked: list[str]
 ) -> None:
-    """A table that comes while tables are listed may hold committed cells at or below a low watermark that is read afterwards."""
+    """A table that comes while tables are listed may hold committed cells at or below a low watermark that is read
+    afterwards.
+    """
     table = scene.table()
     first = omid.advance_watermark()
 
@@ -113,8 +117,8 @@ def test_the_bound_is_of_a_low_watermark_that_was_read_before_the_tables(
 def test_a_low_watermark_that_went_back_stops_the_run(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, configure: Callable[..., Path]
 ) -> None:
-    """After an oracle lost its timestamps no recorded watermark is trusted: the run is refused and nothing is touched; also when the oracle has passed
-    the recorded one again, for what it gave out until then was below it."""
+    """After an oracle lost its timestamps no recorded watermark is trusted: the run is refused and nothing is touched;
+    also when the oracle has passed the recorded one again, for what it gave out until then was below it."""
     table = scene.table()
     orphan = scene.orphan(table)
     watermark = omid.advance_watermark()
@@ -145,7 +149,9 @@ def test_a_low_watermark_that_went_back_stops_the_run(
 def test_records_that_are_reset_while_the_run_decides_stop_it(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Records that are reset between reading and acting, as after an oracle was made anew: nothing is put, deleted or recorded."""
+    """Records that are reset between reading and acting, as after an oracle was made anew: nothing is put, deleted or
+    recorded.
+    """
     table = scene.table()
     orphan = scene.orphan(table)
     omid.advance_watermark()
@@ -168,7 +174,9 @@ def test_records_that_are_reset_while_a_pruning_decides_stop_it(
     recorded: Callable[..., int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also where another run has recorded a low watermark since that is higher than the one that this run began with."""
+    """Also where another run has recorded a low watermark since that is higher than the one that this run began
+    with.
+    """
     table = scene.table()
     start = omid.begin()
     omid.add_commit_entry(start, omid.begin())
@@ -194,7 +202,9 @@ def test_records_that_are_reset_while_a_pruning_decides_stop_it(
 def test_an_oracle_that_is_made_anew_while_the_run_decides_stops_it(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The records are as they were, and the low watermark that the oracle stores is a lower one than the run began with: the same."""
+    """The records are as they were, and the low watermark that the oracle stores is a lower one than the run began
+    with: the same.
+    """
     table = scene.table()
     orphan = scene.orphan(table)
     watermark = omid.advance_watermark()
@@ -241,7 +251,9 @@ def test_a_commit_entry_proves_the_commit(job: Job, scene: Scene, omid: OmidClie
 def test_a_shadow_cell_in_another_table_proves_the_commit(
     job: Job, scene: Scene, omid: OmidClient, marked: bool
 ) -> None:
-    """With no commit entry left, a shadow cell of the transaction in a table that the run was not given proves it; a mark found wrong goes."""
+    """With no commit entry left, a shadow cell of the transaction in a table that the run was not given proves it; a
+    mark found wrong goes.
+    """
     table, other = scene.table(), scene.table(("x",))
     start, commit = scene.committed(other, family=b"x")
     scene.cell(table, start)
@@ -300,7 +312,8 @@ def test_an_entry_that_comes_while_the_run_decides_is_seen(
 ) -> None:
     """A commit entry that lands after the first look, before the mark, makes the cell committed: it is healed.
 
-    The range is not recorded, since cells of that transaction with shadow cells were not rewritten; the next run does both.
+    The range is not recorded, since cells of that transaction with shadow cells were not rewritten; the next run does
+    both.
     """
     table = scene.table()
     start = scene.orphan(table)
@@ -326,7 +339,9 @@ def test_an_entry_that_comes_while_the_run_decides_is_seen(
 def test_a_row_behind_a_delete_marker_leaves_its_cells_undecided(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore
 ) -> None:
-    """Where a mark could not be read back, because a completed transaction's row was deleted, the cell stays and the range is not recorded."""
+    """Where a mark could not be read back, because a completed transaction's row was deleted, the cell stays and the
+    range is not recorded.
+    """
     table = scene.table()
     start, _ = scene.crashed_after_commit(table)
     omid.delete_commit_entry(start)  # what post-commit does although a shadow cell failed
@@ -340,7 +355,9 @@ def test_a_row_behind_a_delete_marker_leaves_its_cells_undecided(
 
 
 def test_the_journal_outlives_the_commit_entry(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """A restored snapshot brings back a cell without shadow cell after its entry was pruned: the journal proves its commit."""
+    """A restored snapshot brings back a cell without shadow cell after its entry was pruned: the journal proves its
+    commit.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)
     omid.advance_watermark()
@@ -363,7 +380,9 @@ def test_the_journal_outlives_the_commit_entry(job: Job, scene: Scene, omid: Omi
 
 
 def test_a_healed_cell_survives_omids_compactor(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """The heal writes data and shadow cell together: minor compaction of the newer files, then a major one, keep both."""
+    """The heal writes data and shadow cell together: minor compaction of the newer files, then a major one, keep
+    both.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)
     scene.flush_a_large_file(table)
@@ -371,7 +390,9 @@ def test_a_healed_cell_survives_omids_compactor(job: Job, scene: Scene, omid: Om
 
 
 def test_a_shadow_cell_that_a_reader_wrote_is_rewritten_with_its_data(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """A transaction that still has an entry may have been healed by a reader, shadow cell alone: all its cells are rewritten."""
+    """A transaction that still has an entry may have been healed by a reader, shadow cell alone: all its cells are
+    rewritten.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)
     scene.flush_a_large_file(table)
@@ -398,7 +419,8 @@ def test_a_late_heal_brings_nothing_back(connector: Store, scene: Scene, omid: O
     row = {"op": "heal_if_present", "region": "r", "row": b"r", "family": b"a", "qualifier": b"q"}
     mutations = connector.spark.createDataFrame(
         [{**row, "timestamp": start, "value": b"v", "commit_ts": commit}],
-        "op string, region string, row binary, family binary, qualifier binary, timestamp bigint, value binary, commit_ts bigint",
+        "op string, region string, row binary, family binary, qualifier binary, timestamp bigint, value "
+        "binary, commit_ts bigint",
     )
     omid.delete_version(table, b"r", b"a", b"q", start)
     omid.flush(table)
@@ -426,7 +448,9 @@ def test_a_delete_takes_one_version_and_leaves_older_ones(job: Job, scene: Scene
 def test_a_cell_that_is_committed_before_the_delete_stays(
     job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A shadow cell that appears after the decision makes the guard refuse; the mark goes and the range is not recorded."""
+    """A shadow cell that appears after the decision makes the guard refuse; the mark goes and the range is not
+    recorded.
+    """
     table = scene.table()
     start = scene.orphan(table)
     omid.advance_watermark()
@@ -453,7 +477,9 @@ def test_a_cell_that_is_committed_before_the_delete_stays(
 def test_a_range_is_recorded_only_after_all_its_actions(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mutation that fails leaves its key range unrecorded, the other range recorded, the run red; the next run mends it."""
+    """A mutation that fails leaves its key range unrecorded, the other range recorded, the run red; the next run mends
+    it.
+    """
     table = scene.table(splits=(b"m",))
     orphan = scene.orphan(table, row=b"a")
     scene.crashed_after_commit(table, row=b"z")
@@ -482,14 +508,18 @@ def test_a_range_is_recorded_only_after_all_its_actions(
 def test_a_healed_cell_is_read_again_before_its_range_is_recorded(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A heal that was acknowledged and is lost before the end of the run leaves its key range unrecorded; a healed cell that is gone does not."""
+    """A heal that was acknowledged and is lost before the end of the run leaves its key range unrecorded; a healed cell
+    that is gone does not.
+    """
     table = scene.table(splits=(b"h", b"p"))
     cells = {row: scene.crashed_after_commit(table, row=row) for row in (b"a", b"k", b"z")}
     omid.advance_watermark()
     write = Store.write
 
     def losing(self: Store, mutations: Any, name: str, **named: Any) -> Any:
-        """As if the server of row ``a`` had died after its answer; row ``k`` another run has removed with its shadow cell."""
+        """As if the server of row ``a`` had died after its answer; row ``k`` another run has removed with its shadow
+        cell.
+        """
         written = write(self, mutations, name, **named)
         if name == table and {w.op for w in written} == {"heal_if_present"}:
             for row in (b"a", b"k"):
@@ -509,7 +539,9 @@ def test_a_healed_cell_is_read_again_before_its_range_is_recorded(
 def test_a_table_made_anew_starts_from_nothing(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, again: str
 ) -> None:
-    """What was recorded of a table does not speak of its successor of the same name: it is read from 0, and the bound waits for it."""
+    """What was recorded of a table does not speak of its successor of the same name: it is read from 0, and the bound
+    waits for it.
+    """
     table = scene.table(splits=(b"m",))
     watermark = omid.advance_watermark()
     assert clean(job, table).code == 0
@@ -529,7 +561,9 @@ def test_a_table_made_anew_starts_from_nothing(
 
 
 def test_the_bound_waits_for_every_table(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """One transactional table that was never cleaned holds the bound at 0, named with its remedy; cleaned, it lets go."""
+    """One transactional table that was never cleaned holds the bound at 0, named with its remedy; cleaned, it lets
+    go.
+    """
     table, late = scene.table(), scene.table()
     start, _ = scene.crashed_after_commit(table)
     scene.cell(late, start)
@@ -547,7 +581,9 @@ def test_the_bound_waits_for_every_table(job: Job, scene: Scene, omid: OmidClien
 def test_a_table_with_shadow_cells_and_no_mark_holds_the_bound(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
 ) -> None:
-    """Shadow cells in a table without any mark of Omid keep the bound at 0 until the configuration says what the table is."""
+    """Shadow cells in a table without any mark of Omid keep the bound at 0 until the configuration says what the table
+    is.
+    """
     table = scene.table(omid_enabled=False)
     scene.committed(table)
     omid.advance_watermark()
@@ -608,7 +644,9 @@ def test_an_unknown_form_stops_its_range_only(
     gateway: Any,
     form: str,
 ) -> None:
-    """A cell that no rule names is counted and left alone; its key range is neither acted on nor recorded, the others are. Done as the run says, all is green."""
+    """A cell that no rule names is counted and left alone; its key range is neither acted on nor recorded, the others
+    are. Done as the run says, all is green.
+    """
     table = scene.table(splits=(b"m",))
     odd = omid.begin()
     if form != "short shadow cell alone":
@@ -647,7 +685,9 @@ def test_an_unknown_form_stops_its_range_only(
 def test_an_unknown_commit_table_value_is_left_alone(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], gateway: Any, committed: bool
 ) -> None:
-    """A commit-table row of an unknown form is named and stays; its transaction's cells stay undecided, until somebody does as the run says."""
+    """A commit-table row of an unknown form is named and stays; its transaction's cells stay undecided, until somebody
+    does as the run says.
+    """
     table = scene.table()
     start = scene.orphan(table)
     row = bytes([start & 15]) + encode_long(start)
@@ -676,7 +716,9 @@ def test_an_unknown_commit_table_value_is_left_alone(
 def test_an_empty_commit_entry_that_comes_while_the_run_decides_stops_it(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """HBase's guards take a cell with an empty value for absent, so the mark is put; the look after it sees the entry, and the cell stays."""
+    """HBase's guards take a cell with an empty value for absent, so the mark is put; the look after it sees the entry,
+    and the cell stays.
+    """
     table = scene.table()
     start = scene.orphan(table)
     omid.advance_watermark()
@@ -763,8 +805,8 @@ def test_an_epoch_of_a_lost_state_table_is_not_the_next_ones(scene: Scene, conne
 def test_the_journal_of_before_the_oracle_was_made_anew_decides_nothing(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, connector: Store, configure: Callable[..., Path]
 ) -> None:
-    """A transaction of before had the number that a crashed one has now: its row in the journal neither heals nor condemns what that one left, nor
-    does a replay put it back. What a person decides counts, either way."""
+    """A transaction of before had the number that a crashed one has now: its row in the journal neither heals nor
+    condemns what that one left, nor does a replay put it back. What a person decides counts, either way."""
     table = scene.table()
     start, aborted = scene.orphan(table), scene.orphan(table, row=b"aborted")
     connector.create_table("LOWTIDE_JOURNAL", "j")
@@ -796,7 +838,9 @@ def test_the_journal_of_before_the_oracle_was_made_anew_decides_nothing(
 def test_the_journal_stays_a_proof_where_only_the_commit_table_came_back(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, connector: Store, configure: Callable[..., Path]
 ) -> None:
-    """The oracle gave no number twice: after a reset that says so everything is read from 0, and what was pruned before is healed by the journal."""
+    """The oracle gave no number twice: after a reset that says so everything is read from 0, and what was pruned before
+    is healed by the journal.
+    """
     table = scene.table()
     start = scene.orphan(table)
     connector.create_table("LOWTIDE_JOURNAL", "j")
@@ -857,7 +901,9 @@ def test_a_plan_out_of_proportion_is_refused_before_it_acts(
 
 
 def test_what_goes_can_be_put_back(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """The sideline holds removed cells with their values; restore brings them back although delete markers lie on them."""
+    """The sideline holds removed cells with their values; restore brings them back although delete markers lie on
+    them.
+    """
     table = scene.table()
     orphans_before = {scene.orphan(table, row=b"r%d" % n, value=b"v%d" % n): n for n in range(5)}
     omid.advance_watermark()
@@ -870,8 +916,9 @@ def test_what_goes_can_be_put_back(job: Job, scene: Scene, omid: OmidClient) -> 
 
 
 def test_what_was_taken_for_aborted_comes_back_as_committed(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """Of a transaction that a person knows to have committed: its cells are read again at once, in every table of the run, its mark is gone, and no
-    cleanup takes them again. Another transaction's come back as they were. A commit timestamp that cannot be is refused, and changes nothing.
+    """Of a transaction that a person knows to have committed: its cells are read again at once, in every table of the
+    run, its mark is gone, and no cleanup takes them again. Another transaction's come back as they were. A commit
+    timestamp that cannot be is refused, and changes nothing.
     """
     tables = [scene.table(), scene.table()]
     wronged, orphan = scene.orphan(tables[0], row=b"a", value=b"lost"), scene.orphan(tables[0], row=b"b")
@@ -904,8 +951,9 @@ def test_what_was_taken_for_aborted_comes_back_as_committed(job: Job, scene: Sce
 def test_what_else_was_removed_of_a_transaction_is_named_until_it_is_back(
     job: Job, scene: Scene, omid: OmidClient
 ) -> None:
-    """The journal says for every table that it committed. A restore of one run, or of one table of it, tells of the others, with the command that brings
-    each back; it ends red until all are, and readers see the whole transaction then.
+    """The journal says for every table that it committed. A restore of one run, or of one table of it, tells of the
+    others, with the command that brings each back; it ends red until all are, and readers see the whole transaction
+    then.
     """
     tables = [scene.table() for _ in range(3)]
     wronged = omid.begin()

@@ -28,7 +28,9 @@ def test_thousands_of_regions_are_planned_read_and_recorded(
     state: StateStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A table listed as 2,000 regions (where everything is proved, 10,000; key ranges of a real one) is cleaned by a driver with a heap of 1 GB, each range recorded."""
+    """A table listed as 2,000 regions (where everything is proved, 10,000; key ranges of a real one) is cleaned by a
+    driver with a heap of 1 GB, each range recorded.
+    """
     runtime = spark._jvm.java.lang.Runtime.getRuntime()
     assert runtime.maxMemory() <= 1 << 30
     table = scene.table()

@@ -45,7 +45,9 @@ Regions = dict[str, list[tuple[bytes, bytes]]]
 
 
 def by_brute_force(omid: OmidClient, regions: Regions, watermark: int) -> dict[str, list[Counted]]:
-    """Every cell of these regions, decided one by one over the raw tables and the commit table: counts by table and region."""
+    """Every cell of these regions, decided one by one over the raw tables and the commit table: counts by table and
+    region.
+    """
     there: dict[tuple[str, int], list[RawCell]] = {}
     for table, ranges in regions.items():
         cells = omid.raw(table)
@@ -115,7 +117,9 @@ def read(survey: Path) -> list[dict[str, Any]]:
 
 
 def _as_estimated(table: dict[str, Any], parts: list[Counted], truth: dict[str, int]) -> int:
-    """A table is as estimated from what brute force finds in the regions that were read; how many of its numbers have an interval by that."""
+    """A table is as estimated from what brute force finds in the regions that were read; how many of its numbers have
+    an interval by that.
+    """
     assert table["regions_read"] == len(parts)
     estimated = 0
     for name, number in truth.items():
@@ -141,10 +145,10 @@ def test_a_survey_counts_what_is_there_and_writes_nothing(
     monkeypatch: pytest.MonkeyPatch,
     seed: int,
 ) -> None:
-    """Over crashed clients' leftovers a survey equals a brute-force count, cell by cell and byte by byte; a sample states the estimates
-    and the intervals that follow from brute-force counts of the regions drawn; regions that split and move while it reads change nothing; and
-    after all of that no table, snapshot, cell or write counter of HBase has changed. (How often such an interval holds the truth is
-    tried in the unit tests.)"""
+    """Over crashed clients' leftovers a survey equals a brute-force count, cell by cell and byte by byte; a sample
+    states the estimates and the intervals that follow from brute-force counts of the regions drawn; regions that split
+    and move while it reads change nothing; and after all of that no table, snapshot, cell or write counter of HBase has
+    changed. (How often such an interval holds the truth is tried in the unit tests.)"""
     shape = Shape()
     state.create()
     try:
@@ -211,8 +215,9 @@ def test_a_survey_counts_what_is_there_and_writes_nothing(
 def test_a_survey_tells_what_is_wrong_with_the_store(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, configure: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """Tables without mark, with too few versions, with Omid's compactor: each is named; growth and ages come from the clock's samples;
-    an oracle that does not answer is told of and does not stop the survey; a share or rate that cannot be meant is refused."""
+    """Tables without mark, with too few versions, with Omid's compactor: each is named; growth and ages come from the
+    clock's samples; an oracle that does not answer is told of and does not stop the survey; a share or rate that cannot
+    be meant is refused."""
     state.create()
     now = datetime.now(UTC)
     state.add_sample(now - timedelta(days=40), 0)

@@ -52,8 +52,8 @@ def test_the_gateway_of_another_store_is_refused_by_every_job(
     other: Stack,
     crossed_state: str,
 ) -> None:
-    """Either way round: nothing is read, nothing of a table is recorded anywhere, and both addresses are named, by ``status`` too; each store with its own
-    gateway goes on.
+    """Either way round: nothing is read, nothing of a table is recorded anywhere, and both addresses are named, by
+    ``status`` too; each store with its own gateway goes on.
     """
     table = scene.table()
     orphan = scene.orphan(table)

@@ -1,4 +1,6 @@
-"""Two oracles on one HBase, each with its own commit table and timestamps: both are Omid's own servers, and each has clients of its own."""
+"""Two oracles on one HBase, each with its own commit table and timestamps: both are Omid's own servers, and each has
+clients of its own.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ class Oracle:
         return self.stack.java_command(main_class, *args, heap=heap, log=f"second-{log}", options=options)
 
     def start(self, *more: str) -> None:
-        """Start it with the first one's settings, but for its port, its tables and *more*, and wait until it answers."""
+        """Start it with the first one's settings, but for its port, its tables and *more*, and wait until it
+        answers.
+        """
         settings = (self.stack.config.home / "conf" / "omid-server-configuration.yml").read_text()
         tables = {"commitTableStoreModule": COMMITS, "timestampStoreModule": TIMESTAMPS}
         settings = re.sub(_MODULE, lambda m: f"{m[1]}: {m[2]} {{tableName: {tables[m[1]]}}}", settings)
@@ -99,8 +103,9 @@ def second(stack: Stack, omid: OmidClient, tmp_path_factory: pytest.TempPathFact
 def test_each_oracle_keeps_its_cells(
     job: Job, configure: Callable[..., Path], omid: OmidClient, second: Oracle, tmp_path: Path, seed: int
 ) -> None:
-    """Clients of both leave crashed and aborted transactions behind, under numbers that both have given. No job of either goes on before each table is named; then
-    each cleans and prunes its own, touches nothing of the other's, and every snapshot of both reads as before."""
+    """Clients of both leave crashed and aborted transactions behind, under numbers that both have given. No job of
+    either goes on before each table is named; then each cleans and prunes its own, touches nothing of the other's, and
+    every snapshot of both reads as before."""
     # Point 10 tears a transaction for its readers, and a cleanup makes it whole by its shadow cells in another table.
     points = [point for point in CRASH_POINTS if point != 10]
     mine, theirs = (
@@ -161,7 +166,9 @@ def _theirs(configure: Callable[..., Path], second: Oracle, said: dict[str, list
 
 
 def test_an_oracle_begins_where_the_statement_of_a_refused_reset_says(omid: OmidClient, second: Oracle) -> None:
-    """The row that is put while it is stopped is the low watermark that it stores and the number below all that it gives from then on."""
+    """The row that is put while it is stopped is the low watermark that it stores and the number below all that it
+    gives from then on.
+    """
     second.stop()
     number = reset.beginning(10**12)
     omid.put(
@@ -181,8 +188,8 @@ def test_an_oracle_begins_where_the_statement_of_a_refused_reset_says(omid: Omid
 def test_in_low_latency_mode_a_second_read_of_a_snapshot_would_show_more(
     connector: Store, scene: Scene, second: Oracle
 ) -> None:
-    """The oracle has answered and its low watermark has passed the commit, and the client has not yet written its entry: a read that is not told
-    of the mode misses what the next one shows. One that is told is refused."""
+    """The oracle has answered and its low watermark has passed the commit, and the client has not yet written its
+    entry: a read that is not told of the mode misses what the next one shows. One that is told is refused."""
     second.stop()
     second.start("lowLatency: true")
     table = scene.table()

@@ -85,7 +85,9 @@ GENERATORS: dict[str, Callable[[int], bytes]] = {
 def test_keys_of_another_generator_stop_a_cleanup(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, generator: str
 ) -> None:
-    """With keys that Omid's default generator did not make no commit can be looked up: nothing is cleaned, whichever region they lie in."""
+    """With keys that Omid's default generator did not make no commit can be looked up: nothing is cleaned, whichever
+    region they lie in.
+    """
     table = scene.table()
     start = scene.orphan(table)
     omid.advance_watermark()
@@ -106,7 +108,9 @@ def test_keys_of_another_generator_stop_a_cleanup(
 def test_a_key_of_another_generator_among_others_is_seen(
     job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within the interval every row is looked at, not only the first of each region; in a dry run and in a survey too."""
+    """Within the interval every row is looked at, not only the first of each region; in a dry run and in a survey
+    too.
+    """
     monkeypatch.setattr(suspects, "KEY_SAMPLE", 1)
     table = scene.table()
     start = scene.orphan(table)
@@ -132,9 +136,11 @@ def test_a_key_of_another_generator_among_others_is_seen(
 def test_a_disabled_table_leaves_undecided_what_it_could_prove(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, gateway: Any
 ) -> None:
-    """While a transactional table is disabled, a cell without any proof elsewhere is neither marked nor deleted nor its range recorded.
+    """While a transactional table is disabled, a cell without any proof elsewhere is neither marked nor deleted nor its
+    range recorded.
 
-    What an entry proves is healed and recorded all the same; the bound stays; once the table is enabled its shadow cell proves the commit.
+    What an entry proves is healed and recorded all the same; the bound stays; once the table is enabled its shadow cell
+    proves the commit.
     """
     table, other = scene.table(splits=(b"m",)), scene.table(("x",))
     start, commit = scene.committed(other, family=b"x")
@@ -210,7 +216,9 @@ def test_a_table_that_is_disabled_after_the_listing_stops_the_run(
 def test_a_shadow_cell_of_unknown_form_elsewhere_leaves_its_transaction_undecided(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore
 ) -> None:
-    """Where another table holds a shadow cell of the transaction that no rule can read, its cells stay and their range is not recorded."""
+    """Where another table holds a shadow cell of the transaction that no rule can read, its cells stay and their range
+    is not recorded.
+    """
     table, other = scene.table(splits=(b"m",)), scene.table()
     start, beside = omid.begin(), scene.orphan(table, row=b"z")
     scene.cell(table, start, row=b"a")
@@ -238,7 +246,9 @@ def test_a_range_that_is_not_read_to_its_end_ends_the_work_on_its_table(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
 ) -> None:
-    """Where the end of one of the ranges is missing in what was read, nothing of the table is removed or recorded; other tables are worked off."""
+    """Where the end of one of the ranges is missing in what was read, nothing of the table is removed or recorded;
+    other tables are worked off.
+    """
     eager = configure(defaults={"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}})
     table, other = scene.table(splits=(b"g", b"s")), scene.table()
     tables = (table, other)
@@ -278,7 +288,9 @@ def test_a_range_that_is_not_read_to_its_end_ends_the_work_on_its_table(
 
 
 def test_every_part_of_a_range_tells_its_end(connector: Store, scene: Scene, omid: OmidClient) -> None:
-    """A range over several regions has one end a region and family, each with what was read there; one without any row ends too."""
+    """A range over several regions has one end a region and family, each with what was read there; one without any row
+    ends too.
+    """
     table = scene.table(("a", "b"), splits=(b"g", b"s"))
     for row in (b"a", b"h", b"i", b"t"):
         scene.committed(table, row=row)
@@ -305,7 +317,9 @@ def test_every_part_of_a_range_tells_its_end(connector: Store, scene: Scene, omi
 def test_a_family_without_mark_beside_a_marked_one(
     job: Job, scene: Scene, omid: OmidClient, connector: Store, partly_marked: str
 ) -> None:
-    """Its shadow cells prove commits, and nothing of it is touched; the table is named, and holds the bound until the configuration speaks."""
+    """Its shadow cells prove commits, and nothing of it is touched; the table is named, and holds the bound until the
+    configuration speaks.
+    """
     table = partly_marked
     assert entries(connector)[table].unmarked == frozenset()
     start, commit = scene.committed(table, family=b"b")
@@ -328,7 +342,9 @@ def test_a_family_without_mark_beside_a_marked_one(
 def test_every_region_is_sampled_for_shadow_cells(
     connector: Store, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a table without mark the beginning of each region is looked at, in batches of tables; a shadow cell that no rule can read counts."""
+    """Of a table without mark the beginning of each region is looked at, in batches of tables; a shadow cell that no
+    rule can read counts.
+    """
     monkeypatch.setattr(listing, "SAMPLE_BATCH", 2)
     tables = {name: scene.table(omid_enabled=False, splits=(b"m",)) for name in ("none", "last", "lone", "odd", "old")}
     start, commit = omid.begin(), omid.begin()
@@ -351,7 +367,9 @@ def test_every_region_is_sampled_for_shadow_cells(
 def test_a_table_that_goes_between_listing_and_reading_stops_the_run(
     job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """A table that was listed and cannot be sampled any more could have been anything: nothing is done, and the run is red."""
+    """A table that was listed and cannot be sampled any more could have been anything: nothing is done, and the run is
+    red.
+    """
     table, going = scene.table(), scene.table(omid_enabled=False)
     start = scene.orphan(table)
     omid.advance_watermark()

@@ -1,4 +1,6 @@
-"""The verifier on the real store: silent on a store that is right, and it finds each thing that was made wrong by hand."""
+"""The verifier on the real store: silent on a store that is right, and it finds each thing that was made wrong by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def act(job: Job, name: str, *arguments: str, **options: Any) -> Outcome:
 
 
 class Verifier:
-    """Runs of ``verify`` over some tables. (Other tests' runs in the records have sidelines in folders that are gone.)"""
+    """Runs of ``verify`` over some tables. (Other tests' runs in the records have sidelines in folders that are
+    gone.)
+    """
 
     def __init__(self, job: Job, folder: Path, tables: list[str]) -> None:
         self.job, self.file = job, folder / "found.json"
@@ -90,9 +94,10 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
     tmp_path: Path,
     seed: int,
 ) -> None:
-    """Before and after each job on what a workload of crashing clients left; then with a healed cell taken back, a pruned entry that a cell still
-    needs, a watermark moved up by hand, a sideline file cut short, marked transactions with shadow cells, one of which the journal says something else; and
-    silent again when its remedies were followed."""
+    """Before and after each job on what a workload of crashing clients left; then with a healed cell taken back, a
+    pruned entry that a cell still needs, a watermark moved up by hand, a sideline file cut short, marked transactions
+    with shadow cells, one of which the journal says something else; and silent again when its remedies were
+    followed."""
     model = run(stack, seed=seed, transactions=TRANSACTIONS, out=tmp_path / "history", omid=omid).model
     table = scene.table()
     healed, _ = scene.crashed_after_commit(table, row=b"healed")
@@ -177,8 +182,9 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
 def test_an_entry_that_a_cell_still_needs_is_not_pruned(
     job: Job, scene: Scene, omid: OmidClient, connector: Store, recorded: Callable[..., int]
 ) -> None:
-    """The gate reads the tables themselves: a healed cell that was taken back since keeps every entry of the run, by name; after the full pass that is
-    asked for they go. A deletion that hides the cell, at whatever timestamp, is no reason."""
+    """The gate reads the tables themselves: a healed cell that was taken back since keeps every entry of the run, by
+    name; after the full pass that is asked for they go. A deletion that hides the cell, at whatever timestamp, is no
+    reason."""
     table = scene.table()
     start, commit = scene.committed(table, row=b"lost")
     hidden, hidden_tc = scene.committed(table, row=b"hidden")

@@ -99,7 +99,9 @@ def test_conflict_free_writers_too(stack: Stack, omid: OmidClient, tmp_path: Pat
 
 
 def test_every_outcome_occurs_and_the_watermark_passes_all(workload: Result) -> None:
-    """All crash points, real kills and halts, conflicts and rollbacks; every transaction is at or below the watermark."""
+    """All crash points, real kills and halts, conflicts and rollbacks; every transaction is at or below the
+    watermark.
+    """
     counts = workload.model.counts()
     expected = {"committed", "conflict", "rolled back", "read only", "abandoned", *(f"crash {n}" for n in CRASH_POINTS)}
     assert {name for name in expected if not counts[name]} == set()
@@ -379,7 +381,9 @@ def test_tables_are_snapshotted_cloned_restored_truncated_and_dropped(omid: Omid
 
 
 def test_live_clients_commit_while_the_watermark_moves(stack: Stack, omid: OmidClient, tmp_path: Path) -> None:
-    """Commits, conflicts and refusals by the watermark are told apart and in the history, which Omid's reader confirms."""
+    """Commits, conflicts and refusals by the watermark are told apart and in the history, which Omid's reader
+    confirms.
+    """
     shape = Shape(tables=("live1", "live2"), rows=20, crashes=0.0, pauses=0.2)
     with LiveClients(stack, tmp_path / "live.jsonl", clients=3, shape=shape) as live:
         for _ in range(5):

@@ -1,4 +1,6 @@
-"""What kinds of tables there are beside those that can be judged: each is left alone by name until what it says is done, and cleaned right then."""
+"""What kinds of tables there are beside those that can be judged: each is left alone by name until what it says is
+done, and cleaned right then.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ def prune(job: Job) -> Outcome:
 
 
 def test_what_a_family_hides_is_neither_lost_nor_taken_for_clean(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """With VERSIONS => 1 a committed cell without shadow cell lies hidden under a newer one: its entry stays until the statement that the run names
-    has shown it, and then it is healed like any other."""
+    """With VERSIONS => 1 a committed cell without shadow cell lies hidden under a newer one: its entry stays until the
+    statement that the run names has shown it, and then it is healed like any other."""
     table, other = scene.table(versions=1), scene.table()
     start, commit = scene.crashed_after_commit(table, value=b"before")
     omid.flush(table)  # or HBase dropped it itself, when it writes both to one file
@@ -71,8 +73,9 @@ HELD_BACK: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 def test_settings_that_keep_something_back_are_seen_as_hbase_has_them(
     job: Job, scene: Scene, omid: OmidClient, connector: Store
 ) -> None:
-    """Each is named with what mends it, and gone with that: until then nothing in such a table is touched, and nothing pruned; then all are cleaned
-    right. A durability may be accepted for the table. The tables that Omid, the workload and Phoenix make are as they should be."""
+    """Each is named with what mends it, and gone with that: until then nothing in such a table is touched, and nothing
+    pruned; then all are cleaned right. A durability may be accepted for the table. The tables that Omid, the workload
+    and Phoenix make are as they should be."""
     tables = {name: scene.table() for name in (*HELD_BACK, "right")}
     crashed = {name: scene.crashed_after_commit(table) for name, table in tables.items()}
     starts = {start for start, _ in crashed.values()}
@@ -119,8 +122,8 @@ def test_a_mark_that_is_taken_off_leaves_the_proofs_in_place(
     connector: Store,
     recorded: Callable[..., int],
 ) -> None:
-    """What the last collection recorded as transactional, and bears no mark now, is left alone with both ways out, however often it is looked at;
-    with its mark again it is cleaned."""
+    """What the last collection recorded as transactional, and bears no mark now, is left alone with both ways out,
+    however often it is looked at; with its mark again it is cleaned."""
     table, flagged = scene.table(), {"OMID_ENABLED": "true"}
     start, commit = scene.crashed_after_commit(table)
     recorded(scene.table())  # clean, so that it holds nothing back
@@ -156,7 +159,9 @@ def labels(connector: Store) -> Iterator[None]:
 def test_where_cells_may_bear_labels_nothing_is_judged(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
 ) -> None:
-    """Labels do not travel to clients, so that a heal would lose them: every job refuses, with the word that says there are none; then it goes on."""
+    """Labels do not travel to clients, so that a heal would lose them: every job refuses, with the word that says there
+    are none; then it goes on.
+    """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)
     omid.advance_watermark()

@@ -1,4 +1,6 @@
-"""What a dead run left behind, looked at from outside: in the sideline, among HBase's snapshots, beside its root folder."""
+"""What a dead run left behind, looked at from outside: in the sideline, among HBase's snapshots, beside its root
+folder.
+"""
 
 from __future__ import annotations
 

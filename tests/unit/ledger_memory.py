@@ -1,4 +1,6 @@
-"""The ledger's tables as dictionaries, for the rules that say what is read and written in which order; and what must always hold."""
+"""The ledger's tables as dictionaries, for the rules that say what is read and written in which order; and what must
+always hold.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ class Memory:
         return sums
 
     def check(self) -> None:
-        """What holds at every moment: no money made or lost, nobody but the issuer below zero, every row makes sense."""
+        """What holds at every moment: no money made or lost, nobody but the issuer below zero, every row makes
+        sense.
+        """
         sums = self.balances()
         paid_in = 0
         for id, cells in self.rows[Table.TRANSACTIONS].items():
@@ -77,7 +81,9 @@ class Memory:
         assert all(amount >= 0 for user, amount in sums.items() if user != ISSUER)
 
     def check_over(self) -> None:
-        """What holds when all is repaired: every claimed transaction is over, its records are as it says, no entry is left."""
+        """What holds when all is repaired: every claimed transaction is over, its records are as it says, no entry is
+        left.
+        """
         self.check()
         assert self.entries() == []
         due = {}

@@ -45,7 +45,9 @@ def test_never_below_the_least_age_and_nothing_without_reads() -> None:
 
 
 def test_what_a_day_brings() -> None:
-    """The first run removes what had gathered before; after it, bytes over days. Dry runs and other tables say nothing."""
+    """The first run removes what had gathered before; after it, bytes over days. Dry runs and other tables say
+    nothing.
+    """
     day = 86_400_000
 
     def run(started: int, size: int, execute: bool = True, table: str = "t") -> dict[str, object]:
@@ -58,7 +60,9 @@ def test_what_a_day_brings() -> None:
 
 
 def test_what_is_not_known_is_not_told_as_nothing() -> None:
-    """Without two runs that removed something, or with history that is kept for ever, nobody knows what an age would keep more."""
+    """Without two runs that removed something, or with history that is kept for ever, nobody knows what an age would
+    keep more.
+    """
     for known, now in ((None, 7 * DAY), (1000.0, None)):
         best, _ = advise({5: 1}, known, HOUR, now)
         assert best is not None

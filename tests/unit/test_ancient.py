@@ -41,7 +41,9 @@ def found(**changes: object) -> list[Limit]:
 
 @given(st.integers(0, 2**62))
 def test_a_mark_is_the_last_number_of_a_base_timestamp(timestamp: int) -> None:
-    """It is the highest of the form 50 k + 49 that is not above what allows it; no start or commit equals it; 0 is none."""
+    """It is the highest of the form 50 k + 49 that is not above what allows it; no start or commit equals it; 0 is
+    none.
+    """
     mark = at_most(timestamp)
     assert mark <= timestamp
     assert mark == 0 or (mark % 50 == 49 and timestamp - mark < 50)
@@ -59,7 +61,9 @@ def test_the_mark_is_the_least_of_what_its_limits_allow(stamps: list[int]) -> No
 
 
 def test_history_stays_for_the_configured_age() -> None:
-    """On a good day the mark is now minus the age: a snapshot begun exactly then is still readable, one before is not."""
+    """On a good day the mark is now minus the age: a snapshot begun exactly then is still readable, one before is
+    not.
+    """
     mark, holding = mark_of(found())
     week_ago = WORLD.timestamp(NOW - timedelta(days=7))
     assert mark == week_ago - 1
@@ -97,7 +101,9 @@ def test_what_keeps_the_mark_back(changes: dict[str, object], mark: int, what: s
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_the_bound_is_named_only_where_it_keeps_the_mark_below_the_low_watermark(bound: int, low: int) -> None:
-    """Where they allow the same mark nothing blocks the bound, and there is nothing to clean; the mark is the least all the same."""
+    """Where they allow the same mark nothing blocks the bound, and there is nothing to clean; the mark is the least all
+    the same.
+    """
     mark, holding = mark_of(found(bound=bound, low_watermark=low))
     assert mark == min(at_most(bound), at_most(low))
     assert [limit.by for limit in holding] == [By.BOUND if at_most(bound) < at_most(low) else By.LOW_WATERMARK]

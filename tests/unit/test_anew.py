@@ -30,7 +30,9 @@ def test_a_counter_is_told_where_to_begin() -> None:
 
 
 def test_a_counter_begins_far_beyond_what_was_seen_and_stays_a_counter() -> None:
-    """Beyond the highest low watermark lies what was given out above it; a world clock's timestamps are never reached."""
+    """Beyond the highest low watermark lies what was given out above it; a world clock's timestamps are never
+    reached.
+    """
     for recorded in (0, 50, 10**12, 10**16, 10**17 - 5 * 10**14, 10**17 - 1000):
         number = beginning(recorded)
         assert recorded < number
@@ -47,7 +49,9 @@ def test_a_world_clock_is_waited_for() -> None:
 
 
 def test_an_epoch_is_compared_whole() -> None:
-    """Counter, nonce and generation are stored and read as one text; a counter alone is one of before there were others."""
+    """Counter, nonce and generation are stored and read as one text; a counter alone is one of before there were
+    others.
+    """
     first = Epoch.parse(None).next("a1b2", 3)
     assert (str(first), Epoch.parse(str(first).encode())) == ("1/a1b2/3", first)
     old = Epoch.parse(b"41")

@@ -17,7 +17,9 @@ BUDGET = Budget(rows=100, share=0.5, always=10)
 
 @pytest.mark.parametrize(("planned", "examined"), [(0, 0), (0, 100), (10, 10), (11, 22), (100, 200), (100, 10**9)])
 def test_plans_in_proportion_pass(planned: int, examined: int) -> None:
-    """At most ``rows`` and at most ``share`` of what was examined pass, both ends included; so do the few of ``always``."""
+    """At most ``rows`` and at most ``share`` of what was examined pass, both ends included; so do the few of
+    ``always``.
+    """
     check_budget("t", planned, examined, BUDGET)
 
 

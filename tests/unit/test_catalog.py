@@ -39,7 +39,9 @@ CELLS = [
 
 
 def test_tables_are_found_under_their_physical_names() -> None:
-    """Tables and indexes bear their own names, with schema and with namespace; view indexes share one table; views have their table's."""
+    """Tables and indexes bear their own names, with schema and with namespace; view indexes share one table; views have
+    their table's.
+    """
     found = parse(CELLS).tables
     assert found["ORDERS"] == Said(("ORDERS",), True)
     assert found["BY_DAY"] == Said(("BY_DAY",), True)
@@ -71,7 +73,9 @@ def test_what_the_catalog_says_is_added() -> None:
 
 
 def test_a_transactional_table_without_known_mark_is_doubted() -> None:
-    """What the catalog holds for Omid's and bears no mark that is known, of another version of Phoenix, is left alone and named."""
+    """What the catalog holds for Omid's and bears no mark that is known, of another version of Phoenix, is left alone
+    and named.
+    """
     found = look("ORDERS", OTHER, catalog=parse(CELLS))
     assert (found.kind, found.unmarked, found.workable) == (Kind.UNMARKED, {"0"}, False)
     assert "catalog says" in found.doubt
@@ -85,7 +89,9 @@ def test_an_unfinished_index_is_doubted() -> None:
 
 
 def test_without_the_catalog_phoenixs_tables_without_mark_are_doubted() -> None:
-    """Where the catalog cannot be read, only marks prove: tables without one are left alone, Phoenix's own and others' are not meant."""
+    """Where the catalog cannot be read, only marks prove: tables without one are left alone, Phoenix's own and others'
+    are not meant.
+    """
     blind = Catalog({}, "permission denied")
     assert "permission denied" in look("ORDERS", OTHER, catalog=blind).doubt
     assert look("ORDERS", INDEXER, catalog=blind).workable

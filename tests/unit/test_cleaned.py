@@ -49,7 +49,9 @@ def fact(a: int, b: int, *pairs: tuple[int, int], families: frozenset[str] = F, 
 
 
 class Model:
-    """A table whose regions split and merge while runs record; facts as a run writes them, beside one plain set a key."""
+    """A table whose regions split and merge while runs record; facts as a run writes them, beside one plain set a
+    key.
+    """
 
     def __init__(self) -> None:
         self.edges = [0, KEYS]
@@ -65,7 +67,9 @@ class Model:
             self.edges.remove(inside[at % len(inside)])
 
     def record(self, which: int, start: int, end: int) -> None:
-        """What a run does at its end: the known and the new in one fact of the region, then facts that say nothing more go."""
+        """What a run does at its end: the known and the new in one fact of the region, then facts that say nothing more
+        go.
+        """
         i = which % (len(self.edges) - 1)
         a, b = self.edges[i], self.edges[i + 1]
         new = fact(a, b, *cleaned_intervals(span(a, b), list(self.facts.values())), (start, end))
@@ -87,7 +91,9 @@ steps = st.one_of(
 
 @given(st.lists(steps, max_size=25))
 def test_knowledge_is_exact_through_splits_and_merges(history: list[tuple]) -> None:
-    """After any splits, merges, records out of order and repeated, each range has exactly what every one of its keys has."""
+    """After any splits, merges, records out of order and repeated, each range has exactly what every one of its keys
+    has.
+    """
     model = Model()
     for step in history:
         match step:
@@ -109,7 +115,9 @@ def test_knowledge_is_exact_through_splits_and_merges(history: list[tuple]) -> N
 
 @given(st.lists(st.tuples(st.integers(0, KEYS - 1), st.integers(1, KEYS), st.integers(0, 9)), max_size=8))
 def test_last_full_pass_is_the_oldest_of_the_newest(passes: list[tuple[int, int, int]]) -> None:
-    """A range's last full pass is the least, over its keys, of the newest pass over that key; 0 where a key never had one."""
+    """A range's last full pass is the least, over its keys, of the newest pass over that key; 0 where a key never had
+    one.
+    """
     facts = [fact(a, b, (0, 50), full=at) for a, b, at in passes if a < b]
     newest = [max((f for a, b, f in passes if a <= k < b), default=0) for k in range(KEYS)]
     assert last_full_pass(span(0, KEYS), facts) == min(newest)
@@ -120,7 +128,9 @@ def test_last_full_pass_is_the_oldest_of_the_newest(passes: list[tuple[int, int,
 
 
 def test_daughters_inherit_and_merged_regions_intersect() -> None:
-    """A daughter has its parent's intervals; a merged region has what both parents had; beyond the facts there is nothing."""
+    """A daughter has its parent's intervals; a merged region has what both parents had; beyond the facts there is
+    nothing.
+    """
     facts = [fact(0, 4, (0, 100)), fact(4, 8, (0, 60), (80, 120))]
     assert cleaned_intervals(span(1, 3), facts).pairs == ((0, 100),)
     assert cleaned_intervals(span(0, 8), facts).pairs == ((0, 60), (80, 100))
@@ -172,13 +182,17 @@ def test_splits_and_merges_go_on_with_the_same_life() -> None:
 
 
 def test_drop_and_truncate_begin_a_new_life() -> None:
-    """Where every region is newer than any seen, it is another table; so it is where all were replaced by splits alone."""
+    """Where every region is newer than any seen, it is another table; so it is where all were replaced by splits
+    alone.
+    """
     assert Incarnation(1, 5).advance(regions(6)) == Incarnation(2, 6)
     assert Incarnation(1, 5).advance(regions(7, 6)) == Incarnation(2, 7)
 
 
 def test_a_snapshot_that_is_restored_begins_a_new_life() -> None:
-    """It keeps the ids of regions, also of some; the time of the table's state is another then, be it earlier: that is all that tells."""
+    """It keeps the ids of regions, also of some; the time of the table's state is another then, be it earlier: that is
+    all that tells.
+    """
     seen = Incarnation.unseen().advance(regions(5, 8, stated=70))
     assert seen.advance(regions(5, 9, stated=70)).number == seen.number
     for stated in (71, 69, 0):
@@ -203,7 +217,9 @@ def test_records_of_before_the_state_was_looked_at_are_void() -> None:
     st.lists(st.tuples(st.lists(st.integers(0, 20), min_size=1, max_size=4), st.integers(0, 2)), min_size=1, max_size=8)
 )
 def test_incarnations_never_go_back(looks: list[tuple[list[int], int]]) -> None:
-    """Number and newest id only grow, another state is another life, and looking twice at the same regions changes nothing."""
+    """Number and newest id only grow, another state is another life, and looking twice at the same regions changes
+    nothing.
+    """
     seen = Incarnation.unseen()
     for created, stated in looks:
         following = seen.advance(regions(*created, stated=stated))
@@ -215,7 +231,9 @@ def test_incarnations_never_go_back(looks: list[tuple[list[int], int]]) -> None:
 
 
 def test_facts_of_another_shape_say_nothing() -> None:
-    """Versions that HBase hid from the run were never read, and what they were a record of before there were shapes is not known."""
+    """Versions that HBase hid from the run were never read, and what they were a record of before there were shapes is
+    not known.
+    """
     hid, open_, before = (replace(fact(0, 8, (0, 50)), shape=shape) for shape in ("f: VERSIONS=1", "f: VERSIONS=9", ""))
     assert valid([hid, open_, before], ["f"], Incarnation(1, 7), "f: VERSIONS=9") == [open_]
 
@@ -227,7 +245,9 @@ def test_a_table_whose_records_are_void_says_so() -> None:
 
 
 def test_omids_compactor_on_a_table_whose_records_are_void_is_named() -> None:
-    """With the statement that takes it off, before the cleanup; on a table whose records count it is nobody's business, nor on one without any."""
+    """With the statement that takes it off, before the cleanup; on a table whose records count it is nobody's business,
+    nor on one without any.
+    """
     _, [held] = prune_bound([RegionMark("t", "r", span(0, 8), 0, void=True, compactor=True)], [], 1000)
     assert held.reason == f"{VOID}; {DROPPING}"
     assert "lowtide journal replay" in held.remedy
@@ -259,7 +279,9 @@ def test_bound_of_an_empty_store_is_zero() -> None:
 
 @given(st.lists(st.integers(0, 500)), st.lists(st.integers(0, 500)), st.integers(0, 500))
 def test_bound_is_the_least_of_all(marks: list[int], blocks: list[int], low_watermark: int) -> None:
-    """The bound is never above a region's watermark, a blocker's or the low watermark, and everything named holds it there."""
+    """The bound is never above a region's watermark, a blocker's or the low watermark, and everything named holds it
+    there.
+    """
     bound, blockers = prune_bound([mark(m) for m in marks], [blocked(b) for b in blocks], low_watermark)
     assert bound == (min([*marks, *blocks, low_watermark]) if marks or blocks else 0)
     if marks or blocks:

@@ -42,7 +42,9 @@ def test_world_clock_knows_omids_scale() -> None:
 
 @given(samples, moments, moments)
 def test_sampled_clock_is_monotone_and_never_late(given_samples: list, a: datetime, b: datetime) -> None:
-    """It grows with time and is the highest sample at or before that time, rounded down to a base; 0 before the first."""
+    """It grows with time and is the highest sample at or before that time, rounded down to a base; 0 before the
+    first.
+    """
     clock = SampledClock(given_samples)
     first, second = sorted((a, b))
     assert clock.timestamp(first) <= clock.timestamp(second)
@@ -52,7 +54,9 @@ def test_sampled_clock_is_monotone_and_never_late(given_samples: list, a: dateti
 
 @given(samples, st.integers(0, 10**6))
 def test_sampled_clock_tells_times(given_samples: list, timestamp: int) -> None:
-    """The time of a timestamp is that of the last sample up to which none is above it, None before the first; later timestamps have no earlier time."""
+    """The time of a timestamp is that of the last sample up to which none is above it, None before the first; later
+    timestamps have no earlier time.
+    """
     clock = SampledClock(given_samples)
     time = clock.time(timestamp)
     reached = [one for one in given_samples if all(s <= timestamp for at, s in given_samples if (at, s) <= one)]
@@ -70,7 +74,9 @@ def test_sampled_clock_without_samples_says_what_to_do() -> None:
 
 @pytest.mark.parametrize("timestamp", [2**63 * 10**6, 99999999999999999999999, -(10**30)])
 def test_a_timestamp_beyond_all_calendars_has_no_time(timestamp: int) -> None:
-    """No oracle gave it, but it can stand in a record: it is nothing to fail for. A counter knows what it had reached by its last sample."""
+    """No oracle gave it, but it can stand in a record: it is nothing to fail for. A counter knows what it had reached
+    by its last sample.
+    """
     assert WorldClock().time(timestamp) is None
     sampled = SampledClock([(EPOCH, 50)])
     assert sampled.time(timestamp) == (EPOCH if timestamp > 0 else None)

@@ -24,7 +24,9 @@ stores = st.dictionaries(st.tuples(st.sampled_from("xyz"), st.sampled_from("ab")
 
 @given(found_gains, st.floats(0, 1), st.integers(0, 5000))
 def test_within_share_and_budget(found: list[Gain], share: float, budget: int) -> None:
-    """Only stores that give back their share are chosen, within the budget, and none is left out that would still have fitted."""
+    """Only stores that give back their share are chosen, within the budget, and none is left out that would still have
+    fitted.
+    """
     chosen = worth_compacting(found, share, budget)
     spent = sum(g.store_bytes for g in chosen)
     assert spent <= budget
@@ -43,7 +45,9 @@ def test_the_largest_share_comes_first() -> None:
 
 
 def test_a_family_that_loses_nothing_is_not_rewritten_with_one_that_does() -> None:
-    """Of a region with a large family that was written once and a small one that loses its history, only the small one pays."""
+    """Of a region with a large family that was written once and a small one that loses its history, only the small one
+    pays.
+    """
     found = gains({A: 9_000, B: 1_000}, {B: 800}, {}, {"r": 500})
     assert [(g.family, g.removed, g.held, g.store_bytes) for g in found] == [
         ("a", 0, 9_000, 450),
@@ -67,7 +71,9 @@ def test_what_earlier_runs_removed_counts() -> None:
 
 
 def test_a_compaction_or_a_split_ends_what_is_recorded() -> None:
-    """Once HBase tells of another major compaction of a region, or there is no such region, nothing is left of what was removed from it."""
+    """Once HBase tells of another major compaction of a region, or there is no such region, nothing is left of what was
+    removed from it.
+    """
     recorded = {"same": Uncompacted(5, {"a": 1}), "newer": Uncompacted(5, {"a": 2}), "gone": Uncompacted(5, {"a": 4})}
     assert still_there(recorded, {"same": 5, "newer": 6, "daughter": 0}) == {("same", "a"): 1}
 

@@ -175,7 +175,8 @@ def test_history_ages_that_cannot_be_meant(text: str, place: str, what: str) -> 
     [
         (
             "tables: {orders: {history_max_age: 5 parsecs}}",
-            "tables.orders.history_max_age: a duration such as 30s, 15m, 24h, 7d or 1d12h is expected, found '5 parsecs'; "
+            "tables.orders.history_max_age: a duration such as 30s, 15m, 24h, 7d or 1d12h is expected, found "
+            "'5 parsecs'; "
             "or forever, which removes nothing",
         ),
         (
@@ -185,7 +186,8 @@ def test_history_ages_that_cannot_be_meant(text: str, place: str, what: str) -> 
         ),
         (
             "grace: 0s",
-            "grace: 0s lets commit entries go at once, and a client that is suspended in its commit then rolls back what others have read; give it "
+            "grace: 0s lets commit entries go at once, and a client that is suspended in its commit then rolls "
+            "back what others have read; give it "
             "longer than a client may be suspended, such as 7d, or say allow_no_grace: true beside it",
         ),
         ("grace: soon", "grace: a duration such as 30s, 15m, 24h, 7d or 1d12h is expected, found 'soon'"),

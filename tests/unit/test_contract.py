@@ -160,7 +160,9 @@ def test_the_world_clock_begins_where_no_counter_gets() -> None:
 
 @each("clocks")
 def test_clocks(v: dict[str, Any]) -> None:
-    """The oracle's clock, by the configuration and by its low watermark; an error where the two contradict each other."""
+    """The oracle's clock, by the configuration and by its low watermark; an error where the two contradict each
+    other.
+    """
     kind, watermark = v["configured"], v["low watermark"]
     assert bool(clock_contradiction(kind, watermark)) == (v["world"] is None)
     if v["world"] is not None:

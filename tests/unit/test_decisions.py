@@ -1,4 +1,6 @@
-"""What a person decides of many transactions at once: the file that a run writes and ``lowtide resolve`` reads, and what the command takes."""
+"""What a person decides of many transactions at once: the file that a run writes and ``lowtide resolve`` reads, and
+what the command takes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from lowtide.journal.decision_lines import Decision, lines, parse
 
 
 def test_a_file_that_a_run_wrote_decides_what_is_filled_in() -> None:
-    """As it is written it decides nothing; each line that is filled in, its transaction. Comments and empty lines are nobody's."""
+    """As it is written it decides nothing; each line that is filled in, its transaction. Comments and empty lines are
+    nobody's.
+    """
     written = "\n".join(lines("run", "orders", [(5000, 3, "72"), (5050, 1, "73"), (5100, 2, "74")]))
     assert "run run found" in written
     assert parse(written) == ([], 3)

@@ -61,7 +61,9 @@ def test_the_configuration_is_one_that_jobs_accept(tmp_path: Path):
 
 
 def test_paths_are_shown_as_one_types_them():
-    """Inside the checkout without its path; and the command that ends a demo names its home where that is not the usual one."""
+    """Inside the checkout without its path; and the command that ends a demo names its home where that is not the usual
+    one.
+    """
     assert DemoSettings.shown(CHECKOUT / ".lowtide" / "x") == ".lowtide/x"
     assert DemoSettings.shown(Path("/elsewhere/x")) == "/elsewhere/x"
     assert DemoSettings().end_command == ".venv/bin/lowtide demo --down"

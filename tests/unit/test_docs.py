@@ -82,7 +82,9 @@ def test_every_page_is_in_the_navigation_once() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    """Every relative link of a page names a file that is there, and its anchor a heading there; pages of the site keep to docs/."""
+    """Every relative link of a page names a file that is there, and its anchor a heading there; pages of the site keep
+    to docs/.
+    """
     for path, anchor in links(page):
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), f"{page.name}: {path}"
@@ -158,7 +160,9 @@ def test_pictures_are_for_everybody() -> None:
 
 
 def test_screenshots_are_few_and_light() -> None:
-    """Each of those that tools/screenshots takes is on a page, with words for who does not see it; together they are below a megabyte."""
+    """Each of those that tools/screenshots takes is on a page, with words for who does not see it; together they are
+    below a megabyte.
+    """
     text = {page: prose(page) for page in PAGES}
     taken = sorted(DOCS.rglob("*.webp"))
     for picture in taken:

@@ -42,7 +42,9 @@ def test_durations_add_up(days: int, hours: int, minutes: int) -> None:
     "text", ["", "24", 24, "h", "-1h", "1h-", "1e3s", "1y", "an hour", "1h 5", None, "99999999999d"]
 )
 def test_what_is_no_duration_is_refused(text: object) -> None:
-    """Numbers without a unit, signs, other units, rests and numbers beyond all measure are refused, and the text is shown."""
+    """Numbers without a unit, signs, other units, rests and numbers beyond all measure are refused, and the text is
+    shown.
+    """
     with pytest.raises(ValueError, match="found '"):
         parse_duration(text)
 

@@ -32,7 +32,9 @@ def test_golden_vectors(start: int, commit: int, key: str, delta: str, shadow: s
 
 @pytest.mark.parametrize(("qualifier", "shadow"), [(b"q", "00c28071c280"), (b"", "00c280c280")])
 def test_shadow_qualifiers(qualifier: bytes, shadow: str) -> None:
-    """A shadow qualifier wraps the data qualifier in Omid's prefix and suffix, also the empty one of a family tombstone."""
+    """A shadow qualifier wraps the data qualifier in Omid's prefix and suffix, also the empty one of a family
+    tombstone.
+    """
     assert formats.shadow_qualifier(qualifier).hex() == shadow
 
 

@@ -1,4 +1,6 @@
-"""Holds over their whole life, claims to a mark, and in which order a restore puts cells back: on state kept in memory."""
+"""Holds over their whole life, claims to a mark, and in which order a restore puts cells back: on state kept in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ def _apply(store: StateStore, mark: int) -> None:
 
 
 def test_a_block_whose_history_went_meanwhile_fails_at_its_end(store: StateStore) -> None:
-    """A reader that slept through its hold's expiry is told, although its record is still there to be released; others are not."""
+    """A reader that slept through its hold's expiry is told, although its record is still there to be released; others
+    are not.
+    """
     with hold(Config(), "orders", 1000, reason="kept"):
         _apply(store, 999)
     slept = hold(Config(), "orders", 1000, reason="slept")
@@ -100,7 +104,9 @@ def test_a_block_whose_history_went_meanwhile_fails_at_its_end(store: StateStore
 
 @pytest.mark.parametrize("off", [timedelta(hours=1), timedelta(hours=-1), timedelta(days=1), timedelta(days=-1)])
 def test_a_hold_lasts_by_hbases_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch, off: timedelta) -> None:
-    """By which history GC looks at it: one of a reader whose machine is a day behind would have expired before it began."""
+    """By which history GC looks at it: one of a reader whose machine is a day behind would have expired before it
+    began.
+    """
     true = holding._now()
     monkeypatch.setattr(StateStore, "server_time", lambda _: true)
     monkeypatch.setattr(holding, "_now", lambda: true + off)
@@ -119,7 +125,9 @@ def test_no_hold_is_promised_where_omids_compactor_removes_history(store: StateS
 
 
 def test_an_error_of_the_gateway_does_not_end_the_renewals(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thrift's own errors are no reason to let a hold expire: it is renewed when the gateway is back, and nothing is raised then."""
+    """Thrift's own errors are no reason to let a hold expire: it is renewed when the gateway is back, and nothing is
+    raised then.
+    """
     monkeypatch.setattr(holding, "RENEWED_FOR", timedelta(seconds=0.9))
     change, tried, renewed = StateStore.change_hold, [], threading.Event()
 
@@ -146,7 +154,9 @@ def test_a_renewal_that_failed_in_passing_is_no_loss(store: StateStore) -> None:
 
 
 def test_milliseconds_are_no_snapshot_of_a_world_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hold at a number that such an oracle cannot have given holds nothing that anybody means; none is left behind."""
+    """A hold at a number that such an oracle cannot have given holds nothing that anybody means; none is left
+    behind.
+    """
     monkeypatch.setattr(holding, "low_watermark", lambda *_: 1_700_000_000 * 10**9)
     milliseconds = 1_700_000_000_000
     with pytest.raises(UsageError, match="six more digits"), hold(Config(), "orders", milliseconds, reason="x"):
@@ -160,7 +170,9 @@ def test_milliseconds_are_no_snapshot_of_a_world_clock(store: StateStore, monkey
 def test_a_write_whose_answer_was_lost_is_known_by_what_is_there(
     store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """HBase's client repeats a check whose answer it lost, and is refused by its own first try: the claim, and the hold, are ours."""
+    """HBase's client repeats a check whose answer it lost, and is refused by its own first try: the claim, and the
+    hold, are ours.
+    """
     once = rows.check_and_put
     monkeypatch.setattr(rows, "check_and_put", lambda *asked: once(*asked) and once(*asked))
     claimed = store.intend("orders", 1049, "gc", store.history("orders"))
@@ -171,7 +183,9 @@ def test_a_write_whose_answer_was_lost_is_known_by_what_is_there(
 
 
 def test_a_mark_that_does_not_show_is_not_applied(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the region server's clock has stepped back the new mark lies below the old one: the run is stopped before it removes anything."""
+    """Where the region server's clock has stepped back the new mark lies below the old one: the run is stopped before
+    it removes anything.
+    """
     _apply(store, 1049)
     claimed = store.intend("orders", 2049, "gc")
     monkeypatch.setattr(rows, "check_and_put", lambda *_: True)
@@ -243,7 +257,9 @@ def test_a_young_announcement_refuses_the_hold_and_says_until_when(
 def test_a_mark_that_is_applied_meanwhile_refuses_the_hold_that_took_the_claim(
     store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run applies its mark after the hold has looked: the mark stands, the hold is refused, and the run removes nothing."""
+    """A run applies its mark after the hold has looked: the mark stands, the hold is refused, and the run removes
+    nothing.
+    """
     slow = _announced(store, monkeypatch, history_rows.ANNOUNCED_FOR + timedelta(seconds=1))
     overtake = StateStore.overtake
 
@@ -271,7 +287,9 @@ def test_what_a_hold_overtakes_goes_on_telling_who_removes(store: StateStore, mo
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_a_removal_ends_only_when_every_write_has_returned(store: StateStore, broken: bool) -> None:
-    """Executors that the driver lost may go on with a write that broke off: restores wait, and a new claim stops those executors."""
+    """Executors that the driver lost may go on with a write that broke off: restores wait, and a new claim stops those
+    executors.
+    """
     intent = store.intend("orders", 1049, "gc")
     store.apply_mark(intent, {})
     spark: Any = SimpleNamespace(unfinished=set())
@@ -415,7 +433,9 @@ class Cells(list[str]):
 
 @pytest.fixture
 def put_back(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], TableReport, bool]]:
-    """What a restore of two family tombstones, a tombstone and a put sends, where some fail and some lie behind delete markers."""
+    """What a restore of two family tombstones, a tombstone and a put sends, where some fail and some lie behind delete
+    markers.
+    """
 
     def run(failing: str = "", behind: str = "") -> tuple[list[str], TableReport, bool]:
         sent: list[str] = []
@@ -488,7 +508,9 @@ def test_ages_allow_for_an_oracle_that_is_a_little_behind(
 
 
 def test_history_gc_keeps_off_while_cells_come_back(store: StateStore) -> None:
-    """All history is held meanwhile, and a run that has read before can no longer claim the mark; afterwards all is as it was."""
+    """All history is held meanwhile, and a run that has read before can no longer claim the mark; afterwards all is as
+    it was.
+    """
     _apply(store, 1049)
     before = store.history("orders")
     options = SimpleNamespace(restore="run1")
@@ -545,7 +567,9 @@ def test_what_is_said_to_have_committed_is_read_strictly(given: list[str], told:
 
 
 def test_nothing_is_put_back_beside_a_run_that_removes(store: StateStore) -> None:
-    """What hides a cell could go while the cell comes back. A run that was killed is not waited for longer than a day."""
+    """What hides a cell could go while the cell comes back. A run that was killed is not waited for longer than a
+    day.
+    """
     claimed = store.intend("orders", 1049, "gc7")
     store.apply_mark(claimed, {})
     store.begin_removal(claimed, "gc7")

@@ -17,7 +17,9 @@ def members(intervals: Intervals | list[tuple[int, int]]) -> set[int]:
 
 @given(pairs)
 def test_normal_form(given_pairs: list[tuple[int, int]]) -> None:
-    """Whatever the order and overlap of the pairs, the set is the same, held as sorted pairs that neither touch nor are empty."""
+    """Whatever the order and overlap of the pairs, the set is the same, held as sorted pairs that neither touch nor are
+    empty.
+    """
     made = Intervals.of(given_pairs)
     assert members(made) == members(given_pairs)
     assert made == Intervals.of(reversed(given_pairs))

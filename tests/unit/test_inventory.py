@@ -81,7 +81,9 @@ def test_shadow_cells_without_mark_are_unmarked() -> None:
 
 
 def test_shadow_cells_beside_flagged_families_are_named() -> None:
-    """In a flagged table, shadow cells in another family are kept apart; those in flagged families are as they should be."""
+    """In a flagged table, shadow cells in another family are kept apart; those in flagged families are as they should
+    be.
+    """
     entry = look(table(f=FLAG, g={}), "f", "g")
     assert (entry.kind, entry.families, entry.unmarked) == (Kind.TRANSACTIONAL, {"f"}, {"g"})
 
@@ -107,7 +109,9 @@ def test_disabled_tables_keep_their_marks() -> None:
 
 
 def test_disabled_table_without_mark_is_not_taken_for_plain() -> None:
-    """No sample can be taken of a disabled table: without mark and without a word in the configuration it must hold the bound."""
+    """No sample can be taken of a disabled table: without mark and without a word in the configuration it must hold the
+    bound.
+    """
     assert look(table(enabled=False)).kind is not Kind.PLAIN
     assert look(table(enabled=False), configured=Kind.PLAIN).kind is Kind.PLAIN
 
@@ -125,14 +129,18 @@ def test_plain_is_contradicted_by_every_mark() -> None:
 
 
 def test_plain_is_contradicted_by_what_was_recorded() -> None:
-    """A table whose mark is gone was transactional when it was listed last; one that had shadow cells only, or none, may be called plain."""
+    """A table whose mark is gone was transactional when it was listed last; one that had shadow cells only, or none,
+    may be called plain.
+    """
     assert "recorded as transactional" in contradiction(table(), "tables.t.kind", Kind.TRANSACTIONAL)
     assert contradiction(table(), "tables.t.kind", Kind.UNMARKED) == ""
     assert contradiction(table(), "tables.t.kind", Kind.PLAIN) == ""
 
 
 def test_a_table_whose_mark_is_gone_is_doubted_until_something_is_said() -> None:
-    """Both ways out are told; what is recorded of it next changes nothing; a word of the configuration and the mark itself end it."""
+    """Both ways out are told; what is recorded of it next changes nothing; a word of the configuration and the mark
+    itself end it.
+    """
     before = look(table(f=FLAG, g=FLAG))
     bare = table(f={}, g={})
     found = compared(look(bare), bare, before)
@@ -181,7 +189,9 @@ def test_doubts_add_up() -> None:
 
 
 def test_what_is_older_than_the_table_came_from_elsewhere() -> None:
-    """Doubted, with the command, at every collection until somebody confirms it; the limit stays the one of when it was not there."""
+    """Doubted, with the command, at every collection until somebody confirms it; the limit stays the one of when it was
+    not there.
+    """
     new = look(table(f=FLAG))
     after = came_after(new, None, 1000, confirmed=False)
     found = settled(new, after, older=True)
@@ -195,7 +205,9 @@ def test_what_is_older_than_the_table_came_from_elsewhere() -> None:
 
 
 def test_a_table_made_between_two_runs_raises_no_doubt() -> None:
-    """Nor does any where no collection was recorded, or one of before low watermarks were; nor one that was listed, whatever it was then."""
+    """Nor does any where no collection was recorded, or one of before low watermarks were; nor one that was listed,
+    whatever it was then.
+    """
     new = look(table(f=FLAG))
     assert settled(new, came_after(new, None, 1000, confirmed=False), older=False) == new
     assert came_after(new, None, 0, confirmed=False) == 0

@@ -39,7 +39,9 @@ NOW = 1_000
 
 
 class Tables:
-    """HBase as happybase shows it: tables of rows of columns, in one version, written at :data:`NOW` where a test puts them by hand, else at *clock*."""
+    """HBase as happybase shows it: tables of rows of columns, in one version, written at :data:`NOW` where a test puts
+    them by hand, else at *clock*.
+    """
 
     def __init__(self, *names: str) -> None:
         self.rows: dict[str, dict[bytes, dict[bytes, bytes]]] = {name: {} for name in names}
@@ -102,7 +104,9 @@ def fact(*pairs: tuple[int, int]) -> Fact:
 
 
 def test_a_journal_that_is_missing_is_not_an_empty_one() -> None:
-    """Once it was there, a run that does not find it is refused, with all three ways out; a store that never had one goes on."""
+    """Once it was there, a run that does not find it is refused, with all three ways out; a store that never had one
+    goes on.
+    """
     assert in_force(Journal(), Seen(), JOURNAL) == Journal()
     with pytest.raises(StoreError, match=f"the journal {JOURNAL} is gone.*state.journal_table.*lowtide journal lost"):
         in_force(Journal(there=True), Seen(), JOURNAL)
@@ -149,7 +153,9 @@ def test_a_journal_that_may_have_lost_rows_is_refused(seen: Seen, doubt: str, to
 
 
 def test_what_was_under_watch_up_to_the_horizon_is_watched() -> None:
-    """A range that was cleaned without a gap from 0 to the horizon, which is inclusive; without a horizon every range is."""
+    """A range that was cleaned without a gap from 0 to the horizon, which is inclusive; without a horizon every range
+    is.
+    """
     whole = KeyRange(b"", b"")
     assert not unwatched(whole, [], 0)
     assert unwatched(whole, [], 1)
@@ -185,7 +191,9 @@ def test_a_decision_is_kept_where_the_cleanup_looks_for_proofs() -> None:
     ],
 )
 def test_what_no_transaction_can_be_is_refused(start: int, commit: int | None, told: str) -> None:
-    """Timestamps are multiples of 50, a commit comes after its start's checkpoints, and neither above the low watermark, where a transaction may still commit."""
+    """Timestamps are multiples of 50, a commit comes after its start's checkpoints, and neither above the low
+    watermark, where a transaction may still commit.
+    """
     with pytest.raises(UsageError, match=told):
         Decisions(Tables(ENTRIES), Config()).check(start, commit)
 
@@ -213,7 +221,9 @@ def test_a_proof_is_not_overruled(table: str, commit: int | None) -> None:
 def test_what_the_journal_has_of_before_the_oracle_was_made_anew_is_decided_over(
     proof: tuple[bytes, bytes], commit: int | None
 ) -> None:
-    """It is no proof to a cleanup, which asks for a decision; the decision stands alone then. What was written in that very moment is a proof."""
+    """It is no proof to a cleanup, which asks for a decision; the decision stands alone then. What was written in that
+    very moment is a proof.
+    """
     store, (column, value) = Tables(ENTRIES, JOURNAL), proof
     store.rows[JOURNAL][commit_key(START)] = {b"j:" + column: value}
     if proof[0] == COMMIT_QUALIFIER:
@@ -228,7 +238,9 @@ def test_what_the_journal_has_of_before_the_oracle_was_made_anew_is_decided_over
 @pytest.mark.parametrize("table", [ENTRIES, JOURNAL])
 @pytest.mark.parametrize("commit", [None, START + 100])
 def test_what_is_of_an_unknown_form_or_no_commit_is_decided_over(table: str, commit: int | None) -> None:
-    """A run names it and asks for a decision; what the journal's row holds beside it goes, or the row would decide nothing still."""
+    """A run names it and asks for a decision; what the journal's row holds beside it goes, or the row would decide
+    nothing still.
+    """
     store = Tables(ENTRIES, JOURNAL)
     family = b"j:" if table == JOURNAL else Config().omid.commit_family.encode() + b":"
     for value in (b"whatever!", encode_long(START) if table == JOURNAL else encode_varint(0)):
@@ -241,7 +253,9 @@ def test_what_is_of_an_unknown_form_or_no_commit_is_decided_over(table: str, com
 
 
 def test_what_a_person_decided_a_person_decides_anew_and_what_was_pruned_since_stands() -> None:
-    """As often as need be, and it is told whose word that replaces; what pruning writes over a decision is a proof like any other."""
+    """As often as need be, and it is told whose word that replaces; what pruning writes over a decision is a proof like
+    any other.
+    """
     store = Tables(ENTRIES)
     decisions = (
         (START + 100, None),
@@ -276,7 +290,9 @@ def shadowed(commit: int, *, journaled: bytes = INVALID_QUALIFIER) -> Tables:
 
 @pytest.mark.parametrize("journaled", [INVALID_QUALIFIER, COMMIT_QUALIFIER])
 def test_a_shadow_cell_overrules_marks_and_the_journal(journaled: bytes) -> None:
-    """The one of the transaction in the row that is named: the mark goes from the commit table, and the journal says what readers are shown."""
+    """The one of the transaction in the row that is named: the mark goes from the commit table, and the journal says
+    what readers are shown.
+    """
     store, commit = shadowed(START + 100, journaled=journaled), START + 100
     with pytest.raises(StoreError, match=f"{ENTRIES} holds a proof .*that it never committed.*--shown-in TABLE ROW"):
         Decisions(store, Config()).check(START, commit)
@@ -340,7 +356,9 @@ def test_a_mark_is_overruled_where_nothing_speaks_against_it(journaled: int | No
 
 
 def test_what_the_journal_has_of_before_the_oracle_was_made_anew_is_overruled() -> None:
-    """It may be of another transaction with the same number, so that it speaks against nothing; what was written in that very moment does."""
+    """It may be of another transaction with the same number, so that it speaks against nothing; what was written in
+    that very moment does.
+    """
     with pytest.raises(StoreError, match=f"{START} committed at {START + 150}, not at {START + 100}"):
         overruling(START + 100, journaled=START + 150, anew=NOW)
     store = overruling(START + 100, journaled=START + 150, anew=NOW + 1)

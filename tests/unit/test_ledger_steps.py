@@ -52,7 +52,9 @@ def writes_of(program: Program[Any], memory: Memory) -> list[Any]:
 
 
 def test_a_transfer_takes_the_models_steps_in_order() -> None:
-    """Index entry, claim, columns, then state by state; every state cell by check-and-put after its row's other columns."""
+    """Index entry, claim, columns, then state by state; every state cell by check-and-put after its row's other
+    columns.
+    """
     memory = opened("ann", "bob", money=10)
     found = writes_of(transfer(request("ann", "bob", 3)), memory)
     moves = [
@@ -84,7 +86,9 @@ def test_a_transfer_takes_the_models_steps_in_order() -> None:
 
 @pytest.mark.parametrize("amount", [3, 11], ids=["runs", "is dropped"])
 def test_stopped_at_any_write_a_repair_ends_it_once(amount: int) -> None:
-    """Client stopped at each write, before or after it; then a repair stopped at each of its writes; then a whole one."""
+    """Client stopped at each write, before or after it; then a repair stopped at each of its writes; then a whole
+    one.
+    """
 
     def scene() -> Memory:
         """Ann has ten; a transfer of hers was claimed and left, so that the balance cannot be seen before the claim."""
@@ -127,7 +131,9 @@ def resumed(program: Program[Any], answer: Any, memory: Memory) -> Any:
 
 
 def test_a_late_client_changes_nothing() -> None:
-    """Paused before each of its operations, overtaken by a repair, and then resumed: it sees the outcome and adds nothing to it."""
+    """Paused before each of its operations, overtaken by a repair, and then resumed: it sees the outcome and adds
+    nothing to it.
+    """
     overtaken = 0
     for stop in count(1):
         memory = opened("ann", "bob", money=10)
@@ -248,7 +254,9 @@ def edits() -> list[Any]:
 def test_contradictions_are_named_and_left_alone(
     place: tuple[Table, str], cells: dict[str, str | None] | None, stop: int, said: str
 ) -> None:
-    """A repair says what is wrong and changes nothing, index entry included; another sender's transfers are not affected."""
+    """A repair says what is wrong and changes nothing, index entry included; another sender's transfers are not
+    affected.
+    """
     memory = opened("ann", "bob", money=10)
     assert until(memory, transfer(request("ann", "bob", 3)), stop, applied=True)
     table, row = place
@@ -322,7 +330,9 @@ def test_two_clients_never_share_a_number() -> None:
 
 @pytest.mark.parametrize("amount", [3, 11], ids=["runs", "is dropped"])
 def test_a_claim_that_held_and_was_told_refused_is_made_once(amount: int) -> None:
-    """The gateway asks HBase again where an answer was lost: whatever check is told "refused" of what it wrote itself, there is one transfer."""
+    """The gateway asks HBase again where an answer was lost: whatever check is told "refused" of what it wrote itself,
+    there is one transfer.
+    """
     memory = opened("ann", "bob", money=10)
     until(memory, transfer(request("ann", "bob", 1, nonce=7)), 2, applied=True)
 
@@ -381,7 +391,9 @@ def test_a_store_whose_check_never_holds_is_noticed() -> None:
 
 @pytest.mark.parametrize("page", [1, 2, 1000])
 def test_a_balance_is_that_of_one_moment(monkeypatch: pytest.MonkeyPatch, page: int) -> None:
-    """Money that comes and goes between two readings, or two pages, is not counted half; one that never rests is an error."""
+    """Money that comes and goes between two readings, or two pages, is not counted half; one that never rests is an
+    error.
+    """
     monkeypatch.setattr(steps, "RECORDS_A_PAGE", page)
     memory = opened("ann", "bob", money=10)
     numbers = count(10)
@@ -405,7 +417,9 @@ def test_a_balance_is_that_of_one_moment(monkeypatch: pytest.MonkeyPatch, page: 
 
 
 def test_a_transfer_is_stamped_when_its_index_entry_is_put() -> None:
-    """However long it read before, and however often others took its number: the settled mark trusts that the claim follows the time at once."""
+    """However long it read before, and however often others took its number: the settled mark trusts that the claim
+    follows the time at once.
+    """
     memory = opened("ann", "bob", money=10)
     stamps: list[tuple[int, int]] = []
     ahead = transfer(request("ann", "bob", 1, nonce=2))
@@ -432,7 +446,9 @@ def test_a_transfer_is_stamped_when_its_index_entry_is_put() -> None:
 
 @pytest.mark.parametrize("now", [-1, 0, 10**15 - 1, 10**15, 10**18])
 def test_a_clock_that_no_request_can_bear_blocks_nobody(now: int) -> None:
-    """The time becomes the nearest that the request's cell takes: what is claimed can be read, and ended by whoever comes."""
+    """The time becomes the nearest that the request's cell takes: what is claimed can be read, and ended by whoever
+    comes.
+    """
     memory = opened("ann", "bob", money=10)
     until(memory, steps.transfer(request("ann", "bob", 3), ISSUER, lambda: now), 2, applied=True)
     memory.repair_all()
@@ -472,7 +488,9 @@ class Actor:
 
 
 class Bank(RuleBasedStateMachine):
-    """Clients and repairs, each stopped and resumed between any two of its reads and writes, killed, or robbed of an answer."""
+    """Clients and repairs, each stopped and resumed between any two of its reads and writes, killed, or robbed of an
+    answer.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -521,7 +539,9 @@ class Bank(RuleBasedStateMachine):
     @precondition(lambda self: self.actors)
     @rule(which=st.integers(0, 9))
     def lose_an_answer_on_the_way(self, which: int) -> None:
-        """The gateway did not hear the answer and asked again: of a check that held it now hears that it was refused."""
+        """The gateway did not hear the answer and asked again: of a check that held it now hears that it was
+        refused.
+        """
         actor = self.actors[which % len(self.actors)]
         if self.one(actor) and actor.answer is True:
             actor.answer = False

@@ -1,4 +1,6 @@
-"""Programs that run side by side, over tables in memory: who gets which answer, and what one's failure does to the others."""
+"""Programs that run side by side, over tables in memory: who gets which answer, and what one's failure does to the
+others.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def left_open(transfers: int) -> Memory:
 
 @pytest.mark.parametrize("window", [1, 2, 500])
 def test_every_item_comes_back_with_its_own_result(window: int) -> None:
-    """Transfers of one sender, all at once: decided in order, what the money does not reach is dropped; few calls for many rows."""
+    """Transfers of one sender, all at once: decided in order, what the money does not reach is dropped; few calls for
+    many rows.
+    """
     memory = left_open(14)
     entries = memory.entries()
     node = MemoryNode(memory)
@@ -120,7 +124,9 @@ def test_one_that_fails_does_not_stop_the_others() -> None:
 
 @pytest.mark.parametrize("moment", Moment)
 def test_a_call_that_is_cut_off_anywhere_is_repaired_by_the_next(moment: Moment) -> None:
-    """Asked at once, each of the writes of a call is one that can be stopped: before it, or after it with its answer lost."""
+    """Asked at once, each of the writes of a call is one that can be stopped: before it, or after it with its answer
+    lost.
+    """
     cut = allowed = 0
 
     def hook(_: Write, at: Moment) -> None:
@@ -145,7 +151,9 @@ def test_a_call_that_is_cut_off_anywhere_is_repaired_by_the_next(moment: Moment)
 
 
 def test_a_check_that_was_repeated_and_so_refused_ends_as_one_that_held() -> None:
-    """HBase's client asks again where an answer was lost; whoever is told "refused" of what he wrote himself reads, and goes on."""
+    """HBase's client asks again where an answer was lost; whoever is told "refused" of what he wrote himself reads, and
+    goes on.
+    """
 
     class Repeating(MemoryNode):
         def _answer(self, operation: Any) -> Any:
@@ -160,7 +168,9 @@ def test_a_check_that_was_repeated_and_so_refused_ends_as_one_that_held() -> Non
 
 
 def test_an_operation_without_an_answer_does_not_cost_the_others_theirs() -> None:
-    """Those after it are asked on a connection that the pool gives anew, each once and in order; a write is never asked twice."""
+    """Those after it are asked on a connection that the pool gives anew, each once and in order; a write is never asked
+    twice.
+    """
     asked: list[str] = []
     given: list[int] = []
 

@@ -19,7 +19,9 @@ MUTATIONS = read(ROOT / "tests/mutations.toml")
 
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_each_mutation_can_be_made_and_names_tests_that_are_there(name: str) -> None:
-    """The text to break stands once in its file; the tests that must notice exist, in one folder; the assertion is named."""
+    """The text to break stands once in its file; the tests that must notice exist, in one folder; the assertion is
+    named.
+    """
     mutation = MUTATIONS[name]
     text = (ROOT / mutation.file).read_text()
     assert mutation.broken(text) != text

@@ -31,7 +31,9 @@ def test_one_oracle_needs_no_word() -> None:
 
 
 def test_another_commit_table_is_named() -> None:
-    """It has the two families that the configuration has, and is told with the configured one; so is every table that must be named."""
+    """It has the two families that the configuration has, and is told with the configured one; so is every table that
+    must be named.
+    """
     unnamed, undecided = look(store("p", marked=("mine", "theirs"), commits=("OTHER",)))
     for word in ("OMID_COMMIT_TABLE", "OTHER", "omid.foreign", "omid.tables", "F and LWF"):
         assert word in unnamed
@@ -43,7 +45,9 @@ def test_another_commit_table_is_named() -> None:
 
 
 def test_every_table_must_be_named_beside_another_oracle() -> None:
-    """The commit table alone does not tell whose the marked tables are; names and patterns do. Tables of unknown standing count, plain ones do not."""
+    """The commit table alone does not tell whose the marked tables are; names and patterns do. Tables of unknown
+    standing count, plain ones do not.
+    """
     tables = store("p", marked=("mine", "b.one", "b.two"), commits=("b.commits",))
     [undecided] = look(tables, foreign=("b.commits",))
     assert "b.one, b.two, mine" in undecided
@@ -56,7 +60,9 @@ def test_every_table_must_be_named_beside_another_oracle() -> None:
 
 
 def test_a_table_is_one_oracles() -> None:
-    """One that both lists name is refused, and a marked one that is called foreign where there is no other commit table."""
+    """One that both lists name is refused, and a marked one that is called foreign where there is no other commit
+    table.
+    """
     tables = store(marked=("mine", "b.one"), commits=("b.commits",))
     assert "b.commits, b.one" in look(tables, "*", foreign=("b.*",))[0]
     [alone] = look(store("b.plain", marked=("b.one",)), foreign=("b.*",))

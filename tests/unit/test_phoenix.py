@@ -184,7 +184,9 @@ def test_a_client_asks_for_nothing_that_phoenix_does_otherwise(seed: int) -> Non
 
 
 def test_every_index_that_is_read_is_made() -> None:
-    """The workload makes each index that it asks through, and asks through every one but that which Phoenix cannot read."""
+    """The workload makes each index that it asks through, and asks through every one but that which Phoenix cannot
+    read.
+    """
     made = {
         words[i + 1] for text in (*DDL, LATE_DDL) if "INDEX" in (words := text.split()) for i in [words.index("INDEX")]
     }

@@ -74,7 +74,9 @@ def test_first_run_reads_all_there_is() -> None:
 
 
 def test_low_watermark_between_bases_ends_after_its_base() -> None:
-    """A watermark that is no multiple of 50 takes the base timestamp below it, with its checkpoints, and nothing more."""
+    """A watermark that is no multiple of 50 takes the base timestamp below it, with its checkpoints, and nothing
+    more.
+    """
     assert [r.to_ts for r in plan([], low_watermark=149)] == [150, 150]
     assert [r.to_ts for r in plan([], low_watermark=150)] == [200, 200]
 
@@ -121,7 +123,9 @@ def test_days_in_any_order_and_repeated_join_up(order: list[int], again: list[in
 
 
 def test_what_is_read_for_the_first_time() -> None:
-    """An increment from its start on, a full pass from where the records end, in the region of which they tell least; without records all of it."""
+    """An increment from its start on, a full pass from where the records end, in the region of which they tell least;
+    without records all of it.
+    """
     known = [fact(TABLE[0].keys, (0, at(10))), fact(TABLE[1].keys, (0, at(20)))]
     assert first_unrecorded(plan(known), known) == at(10)
     assert first_unrecorded(plan(known, full=True), known) == at(10)
@@ -159,7 +163,9 @@ def test_what_a_restart_leaves_out_is_said() -> None:
 
 
 def test_restart_with_a_higher_low_watermark_reads_what_it_lacks() -> None:
-    """A full pass that is started again does not read again what it has recorded, though there is more to read by now."""
+    """A full pass that is started again does not read again what it has recorded, though there is more to read by
+    now.
+    """
     facts = everywhere((0, at(20)), run="now")
     ranges, note = planned(facts, Request("now", NOW, full=True))
     assert spans(ranges) == [("a", at(20), W + CHECKPOINTS), ("z", at(20), W + CHECKPOINTS)]
@@ -168,7 +174,9 @@ def test_restart_with_a_higher_low_watermark_reads_what_it_lacks() -> None:
 
 
 def test_a_run_id_used_for_another_interval_leaves_nothing_out() -> None:
-    """What a run of the same id has recorded leaves out that interval alone, and of a record only what that run itself has read."""
+    """What a run of the same id has recorded leaves out that interval alone, and of a record only what that run itself
+    has read.
+    """
     later = [fact(r.keys, (0, at(6)), run="now") for r in TABLE]
     assert len(plan(later, start=day(6), end=day(7))) == 2
     assert spans(plan(later, start=day(5), end=day(7)))[0] == ("a", at(6), at(7))
@@ -188,7 +196,9 @@ def test_a_run_id_used_again_a_day_later_leaves_nothing_out(ahead: int) -> None:
 
 
 def test_restart_after_a_split_or_a_merge() -> None:
-    """Daughters of a range that this run recorded are left out; a merged region of which it recorded half is read whole."""
+    """Daughters of a range that this run recorded are left out; a merged region of which it recorded half is read
+    whole.
+    """
     facts = [fact(TABLE[0].keys, (0, at(6)), run="now")]
     daughters = [Region("a1", KeyRange(b"", b"f"), 2), Region("a2", KeyRange(b"f", b"m"), 2), TABLE[1]]
     assert [r.region for r in plan(facts, regions=daughters, full=True, end=day(6))] == ["z"]
@@ -203,7 +213,9 @@ def test_full_pass_when_asked_for() -> None:
 
 
 def test_full_pass_when_due() -> None:
-    """A region whose last pass from 0 is as old as allowed is read from 0, a younger one is not; a given start stands."""
+    """A region whose last pass from 0 is as old as allowed is read from 0, a younger one is not; a given start
+    stands.
+    """
     due, young = NOW - WEEK, NOW - WEEK + timedelta(milliseconds=1)
     facts = [fact(TABLE[0].keys, (0, at(20)), full=due), fact(TABLE[1].keys, (0, at(20)), full=young)]
     assert [r.from_ts for r in plan(facts)] == [0, at(20)]
@@ -239,7 +251,9 @@ def test_never_beyond_the_low_watermark_and_never_past_a_gap(
     low_watermark: int,
     passed: datetime,
 ) -> None:
-    """Whatever is asked and recorded: no range reads above the low watermark or the end; without a start, none skips a gap."""
+    """Whatever is asked and recorded: no range reads above the low watermark or the end; without a start, none skips a
+    gap.
+    """
     facts = [fact(TABLE[0].keys, *left, full=passed), fact(TABLE[1].keys, *right, full=passed)]
     ranges = plan(facts, start=start, end=end, full=full, low_watermark=low_watermark)
     stop = min(after(low_watermark), CLOCK.timestamp(end) if end else after(low_watermark))

@@ -24,7 +24,9 @@ def _work(**planned: int) -> Work:
 
 
 def test_every_planned_mutation_must_be_answered_for() -> None:
-    """Done, refused and failed together are what was planned, region by region; a difference either way stops the range, by name."""
+    """Done, refused and failed together are what was planned, region by region; a difference either way stops the
+    range, by name.
+    """
     work = _work(whole=4, short=3, long=1, silent=2)
     written = [
         Written("whole", "heal_if_present", 3, 1, 0, 9, None),

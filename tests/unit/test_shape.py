@@ -54,7 +54,9 @@ def test_only_the_families_that_are_asked_for() -> None:
 
 
 def test_the_shape_is_told_apart_by_each_setting_that_hides_or_loses_cells() -> None:
-    """A setting that the descriptor does not name has HBase's default; families that were not asked for do not matter."""
+    """A setting that the descriptor does not name has HBase's default; families that were not asked for do not
+    matter.
+    """
     plain = {"f": {"VERSIONS": str(ALL_VERSIONS)}, "g": {}}
 
     def told(change: dict[str, str], **attributes: str) -> str:

@@ -43,7 +43,9 @@ def test_a_skew_within_the_margin_is_none(off: timedelta) -> None:
 
 
 def test_an_oracle_that_rests_or_counts_is_in_order() -> None:
-    """A maximum that was stored long ago tells of the clocks of then; a low watermark of a year ago is a quiet store's; a counter has no clock."""
+    """A maximum that was stored long ago tells of the clocks of then; a low watermark of a year ago is a quiet store's;
+    a counter has no clock.
+    """
     assert oracle_ahead(allotted(timedelta(), NOW - 30 * DAY), NOW) == timedelta()
     assert oracle_apart(None, world(NOW - 365 * DAY), NOW) is None
     assert oracle_ahead(Allotted(1_000_000, NOW), NOW) is None
@@ -53,13 +55,17 @@ def test_an_oracle_that_rests_or_counts_is_in_order() -> None:
 
 @pytest.mark.parametrize(("watermark", "said"), [(world(NOW + HOUR), "3,600 s ahead"), (2**63 - 1, "ahead")])
 def test_a_low_watermark_that_is_still_to_come_is_named(watermark: int, said: str) -> None:
-    """Also where the oracle keeps its timestamps elsewhere; up to what it allots in advance that is no fault: it starts with it."""
+    """Also where the oracle keeps its timestamps elsewhere; up to what it allots in advance that is no fault: it starts
+    with it.
+    """
     assert said in (oracle_apart(None, watermark, NOW) or "")
     assert oracle_apart(None, world(NOW + ALLOTTED_AHEAD + MARGIN), NOW) is None
 
 
 def test_a_region_server_whose_clock_was_set_back_holds_nothing_up() -> None:
-    """HBase dates a checked write no earlier than the cell that it replaces, so that the date lies in the future until the time is there."""
+    """HBase dates a checked write no earlier than the cell that it replaces, so that the date lies in the future until
+    the time is there.
+    """
     stored = Allotted(world(NOW + ALLOTTED_AHEAD), NOW + DAY)
     assert oracle_ahead(stored, NOW) == timedelta()
     assert oracle_ahead(stored) == -DAY

@@ -1,4 +1,6 @@
-"""The format of Lowtide's records: older ones are read, newer ones refused, and the first run that acts says which it is."""
+"""The format of Lowtide's records: older ones are read, newer ones refused, and the first run that acts says which it
+is.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,8 @@ def test_records_of_a_newer_lowtide_are_neither_read_nor_written(use: Callable[[
 def test_records_of_before_are_read_and_say_their_format_once_a_run_acts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the row they are of format 1. The row that is there stays: it tells since when."""
     records = Records(
-        inventory=b'[{"table": "orders", "kind": "transactional", "enabled": true, "families": ["f"], "unmarked": [], "mark": "", "bytes": 1}]'
+        inventory=b'[{"table": "orders", "kind": "transactional", "enabled": true, "families": ["f"], "unmarked": [], '
+        b'"mark": "", "bytes": 1}]'
     )
 
     def put(_: Any, __: str, row: bytes, check: tuple[bytes, bytes | None], put: tuple[bytes, bytes]) -> bool:
@@ -158,13 +161,16 @@ def test_the_inventory_is_kept_with_its_low_watermark() -> None:
     assert store(records).listing() == Listing((entry,), 1000)
     assert store(records).inventory() == [entry]
     old = Records(
-        inventory=b'[{"table": "t", "kind": "plain", "enabled": true, "families": [], "unmarked": [], "mark": "", "bytes": 1}]'
+        inventory=b'[{"table": "t", "kind": "plain", "enabled": true, "families": [], "unmarked": [], "mark": "", '
+        b'"bytes": 1}]'
     )
     assert store(old).listing() == Listing((Entry("t", Kind.PLAIN, True, bytes=1),), 0)
 
 
 def test_what_was_confirmed_is_asked_again_of_another_table_of_that_name() -> None:
-    """It goes when the table is listed without the question, or is gone; it stays for a collection that had listed the table before."""
+    """It goes when the table is listed without the question, or is gone; it stays for a collection that had listed the
+    table before.
+    """
     records = Records()
     store(records).confirm("t")
     assert store(records).listing().confirmed == {"t"}

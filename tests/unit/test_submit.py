@@ -88,7 +88,9 @@ def test_missing_spark_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_spark_is_found_where_no_environment_is_active(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With another ``python3`` first on the path, as where ``.venv/bin/lowtide`` is called by its name, ``spark-submit`` still runs."""
+    """With another ``python3`` first on the path, as where ``.venv/bin/lowtide`` is called by its name,
+    ``spark-submit`` still runs.
+    """
     stranger = tmp_path / "python3"
     stranger.write_text("#!/bin/sh\nexit 1\n")
     stranger.chmod(0o755)
@@ -114,7 +116,9 @@ def test_spark_is_found_where_no_environment_is_active(tmp_path: Path, monkeypat
     ],
 )
 def test_pruning_without_grace_is_asked_about(arguments: str, asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal, where it acts and nobody says that it is meant; elsewhere it is done as told. No other job is asked about."""
+    """On a terminal, where it acts and nobody says that it is meant; elsewhere it is done as told. No other job is
+    asked about.
+    """
     argv = arguments.split()
     assert submit.without_grace("commit_table_pruning", argv) is asked
     assert not submit.without_grace("transaction_repair", argv)

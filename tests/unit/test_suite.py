@@ -1,4 +1,6 @@
-"""The runner of ``make test``: what it reads of results, and that no phase, no file and no processor second is forgotten."""
+"""The runner of ``make test``: what it reads of results, and that no phase, no file and no processor second is
+forgotten.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def cases(tmp_path: Path) -> list[Case]:
 
 
 def test_results_are_read_from_junit(cases: list[Case]) -> None:
-    """Errors count as failures; seconds may have separators of thousands; a test that is skipped for another reason is not left out."""
+    """Errors count as failures; seconds may have separators of thousands; a test that is skipped for another reason is
+    not left out.
+    """
     assert [c.outcome for c in cases] == ["passed", "failed", "failed", "skipped", "skipped"]
     assert [c.seconds for c in cases] == [1001.5, 2, 2, 0, 0]
     assert [c.name for c in cases if c.left_out] == ["test_page"]
@@ -55,7 +59,9 @@ def test_what_was_left_out_is_named_with_its_remedy(cases: list[Case], capsys: p
 
 
 def test_what_failed_is_named_at_the_end(cases: list[Case], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its tests by name with the first line of why; of a phase whose tests do not fail, or has none, the end of its log."""
+    """Its tests by name with the first line of why; of a phase whose tests do not fail, or has none, the end of its
+    log.
+    """
     log = tmp_path / "rules.log"
     log.write_text("\n".join(f"line {number}" for number in range(100)))
     print_failed("store", log, cases)
@@ -74,7 +80,9 @@ def test_a_junit_file_that_was_cut_short_is_no_result(tmp_path: Path) -> None:
 
 
 def test_a_phase_that_hangs_is_ended_before_the_machine_is() -> None:
-    """Its limit leaves a test's own time-out time to say which test it was; of the two lanes together ninety minutes are there."""
+    """Its limit leaves a test's own time-out time to say which test it was; of the two lanes together ninety minutes
+    are there.
+    """
     assert min(phase.limit for phase in PHASES.values()) >= 15
     assert max(phase.limit for phase in PHASES.values()) < 90
 

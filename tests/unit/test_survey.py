@@ -72,8 +72,8 @@ def rarest(tries: int, chance: float, doubt: float = 1e-6) -> tuple[int, int]:
 @pytest.mark.parametrize(("regions", "share"), [(60, 0.2), (60, 0.5), (12, 0.5), (400, 0.05)])
 @seeds.each("intervals of a survey", always=[7])
 def test_nineteen_of_twenty_intervals_hold_the_truth(seed: int, regions: int, share: float) -> None:
-    """Of samples of a table whose orphans lie unevenly 95 % have the true number in their interval: no fewer and no more than
-    chance allows an interval of 95 % once in a million such tests."""
+    """Of samples of a table whose orphans lie unevenly 95 % have the true number in their interval: no fewer and no
+    more than chance allows an interval of 95 % once in a million such tests."""
     tries = 1000
     fewest, most = rarest(tries, 0.95)
     assert 900 < fewest < 950 < most < 990
@@ -90,8 +90,9 @@ def test_nineteen_of_twenty_intervals_hold_the_truth(seed: int, regions: int, sh
 @pytest.mark.parametrize("regions", [4, 5, 10, 37, 60, 200])
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.5, 0.9])
 def test_equal_regions_leave_room_for_what_the_others_may_hold(regions: int, share: float) -> None:
-    """Where all regions that were read hold the same, the interval may miss the truth of a table, whatever the others hold, in at most
-    one of twenty draws: counted over all draws, for every number of regions that are otherwise, fuller or empty."""
+    """Where all regions that were read hold the same, the interval may miss the truth of a table, whatever the others
+    hold, in at most one of twenty draws: counted over all draws, for every number of regions that are otherwise, fuller
+    or empty."""
     held, most = 3, 1000
     count = len(draw(range(regions), share, ""))
     found = total([held] * count, regions, most)
@@ -111,7 +112,9 @@ def test_regions_without_orphans_do_not_prove_that_there_are_none() -> None:
 
 @given(st.lists(st.integers(), unique=True, max_size=30), st.floats(0.001, 1), st.text(max_size=5))
 def test_a_sample_is_drawn_in_order_without_repeating(regions: list[int], share: float, seed: str) -> None:
-    """A sample keeps the regions' order, takes none twice, and is the same for the same seed; small tables are read whole."""
+    """A sample keeps the regions' order, takes none twice, and is the same for the same seed; small tables are read
+    whole.
+    """
     drawn = draw(regions, share, seed)
     assert drawn == [r for r in regions if r in drawn]
     assert len(drawn) >= min(len(regions), LEAST_REGIONS)

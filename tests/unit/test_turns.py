@@ -60,7 +60,9 @@ def ran(folder: Path, number: int, *options: str) -> set[str]:
 
 
 def test_three_runs_that_follow_each_other_run_each_once(tmp_path: Path) -> None:
-    """None is left out for ever, none runs twice; what has no mark, or takes a seed that is kept, runs always. A group is dealt out like the cases of a test."""
+    """None is left out for ever, none runs twice; what has no mark, or takes a seed that is kept, runs always. A group
+    is dealt out like the cases of a test.
+    """
     runs = [ran(tmp_path, number, "--by-turns") for number in (7, 8, 9)]
     always = {"test_always", f"test_of_seeds[{min(seeds.kept())}]"}
     assert set.intersection(*runs) == always

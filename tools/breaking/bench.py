@@ -88,13 +88,16 @@ class Bench:
         return {test: " ".join(reason.split()) for test, reason in wrong.items()}
 
     def judged(self, tests: tuple[str, ...]) -> set[tuple[str, str]]:
-        """What the verifier says of jobs of the code as it is: tests that play Omid's part by halves leave what it rightly names."""
+        """What the verifier says of jobs of the code as it is: tests that play Omid's part by halves leave what it
+        rightly names.
+        """
         return self._run(tests, self._seconds * len(tests)).judged
 
     def tried(self, mutation: Mutation) -> Verdict:
         """Break the code, run the mutation's tests, have the code whole again.
 
-        What fails elsewhere may be the store's or the driver's doing: it is tried once more, with new ones. What is not noticed stays so.
+        What fails elsewhere may be the store's or the driver's doing: it is tried once more, with new ones. What is not
+        noticed stays so.
         """
         verdict = self._tried_once(mutation)
         if verdict.word == ELSEWHERE and not self._over:

@@ -18,7 +18,8 @@ CONNECTOR_TESTS = "connector/src/test/"
 class Mutation:
     """One way to break a rule.
 
-    *fails*: a piece of the assertion that must fail, or of the text of the error that must be raised; empty where nobody has
+    *fails*: a piece of the assertion that must fail, or of the text of the error that must be raised; empty where
+      nobody has
     said yet.
     """
 
@@ -66,7 +67,9 @@ def read(file: Path) -> dict[str, Mutation]:
 
 
 def share(mutations: Mapping[str, Mutation], of: int, number: int) -> dict[str, Mutation]:
-    """One of *of* shares: numbers that follow each other take all of them in turn, each with its part of what is slow."""
+    """One of *of* shares: numbers that follow each other take all of them in turn, each with its part of what is
+    slow.
+    """
 
     def place(name: str) -> tuple[object, ...]:
         found = mutations[name]
@@ -77,7 +80,9 @@ def share(mutations: Mapping[str, Mutation], of: int, number: int) -> dict[str, 
 
 
 def number_of_today(root: Path) -> int:
-    """How many commits lie below this one, so that those that follow each other take every share in turn; the day, where there is no history."""
+    """How many commits lie below this one, so that those that follow each other take every share in turn; the day,
+    where there is no history.
+    """
     count = ["git", "rev-list", "--count", "--first-parent", "HEAD"]
     try:
         done = subprocess.run(count, cwd=root, capture_output=True, text=True, check=False)

@@ -64,7 +64,9 @@ class Connector:
             shutil.copytree(place, copy) if place.is_dir() else shutil.copy(place, copy)
 
     def test(self, tests: tuple[str, ...], seconds: float) -> tuple[int | None, str, list[dict[str, str]]]:
-        """Run tests of the connector's own: the exit code (None: they did not end), the output, and what became of each."""
+        """Run tests of the connector's own: the exit code (None: they did not end), the output, and what became of
+        each.
+        """
         reports = self._target / "surefire-reports"
         shutil.rmtree(reports, ignore_errors=True)
         wanted = ",".join(re.sub(r".*/(\w+)\.java(?:::(\w+))?", _wanted, test) for test in tests)

@@ -1,7 +1,8 @@
-"""Runs pytest again and again, each time in a fork of this process, which has loaded what every run loads and nothing of ours.
+"""Runs pytest again and again, each time in a fork of this process, which has loaded what every run loads and nothing
+of ours.
 
-One request a line on the standard input, one answer a line on the standard output. A fork that does not end in time is ended,
-with all it started; so is the one that runs when this process is told to end.
+One request a line on the standard input, one answer a line on the standard output. A fork that does not end in time is
+ended, with all it started; so is the one that runs when this process is told to end.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""A plugin of pytest: has the verifier look at the store before and after each job of a test that acts, and notes what it finds then alone.
+"""A plugin of pytest: has the verifier look at the store before and after each job of a test that acts, and notes what
+it finds then alone.
 
-It is the verifier of the code as it is: no mutation breaks it. What it says of a store that a test has spoilt by hand it says before the job too.
+It is the verifier of the code as it is: no mutation breaks it. What it says of a store that a test has spoilt by hand
+it says before the job too.
 """
 
 from __future__ import annotations

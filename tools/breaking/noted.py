@@ -1,4 +1,6 @@
-"""A plugin of pytest: notes what became of each test, and of one that failed the assertion, in the file that the environment names."""
+"""A plugin of pytest: notes what became of each test, and of one that failed the assertion, in the file that the
+environment names.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ def _each(caught: pytest.ExceptionInfo[BaseException], tests: Path) -> Iterator[
         return
     entries = list(caught.traceback)
     ours = [entry for entry in entries if tests in Path(str(entry.path)).parents]
-    # An assertion of a test's, not one of the code's: its line tells what was looked at. Of any other error only its text does.
+    # An assertion of a test's, not one of the code's: its line tells what was looked at. Of any other error only its
+    # text does.
     asserted = caught.errisinstance(pytest.fail.Exception) or caught.errisinstance(AssertionError)
     asserted = asserted and bool(ours) and (ours[-1] is entries[-1] or "_pytest" in Path(str(entries[-1].path)).parts)
     yield {

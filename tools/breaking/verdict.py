@@ -10,7 +10,9 @@ NOTICED, MISSED, ELSEWHERE, BROKEN = "noticed", "NOT NOTICED", "FAILED ELSEWHERE
 
 @dataclass
 class Outcome:
-    """What a run of tests came to: the exit code (None: it did not end), what it printed, and what became of each test."""
+    """What a run of tests came to: the exit code (None: it did not end), what it printed, and what became of each
+    test.
+    """
 
     code: int | None
     output: str
@@ -23,7 +25,9 @@ class Outcome:
 
     @property
     def judged(self) -> set[tuple[str, str]]:
-        """What the verifier found after a job, where it was asked (:mod:`breaking.judged`): in which test, which invariant was broken."""
+        """What the verifier found after a job, where it was asked (:mod:`breaking.judged`): in which test, which
+        invariant was broken.
+        """
         return {(n["test"], n["kind"]) for n in self.noted if n["phase"] == "judged"}
 
 

@@ -55,7 +55,9 @@ class WarmStore:
                         stream.flush()
 
     def clean(self) -> None:
-        """Take away what a test that was cut short left: its tables would hold the next one's bound, its records speak of them."""
+        """Take away what a test that was cut short left: its tables would hold the next one's bound, its records speak
+        of them.
+        """
         config = Config()
         for name in self._client.snapshots():
             try:
@@ -96,7 +98,9 @@ class WarmDriver(warm.Driver):
         super().__init__(folder, options)
 
     def redefine(self, classes: dict[str, Path]) -> bool:
-        """Give loaded classes other bodies; False where Java cannot: methods were added or taken, or a class is not loaded yet."""
+        """Give loaded classes other bodies; False where Java cannot: methods were added or taken, or a class is not
+        loaded yet.
+        """
         commands = "".join(f"redefine {name} {file}\n" for name, file in classes.items())
         command = ["jdb", "-J-XX:TieredStopAtLevel=1", "-attach", f"127.0.0.1:{self._debugged}"]
         try:

@@ -1,8 +1,8 @@
 """All checks and tests, in phases that share the machine: ``make test``.
 
-Phases of one lane follow one another; lanes run side by side, since some wait while others compute. Each phase has its log and its
-JUnit file in ``.lowtide/suite``. At the end: the output of what failed, how long each file, test and phase took, what was left out
-and what would bring it in, what failed by name once more, and the total.
+Phases of one lane follow one another; lanes run side by side, since some wait while others compute. Each phase has its
+log and its JUnit file in ``.lowtide/suite``. At the end: the output of what failed, how long each file, test and phase
+took, what was left out and what would bring it in, what failed by name once more, and the total.
 """
 
 from __future__ import annotations

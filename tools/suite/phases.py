@@ -13,8 +13,8 @@ from tests.prove import PROVE
 
 Command = Sequence[str]
 ROOT = Path(__file__).resolve().parents[2]
-#: The files that take longest begin, or the last process would work on one of them alone. Processes take two files each at the start,
-#: the first and the third, the second and the fourth.
+#: The files that take longest begin, or the last process would work on one of them alone. Processes take two files each
+#: at the start, the first and the third, the second and the fourth.
 LONGEST_FIRST = (
     "tests/store/test_phoenix.py",
     "tests/store/test_end_to_end.py",
@@ -42,8 +42,9 @@ A_TENTH, ALL_RULES = ("--known", "--share", "10"), ("--jobs", "{jobs}")
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of the suite. In its commands ``{jobs}`` stands for the number of processes, ``{junit}`` for the file of its results, ``{temp}``
-    for a folder of its own: in the one that pytest takes by itself, another run of this user clears away what it finds to be old."""
+    """A part of the suite. In its commands ``{jobs}`` stands for the number of processes, ``{junit}`` for the file of
+    its results, ``{temp}`` for a folder of its own: in the one that pytest takes by itself, another run of this user
+    clears away what it finds to be old."""
 
     name: str
     commands: Sequence[Command]
@@ -103,8 +104,8 @@ _ALL = (
     Phase("store", (_shared("tests/store"),), shares_driver=True, limit=300 if PROVE else 60),
     Phase("scale", (_pytest(SMALL_DRIVER),)),
     Phase("airflow", (_shared("tests/airflow"),), limit=120 if PROVE else 60),
-    # A rotating tenth, one at a time, beside the stores' tests, which run on the code as it is; all of them outlast those, and have the machine
-    # for themselves then: their tests run unbroken first, in the sizes of every day.
+    # A rotating tenth, one at a time, beside the stores' tests, which run on the code as it is; all of them outlast
+    # those, and have the machine for themselves then: their tests run unbroken first, in the sizes of every day.
     Phase(
         "rules",
         ((sys.executable, "tools/break-rules", *(ALL_RULES if PROVE else A_TENTH)),),

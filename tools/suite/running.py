@@ -32,8 +32,8 @@ class Done:
 
 
 class Runner:
-    """Runs phases in *root*, with logs and results in *out* and what tests leave in *temp*; *driver* is the environment of those that share a
-    Spark driver."""
+    """Runs phases in *root*, with logs and results in *out* and what tests leave in *temp*; *driver* is the environment
+    of those that share a Spark driver."""
 
     def __init__(self, root: Path, out: Path, temp: Path, jobs: int, driver: Mapping[str, str]) -> None:
         self._root, self._out, self._temp, self._jobs, self._driver = root, out, temp, jobs, driver

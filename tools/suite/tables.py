@@ -14,12 +14,15 @@ from suite.results import Case
 
 _console = Console(width=120, highlight=False)
 _FILES, _TESTS = 25, 15
-#: Of a failed phase without failed tests, so many lines from the end of its log: break-rules names there what was not noticed.
+#: Of a failed phase without failed tests, so many lines from the end of its log: break-rules names there what was not
+#: noticed.
 _LAST = 12
 
 
 def print_durations(cases: Sequence[Case]) -> None:
-    """The files and the tests that took longest. Files share the machine: their seconds add up to more than the suite took."""
+    """The files and the tests that took longest. Files share the machine: their seconds add up to more than the suite
+    took.
+    """
     if not cases:
         return
     files: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -53,7 +56,9 @@ def print_left_out(cases: Sequence[Case]) -> None:
 
 
 def print_failed(phase: str, log: Path, cases: Sequence[Case]) -> None:
-    """What failed in a phase, in a few lines: where only the end of a long output is kept, this is what is left of it."""
+    """What failed in a phase, in a few lines: where only the end of a long output is kept, this is what is left of
+    it.
+    """
     failed = [case for case in cases if case.outcome == "failed"]
     print(f"{phase} failed")
     for case in failed:

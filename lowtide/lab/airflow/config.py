@@ -28,10 +28,10 @@ class AirflowError(LowtideError):
 class AirflowConfig:
     """A local Airflow.
 
-    ``home`` is its AIRFLOW_HOME and holds everything: database, configuration, logs, process ids. ``lowtide_config`` is the
-    configuration that the DAGs use; None: as :func:`lowtide.config.load` finds it. ``parallelism`` is how many tasks run at
-    once; two suit a machine with two cores. ``triggerer`` adds the process that deferrable sensors need. ``settings`` are further sections
-    and keys of ``airflow.cfg``, over those made here.
+    ``home`` is its AIRFLOW_HOME and holds everything: database, configuration, logs, process ids. ``lowtide_config`` is
+    the configuration that the DAGs use; None: as :func:`lowtide.config.load` finds it. ``parallelism`` is how many
+    tasks run at once; two suit a machine with two cores. ``triggerer`` adds the process that deferrable sensors need.
+    ``settings`` are further sections and keys of ``airflow.cfg``, over those made here.
     """
 
     home: Path
@@ -72,7 +72,8 @@ def free_port_config(home: Path, **options: Any) -> AirflowConfig:
 
 
 def write(config: AirflowConfig) -> None:
-    """Write ``airflow.cfg`` and the password file under ``home``, readable for their owner alone, and keep *config* for :func:`load`.
+    """Write ``airflow.cfg`` and the password file under ``home``, readable for their owner alone, and keep *config* for
+    :func:`load`.
 
     Secrets once made are kept.
     """

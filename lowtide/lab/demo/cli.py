@@ -35,7 +35,8 @@ def demo(
     airflow_port: Port = _DEFAULTS.airflow_port,
     down: Annotated[bool, typer.Option("--down", help="End what the demo left running, and nothing else.")] = False,
 ) -> None:
-    """Crash clients in a store of its own, clean it through Airflow, prove the result, write a report. Takes some minutes.
+    """Crash clients in a store of its own, clean it through Airflow, prove the result, write a report. Takes some
+    minutes.
 
     Store and Airflow stay up afterwards, to look around in; the next demo starts with a new store.
     """

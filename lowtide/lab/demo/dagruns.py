@@ -35,7 +35,9 @@ class Backfill:
 
     @classmethod
     def create(cls, airflow: LocalAirflow, config: Config, days: Sequence[Day]) -> Backfill:
-        """``airflow backfill create`` over *days*, two at a time: while one has the pool's only slot, the other chooses its tables."""
+        """``airflow backfill create`` over *days*, two at a time: while one has the pool's only slot, the other chooses
+        its tables.
+        """
         runs = airflow.dags.backfill("orphan_cleanup", days[0].date, days[-1].date, max_active_runs=2)
         return cls(airflow, config, runs, days)
 
@@ -80,7 +82,10 @@ def _follow(airflow: LocalAirflow, runs: list[Run]) -> Iterator[Run]:
     deadline = clock.monotonic() + _PATIENCE_SECONDS
     while waiting:
         if clock.monotonic() > deadline:
-            msg = f"not over after {_PATIENCE_SECONDS // 60} minutes: {', '.join(waiting)}; see their logs at {airflow.config.url}"
+            msg = (
+                f"not over after {_PATIENCE_SECONDS // 60} minutes: {', '.join(waiting)}; see their logs at "
+                f"{airflow.config.url}"
+            )
             raise DemoError(msg)
         clock.sleep(_POLL_SECONDS)
         for run_id, run in list(waiting.items()):

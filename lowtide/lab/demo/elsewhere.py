@@ -1,6 +1,8 @@
-"""The demo's workload on a store whose servers run elsewhere: ``python -m lowtide.lab.demo.elsewhere ... fill``, and later ``compare``.
+"""The demo's workload on a store whose servers run elsewhere: ``python -m lowtide.lab.demo.elsewhere ... fill``, and
+later ``compare``.
 
-Gateway and oracle are those of Lowtide's configuration. It is for stores that are there to be played with: ``fill`` lets clients crash in them.
+Gateway and oracle are those of Lowtide's configuration. It is for stores that are there to be played with: ``fill``
+lets clients crash in them.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ def compare(
     context: typer.Context,
     snapshots: Annotated[int, typer.Option(min=1, help="How many are read.")] = _DEFAULTS.snapshots,
 ) -> None:
-    """Read snapshots through Omid's client and compare every value with what the clients did. Exit code 1 if one differs."""
+    """Read snapshots through Omid's client and compare every value with what the clients did. Exit code 1 if one
+    differs.
+    """
     place: _Place = context.obj
     model = Model.load(place.history)
     with OmidClient(place.store) as omid:

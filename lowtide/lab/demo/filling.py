@@ -28,7 +28,9 @@ def work(
     today: date,
     tell: Callable[[str], None],
 ) -> Result:
-    """Let clients work, and one a day be killed, for the days before *today*; they are told as they begin. *history* is kept for the model."""
+    """Let clients work, and one a day be killed, for the days before *today*; they are told as they begin. *history* is
+    kept for the model.
+    """
     dates = iter([today - timedelta(days=back) for back in range(settings.days, 0, -1)])
     return run(
         store,
@@ -46,9 +48,11 @@ def work(
 
 
 def backdate(config: Config, boundaries: Sequence[int], today: date) -> None:
-    """Say in the state table that the oracle reached *boundaries* at the last midnights, the last of them at that of *today*.
+    """Say in the state table that the oracle reached *boundaries* at the last midnights, the last of them at that of
+    *today*.
 
-    Timestamps of an oracle that counts mean what these samples say; ``watermark_collection`` would have noted them day by day.
+    Timestamps of an oracle that counts mean what these samples say; ``watermark_collection`` would have noted them day
+    by day.
     """
     with connect(config.hbase.thrift) as connection:
         state = StateStore(connection, config.state.table)

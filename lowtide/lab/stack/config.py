@@ -32,8 +32,8 @@ class StackConfig:
     counts 1,000,000 a millisecond, ``incremental`` counts from 50 on; it cannot change once the store has data.
     ``conflict_map_size`` is how many written cells the oracle remembers; a small one makes the low watermark follow
     the writers closely (the watermark is the largest commit timestamp that fell out). Omid adds room for 32 cells.
-    ``java_options`` are more options of the servers' virtual machines: by default those of a store that lives for minutes, which
-    starts with a third less work without Java's second compiler. A store that is measured has none.
+    ``java_options`` are more options of the servers' virtual machines: by default those of a store that lives for
+    minutes, which starts with a third less work without Java's second compiler. A store that is measured has none.
     """
 
     home: Path

@@ -46,7 +46,9 @@ def write(config: StackConfig) -> None:
 
 
 def write_logging(folder: Path) -> None:
-    """Write the logging set-up: everything goes to the file that the property ``lowtide.log`` of a virtual machine names."""
+    """Write the logging set-up: everything goes to the file that the property ``lowtide.log`` of a virtual machine
+    names.
+    """
     (folder / "log4j2.properties").write_text(_LOGGING, "utf-8")
 
 

@@ -69,7 +69,9 @@ def check_java() -> None:
 def java_command(
     class_path: Iterable[str], main_class: str, *args: str, heap: str, options: Sequence[str] = ()
 ) -> list[str]:
-    """The command of a Java program that HBase, Hadoop or Omid are part of; *options* are more options of the virtual machine."""
+    """The command of a Java program that HBase, Hadoop or Omid are part of; *options* are more options of the virtual
+    machine.
+    """
     return [
         java(),
         *JAVA_OPENS,

@@ -26,8 +26,8 @@ class _Record:
 def read(log: Path, fate: Fate, ended: str | None = None) -> list[Transaction]:
     """The transactions of one client process.
 
-    Those without an end are in doubt; *fate* settles them, so call it when the process is gone and the low watermark has
-    passed them. *ended* says how the process went, if not in peace.
+    Those without an end are in doubt; *fate* settles them, so call it when the process is gone and the low watermark
+    has passed them. *ended* says how the process went, if not in peace.
     """
     return [_settled(record, fate, ended) for record in _records(log)]
 

@@ -1,12 +1,13 @@
 """What any snapshot of a workload's tables must show, computed from its history alone.
 
-The rules are Omid's reader's (``SnapshotFilterImpl``), applied to what the clients wrote and to which of them committed:
+The rules are Omid's reader's (``SnapshotFilterImpl``), applied to what the clients wrote and to which of them
+committed:
 
 - a version is visible at read timestamp R if it was committed before R (Tc < R);
 - of a column the visible version with the highest *cell* timestamp counts (start timestamp and checkpoint, not Tc);
 - an empty value deletes the column;
-- a family tombstone is a cell with the empty qualifier; the visible one with the highest cell timestamp hides every cell
-  of its row and family whose timestamp is not above the tombstone's *commit* timestamp.
+- a family tombstone is a cell with the empty qualifier; the visible one with the highest cell timestamp hides every
+  cell of its row and family whose timestamp is not above the tombstone's *commit* timestamp.
 
 No healing, shadow cell or commit entry plays a part here: this is what must stay true whatever maintenance does.
 """
@@ -54,7 +55,8 @@ class Transaction:
     crash: int | None
     """The crash point it was left at, if it was."""
     ended: str | None
-    """How its client ended with it: ``halt`` (at its crash point), ``kill`` (SIGKILL, anywhere); None if it lived on."""
+    """How its client ended with it: ``halt`` (at its crash point), ``kill`` (SIGKILL, anywhere); None if it lived on.
+    """
     id: str
     """The transaction of the script."""
     reason: str

@@ -1,7 +1,7 @@
 """A workload through Apache Phoenix, whose clients stop and are killed, with the model of what SQL must answer.
 
-One client at a time: what is tested is what dead ones leave. Every transaction also writes its number into the log table, so that what
-was in doubt at a kill is settled by reading that table afterwards.
+One client at a time: what is tested is what dead ones leave. Every transaction also writes its number into the log
+table, so that what was in doubt at a kill is settled by reading that table afterwards.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ DDL = (
     "CREATE INDEX PX_A_COVERED ON PX_A (A) INCLUDE (B, F2.C)",
     f"CREATE TABLE PX_S (ID BIGINT NOT NULL PRIMARY KEY, A VARCHAR, N BIGINT) {_TRANSACTIONAL}, SALT_BUCKETS=3",
     "CREATE INDEX PX_S_COVERED ON PX_S (A) INCLUDE (N)",
-    # Written, and not read: through an uncovered index of a salted table Phoenix 5.2.1 itself fails with a null pointer.
+    # Written, and not read: through an uncovered index of a salted table Phoenix 5.2.1 itself fails with a null
+    # pointer.
     "CREATE UNCOVERED INDEX PX_S_UNCOVERED ON PX_S (A)",
     f"CREATE IMMUTABLE TABLE PX_M (ID BIGINT NOT NULL PRIMARY KEY, A VARCHAR) {_TRANSACTIONAL}, "
     "IMMUTABLE_STORAGE_SCHEME=ONE_CELL_PER_COLUMN, COLUMN_ENCODED_BYTES=0",
@@ -52,7 +53,8 @@ KEYS = 40
 
 @dataclass
 class Draft:
-    """One transaction as it is made: the statements, what the tables hold if it commits, and the view's rows on the way there.
+    """One transaction as it is made: the statements, what the tables hold if it commits, and the view's rows on the way
+    there.
 
     It leaves out upserts that Phoenix 5.2.1 carries out otherwise than SQL says, all of rows that the same
     transaction deleted. While Phoenix's client holds the delete, an upsert takes its place, so that columns which the
@@ -246,12 +248,14 @@ class PhoenixWorkload:
     # -- what SQL must answer
 
     def differences(self, collected: bool = False) -> list[str]:
-        """Every answer of the client that is not the model's: scans without and through each index, counts, and point reads.
+        """Every answer of the client that is not the model's: scans without and through each index, counts, and point
+        reads.
 
-        Unless history GC has *collected* what was deleted, answers that Phoenix 5.2.1 gives wrongly also where no client ever died do not
-        count. Through the view's index, which has no snapshot filter, only rows that never were committed are too many then: it shows what
-        was deleted or moved since, and committed family tombstones as rows of NULLs. And through the late index, which does not hold
-        column C of the other family, a value of C that was deleted may be shown.
+        Unless history GC has *collected* what was deleted, answers that Phoenix 5.2.1 gives wrongly also where no
+        client ever died do not count. Through the view's index, which has no snapshot filter, only rows that never were
+        committed are too many then: it shows what was deleted or moved since, and committed family tombstones as rows
+        of NULLs. And through the late index, which does not hold column C of the other family, a value of C that was
+        deleted may be shown.
         """
         questions = list(self._questions())
         self.answers = len(questions)

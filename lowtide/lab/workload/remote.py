@@ -14,8 +14,9 @@ from lowtide.lab.stack.machine import java_command
 class RemoteStore:
     """A store elsewhere.
 
-    *conf* is a folder with its ``hbase-site.xml``, *jars* the class path of what ``embedded/`` is built into. *oracle* is host:port, *logs* a folder
-    for what client programs log. *conflict_map_size* must not be smaller than the oracle's.
+    *conf* is a folder with its ``hbase-site.xml``, *jars* the class path of what ``embedded/`` is built into. *oracle*
+    is host:port, *logs* a folder for what client programs log. *conflict_map_size* must not be smaller than the
+    oracle's.
     """
 
     conf: Path

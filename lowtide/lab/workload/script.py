@@ -1,8 +1,8 @@
 """What clients are to do, as pure data: the same seed gives the same script.
 
-A script is a list of *groups*. A group is a few transactions that overlap, and the order in which their steps are taken;
-one thread of the client program carries a group out, so that conflicts within it are the same in every run. What comes of
-a script (timestamps, aborts, what a killed client had done) is in the history, not here.
+A script is a list of *groups*. A group is a few transactions that overlap, and the order in which their steps are
+taken; one thread of the client program carries a group out, so that conflicts within it are the same in every run. What
+comes of a script (timestamps, aborts, what a killed client had done) is in the history, not here.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-#: The crash points of Omid's commit protocol that a client alone can produce. The others (3, 11 to 14) need the oracle to
-#: die or its low-latency mode.
+#: The crash points of Omid's commit protocol that a client alone can produce. The others (3, 11 to 14) need the oracle
+#: to die or its low-latency mode.
 #:
 #: 0: nothing was sent. 1: some puts were sent, no commit. 2: the oracle refused, the client died while it cleaned up.
 #: 4: the commit entry is there, no shadow cell. 5: half of the shadow cells. 6: all of them, the entry is left.
 #: 7: the oracle's answer was lost; the client found its entry, completed, and left it. 8: the oracle was lost before it
-#: decided; marked and rolled back. 9: cells of a dead client, marked by a reader. 10: half of the shadow cells, the entry
-#: deleted: a torn transaction.
+#: decided; marked and rolled back. 9: cells of a dead client, marked by a reader. 10: half of the shadow cells, the
+#: entry deleted: a torn transaction.
 CRASH_POINTS = (0, 1, 2, 4, 5, 6, 7, 8, 9, 10)
 
 #: These never ask for a commit.

@@ -49,8 +49,8 @@ class PhoenixClient(Program):
     def commit(self, session: str = "main", *, point: int | None = None) -> bool:
         """Commit what the session did since its last commit or rollback.
 
-        With *point* the client stops for ever at that point of Omid's commit, as a dead one does (see ``CrashPoints``: 1, 4, 5;
-        6, 7 and 8 end in other ways), and the session begins anew. Whether it stopped.
+        With *point* the client stops for ever at that point of Omid's commit, as a dead one does (see ``CrashPoints``:
+        1, 4, 5; 6, 7 and 8 end in other ways), and the session begins anew. Whether it stopped.
         """
         return bool(self._do("commit", session=session, **({} if point is None else {"point": point})))
 

@@ -71,7 +71,9 @@ def _delete_rows(cells: DataFrame) -> DataFrame:
 
 
 def _book(work: Work, written: Sequence[Written], action: str) -> int:
-    """Count acknowledged mutations; ranges with a failed one, or with one that nobody answered for, are not recorded."""
+    """Count acknowledged mutations; ranges with a failed one, or with one that nobody answered for, are not
+    recorded.
+    """
     work.book(written)
     planned = {region: number for (what, region), number in work.planned.items() if what == action}
     work.reckon(planned, by_region(written), f"cells were planned to {action}")
@@ -100,9 +102,11 @@ def _after_refusal(run: Run, work: Work, deletes: DataFrame, regions: Sequence[s
 
 
 def look_again(run: Run, work: Work) -> None:
-    """Read every healed cell once more, by its key: a range is recorded only where each has its shadow cell, or is gone itself.
+    """Read every healed cell once more, by its key: a range is recorded only where each has its shadow cell, or is gone
+    itself.
 
-    An acknowledgement is the word of a server that may have died since; the record outlives it, and the commit entry goes by the record.
+    An acknowledgement is the word of a server that may have died since; the record outlives it, and the commit entry
+    goes by the record.
     """
     if work.healed is None or work.suspects is None:
         return

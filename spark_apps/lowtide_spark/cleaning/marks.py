@@ -1,4 +1,6 @@
-"""Invalidation marks: which transactions need one before their cells go, which bear a wrong one, and putting and removing them."""
+"""Invalidation marks: which transactions need one before their cells go, which bear a wrong one, and putting and
+removing them.
+"""
 
 from __future__ import annotations
 

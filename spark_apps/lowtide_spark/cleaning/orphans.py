@@ -1,8 +1,8 @@
 """Orphan cleanup: find suspects, decide by proof, heal and delete under guards, then record.
 
-The phases keep the order that the safety rules ask for (docs/safety.md): the low watermark is read before tables, regions and
-cells; absence of a proof becomes an abort only behind an invalidation mark; a key range is recorded after all its
-actions are acknowledged.
+The phases keep the order that the safety rules ask for (docs/safety.md): the low watermark is read before tables,
+regions and cells; absence of a proof becomes an abort only behind an invalidation mark; a key range is recorded after
+all its actions are acknowledged.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def look(
         works: as :func:`~lowtide_spark.cleaning.suspects.prepare` made them.
         inventory: every table of the cluster.
         held: what is made on the way, such as snapshots, goes when it is closed.
-        proofs_in: the only ranges, by table, that are searched for shadow cells of the transactions in question; for estimates,
-            never for a run that acts. None: every transactional table from end to end.
+        proofs_in: the only ranges, by table, that are searched for shadow cells of the transactions in question; for
+            estimates, never for a run that acts. None: every transactional table from end to end.
     """
     entries = suspects.entries(run, works)
     committed = start_set(entries.where(suspects.PLAIN_ENTRY), held)

@@ -1,4 +1,6 @@
-"""What is known of the transactions in question: entries, marks, the journal, and shadow cells in every transactional table."""
+"""What is known of the transactions in question: entries, marks, the journal, and shadow cells in every transactional
+table.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,8 @@ def shadow_cells(
 ) -> tuple[DataFrame, bool]:
     """Shadow cells of the transactions in question in every transactional table, and whether one could not be searched.
 
-    They are as :func:`lowtide_spark.cleaning.rules.verdicts` takes them, with the table where that has to be confirmed first.
-    *sources*: what tables are read from, where not live; *proofs_in*: as for :func:`look`.
+    They are as :func:`lowtide_spark.cleaning.rules.verdicts` takes them, with the table where that has to be confirmed
+    first. *sources*: what tables are read from, where not live; *proofs_in*: as for :func:`look`.
     """
     empty = run.store.spark.createDataFrame(
         [], "start_ts bigint, timestamp bigint, commit_ts bigint, unconfirmed string"
@@ -89,7 +91,9 @@ def _journal(run: Run, starts: StartSet) -> DataFrame:
 
 
 def _hidden(run: Run, starts: StartSet) -> DataFrame:
-    """Transactions whose row in the commit table lies behind a delete marker: a mark put there could not be read back."""
+    """Transactions whose row in the commit table lies behind a delete marker: a mark put there could not be read
+    back.
+    """
     if not starts:
         return run.store.spark.createDataFrame([], "start_ts bigint")
     raw = run.store.cells(run.config.omid.commit_table, omid.commit_ranges(*starts.span), raw=True)

@@ -62,14 +62,16 @@ def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
 def _apart_unseen(table: str, horizon: int) -> str:
     """What :func:`rewritten` cannot do where the journal tells no more whose entries were pruned."""
     return (
-        f"the journal has let go of what was pruned up to {horizon}: committed cells of before that may lie in other files than their shadow cells, where Omid's "
-        f"compactor loses both. Where it is to be on the table, run in HBase's shell, without it: major_compact '{table}'"
+        f"the journal has let go of what was pruned up to {horizon}: committed cells of before that may lie in "
+        "other files than their shadow cells, where Omid's "
+        "compactor loses both. Where it is to be on the table, run in HBase's shell, without it: "
+        f"major_compact '{table}'"
     )
 
 
 def drop_left_snapshots(run: Run, works: Sequence[Work]) -> None:
-    """Drop HBase's snapshots of runs that were killed, whether or not there is anything to read: with the table's epoch taken nobody reads them
-    any more. One that cannot be dropped makes the run red and keeps nothing from being cleaned.
+    """Drop HBase's snapshots of runs that were killed, whether or not there is anything to read: with the table's epoch
+    taken nobody reads them any more. One that cannot be dropped makes the run red and keeps nothing from being cleaned.
     """
     acting = {w.entry.table: w for w in works if w.execute}
     for left in run.store.left_snapshots(acting) if acting else ():
@@ -107,10 +109,12 @@ def rows_of(works: Sequence[Work]) -> list[WorkRange]:
 
 
 def pruned(run: Run, works: Sequence[Work], held: ExitStack) -> StartSet | None:
-    """Transactions of what will be read that had a commit entry, by the journal. Asked after the commit table: pruning moves them from there to here.
+    """Transactions of what will be read that had a commit entry, by the journal. Asked after the commit table: pruning
+    moves them from there to here.
 
-    What is older than the oracle counts as well: it says of no transaction that it committed, only whose cells with a shadow cell to write anew. None, and nothing read,
-    where the journal has none, as of increments: what was pruned is below every region's watermark.
+    What is older than the oracle counts as well: it says of no transaction that it committed, only whose cells with a
+    shadow cell to write anew. None, and nothing read, where the journal has none, as of increments: what was pruned is
+    below every region's watermark.
     """
     first = min((r.from_ts for w in works for r in w.ranges), default=None)
     if first is None or not run.has_journal():
@@ -124,10 +128,12 @@ def pruned(run: Run, works: Sequence[Work], held: ExitStack) -> StartSet | None:
 
 
 def rewritten(work: Work, committed: StartSet, pruned: StartSet | None, held: ExitStack) -> StartSet:
-    """Transactions whose cells are suspects with their shadow cells, too: those with a commit entry, and those that had one when nothing was recorded.
+    """Transactions whose cells are suspects with their shadow cells, too: those with a commit entry, and those that had
+    one when nothing was recorded.
 
-    A shadow cell that lies in another file than its data is lost to Omid's compactor. The entry goes when every such pair was written anew, but a table that
-    comes back from a snapshot has them as they lay before. Where a fact tells of a range they were written anew since.
+    A shadow cell that lies in another file than its data is lost to Omid's compactor. The entry goes when every such
+    pair was written anew, but a table that comes back from a snapshot has them as they lay before. Where a fact tells
+    of a range they were written anew since.
     """
     if not pruned or pruned.span[1] <= (first := first_unrecorded(work.ranges, work.facts)):
         return committed

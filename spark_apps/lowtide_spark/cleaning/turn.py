@@ -29,14 +29,16 @@ def check(run: Run, work: Work) -> None:
 def check_life(run: Run, work: Work) -> None:
     """After the table was read, and again before it is recorded: it is the one that the run's records speak of.
 
-    What came back in between was never under watch: where the journal has let go of its proofs, absence would be taken for one.
+    What came back in between was never under watch: where the journal has let go of its proofs, absence would be taken
+    for one.
 
     Raises:
         StoreError: it was restored, made anew, or disabled and enabled since the run listed its regions.
     """
     if work.suspects is not None and not work.state.incarnation.lives(run.store.regions(work.table)):
         msg = (
-            f"{work.table} was restored, made anew, or disabled and enabled while the run went on; nothing more is done to it and nothing "
+            f"{work.table} was restored, made anew, or disabled and enabled while the run went on; nothing "
+            "more is done to it and nothing "
             "is recorded. Run again: it is read from 0"
         )
         raise StoreError(msg)

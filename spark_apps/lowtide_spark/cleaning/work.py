@@ -17,7 +17,9 @@ from lowtide_spark.run.passage import TableWork
 
 @dataclass
 class Work(TableWork):
-    """One table of the run. Its regions are the key ranges that are read: those that are stopped are neither acted on nor recorded."""
+    """One table of the run. Its regions are the key ranges that are read: those that are stopped are neither acted on
+    nor recorded.
+    """
 
     STOPPED: ClassVar[str] = "range {region}: {reason}; it is not recorded as cleaned"
 
@@ -29,7 +31,8 @@ class Work(TableWork):
     plan: DataFrame | None = None
     #: The plan with the cells of ranges that are stopped.
     decided: DataFrame | None = None
-    #: What no rule decides, by what the look found: of a range that is stopped nothing is marked, which a later plan takes for the reason.
+    #: What no rule decides, by what the look found: of a range that is stopped nothing is marked, which a later plan
+    #: takes for the reason.
     waits: DataFrame | None = None
     #: Cells that the plan has for each action and region, of all regions.
     planned: Counter[tuple[str, str]] = field(default_factory=Counter)

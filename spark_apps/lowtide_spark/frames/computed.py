@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 def frozen(frame: DataFrame) -> DataFrame:
     """Computed once, for good.
 
-    Decisions are made on what was read *in this order*. A cache would be read again where an executor was lost, from a store that
-    has moved on; a local checkpoint fails the run instead.
+    Decisions are made on what was read *in this order*. A cache would be read again where an executor was lost, from a
+    store that has moved on; a local checkpoint fails the run instead.
     """
     return frame.localCheckpoint()
 

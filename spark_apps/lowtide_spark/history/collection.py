@@ -1,8 +1,8 @@
 """History GC: what no snapshot at or after a table's ancient history mark needs is put aside and deleted.
 
-Its order is what keeps readers safe (docs/history.md): the plan is made for a mark that every known limit allows; then the mark is
-published as intended, then the holds are read again, then the mark is applied, and only then anything is deleted. A reader
-looks at the applied mark when it begins and when it ends.
+Its order is what keeps readers safe (docs/history.md): the plan is made for a mark that every known limit allows; then
+the mark is published as intended, then the holds are read again, then the mark is applied, and only then anything is
+deleted. A reader looks at the applied mark when it begins and when it ends.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def _check_names(run: Run, inventory: Sequence[Entry]) -> None:
     absent = sorted(n for n, own in run.config.tables.items() if n not in known and "history_max_age" in own)
     if absent:
         msg = (
-            f"the configuration has history_max_age for {', '.join(absent)}, and HBase has no such table; nothing is removed from any. Mend the name "
+            f"the configuration has history_max_age for {', '.join(absent)}, and HBase has no such table; "
+            "nothing is removed from any. Mend the name "
             "under tables:, or take it out"
         )
         raise UsageError(msg)

@@ -1,4 +1,6 @@
-"""The space that history GC gives back: what it removed, in books kept from run to run, and the compactions that pay."""
+"""The space that history GC gives back: what it removed, in books kept from run to run, and the compactions that
+pay.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,16 @@ COMPACTION_TIMEOUT_SECONDS = 3600
 
 
 def compact(run: Run, work: Work) -> None:
-    """Ask HBase for the compactions that pay, within the configured share, bytes and regions at a time; a dry run names them.
+    """Ask HBase for the compactions that pay, within the configured share, bytes and regions at a time; a dry run names
+    them.
 
-    Never where Omid's compactor is on the table: a major compaction with it drops committed cells under a family tombstone that
-    was written over, and Lowtide must not be what sets it off.
+    Never where Omid's compactor is on the table: a major compaction with it drops committed cells under a family
+    tombstone that was written over, and Lowtide must not be what sets it off.
     """
     if work.entry.compactor:
         work.report.notes.append(
-            "nothing is compacted: Omid's compactor is on the table, and it loses rows whose family was deleted and written again"
+            "nothing is compacted: Omid's compactor is on the table, and it loses rows whose family was "
+            "deleted and written again"
         )
         return
     if work.cells is None:
@@ -37,7 +41,10 @@ def compact(run: Run, work: Work) -> None:
     for gain in chosen:
         families.setdefault(gain.region, []).append(gain.family)
     _tell_gains(work, found, chosen)
-    would = f"{len(families)} of {len(work.regions)} regions hold, within the budget, families of which {settings.share:.0%} or more is removed"
+    would = (
+        f"{len(families)} of {len(work.regions)} regions hold, within the budget, families of which "
+        f"{settings.share:.0%} or more is removed"
+    )
     if not work.execute or not families:
         work.report.notes.append(
             f"{would}; " + ("nothing is compacted in a dry run" if families else "none is compacted")
@@ -59,7 +66,8 @@ def compact(run: Run, work: Work) -> None:
         )
         which = "and were compacted" if len(done) == len(families) else f"and {len(done)} of them were compacted"
         work.report.notes.append(
-            f"{would} {which}: {before >> 20:,} MiB on disk before, {after >> 20:,} after (whole MiB a region, as HBase tells), {ratio}"
+            f"{would} {which}: {before >> 20:,} MiB on disk before, {after >> 20:,} after (whole MiB a region, "
+            f"as HBase tells), {ratio}"
         )
 
 

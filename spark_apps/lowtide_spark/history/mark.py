@@ -21,7 +21,9 @@ from lowtide_spark.run.passage import begin_report
 
 
 def bound(run: Run, inventory: Sequence[Entry], watermark: int) -> tuple[int, str]:
-    """The prune bound as of now, and what holds it. Removing a shadow cell here may remove the proof of a cell anywhere below it."""
+    """The prune bound as of now, and what holds it. Removing a shadow cell here may remove the proof of a cell anywhere
+    below it.
+    """
     marks, blocked = region_marks(run, inventory)
     bound, blockers = prune_bound(marks, blocked, watermark)
     run.summary.bound = bound
@@ -34,12 +36,15 @@ def bound(run: Run, inventory: Sequence[Entry], watermark: int) -> tuple[int, st
 
 
 def prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -> Work | None:
-    """What to do for one table, and the mark that its limits allow; None where it cannot be told, which makes the run red."""
+    """What to do for one table, and the mark that its limits allow; None where it cannot be told, which makes the run
+    red.
+    """
     report = begin_report(run, entry)
     try:
         regions = run.store.regions(entry.table)
         with run.state() as state:
-            # Claims before holds: a restore takes its hold first, so one that is not seen here is seen when this run claims.
+            # Claims before holds: a restore takes its hold first, so one that is not seen here is seen when this run
+            # claims.
             seen = state.history(entry.table)
             holds = state.holds(entry.table)
             uncompacted = still_there(state.uncompacted(entry.table), last_compactions(regions))
@@ -86,7 +91,8 @@ def _tell_mark(run: Run, work: Work, applied: int) -> None:
 
 
 def apply(run: Run, work: Work) -> Intent:
-    """Publish the mark as intended, *then* read the holds, then apply: a hold written since either shows here or sees the intention.
+    """Publish the mark as intended, *then* read the holds, then apply: a hold written since either shows here or sees
+    the intention.
 
     A hold that shows here lowers the mark, and the plan is made again for it from what was read.
     """
@@ -120,7 +126,8 @@ def _withdraw(run: Run, table: str) -> None:
 def _lower(run: Run, work: Work, mark: int, holds: Sequence[str]) -> None:
     if run.approved is not None:
         msg = (
-            f"hold {', '.join(holds)} on {work.table} came while the run went on, so that the plan that was approved cannot be done; "
+            f"hold {', '.join(holds)} on {work.table} came while the run went on, so that the plan that was "
+            "approved cannot be done; "
             "nothing was done to the table. Make a new plan and have that approved"
         )
         raise ApprovalError(msg)

@@ -44,7 +44,9 @@ def find(run: Run, work: Work, held: ExitStack) -> None:
 
 
 def decide(run: Run, work: Work) -> None:
-    """Decide every cell for the work's mark, count the plan, stop the regions that hold something unknown, keep to the budget."""
+    """Decide every cell for the work's mark, count the plan, stop the regions that hold something unknown, keep to the
+    budget.
+    """
     if work.cells is None:
         return
     plan = frozen(superseded.plan(work.cells, work.mark, first_timestamp(run.world_clock)))

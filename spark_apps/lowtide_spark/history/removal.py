@@ -46,7 +46,8 @@ def _removal(run: Run, intent: Intent) -> Iterator[Intent]:
         # Where this is lost, restores wait for a day.
         with suppress(Exception), run.state() as state:
             if intent.table in run.store.unfinished:
-                # Executors that the driver lost may write on: a new claim ends that at their next batch, and restores wait all the same.
+                # Executors that the driver lost may write on: a new claim ends that at their next batch, and restores
+                # wait all the same.
                 state.begin_removal(claim, run.request.run)
             else:
                 state.end_removal(claim, run.request.run)

@@ -38,7 +38,9 @@ class Work(TableWork):
 
     @property
     def life(self) -> Life:
-        """The table as it was before anything of it was read; in what came back in its place what replaced a version may be missing."""
+        """The table as it was before anything of it was read; in what came back in its place what replaced a version
+        may be missing.
+        """
         return Life.of(self.table, self.regions)
 
     def give_up(self, reason: str) -> None:

@@ -21,7 +21,8 @@ class Run(OracleChecks, TableChoice):
     """One run of a job: its low watermark, its tables, and what it checks before it begins and before it acts."""
 
     def check_cluster(self) -> None:
-        """Refuse a gateway of another HBase than ZooKeeper leads to: facts of one store would be recorded of the other. And records that vanish.
+        """Refuse a gateway of another HBase than ZooKeeper leads to: facts of one store would be recorded of the other.
+        And records that vanish.
 
         That is kept as a summary behind the gateway, where `lowtide status` and the page look.
 
@@ -43,8 +44,10 @@ class Run(OracleChecks, TableChoice):
                 if told == self.store.row(table, FAMILY, "cluster").get("value"):
                     return
         msg = (
-            f"hbase.thrift ({thrift.host}:{thrift.port}) and hbase.zookeeper_quorum ({self.config.hbase.zookeeper_quorum}:"
-            f"{self.config.hbase.zookeeper_port}{self.config.hbase.znode}) lead to different HBase clusters: what was written to {table} through the one is not "
+            f"hbase.thrift ({thrift.host}:{thrift.port}) and hbase.zookeeper_quorum "
+            f"({self.config.hbase.zookeeper_quorum}:"
+            f"{self.config.hbase.zookeeper_port}{self.config.hbase.znode}) lead to different HBase clusters: "
+            f"what was written to {table} through the one is not "
             "what the other reads. Correct one of them; nothing was read"
         )
         raise UsageError(msg)
@@ -78,7 +81,8 @@ class Run(OracleChecks, TableChoice):
         return self._journal.there
 
     def hold_journal(self, *, horizon: int = 0, pruned: int = 0) -> None:
-        """Have it said, by the journal and the state, that nothing up to *horizon* need be in the journal, and that it was *pruned* so far.
+        """Have it said, by the journal and the state, that nothing up to *horizon* need be in the journal, and that it
+        was *pruned* so far.
 
         Raises:
             StoreError: as :meth:`has_journal`; or the journal takes no row.

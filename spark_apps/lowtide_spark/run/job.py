@@ -36,7 +36,8 @@ def run_job(
 ) -> int:
     """Run *body* and report: summary in the file, the state table and the terminal; returns the exit code.
 
-    *read_only*: the job writes nothing to the store, the summary neither. *blind*: the least exit code of a job that could not do its work.
+    *read_only*: the job writes nothing to the store, the summary neither. *blind*: the least exit code of a job that
+      could not do its work.
     """
     options = arguments(job, argv)
     started = time.monotonic()

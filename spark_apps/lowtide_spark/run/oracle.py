@@ -51,10 +51,12 @@ class OracleChecks(Base):
     def read_low_watermark(self, doubts: list[str] | None = None) -> int:
         """Read the low watermark, refuse it where it is missing or has gone back, remember it where the run may write.
 
-        First of all reads: what is listed and read later can hold no commit at or below it that is not yet in the commit table.
+        First of all reads: what is listed and read later can hold no commit at or below it that is not yet in the
+        commit table.
 
         Args:
-            doubts: of a job that acts on nothing: takes the reasons not to trust the low watermark, instead of the refusal.
+            doubts: of a job that acts on nothing: takes the reasons not to trust the low watermark, instead of the
+                refusal.
         """
         with _doubting(doubts):
             self._check_oracle()
@@ -80,23 +82,28 @@ class OracleChecks(Base):
         return watermark
 
     def check_low_watermark_again(self) -> None:
-        """Before acting and before recording: the oracle may have been made anew, or the records reset, since the run began.
+        """Before acting and before recording: the oracle may have been made anew, or the records reset, since the run
+        began.
 
         Raises:
-            WatermarkError: the low watermark is below one recorded, such as that which this run began with; or the records were reset.
+            WatermarkError: the low watermark is below one recorded, such as that which this run began with; or the
+                records were reset.
         """
         with self.state() as state:
             generation = state.generation()
             self._check_recorded(state, self._stored_low_watermark())
         if generation != self.generation:
             msg = (
-                f"the records were reset since this run began ({self.generation} resets then, {generation} now), as after an oracle was made anew; "
+                f"the records were reset since this run began ({self.generation} resets then, {generation} "
+                "now), as after an oracle was made anew; "
                 "nothing more is done or recorded. Run again"
             )
             raise WatermarkError(msg)
 
     def limited(self, watermark: int) -> int:
-        """How far to work: *watermark*, or as far as the plan did that was approved. An older low watermark is as safe as a new one."""
+        """How far to work: *watermark*, or as far as the plan did that was approved. An older low watermark is as safe
+        as a new one.
+        """
         return watermark if self.approved is None else min(watermark, self.approved.low_watermark)
 
     @property
@@ -113,7 +120,9 @@ class OracleChecks(Base):
             return SampledClock(state.samples())
 
     def _refuse(self, apart: str | None, doubts: list[str] | None = None) -> None:
-        """Stop where clocks are *apart*; a job that collects its *doubts* goes on with that, and a run that only plans notes it."""
+        """Stop where clocks are *apart*; a job that collects its *doubts* goes on with that, and a run that only plans
+        notes it.
+        """
         if apart is None:
             return
         if doubts is not None:
@@ -124,7 +133,9 @@ class OracleChecks(Base):
             self.summary.notes.append(f"{apart}; a run that acts is refused")
 
     def _check_recorded(self, state: StateStore, watermark: int) -> None:
-        """Refuse a low watermark that went back, now or before; a run that acts remembers it: the oracle will pass the recorded one again."""
+        """Refuse a low watermark that went back, now or before; a run that acts remembers it: the oracle will pass the
+        recorded one again.
+        """
         try:
             state.check_low_watermark(watermark)
         except WatermarkError:

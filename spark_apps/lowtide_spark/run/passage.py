@@ -1,4 +1,6 @@
-"""What every job does with a table: read it to its end, stop what it does not understand, and count what was answered for."""
+"""What every job does with a table: read it to its end, stop what it does not understand, and count what was answered
+for.
+"""
 
 from __future__ import annotations
 

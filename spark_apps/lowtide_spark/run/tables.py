@@ -19,8 +19,8 @@ class TableChoice(Base):
     def choose(self, inventory: Sequence[Entry]) -> list[Entry]:
         """The tables to work on, out of the inventory.
 
-        One that was asked for by name and is unknown, plain, of unknown standing or disabled makes the run red; the others
-        are worked on.
+        One that was asked for by name and is unknown, plain, of unknown standing or disabled makes the run red; the
+        others are worked on.
         """
         by_name = {e.table: e for e in inventory}
         names = self.options.table or [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL and e.workable]
@@ -37,7 +37,9 @@ class TableChoice(Base):
         return chosen
 
     def _tell_left_alone(self, inventory: Sequence[Entry], names: Sequence[str]) -> None:
-        """A note on each table that is in doubt and that nobody asked for by name; one that was asked for is a problem."""
+        """A note on each table that is in doubt and that nobody asked for by name; one that was asked for is a
+        problem.
+        """
         asked = set() if self.options.discovered else set(self.options.table)
         # Without names all tables were meant; those of unknown standing are the collection's to tell of.
         meant = names if self.options.table else [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL]
@@ -46,7 +48,9 @@ class TableChoice(Base):
                 self.summary.tables.append(TableReport(entry.table, notes=[_refusal(entry.table, entry)]))
 
     def mend_tables(self, names: Iterable[str]) -> list[str]:
-        """Give tables of our own that the gateway made by its defaults what these leave out; notes on what was done. Those that are right cost a look."""
+        """Give tables of our own that the gateway made by its defaults what these leave out; notes on what was done.
+        Those that are right cost a look.
+        """
         with connect(self.config.hbase.thrift) as connection:
             there = connection.tables()
             slow = {name: without_bloom_or_cache(connection, name) for name in names if name.encode() in there}
@@ -59,19 +63,24 @@ class TableChoice(Base):
             except StoreError as error:
                 ddl = ", ".join(f"{{NAME => '{f}', BLOOMFILTER => 'ROW', BLOCKCACHE => 'true'}}" for f in families)
                 notes.append(
-                    f"{name} has no bloom filter or no block cache, so that reads of it are slow, and {error}; in HBase's shell: "
+                    f"{name} has no bloom filter or no block cache, so that reads of it are slow, and {error}; "
+                    "in HBase's shell: "
                     f"alter '{name}', {ddl}"
                 )
             else:
                 notes.append(
-                    f"{name} was made without bloom filter or block cache; it has both now, its files as they are written"
+                    f"{name} was made without bloom filter or block cache; it has both now, its files as they "
+                    "are written"
                 )
         return notes
 
 
 def _refusal(name: str, entry: Entry | None) -> str:
     if entry is None:
-        return f"unknown table {name}; it is not in HBase, or is one of Omid's, of Lowtide's own or of another oracle's (omid.foreign)"
+        return (
+            f"unknown table {name}; it is not in HBase, or is one of Omid's, of Lowtide's own or of another "
+            "oracle's (omid.foreign)"
+        )
     if not entry.enabled:
         return f"table {name} is disabled; enable it (it keeps the prune bound back until it is cleaned)"
     if entry.doubt:
@@ -81,4 +90,7 @@ def _refusal(name: str, entry: Entry | None) -> str:
             f"table {name} has shadow cells but no mark of Omid; say in the configuration what it is: "
             f"tables: {{{name}: {{kind: transactional}}}} or plain"
         )
-    return f"table {name} bears no marks of Omid and no shadow cells; if it is transactional all the same, say so: tables: {{{name}: {{kind: transactional}}}}"
+    return (
+        f"table {name} bears no marks of Omid and no shadow cells; if it is transactional all the same, say so: "
+        f"tables: {{{name}: {{kind: transactional}}}}"
+    )

@@ -53,7 +53,8 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
     journal.
 
     Raises:
-        UsageError, StoreError: one cannot have committed then (:meth:`lowtide.journal.decisions.Decisions.check_overruled`), or has no
+        UsageError, StoreError: one cannot have committed then
+        (:meth:`lowtide.journal.decisions.Decisions.check_overruled`), or has no
             cell here.
     """
     if not wanted:

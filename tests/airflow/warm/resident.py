@@ -1,7 +1,8 @@
 """The warm driver itself: one process with one Spark session that runs one program after the other; see warm_driver.py.
 
-Its arguments are its folder and whether it makes a session. It ends with the process that started it (its standard input ends then), and when the ``spark-submit`` of a run
-is gone before the run is over: what such a run would still do is not wanted any more, and a thread cannot be stopped.
+Its arguments are its folder and whether it makes a session. It ends with the process that started it (its standard
+input ends then), and when the ``spark-submit`` of a run is gone before the run is over: what such a run would still do
+is not wanted any more, and a thread cannot be stopped.
 """
 
 from __future__ import annotations
