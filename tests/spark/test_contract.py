@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lowtide_spark.cleaning.rules import first_timestamp
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.omid import shadow_of
 from lowtide_spark.verification import rawcells
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
+
+from lowtide.values.clock import first_timestamp
 
 VECTORS = json.loads((Path(__file__).resolve().parents[2] / "contract/vectors.json").read_text())
 CELLS = "region string, row binary, family binary, qualifier binary, timestamp bigint, value binary, kind string"
