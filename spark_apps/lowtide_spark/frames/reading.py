@@ -90,9 +90,20 @@ class Reading(Connector):
         """Some cell versions from the beginning of every region."""
         return self._read("versions", table, rowsPerRange=str(rows))
 
-    def cells(self, table: str, ranges: Sequence[WorkRange] = (), raw: bool = False, first: int = 0) -> DataFrame:
-        """Cells of a plain table; raw: all versions and delete markers; first: so many of each region (0: all)."""
+    def cells(
+        self, table: str, ranges: Sequence[WorkRange] = (), raw: bool = False, first: int = 0, *, every: bool = False
+    ) -> DataFrame:
+        """Cells of a plain table, of each column the newest version.
+
+        Args:
+            table: name.
+            ranges: where; none: everywhere.
+            raw: all versions, delete markers, and what these hide. Whatever the ranges' timestamps, all of it is read.
+            first: so many of each region (0: all).
+            every: all versions that no delete marker hides.
+        """
         extra = {"ranges": _ranges_json(ranges)} if ranges else {}
+        extra |= {"allVersions": "true"} if every else {}
         extra |= {"rowsPerRange": str(first)} if first else {}
         return self._read("cells", table, raw=str(raw).lower(), **extra)
 

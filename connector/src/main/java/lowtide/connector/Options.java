@@ -25,7 +25,7 @@ import org.apache.hadoop.hbase.util.Bytes;
 final class Options implements Serializable {
     private static final long serialVersionUID = 1;
     private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
-            "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "traces", "writeId", "pairingLimit",
+            "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "allVersions", "traces", "writeId", "pairingLimit",
             "asOf", "hold",
             "holdOwner", "holdMaxAgeMillis", "holding", "stateTable", "journalTable", "commitTable", "commitFamily",
             "watermarkFamily", "clock", "lowLatency", "commitLimit", "bytesPerSecond"));
@@ -53,6 +53,7 @@ final class Options implements Serializable {
     final long rowsPerRange;
     final boolean endRows;
     final boolean raw;
+    final boolean allVersions;
     /** Whether tombstones, cells without qualifier and shadow cells without data pass every filter. */
     final boolean traces;
     final String writeId;
@@ -125,6 +126,7 @@ final class Options implements Serializable {
         rowsPerRange = number("rowsPerRange", own.get("rowsPerRange"), 0, 0);
         endRows = truth("endRows", own.get("endRows"));
         raw = truth("raw", own.get("raw"));
+        allVersions = truth("allVersions", own.get("allVersions"));
         traces = truth("traces", own.get("traces"));
         writeId = own.get("writeId");
         holding = own.containsKey("holding") ? Claims.parse(own.get("holding")) : new ArrayList<>();
@@ -133,9 +135,10 @@ final class Options implements Serializable {
         commitLimit = (int) Math.min(Integer.MAX_VALUE - 8,
                 number("commitLimit", own.get("commitLimit"), DEFAULT_COMMITS, 1));
         bytesPerSecond = number("bytesPerSecond", own.get("bytesPerSecond"), 0, 0);
-        if (raw && view != View.CELLS) {
-            throw new IllegalArgumentException("Option raw = true does not go with view = " + view.label
-                    + ": only the view cells shows delete markers.");
+        if ((raw || allVersions) && view != View.CELLS) {
+            throw new IllegalArgumentException("Option " + (raw ? "raw" : "allVersions")
+                    + " = true does not go with view = "
+                    + view.label + (raw ? ": only the view cells shows delete markers." : ": it is for the view cells."));
         }
         if (view == View.AS_OF != (asOf != null) || hold && asOf == null) {
             throw new IllegalArgumentException("Options asOf and hold go with the view as_of and no other: give asOf ="

@@ -82,7 +82,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
             opened = options.view != View.CELLS
                     ? new VersionReader(store, scan, tally, filter, withValue, withReplaced,
                             options.traces, asOf, options.pairingLimit)
-                    : new PlainReader(store, scan, tally, filter);
+                    : new PlainReader(store, scan, tally, filter, Math.max(piece.from(), pushdown.from));
         } finally {
             if (opened == null) {
                 store.close();
@@ -105,13 +105,28 @@ final class PieceReader implements PartitionReader<InternalRow> {
         }
     }
 
+    /**
+     * The lower bound of a scan's time range: none of a raw one, whose reader passes over what is below.
+     *
+     * <p>HBase (2.6.4: {@code ScanQueryMatcher.getKeyForNextColumn}, {@code KeyValueHeap.generalizedSeek}) leaves a cell below the
+     * range by seeking the key that follows it. Behind a marker that deletes one version of the empty qualifier that is the key of
+     * the put which it deletes; where that lies in a store file the seek never gets past it: the handler of the server spins for
+     * good, and the region cannot be closed any more. Without raw no seek begins at a delete marker.
+     */
+    static long lowerBound(boolean raw, long from) {
+        return raw ? 0 : from;
+    }
+
     /** The scan of a piece; null if nothing in it can pass. */
     private Scan scan(Pushdown pushdown, Piece piece, long to) throws IOException {
         long from = Math.max(piece.from(), pushdown.from);
         if (pushdown.isEmpty() || from >= to || piece.families().length == 0) {
             return null;
         }
-        Scan scan = new Scan().withStartRow(piece.start()).withStopRow(piece.stop()).setTimeRange(from, to);
+        Scan scan = new Scan()
+                .withStartRow(piece.start())
+                .withStopRow(piece.stop())
+                .setTimeRange(lowerBound(options.raw, from), to);
         if (pushdown.allVersions()) {
             scan.readAllVersions();
         }

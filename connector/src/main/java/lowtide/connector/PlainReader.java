@@ -18,8 +18,11 @@ final class PlainReader implements RowReader {
     private Cell cell;
     private Cell rowCell;
     private byte[] row;
+    private final long from;
 
-    PlainReader(CellStore store, Scan scan, Tally tally, RowFilter filter) throws IOException {
+    /** @param from cells with lower timestamps are passed over */
+    PlainReader(CellStore store, Scan scan, Tally tally, RowFilter filter, long from) throws IOException {
+        this.from = from;
         this.tally = tally;
         this.filter = filter;
         this.source = store.open(scan);
@@ -43,6 +46,9 @@ final class PlainReader implements RowReader {
             cell = cells[position++];
             tally.turnTo(cell);
             tally.add(cell.getSerializedSize());
+            if (cell.getTimestamp() < from) {
+                continue;
+            }
             if (kind() == Kind.UNKNOWN || filter.test(cell.getTimestamp(), Omid.NONE, Omid.NONE)) {
                 return true;
             }

@@ -45,7 +45,7 @@ final class Pushdown implements Serializable {
 
     Pushdown(Options options) {
         this.view = options.view;
-        this.allVersions = view == View.VERSIONS || view == View.AS_OF || options.raw;
+        this.allVersions = view == View.VERSIONS || view == View.AS_OF || options.raw || options.allVersions;
     }
 
     /** Whether every version is read, rather than the latest of each column. */

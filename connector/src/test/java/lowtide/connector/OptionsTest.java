@@ -64,6 +64,7 @@ class OptionsTest {
         refused("holdMaxAgeMillis", "0", "holdMaxAgeMillis = 0", "whole number from 1 on");
         refused("endRows", "yes", "endRows = yes", "true nor false");
         refused("raw", "true", "raw = true", "view cells");
+        refused("allVersions", "true", "allVersions = true", "view cells");
         refused("ranges", "{}", "ranges = {}", "not a list");
         refused("ranges", "[{\"id\":\"a\",\"start\":\"xyz\"}]", "\"start\" of a is not hex");
         refused("ranges", "[{\"id\":\"a\",\"from\":5,\"to\":4}]", "[5, 4)");
