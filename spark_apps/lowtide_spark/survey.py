@@ -28,7 +28,7 @@ from lowtide.values.formats import ALLOTTED_ROW, SHADOW_PREFIX, SHADOW_SUFFIX
 from lowtide_spark.cleaning import rules
 from lowtide_spark.cleaning.orphans import look
 from lowtide_spark.cleaning.suspects import prepare
-from lowtide_spark.cleaning.work import Work
+from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.store import FOREVER
@@ -104,7 +104,7 @@ def take(run: Run) -> Survey:
 
 def _look(
     run: Run,
-    works: Sequence[Work],
+    works: Sequence[CleanupWork],
     inventory: Sequence[Entry],
     held: ExitStack,
     sampled: Mapping[str, Sequence[WorkRange]] | None,
@@ -121,7 +121,7 @@ def _look(
 # -- tables
 
 
-def _go_on(work: Work) -> None:
+def _go_on(work: CleanupWork) -> None:
     """In a sample no range is stopped: what cannot be decided is counted, a region that was not read may prove it."""
     if work.decided is None or work.suspects is None:
         return
@@ -136,7 +136,7 @@ def _go_on(work: Work) -> None:
         work.report.counts.skipped["undecided in this sample"] = undecided
 
 
-def _findings(work: Work, regions: int) -> TableFindings:
+def _findings(work: CleanupWork, regions: int) -> TableFindings:
     """Add up one table's plan, region by region."""
     report = work.report
     if work.suspects is None or work.plan is None:
@@ -263,7 +263,7 @@ def _notices(
     doubts: Sequence[str],
     inventory: Sequence[Entry],
     descriptors: Mapping[str, Descriptor],
-    works: Sequence[Work],
+    works: Sequence[CleanupWork],
     watermark: int,
     age: float | None,
 ) -> list[Notice]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from lowtide_spark.cleaning import marks, rules
 from lowtide_spark.cleaning.rules import ABORTED, ABSENT, COMMITTED, DELETE, HEAL, SKIP, STOP, UNDECIDED
-from lowtide_spark.cleaning.work import Work
+from lowtide_spark.cleaning.work import CleanupWork
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -324,10 +324,10 @@ def test_marks_are_told(world: dict[str, Row]) -> None:
 # -- marks to put and to take back
 
 
-def work(plan: DataFrame) -> Work:
+def work(plan: DataFrame) -> CleanupWork:
     entry = Entry("t", Kind.TRANSACTIONAL, True, frozenset({"f"}))
     state = TableState("t", 1, Incarnation.unseen(), ())
-    return Work(entry, TableReport("t"), True, [], state, [], [], suspects=plan, plan=plan)
+    return CleanupWork(TableReport("t", execute=True), entry, [], state, [], [], suspects=plan, plan=plan)
 
 
 @pytest.fixture(scope="module")

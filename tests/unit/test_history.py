@@ -16,7 +16,7 @@ import pytest
 from lowtide_spark.frames.store import Life, Written
 from lowtide_spark.history import mark, removal
 from lowtide_spark.history.compaction import compact
-from lowtide_spark.history.work import Work
+from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.undo import as_committed, live, putting_back, restore
 from lowtide_spark.undo.protection import Protection, protected
 
@@ -355,10 +355,10 @@ def test_a_mark_that_is_applied_already_needs_the_claim_all_the_same(store: Stat
 # -- what a run says and leaves alone
 
 
-def _work(execute: bool = True, compactor: bool = False) -> Work:
+def _work(execute: bool = True, compactor: bool = False) -> HistoryWork:
     entry = Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f"), compactor=compactor)
     limits = [Limit(1049, "a hold", "release it", By.HOLD)]
-    return Work(entry, TableReport("orders", execute=execute), execute, [], limits, 1049, History("orders"))
+    return HistoryWork(TableReport("orders", execute=execute), entry, [], limits, 1049, History("orders"))
 
 
 def test_a_mark_is_told_as_applied_only_when_it_is() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from lowtide_spark.cleaning import acting, pruning, rules
-from lowtide_spark.cleaning.work import Work
+from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames.store import Written
 
 from lowtide.cleaning.facts import Incarnation
@@ -14,10 +14,10 @@ from lowtide.store.records import TableState
 from lowtide.tables.inventory import Entry, Kind
 
 
-def _work(**planned: int) -> Work:
+def _work(**planned: int) -> CleanupWork:
     entry = Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f"))
     state = TableState("orders", 1, Incarnation.unseen(), ())
-    work = Work(entry, TableReport("orders", execute=True), True, [], state, [], [])
+    work = CleanupWork(TableReport("orders", execute=True), entry, [], state, [], [])
     work.planned = Counter({(rules.HEAL, region): number for region, number in planned.items()})
     work.planned[rules.DELETE, "elsewhere"] = 7
     return work

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from lowtide.store.records import Claim
 from lowtide_spark.cleaning import marks, plan, rules, turn
-from lowtide_spark.cleaning.work import Work
+from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames.omid import shadow_of
 from lowtide_spark.frames.sideline import put_aside
 from lowtide_spark.frames.startset import start_set
@@ -19,7 +19,7 @@ from lowtide_spark.run.context import Run
 from lowtide_spark.run.passage import failures_kept, in_regions
 
 
-def act_all(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) -> None:
+def act_all(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStack) -> None:
     for work in works:
         with failures_kept(work):
             turn.check(run, work)
@@ -33,7 +33,7 @@ def act_all(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) 
     marks.commit_table_report(run).counts.unmarked = marks.remove(run, works, wrong.frame) if wrong else 0
 
 
-def _act(run: Run, work: Work) -> None:
+def _act(run: Run, work: CleanupWork) -> None:
     """Heal, put aside, delete; every count is of acknowledged mutations."""
     if work.plan is None or work.suspects is None:
         return
@@ -70,7 +70,7 @@ def _delete_rows(cells: DataFrame) -> DataFrame:
     return cells.select(F.lit("delete_if_absent").alias("op"), *key, *guard)
 
 
-def _book(work: Work, written: Sequence[Written], action: str) -> int:
+def _book(work: CleanupWork, written: Sequence[Written], action: str) -> int:
     """Count acknowledged mutations; ranges with a failed one, or with one that nobody answered for, are not
     recorded.
     """
@@ -80,14 +80,14 @@ def _book(work: Work, written: Sequence[Written], action: str) -> int:
     return sum(w.done for w in written)
 
 
-def _skip(work: Work, written: Sequence[Written], why: str) -> int:
+def _skip(work: CleanupWork, written: Sequence[Written], why: str) -> int:
     refused = sum(w.refused for w in written)
     if refused:
         work.report.counts.skipped[why] += refused
     return refused
 
 
-def _after_refusal(run: Run, work: Work, deletes: DataFrame, regions: Sequence[str]) -> None:
+def _after_refusal(run: Run, work: CleanupWork, deletes: DataFrame, regions: Sequence[str]) -> None:
     """A guard found a shadow cell where there was none: committed after all.
 
     The mark was wrong and goes; the ranges are not recorded, so that the next run looks at them again.
@@ -101,7 +101,7 @@ def _after_refusal(run: Run, work: Work, deletes: DataFrame, regions: Sequence[s
         marks.remove(run, [work], committed.select("start_ts").distinct())
 
 
-def look_again(run: Run, work: Work) -> None:
+def look_again(run: Run, work: CleanupWork) -> None:
     """Read every healed cell once more, by its key: a range is recorded only where each has its shadow cell, or is gone
     itself.
 

@@ -14,7 +14,7 @@ from lowtide.run.summary import TableReport
 from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE
 from lowtide_spark.cleaning import rules
 from lowtide_spark.cleaning.turn import epochs
-from lowtide_spark.cleaning.work import Work
+from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen, union
 from lowtide_spark.frames.startset import start_set
@@ -32,24 +32,24 @@ def commit_table_report(run: Run) -> TableReport:
     return run.summary.tables[-1]
 
 
-def _planned(works: Sequence[Work], condition: Column, like: DataFrame) -> DataFrame:
+def _planned(works: Sequence[CleanupWork], condition: Column, like: DataFrame) -> DataFrame:
     frames = [
         w.plan.where(condition).select("start_ts") for w in works if w.plan is not None and w.suspects is not None
     ]
     return union(frames, like=like.select("start_ts")).distinct()
 
 
-def needed(works: Sequence[Work], like: DataFrame) -> DataFrame:
+def needed(works: Sequence[CleanupWork], like: DataFrame) -> DataFrame:
     """Transactions of planned deletes that nothing has invalidated yet."""
     return _planned(works, (F.col("action") == rules.DELETE) & (F.col("verdict") == rules.ABSENT), like)
 
 
-def wrong(works: Sequence[Work], like: DataFrame) -> DataFrame:
+def wrong(works: Sequence[CleanupWork], like: DataFrame) -> DataFrame:
     """Transactions with a mark that are committed after all."""
     return _planned(works, (F.col("action") == rules.HEAL) & F.col("marked"), like)
 
 
-def put(run: Run, works: Sequence[Work], known: DataFrame, held: ExitStack) -> DataFrame:
+def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStack) -> DataFrame:
     """Put the invalidation marks, where no commit entry is there; then read entries and marks again.
 
     After it nothing is ``absent`` any more: a transaction is marked, or its commit entry was found, or it is undecided.
@@ -91,7 +91,7 @@ def _mark_rows(starts: DataFrame, family: bytes) -> DataFrame:
     )
 
 
-def remove(run: Run, works: Sequence[Work], starts: DataFrame) -> int:
+def remove(run: Run, works: Sequence[CleanupWork], starts: DataFrame) -> int:
     """Remove invalidation marks; how many were removed."""
     mutations = unmark_rows(starts, run.config.omid.commit_family)
     written = run.store.write(mutations, run.config.omid.commit_table, holding=epochs(run, works))

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from lowtide.cleaning.planning import WorkRange
 from lowtide.tables.inventory import Entry
 from lowtide_spark.cleaning import acting, plan, proofs, recording, suspects, undecided
-from lowtide_spark.cleaning.work import Work
+from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.sideline import sweep as sweep_sideline
 from lowtide_spark.frames.startset import StartSet, start_set
@@ -68,7 +68,7 @@ class Looked:
 
 def look(
     run: Run,
-    works: Sequence[Work],
+    works: Sequence[CleanupWork],
     inventory: Sequence[Entry],
     held: ExitStack,
     proofs_in: Mapping[str, Sequence[WorkRange]] | None = None,

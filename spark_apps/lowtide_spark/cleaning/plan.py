@@ -11,13 +11,13 @@ from lowtide.journal import life
 from lowtide.run.budget import check_budget
 from lowtide.values.clock import first_timestamp
 from lowtide_spark.cleaning import marks, rules, undecided
-from lowtide_spark.cleaning.work import Work
+from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames.computed import frozen
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.passage import failures_kept, in_regions, stop_unknown
 
 
-def decide_all(run: Run, works: Sequence[Work], known: DataFrame) -> None:
+def decide_all(run: Run, works: Sequence[CleanupWork], known: DataFrame) -> None:
     """Plan every table, and count the invalidation marks that the plans need."""
     for work in works:
         with failures_kept(work):
@@ -27,7 +27,7 @@ def decide_all(run: Run, works: Sequence[Work], known: DataFrame) -> None:
     report.counts.unmarked = marks.wrong(works, like=known).count()
 
 
-def decide(run: Run, work: Work, known: DataFrame) -> None:
+def decide(run: Run, work: CleanupWork, known: DataFrame) -> None:
     """Decide every suspect cell of a table, count the plan, and stop the ranges that hold something unknown."""
     if work.suspects is None:
         return
@@ -52,7 +52,7 @@ def decide(run: Run, work: Work, known: DataFrame) -> None:
     check_budget(work.table, work.report.counts.deleted, work.report.counts.cells_read, run.budget(work.table))
 
 
-def _count_plan(work: Work, plan: DataFrame) -> None:
+def _count_plan(work: CleanupWork, plan: DataFrame) -> None:
     counts = work.report.counts
     counts.healed = counts.deleted = 0
     counts.skipped.clear()

@@ -17,7 +17,7 @@ from lowtide.values.clock import first_timestamp
 from lowtide.values.formats import INVALID_QUALIFIER
 from lowtide_spark.cleaning import rules
 from lowtide_spark.cleaning.suspects import PLAIN_ENTRY
-from lowtide_spark.cleaning.work import Work
+from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen, union
 from lowtide_spark.frames.inventory import transactional
@@ -28,7 +28,7 @@ from lowtide_spark.run.context import Run
 
 def verdicts(
     run: Run,
-    works: Sequence[Work],
+    works: Sequence[CleanupWork],
     inventory: Sequence[Entry],
     entries: DataFrame,
     held: ExitStack,

@@ -9,13 +9,13 @@ from lowtide.values.clock import millis
 from lowtide.values.intervals import Intervals
 from lowtide_spark.cleaning import turn
 from lowtide_spark.cleaning.suspects import PLAIN_ENTRY, rows_of
-from lowtide_spark.cleaning.work import Work
+from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.startset import StartSet
 from lowtide_spark.run.context import Run
 
 
-def stop_if_entries_came(run: Run, works: Sequence[Work], committed: StartSet) -> None:
+def stop_if_entries_came(run: Run, works: Sequence[CleanupWork], committed: StartSet) -> None:
     """Record nothing where the commit table has gained an entry since it was first read.
 
     One healthy oracle never adds an entry below the low watermark; a deposed one or a low-latency client may. Cells of
@@ -32,7 +32,7 @@ def stop_if_entries_came(run: Run, works: Sequence[Work], committed: StartSet) -
             )
 
 
-def record(run: Run, work: Work) -> None:
+def record(run: Run, work: CleanupWork) -> None:
     """Record the ranges that are done, under the table's epoch, and drop facts that say nothing more."""
     if work.suspects is None:
         return

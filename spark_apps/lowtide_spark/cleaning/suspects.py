@@ -16,7 +16,7 @@ from lowtide.store.gateway import connect
 from lowtide.tables.inventory import Entry, without_compactor
 from lowtide.values.intervals import Intervals
 from lowtide_spark.cleaning import undecided
-from lowtide_spark.cleaning.work import Work
+from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen
 from lowtide_spark.frames.startset import StartSet, start_set
@@ -29,14 +29,13 @@ PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is no
 KEY_SAMPLE = 100
 
 
-def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
+def prepare(run: Run, entry: Entry, watermark: int) -> CleanupWork | None:
     """What to do for one table; takes its epoch where the run will act."""
     report = begin_report(run, entry)
-    execute = report.execute
     try:
         regions = run.store.regions(entry.table)
         with run.state() as store:
-            state = store.begin(entry.table, regions) if execute else store.read(entry.table)
+            state = store.begin(entry.table, regions) if report.execute else store.read(entry.table)
         facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
         if state.facts and not facts:
             report.notes.append(f"{VOID}; it is read from 0")
@@ -56,7 +55,7 @@ def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
         return None
     report.regions = len(ranges)
     report.intervals = list(Intervals.of((r.from_ts, r.to_ts) for r in ranges))
-    return Work(entry, report, execute, regions, state, facts, ranges)
+    return CleanupWork(report, entry, regions, state, facts, ranges)
 
 
 def _apart_unseen(table: str, horizon: int) -> str:
@@ -69,7 +68,7 @@ def _apart_unseen(table: str, horizon: int) -> str:
     )
 
 
-def drop_left_snapshots(run: Run, works: Sequence[Work]) -> None:
+def drop_left_snapshots(run: Run, works: Sequence[CleanupWork]) -> None:
     """Drop HBase's snapshots of runs that were killed, whether or not there is anything to read: with the table's epoch
     taken nobody reads them any more. One that cannot be dropped makes the run red and keeps nothing from being cleaned.
     """
@@ -81,7 +80,7 @@ def drop_left_snapshots(run: Run, works: Sequence[Work]) -> None:
             acting[left.table].report.problems.append(str(error))
 
 
-def entries(run: Run, works: Sequence[Work]) -> DataFrame:
+def entries(run: Run, works: Sequence[CleanupWork]) -> DataFrame:
     """The commit table's rows for all that will be read, frozen. One that is of an unknown form makes the run red.
 
     Raises:
@@ -102,13 +101,13 @@ def entries(run: Run, works: Sequence[Work]) -> DataFrame:
     return entries
 
 
-def rows_of(works: Sequence[Work]) -> list[WorkRange]:
+def rows_of(works: Sequence[CleanupWork]) -> list[WorkRange]:
     """Where the commit table, and the journal, have the transactions of all that will be read."""
     spans = [(r.from_ts, r.to_ts) for w in works for r in w.ranges]
     return omid.commit_ranges(min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0))
 
 
-def pruned(run: Run, works: Sequence[Work], held: ExitStack) -> StartSet | None:
+def pruned(run: Run, works: Sequence[CleanupWork], held: ExitStack) -> StartSet | None:
     """Transactions of what will be read that had a commit entry, by the journal. Asked after the commit table: pruning
     moves them from there to here.
 
@@ -127,7 +126,7 @@ def pruned(run: Run, works: Sequence[Work], held: ExitStack) -> StartSet | None:
     return start_set(rows.where("start_ts is not null and commit_ts is not null"), held)
 
 
-def rewritten(work: Work, committed: StartSet, pruned: StartSet | None, held: ExitStack) -> StartSet:
+def rewritten(work: CleanupWork, committed: StartSet, pruned: StartSet | None, held: ExitStack) -> StartSet:
     """Transactions whose cells are suspects with their shadow cells, too: those with a commit entry, and those that had
     one when nothing was recorded.
 
@@ -140,7 +139,7 @@ def rewritten(work: Work, committed: StartSet, pruned: StartSet | None, held: Ex
     return start_set(committed.frame.unionByName(pruned.frame.where(F.col("start_ts") >= first)), held)
 
 
-def find(run: Run, work: Work, rewritten: StartSet, held: ExitStack) -> None:
+def find(run: Run, work: CleanupWork, rewritten: StartSet, held: ExitStack) -> None:
     """Read the table's suspects, once, and count what was read."""
     if not work.ranges:
         return

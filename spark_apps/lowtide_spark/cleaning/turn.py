@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from lowtide.errors import StoreError
 from lowtide.store.records import Claim
-from lowtide_spark.cleaning.work import Work
+from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.run.context import Run
 
 
-def epochs(run: Run, works: Sequence[Work]) -> list[Claim]:
+def epochs(run: Run, works: Sequence[CleanupWork]) -> list[Claim]:
     """What stands as long as this run is the newest of these tables, of those that it has not given up."""
     with run.state() as state:
         return [state.epoch_claim(w.state) for w in works if w.suspects is not None]
 
 
-def check(run: Run, work: Work) -> None:
+def check(run: Run, work: CleanupWork) -> None:
     """Before the first mark; each write claims the same again, batch by batch.
 
     Raises:
@@ -26,7 +26,7 @@ def check(run: Run, work: Work) -> None:
         state.check_epoch(work.state)
 
 
-def check_life(run: Run, work: Work) -> None:
+def check_life(run: Run, work: CleanupWork) -> None:
     """After the table was read, and again before it is recorded: it is the one that the run's records speak of.
 
     What came back in between was never under watch: where the journal has let go of its proofs, absence would be taken

@@ -12,11 +12,11 @@ from lowtide.cleaning.facts import Fact
 from lowtide.cleaning.planning import WorkRange
 from lowtide.store.records import TableState
 from lowtide_spark.frames.store import LIVE, Source
-from lowtide_spark.run.passage import TableWork
+from lowtide_spark.run.passage import RegionWork
 
 
 @dataclass
-class Work(TableWork):
+class CleanupWork(RegionWork):
     """One table of the run. Its regions are the key ranges that are read: those that are stopped are neither acted on
     nor recorded.
     """

@@ -9,13 +9,13 @@ from typing import Any
 
 from lowtide.cleaning.facts import Region
 from lowtide.history.compaction import Gain, gains, last_compactions, to_record, worth_compacting
-from lowtide_spark.history.work import Work
+from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.run.context import Run
 
 COMPACTION_TIMEOUT_SECONDS = 3600
 
 
-def compact(run: Run, work: Work) -> None:
+def compact(run: Run, work: HistoryWork) -> None:
     """Ask HBase for the compactions that pay, within the configured share, bytes and regions at a time; a dry run names
     them.
 
@@ -71,7 +71,7 @@ def compact(run: Run, work: Work) -> None:
         )
 
 
-def _book(run: Run, work: Work, compacted: Sequence[Gain], sizes: Mapping[str, tuple[int, int]]) -> None:
+def _book(run: Run, work: HistoryWork, compacted: Sequence[Gain], sizes: Mapping[str, tuple[int, int]]) -> None:
     """Take what is on disk no more off the books, and tell the regions' bytes before and after."""
     for gain in compacted:
         store = (gain.region, gain.family)
@@ -83,7 +83,7 @@ def _book(run: Run, work: Work, compacted: Sequence[Gain], sizes: Mapping[str, t
     work.report_regions()
 
 
-def _tell_gains(work: Work, found: Sequence[Gain], chosen: Sequence[Gain]) -> None:
+def _tell_gains(work: HistoryWork, found: Sequence[Gain], chosen: Sequence[Gain]) -> None:
     """Put what a compaction would do into the regions from which something goes or which are to be compacted."""
     told: dict[str, list[dict[str, Any]]] = {}
     for g in found:
@@ -103,7 +103,7 @@ def _tell_gains(work: Work, found: Sequence[Gain], chosen: Sequence[Gain]) -> No
     work.report_regions()
 
 
-def remember(run: Run, work: Work, regions: Sequence[Region]) -> None:
+def remember(run: Run, work: HistoryWork, regions: Sequence[Region]) -> None:
     """Record what is removed and not compacted yet, for the runs to come."""
     with run.state() as state:
         state.put_uncompacted(work.table, to_record(work.uncompacted + work.going, last_compactions(regions)))

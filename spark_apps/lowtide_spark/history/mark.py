@@ -15,7 +15,7 @@ from lowtide.tables.inventory import Entry
 from lowtide.values.clock import millis
 from lowtide_spark.cleaning.watermarks import region_marks
 from lowtide_spark.history import plan
-from lowtide_spark.history.work import Work
+from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.passage import begin_report
 
@@ -35,7 +35,7 @@ def bound(run: Run, inventory: Sequence[Entry], watermark: int) -> tuple[int, st
     return bound, f"{first.table} {first.keys or ''}: {first.reason}{more}".replace("  ", " ")
 
 
-def prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -> Work | None:
+def prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -> HistoryWork | None:
     """What to do for one table, and the mark that its limits allow; None where it cannot be told, which makes the run
     red.
     """
@@ -66,12 +66,12 @@ def prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -
         part = run.approved.parts.get(entry.table)
         mark = part.mark if part and part.mark else 0
         found.append(Limit(mark, f"the plan of run {run.approved.run}", "make a new plan", By.PLAN))
-    work = Work(entry, report, report.execute, regions, found, mark_of(found)[0], seen, uncompacted=uncompacted)
+    work = HistoryWork(report, entry, regions, found, mark_of(found)[0], seen, uncompacted=uncompacted)
     _tell_mark(run, work, seen.applied)
     return work
 
 
-def _tell_mark(run: Run, work: Work, applied: int) -> None:
+def _tell_mark(run: Run, work: HistoryWork, applied: int) -> None:
     """Put the mark, and what keeps it from moving on, into the report; what is no mere age is a blocker of the run."""
     mark, holding = mark_of(work.limits)
     told = [
@@ -90,7 +90,7 @@ def _tell_mark(run: Run, work: Work, applied: int) -> None:
         run.summary.blockers += [{**where, **one} for one in told]
 
 
-def apply(run: Run, work: Work) -> Intent:
+def apply(run: Run, work: HistoryWork) -> Intent:
     """Publish the mark as intended, *then* read the holds, then apply: a hold written since either shows here or sees
     the intention.
 
@@ -123,7 +123,7 @@ def _withdraw(run: Run, table: str) -> None:
             state.lower_intent(Intent(table, known.intended, known.claim), known.applied, run.request.run)
 
 
-def _lower(run: Run, work: Work, mark: int, holds: Sequence[str]) -> None:
+def _lower(run: Run, work: HistoryWork, mark: int, holds: Sequence[str]) -> None:
     if run.approved is not None:
         msg = (
             f"hold {', '.join(holds)} on {work.table} came while the run went on, so that the plan that was "

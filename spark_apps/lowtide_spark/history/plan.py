@@ -15,12 +15,12 @@ from lowtide.values.clock import first_timestamp
 from lowtide_spark.frames.computed import frozen
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.history import superseded
-from lowtide_spark.history.work import Work
+from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.passage import count_read, in_regions, source, stop_unknown
 
 
-def find(run: Run, work: Work, held: ExitStack) -> None:
+def find(run: Run, work: HistoryWork, held: ExitStack) -> None:
     """Read, once, what may go and whatever stands in its way."""
     report = work.report
     if work.mark == 0:
@@ -43,7 +43,7 @@ def find(run: Run, work: Work, held: ExitStack) -> None:
     work.cells = read.where(~is_end)
 
 
-def decide(run: Run, work: Work) -> None:
+def decide(run: Run, work: HistoryWork) -> None:
     """Decide every cell for the work's mark, count the plan, stop the regions that hold something unknown, keep to the
     budget.
     """
@@ -63,13 +63,13 @@ def decide(run: Run, work: Work) -> None:
     check_budget(work.table, counts.deleted, counts.cells_read, run.budget(work.table))
 
 
-def to_remove(work: Work) -> DataFrame:
+def to_remove(work: HistoryWork) -> DataFrame:
     """The planned cells that may still be removed."""
     assert work.plan is not None
     return work.plan.where((F.col("action") == superseded.REMOVE) & ~in_regions(work.stopped))
 
 
-def _count_plan(work: Work) -> None:
+def _count_plan(work: HistoryWork) -> None:
     counts = work.report.counts
     counts.skipped.clear()
     assert work.plan is not None
@@ -81,7 +81,7 @@ def _count_plan(work: Work) -> None:
     total(work)
 
 
-def _count_regions(work: Work) -> None:
+def _count_regions(work: HistoryWork) -> None:
     going = to_remove(work)
     markers = {r.region: r["count"] for r in superseded.mutations(going).groupBy("region").count().collect()}
     is_version = F.col("kind") != "shadow"
@@ -99,7 +99,7 @@ def _count_regions(work: Work) -> None:
     work.by_region = [{"region": r, **counts, "markers": markers.get(r, 0)} for r, counts in found.items()]
 
 
-def total(work: Work) -> None:
+def total(work: HistoryWork) -> None:
     """Sum the regions that are not stopped into the table's counts."""
     total = Counter[str]()
     for region in work.by_region:

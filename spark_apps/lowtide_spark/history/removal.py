@@ -14,12 +14,12 @@ from lowtide_spark.frames.sideline import put_aside
 from lowtide_spark.frames.store import Life, Written, by_region
 from lowtide_spark.history import mark, plan, superseded
 from lowtide_spark.history.compaction import remember
-from lowtide_spark.history.work import Work
+from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.passage import in_regions
 
 
-def act(run: Run, work: Work) -> None:
+def act(run: Run, work: HistoryWork) -> None:
     """Apply the mark, put aside what goes, delete it: tombstones of families after all that they hid."""
     counts = work.report.counts
     counts.deleted = counts.markers = counts.bytes_removed = 0
@@ -53,7 +53,7 @@ def _removal(run: Run, intent: Intent) -> Iterator[Intent]:
                 state.end_removal(claim, run.request.run)
 
 
-def _remove(run: Run, work: Work, going: DataFrame, claim: Intent) -> None:
+def _remove(run: Run, work: HistoryWork, going: DataFrame, claim: Intent) -> None:
     folder = put_aside(run, work.table, going)
     work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
     mutations = superseded.mutations(going)
@@ -73,13 +73,13 @@ def _remove(run: Run, work: Work, going: DataFrame, claim: Intent) -> None:
     plan.total(work)
 
 
-def _reckon(work: Work, answered: Mapping[str, int]) -> None:
+def _reckon(work: HistoryWork, answered: Mapping[str, int]) -> None:
     """Every mutation that was planned must have been answered for."""
     planned = {region["region"]: region["markers"] for region in work.by_region}
     work.reckon(planned, answered, "mutations were planned")
 
 
-def _book(work: Work, written: Sequence[Written]) -> None:
+def _book(work: HistoryWork, written: Sequence[Written]) -> None:
     """Count acknowledged mutations; a region with one that failed or was refused gets no more, and counts as not done.
 
     What was refused has data beside it now, which a family tombstone of the next step may hide.

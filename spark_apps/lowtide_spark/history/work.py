@@ -12,14 +12,14 @@ from lowtide.history.compaction import RegionFamily
 from lowtide.history.mark import Limit
 from lowtide.store.records import History
 from lowtide_spark.frames.store import Life
-from lowtide_spark.run.passage import TableWork
+from lowtide_spark.run.passage import RegionWork
 
 #: Regions that the summary tells of, those that lose most.
 MOST_REGIONS = 1000
 
 
 @dataclass
-class Work(TableWork):
+class HistoryWork(RegionWork):
     """One table of the run."""
 
     limits: list[Limit]

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -24,22 +24,36 @@ from lowtide_spark.run.context import Run
 
 @dataclass
 class TableWork:
-    """One table of a run that reads all of its regions."""
+    """What a run does with one table: its report, and whether it goes on."""
 
-    entry: Entry
     report: TableReport
-    execute: bool
-    regions: list[Region]
-    #: Regions that nothing (more) is done to, with the reason.
-    stopped: dict[str, str] = field(default_factory=dict, kw_only=True)
-
-    #: What is told of a region that is stopped.
-    STOPPED: ClassVar[str] = "region {region}: {reason}"
 
     @property
     def table(self) -> str:
         """Its name."""
-        return self.entry.table
+        return self.report.table
+
+    @property
+    def execute(self) -> bool:
+        """Whether the run acts on it, or plans only."""
+        return self.report.execute
+
+    def give_up(self, reason: str) -> None:
+        """Do nothing (more) to this table."""
+        self.report.problems.append(reason)
+
+
+@dataclass
+class RegionWork(TableWork):
+    """One table of a run that reads all of its regions."""
+
+    entry: Entry
+    regions: list[Region]
+    #: Regions that nothing (more) is done to, with the reason.
+    stopped: dict[str, str] = field(default_factory=dict, kw_only=True)
+
+    #: How the report names a region that is stopped.
+    STOPPED: ClassVar[str] = "region {region}: {reason}"
 
     @property
     def families(self) -> list[str]:
@@ -47,15 +61,11 @@ class TableWork:
         return sorted(self.entry.families)
 
     def stop(self, regions: Iterable[str], reason: str) -> None:
-        """Do nothing (more) to these regions; the first reason is told."""
+        """Do nothing (more) to these regions; the first reason is reported."""
         for region in regions:
             if region not in self.stopped:
                 self.stopped[region] = reason
                 self.report.problems.append(self.STOPPED.format(region=region, reason=reason))
-
-    def give_up(self, reason: str) -> None:
-        """Do nothing (more) to this table."""
-        self.report.problems.append(reason)
 
     def book(self, written: Sequence[Written], consequence: str = "") -> None:
         """Count acknowledged mutations; a region with one that failed is stopped."""
@@ -72,15 +82,8 @@ class TableWork:
                 self.stop([region], f"{number} {what} and {answered.get(region, 0)} answered for; run again")
 
 
-class GivesUp(Protocol):
-    """What a job does for one table."""
-
-    def give_up(self, reason: str) -> None:
-        """Do nothing more for this table, and tell why."""
-
-
 @contextmanager
-def failures_kept(work: GivesUp) -> Iterator[None]:
+def failures_kept(work: TableWork) -> Iterator[None]:
     """One failing table never hides the others, nor costs them their records: its error is kept and its work ends."""
     try:
         yield
@@ -102,7 +105,7 @@ def begin_report(run: Run, entry: Entry) -> TableReport:
     return report
 
 
-def source(run: Run, work: TableWork, held: ExitStack, *, full: bool, sweep: bool) -> Source:
+def source(run: Run, work: RegionWork, held: ExitStack, *, full: bool, sweep: bool) -> Source:
     """The live table, or an HBase snapshot made now: after the low watermark was read, memstore included.
 
     Args:
@@ -123,7 +126,7 @@ def source(run: Run, work: TableWork, held: ExitStack, *, full: bool, sweep: boo
     return LIVE
 
 
-def count_read(work: TableWork, read: DataFrame, expected: int, what: str) -> None:
+def count_read(work: RegionWork, read: DataFrame, expected: int, what: str) -> None:
     """Count what was read of a table, rows of the view ``versions``.
 
     Raises:
@@ -141,7 +144,7 @@ def count_read(work: TableWork, read: DataFrame, expected: int, what: str) -> No
 
 
 def stop_unknown(
-    work: TableWork, unknown: DataFrame, fields: Sequence[str], first: Column, told: Callable[[Any], str]
+    work: RegionWork, unknown: DataFrame, fields: Sequence[str], first: Column, told: Callable[[Any], str]
 ) -> None:
     """Stop each region that holds a cell which no rule decides, and tell of one of them.
 

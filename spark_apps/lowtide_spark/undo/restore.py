@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -30,7 +29,7 @@ from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.values.text import number_and_time
 from lowtide_spark.frames.sideline import sideline
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import failures_kept
+from lowtide_spark.run.passage import TableWork, failures_kept
 from lowtide_spark.undo import as_committed, judgement, live
 from lowtide_spark.undo.protection import Protection, protected
 from lowtide_spark.undo.putting_back import IF_ANOTHER, STILL_HIDDEN, drop_delete_markers, put_back
@@ -51,7 +50,7 @@ def restore(run: Run) -> None:
     there = {d.table: d for d in run.store.descriptors()}
     chosen = [table for table in tables if not run.options.table or table in run.options.table]
     for table in chosen:
-        work = Work(TableReport(table, execute=run.summary.execute))
+        work = TableWork(TableReport(table, execute=run.summary.execute))
         run.summary.tables.append(work.report)
         with failures_kept(work):
             if lost.get(table):
@@ -66,17 +65,6 @@ def restore(run: Run) -> None:
                     _restore_table(run, work.report, of_table, protection)
     as_committed.name_the_rest(run, overruled, chosen, there)
     run.phase("restore")
-
-
-@dataclass
-class Work:
-    """One table of the restore."""
-
-    report: TableReport
-
-    def give_up(self, reason: str) -> None:
-        """Tell why nothing (more) is done."""
-        self.report.problems.append(reason)
 
 
 def _check_table(table: str, descriptor: Descriptor | None) -> None:
