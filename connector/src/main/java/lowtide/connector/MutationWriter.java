@@ -72,12 +72,14 @@ final class MutationWriter implements DataWriter<InternalRow> {
     private final Claims claims;
 
     MutationWriter(Options options, int[] positions, Durability durability) throws IOException {
+        this(options, positions, durability, Connections.get(options.hbase), Connections.get(unrepeated(options)));
+    }
+
+    MutationWriter(Options options, int[] positions, Durability durability, Connection connection, Connection once) {
         this.durability = durability;
         this.claims = new Claims(options.holding);
-        this.connection = Connections.get(options.hbase);
-        Map<String, String> unrepeated = new TreeMap<>(options.hbase);
-        unrepeated.put(HConstants.HBASE_CLIENT_RETRIES_NUMBER, "0");
-        this.once = Connections.get(unrepeated);
+        this.connection = connection;
+        this.once = once;
         Configuration settings = connection.getConfiguration();
         this.retries = settings.getInt(HConstants.HBASE_CLIENT_RETRIES_NUMBER, 0);
         this.pauseMillis = settings.getLong(HConstants.HBASE_CLIENT_PAUSE, HConstants.DEFAULT_HBASE_CLIENT_PAUSE);
@@ -85,6 +87,12 @@ final class MutationWriter implements DataWriter<InternalRow> {
                 .toNanos(settings.getLong(HConstants.HBASE_CLIENT_OPERATION_TIMEOUT, 0));
         this.name = options.tableName();
         this.positions = positions;
+    }
+
+    private static Map<String, String> unrepeated(Options options) {
+        Map<String, String> unrepeated = new TreeMap<>(options.hbase);
+        unrepeated.put(HConstants.HBASE_CLIENT_RETRIES_NUMBER, "0");
+        return unrepeated;
     }
 
     @Override
@@ -99,9 +107,11 @@ final class MutationWriter implements DataWriter<InternalRow> {
             } else {
                 if (!Arrays.equals(groupRow, mutation.row())) {
                     closeGroup();
-                    groupRow = mutation.row();
-                    groupPut = new Put(groupRow).setDurability(durability);
-                    groupDelete = new Delete(groupRow).setDurability(durability);
+                    Put put = new Put(mutation.row()).setDurability(durability);
+                    Delete delete = new Delete(mutation.row()).setDurability(durability);
+                    groupRow = mutation.row(); // only now: HBase takes not every row
+                    groupPut = put;
+                    groupDelete = delete;
                     group = new ArrayList<>();
                 }
                 mutation.addTo(groupPut, groupDelete);
@@ -141,7 +151,7 @@ final class MutationWriter implements DataWriter<InternalRow> {
     }
 
     private void closeGroup() throws IOException {
-        if (group != null) {
+        if (group != null && !group.isEmpty()) { // empty where HBase's client takes nothing of what came for the row
             if (groupDelete.isEmpty()) {
                 actions.add(groupPut);
             } else if (groupPut.isEmpty()) {
