@@ -16,6 +16,7 @@ from lowtide.history.compaction import Uncompacted
 from lowtide.history.mark import Hold
 from lowtide.store.records import Claim, History, Intent
 from lowtide.store.rows import COLUMN, VALUE, Rows, dump, now, time_of
+from lowtide.values.clock import millis
 from lowtide.values.formats import decode_long
 
 _MARK = COLUMN + b"mark"
@@ -55,7 +56,7 @@ class HistoryRows(Rows):
         row = _history_row(table)
         while True:
             known = self._table.row(row).get(_INTENDED) if seen is None else seen.claim
-            token = _claim_value(known, mark, run)
+            token = _claim_value(known, mark, run, now())
             if self._change(row, _INTENDED, known, token):
                 return Intent(table, mark, token)
             if seen is not None:
@@ -89,7 +90,8 @@ class HistoryRows(Rows):
         """Take the claim of a run that announced a mark long ago and has not applied it, so that it never will; whether
         that was done.
 
-        The mark may have been applied since *seen*: look again.
+        The mark may have been applied since *seen*: look again. *now* is HBase's time: claims are dated by runs, whose
+        machines agree with HBase, and a reader's may be days off.
         """
         if (
             seen.claim is None
@@ -97,7 +99,7 @@ class HistoryRows(Rows):
             or now < time_of(seen.intent.get("at", 0)) + ANNOUNCED_FOR
         ):
             return False
-        token = _claim_value(seen.claim, seen.applied, by)
+        token = _claim_value(seen.claim, seen.applied, by, millis(now))
         return self._change(_history_row(seen.table), _INTENDED, seen.claim, token)
 
     def check_claim(self, intent: Intent) -> None:
@@ -137,7 +139,7 @@ class HistoryRows(Rows):
                 self.apply_mark(self.intend(table, mark, run), {"run": run, "held_by": []})
 
     def _claim_again(self, intent: Intent, mark: int, run: str, *, removing: bool = False) -> Intent:
-        token = _claim_value(intent.token, mark, run, removing=removing)
+        token = _claim_value(intent.token, mark, run, now(), removing=removing)
         if not self._change(_history_row(intent.table), _INTENDED, intent.token, token):
             raise FencedError(_overtaken(intent.table))
         return Intent(intent.table, mark, token)
@@ -221,14 +223,14 @@ def _parse_history(table: str, cells: Mapping[bytes, bytes]) -> History:
     return History(table, applied.get("mark", 0), intended.get("mark", 0), applied, intended, cells.get(_INTENDED))
 
 
-def _claim_value(known: bytes | None, mark: int, run: str, *, removing: bool = False) -> bytes:
-    """A claim in the place of *known*. Which other runs remove it goes on telling: to be overtaken does not end a write
-    under way.
+def _claim_value(known: bytes | None, mark: int, run: str, at: int, *, removing: bool = False) -> bytes:
+    """A claim in the place of *known*, made *at* (ms). Which other runs remove it goes on telling: to be overtaken does
+    not end a write under way.
     """
     others = json.loads(known).get("removing", {}) if known else {}
-    young = {r: at for r, at in others.items() if r != run and now() - at < REMOVES_FOR // timedelta(milliseconds=1)}
-    told = {**young, **({run: now()} if removing else {})}
-    value = {"mark": mark, "run": run, "at": now(), "claim": secrets.token_hex(8)}
+    young = {r: since for r, since in others.items() if r != run and at - since < REMOVES_FOR // timedelta(milliseconds=1)}
+    told = {**young, **({run: at} if removing else {})}
+    value = {"mark": mark, "run": run, "at": at, "claim": secrets.token_hex(8)}
     return dump({**value, "removing": told} if told else value)
 
 

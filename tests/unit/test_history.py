@@ -31,6 +31,7 @@ from lowtide.store import rows
 from lowtide.store.records import Claim, History, Intent
 from lowtide.store.state import StateStore
 from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind
+from lowtide.values.clock import millis
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 Rows = dict[bytes, dict[bytes, bytes]]
@@ -283,6 +284,19 @@ def test_what_a_hold_overtakes_goes_on_telling_who_removes(store: StateStore, mo
     _announced(store, monkeypatch, history_rows.ANNOUNCED_FOR + timedelta(seconds=1))
     with hold(Config(), "orders", 1000, reason="kept"):
         assert list(store.history("orders").intent["removing"]) == ["first"]
+
+
+def test_what_a_hold_overtakes_is_dated_by_hbases_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a reader's machine that is days ahead a removal under way would look like a dead one, and be forgotten."""
+    first = store.intend("orders", 999, "first")
+    store.apply_mark(first, {})
+    store.begin_removal(first, "first")
+    store.intend("orders", 2049, "dead")
+    server = datetime.now(UTC) + history_rows.ANNOUNCED_FOR
+    monkeypatch.setattr(history_rows, "now", lambda: millis(server + timedelta(days=2)))
+    assert store.overtake(store.history("orders"), server, "hold h")
+    claim = store.history("orders").intent
+    assert (claim["at"], list(claim["removing"])) == (millis(server), ["first"])
 
 
 @pytest.mark.parametrize("broken", [False, True])

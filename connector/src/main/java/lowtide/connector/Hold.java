@@ -1,5 +1,10 @@
 package lowtide.connector;
 
+import static lowtide.connector.Records.FAMILY;
+import static lowtide.connector.Records.INTENDED;
+import static lowtide.connector.Records.MARK;
+import static lowtide.connector.Records.VALUE;
+
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
@@ -33,11 +38,7 @@ import org.apache.hadoop.hbase.util.Bytes;
 class Hold implements Runnable {
     /** As {@code lowtide.history.holding.RENEWED_FOR}. */
     static final long LASTING_MILLIS = TimeUnit.MINUTES.toMillis(10);
-    private static final byte[] FAMILY = Bytes.toBytes("s");
-    private static final byte[] VALUE = Bytes.toBytes("value");
-    private static final byte[] MARK = Bytes.toBytes("mark");
-    private static final byte[] INTENDED = Bytes.toBytes("intended");
-    /** As {@code lowtide.store.state.ANNOUNCED_FOR}. */
+    /** As {@code lowtide.store.history.ANNOUNCED_FOR}. */
     static final long ANNOUNCED_MILLIS = TimeUnit.HOURS.toMillis(1);
     private static final ScheduledExecutorService RENEWALS = Executors.newSingleThreadScheduledExecutor(work -> {
         Thread thread = new Thread(work, "lowtide-holds");
@@ -90,14 +91,17 @@ class Hold implements Runnable {
      */
     void refuseIntended() throws IOException {
         try (Table table = table()) {
-            byte[] row = Bytes.toBytes("history/" + options.table);
+            byte[] row = Records.historyRow(options.table);
             Result known = table.get(new Get(row).addColumn(FAMILY, MARK).addColumn(FAMILY, INTENDED));
             byte[] claim = known.getValue(FAMILY, INTENDED);
             JsonNode announced = json(claim);
             Announced mark = new Announced(announced.path("mark").asLong(),
                     json(known.getValue(FAMILY, MARK)).path("mark").asLong(), announced.path("at").asLong());
-            if (!mark.isInTheWayOf(readPoint) || mark.isDead(readPoint, System.currentTimeMillis())
-                    && overtakes(table, row, claim, announced, mark.applied)) {
+            if (!mark.isInTheWayOf(readPoint)) {
+                return;
+            }
+            long now = now();
+            if (mark.isDead(readPoint, now) && overtakes(table, row, claim, announced, mark.applied, now)) {
                 return;
             }
             throw new IllegalArgumentException("A run of history_gc is about to remove the history of "
@@ -124,10 +128,10 @@ class Hold implements Runnable {
         }
     }
 
-    private boolean overtakes(Table table, byte[] row, byte[] claim, JsonNode announced, long applied)
+    private boolean overtakes(Table table, byte[] row, byte[] claim, JsonNode announced, long applied, long now)
             throws IOException {
         ObjectNode mine = new ObjectMapper().createObjectNode();
-        mine.put("at", System.currentTimeMillis());
+        mine.put("at", now);
         mine.put("claim", UUID.randomUUID().toString());
         mine.put("mark", applied);
         if (announced.has("removing")) {
@@ -168,8 +172,8 @@ class Hold implements Runnable {
                 return;
             }
             // Nobody else renews it: what stands there is this renewal, which HBase's client repeated because its
-            // answer
-            // was lost, or an earlier one of which no answer came at all. Nothing: it expired, or was released by hand.
+            // answer was lost, or an earlier one of which no answer came at all. Nothing: it expired, or was released
+            // by hand.
             byte[] stands = table.get(new Get(row()).addColumn(FAMILY, VALUE)).getValue(FAMILY, VALUE);
             if (stands != null && stands.length > 0) { // an empty one was let go
                 recorded = stands;

@@ -87,7 +87,7 @@ class Journal implements Serializable {
             row = table.get(new Get(Omid.commitKey(start)).addFamily(FAMILY));
             // After the row was looked for: the horizon is moved before anything goes, in the journal first.
             remembered = Records.journal(connection, options);
-            JsonNode own = Records.parsed(table.get(new Get(OWN_ROW).addFamily(FAMILY)), FAMILY, "value");
+            JsonNode own = Records.parsed(table.get(new Get(OWN_ROW).addFamily(FAMILY)), FAMILY, Records.VALUE);
             said = own == null ? said : own;
         } catch (TableNotFoundException e) {
             row = null; // said to be lost: below its horizon nothing is decided

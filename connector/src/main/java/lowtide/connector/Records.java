@@ -22,7 +22,11 @@ import org.apache.hadoop.hbase.util.Bytes;
  */
 final class Records {
     static final byte[] FAMILY = Bytes.toBytes("s");
-    /** The newest format that is known here, as {@code lowtide.store.state.FORMAT}. */
+    static final byte[] VALUE = Bytes.toBytes("value");
+    /** Columns of {@link #historyRow}: the mark that was applied last, and the one that a run announced. */
+    static final byte[] MARK = Bytes.toBytes("mark");
+    static final byte[] INTENDED = Bytes.toBytes("intended");
+    /** The newest format that is known here, as {@code lowtide.store.rows.FORMAT}. */
     private static final int FORMAT = 3;
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -31,10 +35,11 @@ final class Records {
 
     /** The mark that history GC applied last; 0 where there is none. */
     static long mark(Connection connection, Options options) throws IOException {
-        String row = "history/" + options.table;
-        JsonNode applied = read(connection, options, row, "mark");
+        byte[] row = historyRow(options.table);
+        JsonNode applied = read(connection, options, row, MARK);
         if (applied != null && !applied.path("mark").isIntegralNumber()) {
-            throw new IllegalArgumentException("The ancient history mark of " + options.table + " (row " + row + " of "
+            throw new IllegalArgumentException("The ancient history mark of " + options.table + " (row "
+                    + Bytes.toString(row) + " of "
                     + options.stateTable + ") cannot be understood: " + applied + ". Nothing is read with asOf"
                     + " without knowing what was removed.");
         }
@@ -43,7 +48,7 @@ final class Records {
 
     /** The table as the last inventory lists it; a missing node where it does not. */
     static JsonNode listed(Connection connection, Options options) throws IOException {
-        JsonNode inventory = read(connection, options, "inventory", "value");
+        JsonNode inventory = read(connection, options, Bytes.toBytes("inventory"), VALUE);
         if (inventory != null) {
             String name = options.tableName().getNameAsString();
             // In format 1 it was the tables alone.
@@ -61,7 +66,7 @@ final class Records {
      * which it was pruned, in which life of its table it is known to be whole, and what makes that doubtful.
      */
     static JsonNode journal(Connection connection, Options options) throws IOException {
-        JsonNode journal = read(connection, options, "journal", "value");
+        JsonNode journal = read(connection, options, Bytes.toBytes("journal"), VALUE);
         return journal == null ? MissingNode.getInstance() : journal;
     }
 
@@ -69,7 +74,7 @@ final class Records {
      * Rows of the journal that are older, in ms, may be of transactions whose numbers the oracle gave a second time.
      */
     static long numberedAnew(Connection connection, Options options) throws IOException {
-        return number(read(connection, options, "generation", "value"), "since");
+        return number(read(connection, options, Bytes.toBytes("generation"), VALUE), "since");
     }
 
     /**
@@ -85,11 +90,16 @@ final class Records {
         try (Table table = connection.getTable(TableName.valueOf(options.stateTable));
                 ResultScanner samples = table.getScanner(scan)) {
             for (Result sample : samples) {
-                byte[] value = sample.getValue(FAMILY, Bytes.toBytes("value"));
+                byte[] value = sample.getValue(FAMILY, VALUE);
                 reached = Math.max(reached, number(JSON.readTree(value), "timestamp"));
             }
         }
         return reached;
+    }
+
+    /** The row of a table's ancient history mark. */
+    static byte[] historyRow(String table) {
+        return Bytes.toBytes("history/" + table);
     }
 
     /** The row and the column that count a table's reads of one {@link AsOf#bucket}. */
@@ -113,13 +123,13 @@ final class Records {
     }
 
     /** A value; null where there is none; an error where a newer Lowtide wrote the records. */
-    private static JsonNode read(Connection connection, Options options, String row, String column) throws IOException {
+    private static JsonNode read(Connection connection, Options options, byte[] row, byte[] column) throws IOException {
         if (!there(connection, options)) {
             return null;
         }
         try (Table table = connection.getTable(TableName.valueOf(options.stateTable))) {
-            Result[] found = table.get(List.of(new Get(Bytes.toBytes("format")), new Get(Bytes.toBytes(row))));
-            long format = number(parsed(found[0], "value"), "format");
+            Result[] found = table.get(List.of(new Get(Bytes.toBytes("format")), new Get(row)));
+            long format = number(parsed(found[0], VALUE), "format");
             if (format > FORMAT) {
                 throw new IllegalArgumentException("The records in " + options.stateTable + " have format " + format
                         + ", written by a newer Lowtide; this connector knows formats up to " + FORMAT
@@ -130,12 +140,12 @@ final class Records {
     }
 
     /** A value of a row, in JSON; null where there is none. */
-    static JsonNode parsed(Result found, byte[] family, String column) throws IOException {
-        byte[] value = found.getValue(family, Bytes.toBytes(column));
+    static JsonNode parsed(Result found, byte[] family, byte[] column) throws IOException {
+        byte[] value = found.getValue(family, column);
         return value == null || value.length == 0 ? null : JSON.readTree(value);
     }
 
-    private static JsonNode parsed(Result found, String column) throws IOException {
+    private static JsonNode parsed(Result found, byte[] column) throws IOException {
         return parsed(found, FAMILY, column);
     }
 

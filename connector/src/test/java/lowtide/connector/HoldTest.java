@@ -1,5 +1,8 @@
 package lowtide.connector;
 
+import static lowtide.connector.Records.FAMILY;
+import static lowtide.connector.Records.INTENDED;
+import static lowtide.connector.Records.VALUE;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
@@ -34,9 +37,6 @@ class HoldTest {
      */
     private enum Answer { GIVEN, REPEATED, LOST, BROKEN }
 
-    private static final byte[] FAMILY = Bytes.toBytes("s");
-    private static final byte[] VALUE = Bytes.toBytes("value");
-    private static final byte[] INTENDED = Bytes.toBytes("intended");
     private String mark;
     private byte[] cell = Bytes.toBytes("taken");
     private Answer answer = Answer.GIVEN;
@@ -92,7 +92,7 @@ class HoldTest {
         byte[] row = Bytes.toBytes("history");
         List<Cell> cells = new ArrayList<>(List.of(new KeyValue(row, FAMILY, INTENDED, 1, cell)));
         if (mark != null) {
-            cells.add(new KeyValue(row, FAMILY, Bytes.toBytes("mark"), 1, Bytes.toBytes(mark)));
+            cells.add(new KeyValue(row, FAMILY, Records.MARK, 1, Bytes.toBytes(mark)));
         }
         return Result.create(cells);
     }
@@ -121,6 +121,21 @@ class HoldTest {
             String claim = Bytes.toString(cell);
             assertTrue(claim.contains("\"mark\":0,\"removing\":{\"gc0\":5},\"run\":\"hold read-"), claim);
         }
+    }
+
+    /** How old an announcement is HBase's clock tells, which dates it; a driver's may be hours ahead or behind. */
+    @Test
+    void takesAClaimByHBasesClock() throws IOException {
+        ahead = TimeUnit.HOURS.toMillis(-2);
+        announced(2049, 61);
+        byte[] before = cell;
+        assertThrows(IllegalArgumentException.class, hold::refuseIntended);
+        assertArrayEquals(before, cell, "taken from a run that announced it just now");
+        ahead = TimeUnit.HOURS.toMillis(2);
+        announced(2049, 0);
+        hold.refuseIntended();
+        long at = new ObjectMapper().readTree(cell).path("at").asLong();
+        assertEquals(hold.now(), at, 60_000, "dated by the driver's clock");
     }
 
     /** A mark that is applied refuses, however old its announcement: its run may be removing. */
