@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from threading import Thread
 from typing import Any
 
@@ -306,6 +307,21 @@ def test_major_compaction_drops_markers_and_waits(kit: Kit, table: str) -> None:
         assert [(r.timestamp, r.kind) for r in raw] == [(150, "put")]
     with pytest.raises(IllegalArgumentException, match="has no family zz"):
         kit.admin.majorCompact(kit.options, table, "zz", 60_000)
+
+
+def test_a_compaction_of_a_table_with_an_empty_region_ends(kit: Kit, omid: OmidClient) -> None:
+    """A region without files has nothing to compact and reports no compaction: it is not waited for, be the table
+    compacted or its regions.
+    """
+    table = f"connector_{uuid.uuid4().hex[:10]}"
+    omid.create(table, ("f",), splits=("m",))
+    kit.put(table, [Cell(R, b"q", 100)])
+    kit.write(table, [mutation("delete_version", 100)])
+    kit.admin.majorCompact(kit.options, table, "f", 30_000)
+    assert kit.read(table, view="cells", raw="true").count() == 0
+    kit.put(table, [Cell(R, b"q", 200)])
+    regions = {r.region: ["f"] for r in kit.read(table, view="regions").collect()}
+    assert len(json.loads(kit.admin.compactRegions(kit.options, table, regions, 30_000))) == 2
 
 
 def test_admin_errors_name_the_table(kit: Kit, table: str) -> None:

@@ -9,12 +9,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.UUID;
-import java.util.regex.Pattern;
-import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.Size;
 import org.apache.hadoop.hbase.TableExistsException;
@@ -38,7 +32,8 @@ import org.apache.hadoop.hbase.util.Bytes;
 public final class Admin {
     private static final long POLL_MILLIS = 200;
     private static final long ASK_AGAIN_MILLIS = 10_000;
-    private static final String SCRATCH_SUFFIX = "-lowtide-scratch";
+    /** In the place of a time: a region without files has nothing to compact. */
+    static final long WITHOUT_FILES = Long.MAX_VALUE;
 
     private Admin() {
     }
@@ -51,6 +46,22 @@ public final class Admin {
     /** When the table was made, enabled or disabled last, in ms; 0 where there is none. See {@link Tables#stated}. */
     public static long stated(Map<String, String> options, String table) throws IOException {
         return Tables.stated(Connections.get(options), Options.tableName(table));
+    }
+
+    /** See {@link ScratchFolders#make}. */
+    public static String scratchDir(Map<String, String> options, String name) throws IOException {
+        return ScratchFolders.make(Connections.configuration(options), name);
+    }
+
+    /** See {@link ScratchFolders#drop}. */
+    public static void dropScratchDir(Map<String, String> options, String path) throws IOException {
+        ScratchFolders.drop(Connections.configuration(options), path);
+    }
+
+    /** See {@link ScratchFolders#sweep}. */
+    public static void sweepScratchDirs(Map<String, String> options, String prefix, long olderThanMillis)
+            throws IOException {
+        ScratchFolders.sweep(Connections.configuration(options), prefix, olderThanMillis);
     }
 
     /** Takes an HBase snapshot of an enabled table, its memstore flushed. */
@@ -140,8 +151,8 @@ public final class Admin {
      * memstore is flushed first. Waits until it is done; {@link IOException} after {@code timeoutMillis}.
      *
      * <p>A compaction that was running already makes HBase compact only a part, so it is asked again until every
-     * region reports a newer major compaction. Regions report for all their families together: for one family of
-     * several, the end of the compaction is all that can be waited for.
+     * region with files reports a newer major compaction. Regions report for all their families together: for one
+     * family of several, the end of the compaction is all that can be waited for.
      */
     public static void majorCompact(Map<String, String> options, String table, String family, long timeoutMillis)
             throws IOException {
@@ -171,7 +182,7 @@ public final class Admin {
                     pause();
                     if (admin.getCompactionState(name) == CompactionState.NONE
                             && (!whole || majorCompactions(connection, name).entrySet().stream()
-                                    .allMatch(now -> now.getValue() > before.getOrDefault(now.getKey(), -1L)))) {
+                                    .allMatch(now -> newer(now.getValue(), before.get(now.getKey()))))) {
                         return;
                     }
                 } while (millisSince(asked) < ASK_AGAIN_MILLIS
@@ -181,11 +192,13 @@ public final class Admin {
     }
 
     /**
-     * Major-compacts families of some regions of a table and waits; each region is flushed first.
+     * Major-compacts families of some regions of a table and waits; each region is flushed first. {@link IOException}
+     * after {@code timeoutMillis}.
      *
      * <p>Regions report for all their families together. Where all are to be compacted they are asked again until a
      * newer major compaction is reported; where only some are, no other compaction may be running when they are asked,
-     * because HBase would leave out its files, and the end of the compaction is all that can be waited for.
+     * because HBase would leave out its files, and the end of the compaction is all that can be waited for. A region
+     * about which nothing is learned is asked for its compaction again: one on its way to another server gives it up.
      *
      * @param families by encoded name of the region
      * @return JSON, by region that is still there: bytes on disk before and after, as HBase counts them (whole MiB)
@@ -197,9 +210,7 @@ public final class Admin {
         int all = compactable(connection, name).getColumnFamilyCount();
         long start = System.nanoTime();
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
-            // What was split or merged since it was listed HBase compacts by itself.
-            Set<String> there = new TreeSet<>();
-            Tables.regions(connection, name).forEach(each -> there.add(each.getEncodedName()));
+            Set<String> there = listed(connection, name);
             there.retainAll(families.keySet());
             for (String region : there) {
                 admin.flushRegion(Bytes.toBytes(region));
@@ -227,10 +238,19 @@ public final class Admin {
                                 + " ms. It goes on; wait longer, or run again later.");
                     }
                     pause();
+                    // What was split or merged since it was listed HBase compacts by itself.
+                    waiting.retainAll(listed(connection, name));
                     Map<String, Long> now = majorCompactions(connection, name);
-                    waiting.removeIf(region -> asked.contains(region)
-                            && compacting(admin, region) == CompactionState.NONE
-                            && (families.get(region).size() < all || newer(now, before, region)));
+                    for (String region : List.copyOf(waiting)) {
+                        CompactionState state = compacting(admin, region);
+                        if (state == null) {
+                            asked.remove(region);
+                        } else if (state == CompactionState.NONE && asked.contains(region)
+                                && (families.get(region).size() < all
+                                        || newer(now.get(region), before.get(region)))) {
+                            waiting.remove(region);
+                        }
+                    }
                 } while (!waiting.isEmpty() && millisSince(since) < ASK_AGAIN_MILLIS);
             }
             ObjectNode report = new ObjectMapper().createObjectNode();
@@ -254,17 +274,28 @@ public final class Admin {
         return table;
     }
 
-    private static CompactionState compacting(org.apache.hadoop.hbase.client.Admin admin, String region) {
+    /** What a region's server compacts of it; null where nobody tells: it is to be asked again. */
+    static CompactionState compacting(org.apache.hadoop.hbase.client.Admin admin, String region) {
         try {
             return admin.getCompactionStateForRegion(Bytes.toBytes(region));
-        } catch (IOException e) {
-            return CompactionState.NONE; // split or moved away: nothing of it is left to wait for
+        } catch (IOException | IllegalArgumentException e) { // the latter where hbase:meta has lost the region
+            return null;
         }
     }
 
-    private static boolean newer(Map<String, Long> now, Map<String, Long> before, String region) {
-        return now.entrySet().stream().filter(each -> each.getKey().contains(region))
-                .allMatch(each -> each.getValue() > before.getOrDefault(each.getKey(), -1L));
+    /**
+     * Whether a region was major-compacted between two looks at {@link #majorCompactions}, or had nothing that could
+     * be: no files at one of them. Null before: it was not there; now: it is open nowhere, so that nothing is known.
+     */
+    static boolean newer(Long now, Long before) {
+        return now != null && (now == WITHOUT_FILES || before == null || before == WITHOUT_FILES || now > before);
+    }
+
+    /** The encoded names of the regions that the table has now. */
+    private static Set<String> listed(Connection connection, TableName name) throws IOException {
+        Set<String> names = new TreeSet<>();
+        Tables.regions(connection, name).forEach(region -> names.add(region.getEncodedName()));
+        return names;
     }
 
     private static Map<String, Long> sizes(Connection connection, TableName name) throws IOException {
@@ -276,12 +307,15 @@ public final class Admin {
         return sizes;
     }
 
-    /** By region: when its oldest compacted file was made; for a region without files the end of time. */
+    /**
+     * By encoded name of the region: when its oldest major-compacted file was made, 0 where none is, or {@link
+     * #WITHOUT_FILES}.
+     */
     private static Map<String, Long> majorCompactions(Connection connection, TableName name) throws IOException {
         Map<String, Long> times = new HashMap<>();
         for (RegionMetrics region : Tables.regionMetrics(connection, name, Tables.locations(connection, name))) {
-            times.put(Bytes.toStringBinary(region.getRegionName()),
-                    region.getStoreFileCount() == 0 ? Long.MAX_VALUE : region.getLastMajorCompactionTimestamp());
+            times.put(RegionInfo.encodeRegionName(region.getRegionName()),
+                    region.getStoreFileCount() == 0 ? WITHOUT_FILES : region.getLastMajorCompactionTimestamp());
         }
         return times;
     }
@@ -297,63 +331,5 @@ public final class Admin {
             Thread.currentThread().interrupt();
             throw new IOException("Interrupted while waiting for a compaction", e);
         }
-    }
-
-    /** Makes a folder for the option {@code restoreDir}, beside HBase's root on its file system. */
-    public static String scratchDir(Map<String, String> options, String name) throws IOException {
-        if (!name.matches("[A-Za-z0-9._-]+")) {
-            throw new IllegalArgumentException("Scratch folder name " + name
-                    + " has other characters than letters, digits, dot, dash and underscore.");
-        }
-        Configuration configuration = Connections.configuration(options);
-        Path folder = new Path(scratch(configuration), name + "-" + UUID.randomUUID());
-        if (!folder.getFileSystem(configuration).mkdirs(folder)) {
-            throw new IOException("Cannot make the scratch folder " + folder);
-        }
-        return folder.toString();
-    }
-
-    /** Removes a folder that {@link #scratchDir} made, and nothing else; no-op if it is gone. */
-    public static void dropScratchDir(Map<String, String> options, String path) throws IOException {
-        Configuration configuration = Connections.configuration(options);
-        Path folder = new Path(path);
-        FileSystem files = folder.getFileSystem(configuration);
-        Path scratch = scratch(configuration);
-        if (!files.makeQualified(folder).getParent().equals(scratch)) {
-            throw new IllegalArgumentException("Folder " + path + " is no scratch folder: those lie in " + scratch
-                    + ".");
-        }
-        RestoredFiles.forget(files.makeQualified(folder), files);
-        files.delete(folder, true);
-        if (files.exists(scratch) && files.listStatus(scratch).length == 0) {
-            files.delete(scratch, false);
-        }
-    }
-
-    /**
-     * Removes scratch folders whose name was given as {@code prefix} and twelve hexadecimal digits, and that nobody has
-     * touched for {@code olderThanMillis}: a driver that was killed removes its own never.
-     */
-    public static void sweepScratchDirs(Map<String, String> options, String prefix, long olderThanMillis)
-            throws IOException {
-        Configuration configuration = Connections.configuration(options);
-        Path scratch = scratch(configuration);
-        FileSystem files = scratch.getFileSystem(configuration);
-        if (!files.exists(scratch)) {
-            return;
-        }
-        Pattern name = Pattern.compile(Pattern.quote(prefix) + "[0-9a-f]{12}-[0-9a-f-]{36}");
-        long limit = System.currentTimeMillis() - olderThanMillis;
-        for (FileStatus folder : files.listStatus(scratch)) {
-            if (folder.isDirectory() && folder.getModificationTime() < limit
-                    && name.matcher(folder.getPath().getName()).matches()) {
-                dropScratchDir(options, folder.getPath().toString());
-            }
-        }
-    }
-
-    private static Path scratch(Configuration configuration) throws IOException {
-        Path root = RestoredFiles.root(configuration);
-        return root.suffix(SCRATCH_SUFFIX);
     }
 }

@@ -37,7 +37,7 @@ final class Batches {
     /**
      * Sends all actions that are permitted and does not wait.
      *
-     * @param results one a action; filled in by the time {@link #await} returns, as {@link Table#batch} does it: what
+     * @param results one an action; filled in by the time {@link #await} returns, as {@link Table#batch} does it: what
      *        the action gave, a {@link Throwable}, or null
      */
     Batches(ExecutorService threads, Connection connection, TableName name, List<? extends Row> actions,
