@@ -125,9 +125,7 @@ def _go_on(work: CleanupWork) -> None:
     """In a sample no range is stopped: what cannot be decided is counted, a region that was not read may prove it."""
     if work.decided is None or work.suspects is None:
         return
-    work.report.problems = [
-        p for p in work.report.problems if not any(p.startswith(f"range {r}: ") for r in work.stopped)
-    ]
+    work.go_on()
     work.plan = work.decided
     undecided = work.decided.where(F.col("action") == rules.STOP).count()
     skipped = work.decided.where(F.col("action") == rules.SKIP).groupBy("why").count().collect()

@@ -46,6 +46,16 @@ def test_what_failed_is_answered_for_and_stops_its_range_by_its_own_name() -> No
     assert work.report.counts.failed == 1
 
 
+def test_a_survey_goes_on_with_what_was_stopped_and_keeps_every_other_problem() -> None:
+    """What it forgets is what was said of a stop, word by word, not what looks like it."""
+    work = _work()
+    work.report.problems.append("range east: is not the only one")
+    work.stop(["east", "west"], "3 cells that no rule decides")
+    assert len(work.report.problems) == 3
+    work.go_on()
+    assert (work.report.problems, work.stopped) == (["range east: is not the only one"], {})
+
+
 def test_nothing_is_pruned_while_journal_entries_are_not_answered_for() -> None:
     """The journal is the only proof of what is restored later."""
     report = TableReport("OMID_COMMIT_TABLE")

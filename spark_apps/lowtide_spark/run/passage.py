@@ -67,6 +67,12 @@ class RegionWork(TableWork):
                 self.stopped[region] = reason
                 self.report.problems.append(self.STOPPED.format(region=region, reason=reason))
 
+    def go_on(self) -> None:
+        """Have no region stopped after all, as a job may that acts on nothing; its problems go with it."""
+        texts = {self.STOPPED.format(region=region, reason=reason) for region, reason in self.stopped.items()}
+        self.report.problems = [problem for problem in self.report.problems if problem not in texts]
+        self.stopped.clear()
+
     def book(self, written: Sequence[Written], consequence: str = "") -> None:
         """Count acknowledged mutations; a region with one that failed is stopped."""
         for each in written:
