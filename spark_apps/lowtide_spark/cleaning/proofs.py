@@ -58,7 +58,8 @@ def shadow_cells(
     """Shadow cells of the transactions in question in every transactional table, and whether one could not be searched.
 
     They are as :func:`lowtide_spark.cleaning.rules.verdicts` takes them, with the table where that has to be confirmed
-    first. *sources*: what tables are read from, where not live; *proofs_in*: as for :func:`look`.
+    first. *sources*: what tables are read from, where not live; *proofs_in*: as for
+    :func:`lowtide_spark.cleaning.orphans.look`.
     """
     empty = run.store.spark.createDataFrame(
         [], "start_ts bigint, timestamp bigint, commit_ts bigint, unconfirmed string"

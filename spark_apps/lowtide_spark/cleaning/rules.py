@@ -213,7 +213,7 @@ def cell_actions(
         suspects: rows of the connector's view ``versions`` with start timestamps at or below the low watermark.
         known: :func:`verdicts`; suspects of transactions not in it are those with a shadow cell and no commit entry
             any more.
-        first_ts: the least timestamp that this oracle can have given, see :func:`first_timestamp`.
+        first_ts: the least timestamp that this oracle can have given, see :func:`lowtide.values.clock.first_timestamp`.
         horizon: what the journal let go of, inclusive.
         unwatched: regions into which cells at or below it may have come since
             (:func:`lowtide.journal.life.unwatched`): there absence of a proof decides nothing. A mark does: whoever

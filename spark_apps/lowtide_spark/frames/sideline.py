@@ -35,7 +35,7 @@ UNDECIDED = "lowtide-undecided-"
 class Context(Protocol):
     """What the sideline goes by: whose it is and when, where the configuration puts it, whose session writes it.
 
-    A job's run (``lowtide_spark.run.job``) is one; this room knows no jobs.
+    A job's run (``lowtide_spark.run.context.Run``) is one; this room knows no jobs.
     """
 
     @property
