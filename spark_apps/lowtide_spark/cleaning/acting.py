@@ -16,7 +16,7 @@ from lowtide_spark.frames.sideline import put_aside
 from lowtide_spark.frames.startset import start_set
 from lowtide_spark.frames.store import Life, Written, by_region
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import failures_kept, in_regions
+from lowtide_spark.run.table_work import failures_kept, in_regions
 
 
 def act_all(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStack) -> None:

@@ -21,7 +21,7 @@ from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.sideline import sweep as sweep_sideline
 from lowtide_spark.frames.startset import StartSet, start_set
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import failures_kept
+from lowtide_spark.run.table_work import failures_kept
 
 
 def clean(run: Run) -> None:

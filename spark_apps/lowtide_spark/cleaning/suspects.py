@@ -21,7 +21,7 @@ from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen
 from lowtide_spark.frames.startset import StartSet, start_set
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import begin_report, count_read, source
+from lowtide_spark.run.table_work import begin_report, choose_source, count_read
 
 #: Rows of the commit table that prove a commit by themselves.
 PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is not null"
@@ -144,7 +144,7 @@ def find(run: Run, work: CleanupWork, rewritten: StartSet, held: ExitStack) -> N
     if not work.ranges:
         return
     full = any(r.from_ts == 0 for r in work.ranges)
-    work.source = source(run, work, held, full=full, sweep=work.execute)
+    work.source = choose_source(run, work, held, full=full, sweep=work.execute)
     work.report.read = work.source.name
     versions = run.store.versions(work.table, work.ranges, work.families, work.source)
     suspects = frozen(rewritten.suspects(versions))

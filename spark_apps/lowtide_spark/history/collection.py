@@ -17,7 +17,7 @@ from lowtide_spark.frames.sideline import sweep as sweep_sideline
 from lowtide_spark.history import mark, plan, removal
 from lowtide_spark.history.compaction import compact
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import failures_kept
+from lowtide_spark.run.table_work import failures_kept
 
 
 def collect_history(run: Run) -> None:

@@ -17,7 +17,7 @@ from lowtide_spark.cleaning.watermarks import region_marks
 from lowtide_spark.history import plan
 from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import begin_report
+from lowtide_spark.run.table_work import begin_report
 
 
 def bound(run: Run, inventory: Sequence[Entry], watermark: int) -> tuple[int, str]:

@@ -30,7 +30,8 @@ class OracleChecks(Base):
     """The oracle's low watermark and the clocks, as far as a run may go by them."""
 
     def check_clock(self) -> None:
-        """Before anything else: this machine's clock and HBase's agree. From here on the run goes by HBase's.
+        """Before a table of anybody's is written to: this machine's clock and HBase's agree. From here on the run goes by
+        HBase's.
 
         A run that only plans says what is wrong and goes on, if there is a state table to ask by.
 
@@ -94,9 +95,8 @@ class OracleChecks(Base):
             self._check_recorded(state, self._stored_low_watermark())
         if generation != self.generation:
             msg = (
-                f"the records were reset since this run began ({self.generation} resets then, {generation} "
-                "now), as after an oracle was made anew; "
-                "nothing more is done or recorded. Run again"
+                f"the records were reset since this run began ({self.generation} resets then, {generation} now), as "
+                "after an oracle was made anew; nothing more is done or recorded. Run again"
             )
             raise WatermarkError(msg)
 

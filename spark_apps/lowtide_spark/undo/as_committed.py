@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,7 +21,7 @@ from lowtide_spark.cleaning.proofs import shadow_cells
 from lowtide_spark.frames import sideline
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.omid import base_of
-from lowtide_spark.frames.startset import StartSet
+from lowtide_spark.frames.startset import start_set
 from lowtide_spark.run.context import Run
 from lowtide_spark.undo import live
 
@@ -54,8 +55,8 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
 
     Raises:
         UsageError, StoreError: one cannot have committed then
-        (:meth:`lowtide.journal.decisions.Decisions.check_overruled`), or has no
-            cell here.
+            (:meth:`lowtide.journal.decisions.Decisions.check_overruled`), or has no cell here.
+        WatermarkError: the oracle was made anew.
     """
     if not wanted:
         return cells.withColumn("decided", F.lit(False))
@@ -69,12 +70,14 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
             "orphans' timestamps are in its sideline"
         )
         raise UsageError(msg)
+    run.read_low_watermark()  # refuses an oracle that was made anew: its numbers may be another transaction's now
     run.has_journal()  # one that is gone, or lost rows, is not made anew
     with connect(run.config.hbase.thrift) as connection, run.state() as state:
         allowed = Decisions(connection, run.config, state.numbered_anew())
         for each, commit in wanted.items():
             allowed.check_overruled(each, commit)
-    _check_shadow_cells(run, decisions)
+    with ExitStack() as held:
+        _check_shadow_cells(run, decisions, held)
     if run.summary.execute:
         _decide(run, wanted, decisions)
     decides = F.col("commit_ts").isNull() & F.col("decided_ts").isNotNull()
@@ -87,10 +90,9 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
     )
 
 
-def _check_shadow_cells(run: Run, decisions: DataFrame) -> None:
+def _check_shadow_cells(run: Run, decisions: DataFrame, held: ExitStack) -> None:
     """Refuse a commit timestamp that a shadow cell of the same transaction contradicts, in any table."""
-    starts = StartSet(decisions)
-    found, blind = shadow_cells(run, take_inventory(run.store), starts, {})
+    found, blind = shadow_cells(run, take_inventory(run.store), start_set(decisions, held), {})
     if blind:
         msg = (
             "a transactional table is disabled, so it cannot be searched for shadow cells of these transactions; "
@@ -111,7 +113,6 @@ def _check_shadow_cells(run: Run, decisions: DataFrame) -> None:
                 "put it under omid.foreign"
             )
         raise UsageError(msg)
-    starts.close()
 
 
 def _decide(run: Run, wanted: Mapping[int, int], decisions: DataFrame) -> None:

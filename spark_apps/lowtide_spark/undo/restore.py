@@ -29,7 +29,7 @@ from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.values.text import number_and_time
 from lowtide_spark.frames.sideline import sideline
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import TableWork, failures_kept
+from lowtide_spark.run.table_work import TableWork, failures_kept
 from lowtide_spark.undo import as_committed, judgement, live
 from lowtide_spark.undo.protection import Protection, protected
 from lowtide_spark.undo.putting_back import IF_ANOTHER, STILL_HIDDEN, drop_delete_markers, put_back

@@ -105,7 +105,7 @@ def begin_report(run: Run, entry: Entry) -> TableReport:
     return report
 
 
-def source(run: Run, work: RegionWork, held: ExitStack, *, full: bool, sweep: bool) -> Source:
+def choose_source(run: Run, work: RegionWork, held: ExitStack, *, full: bool, sweep: bool) -> Source:
     """The live table, or an HBase snapshot made now: after the low watermark was read, memstore included.
 
     Args:
