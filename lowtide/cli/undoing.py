@@ -197,8 +197,8 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
         if not yes:
             typer.confirm(
                 f"Go on without {'rows that ' if seen.listed else ''}{name}{' has lost' if seen.listed else ''}? Of "
-                f"tables that come back from a snapshot, transactions up to {horizon} that have no shadow cell and no "
-                "proof can then only be decided by hand.",
+                f"tables that come back from an HBase snapshot, transactions up to {horizon} that have no shadow cell "
+                "and no proof can then only be decided by hand.",
                 abort=True,
             )
         state.create()
@@ -211,7 +211,7 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
 @journal_app.command("whole")
 def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
     """Say that the journal has all its rows, though HBase cannot show it: it was only disabled and enabled, or was
-    restored from a snapshot that has all.
+    restored from an HBase snapshot that has all.
     """
     loaded = load(config)
     name = loaded.state.journal_table
@@ -227,7 +227,7 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
             raise UsageError(msg)
         if lost := life.missing(known, seen):
             msg = (
-                f"{name} is not whole: {lost}. Restore the snapshot that has its rows; where they are lost for "
+                f"{name} is not whole: {lost}. Restore the HBase snapshot that has its rows; where they are lost for "
                 "good: lowtide journal lost"
             )
             raise UsageError(msg)

@@ -5,7 +5,7 @@
     from lowtide.history import hold, read_options, snapshot_at
 
     with hold(config, "orders", snapshot_at(config, time), reason="month end") as held:
-        ...  # every snapshot from held.timestamp on stays readable
+        ...  # every read point from held.timestamp on stays readable
 """
 
 from __future__ import annotations

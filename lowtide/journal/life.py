@@ -4,7 +4,7 @@ A row a transaction, with the commit table's key, family ``j``: ``C``, the commi
 mark; ``by`` beside it, of the same moment, says which person decided so. It is kept for ever unless
 ``state.journal_keep`` says otherwise; what was let go of is remembered as a *horizon*. At or below it a transaction
 that nothing proves may have committed, where its cell lies in a key range that was not under watch from before the
-proof went: one of a table that came back from a snapshot, say.
+proof went: one of a table that came back from an HBase snapshot, say.
 
 The horizon, and how far was pruned, stand in a row of the journal about itself and in the state table, so that neither
 is lost with the other. The journal says it first: one that says less than the state table remembers, or nothing, has
@@ -106,7 +106,7 @@ def in_force(known: Journal, seen: Seen, name: str) -> Journal:
     if lost := missing(known, seen):
         msg = (
             f"the journal {name} has lost proofs of what was pruned: {lost}. Nothing is decided without them. "
-            "Restore the snapshot that has them, "
+            "Restore the HBase snapshot that has them, "
             "or correct state.journal_table; where they are lost for good: lowtide journal lost"
         )
         raise StoreError(msg)
@@ -148,8 +148,8 @@ def missing(known: Journal, seen: Seen) -> str:
         )
     if seen.said.pruned < known.pruned:
         return (
-            f"it was pruned up to {known.pruned}, and it says {seen.said.pruned}, as where it was restored from a "
-            "snapshot of before"
+            f"it was pruned up to {known.pruned}, and it says {seen.said.pruned}, as where it was restored from an "
+            "HBase snapshot of before"
         )
     return ""
 

@@ -168,14 +168,14 @@ class HoldRows(Rows):
         return True
 
     def reads(self) -> dict[str, dict[int, int]]:
-        """By table: how many snapshots were read, by the bucket of their age."""
+        """By table: how many read points were read, by the bucket of their age."""
         return {
             row[6:].decode(): {int(column[6:]): decode_long(value) for column, value in cells.items()}
             for row, cells in self._scan(b"reads/")
         }
 
     def count_read(self, table: str, age: timedelta) -> None:
-        """Count a snapshot that was *age* old when it was no longer needed."""
+        """Count a read point that was *age* old when it was no longer needed."""
         self._table.counter_inc(f"reads/{table}".encode(), b"s:age/%d" % bucket(age))
 
 

@@ -19,7 +19,7 @@ zero-padded so that they sort):
 ``history/NAME``          the ancient history mark applied, and the one that a run intends to apply
 ``hold/NAME/ID``          a hold on a table's history; an empty value is one that was let go
 ``uncompacted/NAME``      what history GC removed and no major compaction has dropped yet, one column a region
-``reads/NAME``            how many snapshots of a table were read, one counter an age (``lowtide.history.advice``), eight bytes each
+``reads/NAME``            how many read points of a table were read, one counter an age (``lowtide.history.advice``), eight bytes each
 ``now/TOKEN``             written and removed again, for the time of HBase's clock
 ``run/INVERTED-MILLIS/JOB/RUN``   a run's summary, newest first
 """

@@ -68,8 +68,8 @@ class Entry:
     names: tuple[str, ...] = ()
     #: Why it is left alone for now although it holds cells of transactions, or may: it keeps the prune bound back.
     doubt: str = ""
-    #: Whether its readers see orphans: the table of view indexes has no filter of snapshots, so SQL shows what lies
-    #: there.
+    #: Whether its readers see orphans: the table of view indexes lacks Omid's snapshot filter, so SQL shows what
+    #: lies there.
     unfiltered: bool = False
     #: Whether Omid's own compactor runs in its compactions.
     compactor: bool = False

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]
 JOURNAL = Config().state.journal_table
 TRANSACTIONS = 150
-#: Snapshots of any age may be given up.
+#: Read points of any age may be given up.
 AT_ONCE = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
 
 

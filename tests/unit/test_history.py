@@ -153,7 +153,7 @@ def test_a_renewal_that_failed_in_passing_is_no_loss(store: StateStore) -> None:
         renewals.failure = holding.GatewayError("not now")  # type: ignore[attr-defined]
 
 
-def test_milliseconds_are_no_snapshot_of_a_world_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_milliseconds_are_no_read_point_of_a_world_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hold at a number that such an oracle cannot have given holds nothing that anybody means; none is left
     behind.
     """

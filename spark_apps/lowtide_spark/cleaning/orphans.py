@@ -79,7 +79,7 @@ def look(
         run: the run.
         works: as :func:`~lowtide_spark.cleaning.suspects.prepare` made them.
         inventory: every table of the cluster.
-        held: what is made on the way, such as snapshots, goes when it is closed.
+        held: what is made on the way, such as HBase snapshots, goes when it is closed.
         proofs_in: the only ranges, by table, that are searched for shadow cells of the transactions in question; for
             estimates, never for a run that acts. None: every transactional table from end to end.
     """

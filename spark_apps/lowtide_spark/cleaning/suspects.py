@@ -70,7 +70,7 @@ def _apart_unseen(table: str, horizon: int) -> str:
 
 
 def drop_left_snapshots(run: Run, works: Sequence[Work]) -> None:
-    """Drop HBase's snapshots of runs that were killed, whether or not there is anything to read: with the table's epoch
+    """Drop HBase snapshots of runs that were killed, whether or not there is anything to read: with the table's epoch
     taken nobody reads them any more. One that cannot be dropped makes the run red and keeps nothing from being cleaned.
     """
     acting = {w.entry.table: w for w in works if w.execute}
@@ -132,8 +132,8 @@ def rewritten(work: Work, committed: StartSet, pruned: StartSet | None, held: Ex
     one when nothing was recorded.
 
     A shadow cell that lies in another file than its data is lost to Omid's compactor. The entry goes when every such
-    pair was written anew, but a table that comes back from a snapshot has them as they lay before. Where a fact tells
-    of a range they were written anew since.
+    pair was written anew, but a table that comes back from an HBase snapshot has them as they lay before. Where a fact
+    tells of a range they were written anew since.
     """
     if not pruned or pruned.span[1] <= (first := first_unrecorded(work.ranges, work.facts)):
         return committed

@@ -50,7 +50,7 @@ def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
 
     Of the versions that began at or below the low watermark it keeps the one that began last, which may have
     committed later, though before now. What it leaves can be read from then on. Now is no timestamp where the oracle
-    counts: there such a table stays one that the compactor was on, and nothing is read of it as of a snapshot.
+    counts: there such a table stays one that the compactor was on, and nothing is read of it at a read point.
 
     Returns:
         the inventory to publish.

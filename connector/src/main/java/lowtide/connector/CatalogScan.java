@@ -36,7 +36,7 @@ import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The views {@code tables}, {@code regions} and {@code snapshots}: read by the driver, as they are at that moment. */
+/** The views {@code tables}, {@code regions}, {@code snapshots} (HBase's): read by the driver, as they are then. */
 final class CatalogScan implements LocalScan {
     private static final int LOOKS = 3;
     private static final long PAUSE_MILLIS = 1000;

@@ -9,7 +9,7 @@ import org.apache.hadoop.hbase.client.SnapshotType;
 
 /**
  * An HBase snapshot for one read, and the folder with its references. Both go when the read is not referenced any
- * more, or when the driver ends. Of a driver that is killed the snapshot stays until HBase removes it after
+ * more, or when the driver ends. Of a driver that is killed the HBase snapshot stays until HBase removes it after
  * {@link #LASTING_SECONDS}, and the folder, a few bytes for each file, stays.
  */
 final class TemporaryHBaseSnapshot implements Runnable {
