@@ -365,7 +365,7 @@ class Config(_Section):
                     problems += self._against_the_journal(f"tables.{name}", settings)
             except ValidationError as error:
                 for problem in error.errors():
-                    kind = "extra_forbidden" if problem["type"] == "extra_forbidden" else _ours(_said(problem))
+                    kind = "extra_forbidden" if problem["type"] == "extra_forbidden" else _ours(_message(problem))
                     where = ("tables", name, *problem["loc"])
                     problems.append(InitErrorDetails(type=kind, loc=where, input=problem["input"]))
         if problems:
@@ -469,11 +469,11 @@ def _explain(source: str, error: ValidationError) -> str:
         if problem["type"] == "extra_forbidden":
             lines.append(f"  {place}: unknown key; see docs/configuration.md for the known ones")
         else:
-            lines.append(f"  {place}: {_said(problem)}")
+            lines.append(f"  {place}: {_message(problem)}")
     return "\n".join(lines)
 
 
-def _said(problem: ErrorDetails) -> str:
+def _message(problem: ErrorDetails) -> str:
     """What is wrong with a value. Lowtide's own texts say what was found, pydantic's do not."""
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])

@@ -91,7 +91,7 @@ class Incarnation:
     stated: int = 0
 
     @classmethod
-    def unseen(cls) -> Incarnation:
+    def unknown(cls) -> Incarnation:
         """Before a table was ever looked at: whatever it is then is a new incarnation."""
         return cls(0, -1)
 

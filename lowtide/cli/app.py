@@ -237,7 +237,7 @@ def state_reset(
 
 def _check_reset(config: Config, state: StateStore) -> None:
     """Refuse to reset while the oracle gives numbers that it has given before."""
-    recorded = state.low_watermark_seen()
+    recorded = state.recorded_low_watermark()
     if recorded is None:
         return
     with connect(config.hbase.thrift) as connection:

@@ -352,12 +352,12 @@ def _failures(*more: type[Exception]) -> tuple[type[Exception], ...]:
 
 
 def _left(what: str, error: Exception, written: bool) -> LowtideError:
-    said = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
+    reason = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
     if written:
         return LedgerError(
-            f"{what}: no answer from the store ({said}); it was left as it is, a repair brings it to its end"
+            f"{what}: no answer from the store ({reason}); it was left as it is, a repair brings it to its end"
         )
-    return GatewayError(f"{what}: no answer from the store ({said}); nothing was written")
+    return GatewayError(f"{what}: no answer from the store ({reason}); nothing was written")
 
 
 def _renew(connection: Any) -> None:

@@ -53,7 +53,7 @@ class Rows:
         self._there = there
         self._nonce = nonce
         self._handle = connection.table(table)
-        self._format_seen = False
+        self._format_known = False
 
     @property
     def connection(self) -> Any:
@@ -63,7 +63,7 @@ class Rows:
     @property
     def _table(self) -> Any:
         """The table, whose format is known from here on."""
-        if not self._format_seen:
+        if not self._format_known:
             self._check_format(self._handle.row(_FORMAT).get(VALUE))
         return self._handle
 
@@ -77,7 +77,7 @@ class Rows:
                 "machine; nothing was done"
             )
             raise FormatError(msg)
-        self._format_seen = True
+        self._format_known = True
 
     def exists(self) -> bool:
         """Whether the state table is there; reads on a store without one give empty answers. Once there, it is not
@@ -95,7 +95,7 @@ class Rows:
         if not self.exists():
             self._connection.create_table(self._name, {FAMILY: FAMILY_SETTINGS})
 
-    def say_format(self) -> None:
+    def record_format(self) -> None:
         """Write which format the records have from here on, where that is not said yet: an older Lowtide that knows the
         row refuses them then.
         """
@@ -182,7 +182,7 @@ class Rows:
 
     def _one(self, row: bytes) -> dict[bytes, bytes]:
         """A row; the first is read together with the format."""
-        if self._format_seen:
+        if self._format_known:
             found: dict[bytes, bytes] = self._handle.row(row)
             return found
         both = dict(self._handle.rows([_FORMAT, row]))

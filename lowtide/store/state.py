@@ -54,7 +54,7 @@ class StateStore(FactRows, MarkRows, ListingRows, JournalRow, HistoryRows, HoldR
         since = self.numbered_anew() if same_oracle else millis(self.server_time())
         value = {"generation": self.generation() + 1, "since": since}
         self._table.put(b"generation", {VALUE: dump(value)})  # first: a run under way looks at it before it acts
-        self.say_format()
+        self.record_format()
         self.put_inventory(self.inventory())  # its low watermark says nothing of another life's timestamps
         for row, _ in list(self._scan(b"table/")):
             self.void(row.removeprefix(b"table/").decode())
@@ -62,7 +62,7 @@ class StateStore(FactRows, MarkRows, ListingRows, JournalRow, HistoryRows, HoldR
             for row, _ in list(self._scan(prefix)):
                 self._table.delete(row)
 
-    def say_cluster(self) -> None:
+    def record_cluster(self) -> None:
         """Write a new token: whoever reaches the same table otherwise reads it, or a newer run's."""
         self._table.put(b"cluster", {VALUE: dump({"token": self._nonce(), "at": now()})})
 

@@ -173,21 +173,21 @@ def contradiction(descriptor: Descriptor, key: str, recorded: Kind | None) -> st
         recorded: what the last collection listed the table as; None where it did not.
     """
     families, mark = marked_families(descriptor)
-    said = f"{key} is plain in the configuration, and table {descriptor.table}"
+    where = f"{key} is plain in the configuration, and table {descriptor.table}"
     if mark == FAMILY_FLAG:
-        seen = f"bears Omid's mark: {FAMILY_FLAG} is true of {', '.join(sorted(families))}"
+        mark_text = f"bears Omid's mark: {FAMILY_FLAG} is true of {', '.join(sorted(families))}"
         return (
-            f"{said} {seen}. Take {key} out; or, where no transaction writes the table any more, take off the mark: "
-            + "; ".join(_unflag(descriptor.table, family) for family in sorted(families))
+            f"{where} {mark_text}. Take {key} out; or, where no transaction writes the table any more, "
+            "take off the mark: " + "; ".join(_unflag(descriptor.table, family) for family in sorted(families))
         )
     if mark:
         return (
-            f"{said} bears Omid's mark, the coprocessor {mark}. Take {key} out; or, where no transaction writes "
+            f"{where} bears Omid's mark, the coprocessor {mark}. Take {key} out; or, where no transaction writes "
             "the table any more, take off the mark"
         )
     if recorded is Kind.TRANSACTIONAL:
         return (
-            f"{said} was recorded as transactional by the last collection. Take {key} out and run "
+            f"{where} was recorded as transactional by the last collection. Take {key} out and run "
             "watermark_collection with --execute, "
             "which looks at the table for itself; it may be called plain after that if it is found to be no "
             "longer transactional"
@@ -251,7 +251,7 @@ def settled(entry: Entry, after: int, older: bool) -> Entry:
     """
     if not after:
         return entry
-    if not looked_at(entry):
+    if not checks_age(entry):
         return replace(entry, came_after=after)
     if not older:
         return entry
@@ -265,7 +265,7 @@ def settled(entry: Entry, after: int, older: bool) -> Entry:
     return replace(entry, came_after=after).doubted(why)
 
 
-def looked_at(entry: Entry) -> bool:
+def checks_age(entry: Entry) -> bool:
     """Whether it is asked of the table if its cells are older than it."""
     return entry.enabled and entry.kind is Kind.TRANSACTIONAL
 

@@ -436,13 +436,13 @@ def test_a_table_that_is_restored_while_a_run_goes_on_is_left_to_the_next(
     name = snapshot(table)
     for outcome in clean_and_prune(job, table):
         assert outcome.code == 0, outcome.problems
-    look = orphans.look
+    find_and_decide = orphans.find_and_decide
 
     def restored(*arguments: Any) -> Any:
         omid.restore(name)
-        return look(*arguments)
+        return find_and_decide(*arguments)
 
-    monkeypatch.setattr(orphans, "look", restored)
+    monkeypatch.setattr(orphans, "find_and_decide", restored)
     red = job("orphan_cleanup", "--table", table, "--full", "--execute")
     monkeypatch.undo()
     assert (red.code, scene.healed(table, start, row=b"healed")) == (1, None)

@@ -364,7 +364,7 @@ def _work(execute: bool = True, compactor: bool = False) -> Work:
 def test_a_mark_is_told_as_applied_only_when_it_is() -> None:
     """A run that is going to act has not applied anything yet: it may stop before."""
     work = _work()
-    mark._tell_mark(SimpleNamespace(summary=SimpleNamespace(blockers=[])), work, 99)  # type: ignore[arg-type]
+    mark._report_mark(SimpleNamespace(summary=SimpleNamespace(blockers=[])), work, 99)  # type: ignore[arg-type]
     assert work.report.mark is not None
     assert (work.report.mark["mark"], work.report.mark["applied"]) == (1049, 99)
 

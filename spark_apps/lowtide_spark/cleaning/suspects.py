@@ -44,7 +44,7 @@ def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
                 report.notes.append(f"{DROPPING}. In HBase's shell, at once: {without_compactor(entry.table)}")
         horizon = run.journal.horizon
         if any(life.unwatched(r.keys, facts, horizon) for r in regions):
-            report.notes.append(_apart_unseen(entry.table, horizon))
+            report.notes.append(_unknown_files(entry.table, horizon))
         ranges = plan_ranges(
             run.request, regions, facts, run.clock, watermark, run.config.table(entry.table).full_pass_every
         )
@@ -59,7 +59,7 @@ def prepare(run: Run, entry: Entry, watermark: int) -> Work | None:
     return Work(entry, report, execute, regions, state, facts, ranges)
 
 
-def _apart_unseen(table: str, horizon: int) -> str:
+def _unknown_files(table: str, horizon: int) -> str:
     """What :func:`rewritten` cannot do where the journal tells no more whose entries were pruned."""
     return (
         f"the journal has let go of what was pruned up to {horizon}: committed cells of before that may lie in "

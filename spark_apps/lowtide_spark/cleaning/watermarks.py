@@ -114,11 +114,11 @@ def _unmarked(entry: Entry) -> Blocker:
         None,
         0,
         f"it has shadow cells{families} but no mark of Omid",
-        _say(entry),
+        _kind_remedy(entry),
     )
 
 
-def _say(entry: Entry) -> str:
+def _kind_remedy(entry: Entry) -> str:
     """To call a table plain is refused where it bears a mark."""
     plain = " or plain" if entry.kind is Kind.UNMARKED else ""
     return f"say in the configuration what it is: tables: {{{entry.table}: {{kind: transactional}}}}{plain}"
@@ -127,7 +127,7 @@ def _say(entry: Entry) -> str:
 def _left_alone(entry: Entry, lowest: int) -> Blocker:
     if entry.enabled:
         # A doubt of a table that bears a mark tells its own remedy.
-        remedy = "mend that" if entry.kind is Kind.TRANSACTIONAL else f"mend that, or {_say(entry)}"
+        remedy = "mend that" if entry.kind is Kind.TRANSACTIONAL else f"mend that, or {_kind_remedy(entry)}"
         return Blocker(entry.table, None, None, lowest, entry.doubt, remedy)
     return Blocker(entry.table, None, None, lowest, "the table is disabled", f"enable {entry.table}, or drop it")
 

@@ -106,12 +106,12 @@ class LedgerRows:
 
     def __call__(self, operations: Sequence[Read | Write]) -> list[Any]:
         try:
-            found = self._store.work_rows(FAMILY, [self._said(operation) for operation in operations])
+            found = self._store.work_rows(FAMILY, [self._as_json(operation) for operation in operations])
         except StoreError as error:
             return [ConnectionError(str(error))] * len(operations)
         return [_answer(operation, answer) for operation, answer in zip(operations, found, strict=True)]
 
-    def _said(self, operation: Read | Write) -> list[Any]:
+    def _as_json(self, operation: Read | Write) -> list[Any]:
         table = f"{self._prefix}{operation.table}"
         if isinstance(operation, Read):
             return ["read", table, [_to_bytes(row) for row in operation.rows]]
@@ -177,8 +177,8 @@ def paid_in(issuer: str) -> Column:
 
     The transaction's columns: ``sender``, ``recipient``, ``money``.
     """
-    said = F.lit(issuer)
-    return F.when(F.col("sender") == said, F.col("money")).when(F.col("recipient") == said, -F.col("money"))
+    paying = F.lit(issuer)
+    return F.when(F.col("sender") == paying, F.col("money")).when(F.col("recipient") == paying, -F.col("money"))
 
 
 def settled_sides(transactions: DataFrame, records: DataFrame) -> DataFrame:

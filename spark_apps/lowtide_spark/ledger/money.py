@@ -39,7 +39,7 @@ def check_money(books: Books, when: str, since: int, until: int) -> None:
     figures[names[0]] = total
     if not since:
         figures["paid in"] = paid
-    wrong = _second_look(books, sides.where(~good)) if doubtful else []
+    wrong = _checked_again(books, sides.where(~good)) if doubtful else []
     if since:
         wrong += _later_records(books, moving, since, until)
     figures[names[1]] = len(wrong)
@@ -55,7 +55,7 @@ def check_money(books: Books, when: str, since: int, until: int) -> None:
         raise StoreError(msg)
 
 
-def _second_look(books: Books, doubtful: DataFrame) -> list[str]:
+def _checked_again(books: Books, doubtful: DataFrame) -> list[str]:
     """What is wrong with transactions that seem not to have moved their amount exactly once."""
     return books.audit(doubtful.where("foreign = 0").select("key", F.lit(None).alias("user"))) + [
         f"transaction {r.key} has {r.foreign} finished record(s) of users that have no part in it"

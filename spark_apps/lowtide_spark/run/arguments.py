@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
-from lowtide.run.submit import LOOKING, takes
+from lowtide.run.submit import INSPECTIONS, takes
 
 
 def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -28,7 +28,7 @@ def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace
     )
     parser.add_argument("--summary", type=Path, metavar="FILE", help="write the summary there, as JSON")
     parser.set_defaults(table=[])
-    (_looking if job in LOOKING else _working)(parser, job)
+    (_inspecting if job in INSPECTIONS else _working)(parser, job)
     return parser.parse_args(argv)
 
 
@@ -83,7 +83,7 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
     )
 
 
-def _looking(parser: argparse.ArgumentParser, job: str) -> None:
+def _inspecting(parser: argparse.ArgumentParser, job: str) -> None:
     """What a survey and the verifier can be told: no way to make them act."""
     parser.add_argument("--sample", type=_share, metavar="SHARE", help="read only this share of each table's regions")
     parser.add_argument("--rate", type=_rate, default=0, metavar="BYTES", help="read at most so much a second: 20MB")

@@ -11,7 +11,7 @@ from functools import cached_property
 from pyspark.sql import functions as F
 
 from lowtide.errors import GatewayError, StoreError, UsageError, WatermarkError
-from lowtide.run.submit import LOOKING
+from lowtide.run.submit import INSPECTIONS
 from lowtide.store import oracle_probe
 from lowtide.store.gateway import allotted, connect, parse_low_watermark
 from lowtide.store.state import StateStore
@@ -21,7 +21,7 @@ from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refus
 from lowtide_spark.run.base import Base
 
 #: The jobs that change nothing in the store, whatever they are told.
-_READING = ("balances", *LOOKING)
+_READING = ("balances", *INSPECTIONS)
 _ORACLE_SECONDS = 5.0
 
 

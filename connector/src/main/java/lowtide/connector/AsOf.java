@@ -152,7 +152,7 @@ final class AsOf implements Serializable {
     /**
      * Fails where rows of the live table may have been read when their history was gone, or when it was another table.
      */
-    void lookAgain(Options options) throws IOException {
+    void checkAgain(Options options) throws IOException {
         checkMark(options, OVERTAKEN);
         checkSame(options);
     }

@@ -189,7 +189,7 @@ final class MutationWriter implements DataWriter<InternalRow> {
         for (int tried = 0;; tried++) {
             Batches.Permit permit;
             try {
-                permit = claims.look(connection);
+                permit = claims.read(connection);
             } catch (InterruptedIOException e) {
                 throw e;
             } catch (IOException e) {
