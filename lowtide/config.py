@@ -137,7 +137,7 @@ class Omid(_Section):
     #: read point (``asOf``) are refused.
     low_latency: bool = False
     #: Where HBase has another oracle's commit table too, jobs refuse to run until every transactional table is named,
-    #: here or in ``foreign``. Here: the tables of this oracle, names or patterns with ``*``. Else not looked at.
+    #: here or in ``foreign``. Here: the tables of this oracle, names or patterns with ``*``. Else not used.
     tables: list[str] = []
     #: The tables of other oracles, their commit tables among them, names or patterns with ``*``: never touched, never a
     #: proof, and they keep nothing back.
@@ -211,7 +211,7 @@ class Budget(_Section):
     rows: PositiveInt = 10_000_000
     #: Share of the cells examined.
     share: float = Field(0.5, gt=0, le=1)
-    #: Up to this many deletions the share is not looked at: small tables have large shares.
+    #: Up to this many deletions the share is not checked: small tables have large shares.
     always: NonNegativeInt = 10_000
 
 

@@ -24,9 +24,9 @@ from lowtide.values.keyranges import KeyRange
 VOID = (
     "what was recorded no longer counts: the table was made anew, restored, or disabled and enabled since, or "
     "its families were altered, or "
-    "the records are of a version of Lowtide that did not look at this"
+    "the records are of a version of Lowtide that did not check this"
 )
-#: What is said with it of a table whose compactions Omid's compactor runs in.
+#: What is reported with it of a table whose compactions Omid's compactor runs in.
 DROPPING = (
     "Omid's compactor is on the table: if it came back from an HBase snapshot, that drops committed cells whose "
     "commit entries were pruned since, until a cleanup "
@@ -82,7 +82,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """A number for one life of a table, and what it was known by when it was last looked at: its newest region id, and
+    """A number for one life of a table, and what it was known by when it was last read: its newest region id, and
     the time of its state.
     """
 
@@ -92,7 +92,7 @@ class Incarnation:
 
     @classmethod
     def unknown(cls) -> Incarnation:
-        """Before a table was ever looked at: whatever it is then is a new incarnation."""
+        """Before a table was ever listed: whatever it is then is a new incarnation."""
         return cls(0, -1)
 
     def advance(self, regions: Sequence[Region]) -> Incarnation:

@@ -1,7 +1,7 @@
 """Holds on history: taken, renewed, released.
 
 A hold and a run of history GC meet in the state table, and one of the two gives way: the run writes the mark it
-intends, *then* reads the holds, then applies the mark and removes; a hold is written, *then* the mark is looked at.
+intends, *then* reads the holds, then applies the mark and removes; a hold is written, *then* the mark is read.
 Whichever comes first, either the run sees the hold and keeps to it, or the hold sees the mark and is refused.
 """
 
@@ -77,7 +77,7 @@ def take(
             )
             raise HistoryError(msg)
         state.create()
-        taken = state.server_time()  # by which it is looked at: a reader's machine may be days off
+        taken = state.server_time()  # by which its end is judged: a reader's machine may be days off
         new = replace(new, taken=taken, expires=taken + lasting)
         state.add_hold(new)
         try:

@@ -255,7 +255,7 @@ class Decision:
 
     Args:
         reason: why it never runs; empty: it runs.
-        spent: the sender's earlier debits that run, all told: those of every smaller number, none missing.
+        spent: the sender's earlier debits that run, in all: those of every smaller number, none missing.
         credited: finished credits of the sender that were seen; there may be more, there can never be fewer.
     """
 

@@ -64,7 +64,7 @@ def takes(job: str, option: str) -> bool:
 
 
 def without_grace(job: str, arguments: Sequence[str]) -> bool:
-    """Whether a run that acts is told by its *arguments* to prune without grace, and not that this is meant
+    """Whether the *arguments* of a run that acts ask to prune without grace, and not that this is meant
     (``--yes``).
     """
     if job != "commit_table_pruning" or "--execute" not in arguments or "--yes" in arguments:

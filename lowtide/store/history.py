@@ -20,7 +20,7 @@ from lowtide.values.formats import decode_long
 
 _MARK = COLUMN + b"mark"
 _INTENDED = COLUMN + b"intended"
-#: A run that said so long ago that it removes history, and nothing since, is dead.
+#: A run that announced a removal of history so long ago, and nothing since, is dead.
 REMOVES_FOR = timedelta(days=1)
 #: A mark that was announced so long ago and is not applied yet is a dead run's, or one's that plans anew for long. A
 #: hold may take its claim: the run can then no longer apply the mark, whether it lives or not.
@@ -89,7 +89,7 @@ class HistoryRows(Rows):
         """Take the claim of a run that announced a mark long ago and has not applied it, so that it never will; whether
         that was done.
 
-        The mark may have been applied since *observed*: look again.
+        The mark may have been applied since *observed*: read it again.
         """
         if (
             observed.claim is None

@@ -30,7 +30,7 @@ def problems(omid: Omid, descriptors: Sequence[Descriptor], entries: Sequence[En
     found = []
     if both := [d.table for d in foreign if omid.is_named(d.table)]:
         found.append(
-            f"omid.tables and omid.foreign both name {_names(both)}: a table is one oracle's; take it out of one of them"
+            f"omid.tables and omid.foreign both name {_names(both)}: a table is one oracle's; take it out of one"
         )
     if not others:
         if marked := [d.table for d in foreign if marked_families(d)[1]]:

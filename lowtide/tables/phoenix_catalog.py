@@ -17,7 +17,7 @@ from lowtide.tables.inventory import Descriptor, Entry, Kind, is_phoenix
 
 #: Where the catalog lies: without and with Phoenix's namespace mapping.
 CATALOG_TABLES = ("SYSTEM.CATALOG", "SYSTEM:CATALOG")
-#: The columns that are looked at, all in family ``0``.
+#: The columns that are read, all in family ``0``.
 COLUMNS = (b"TABLE_TYPE", b"TRANSACTION_PROVIDER", b"INDEX_STATE", b"LINK_TYPE")
 
 _TYPE, _PROVIDER, _STATE, _LINK = COLUMNS

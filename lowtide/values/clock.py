@@ -49,7 +49,7 @@ class WorldClock:
             return None
 
     def first_time(self, timestamp: int) -> datetime | None:
-        """The first millisecond that is not before *timestamp*: what is told of a mark can be read at."""
+        """The first millisecond that is not before *timestamp*: the time that is shown of a mark can be read at."""
         return self.time(timestamp + UNITS_PER_MILLI - 1)
 
 

@@ -42,7 +42,7 @@ AGES = (
     ("up to 30 days", timedelta(days=30)),
 )
 OLDER, UNKNOWN_AGE = "older", "of unknown age"
-#: Growth is told over the last days.
+#: Growth is counted over the last days.
 WINDOW = timedelta(days=7)
 #: Below this there is too little to tell growth from.
 LEAST_WINDOW = timedelta(hours=1)
@@ -109,12 +109,14 @@ def _find_and_decide(
     held: ExitStack,
     sampled: Mapping[str, Sequence[WorkRange]] | None,
 ) -> None:
-    """Find and decide; where the commit table cannot be understood no table is judged, and the rest is still told."""
+    """Find and decide; where the commit table cannot be understood no table is judged, and the rest is still
+    reported.
+    """
     try:
         find_and_decide(run, works, inventory, held, sampled)
     except StoreError as error:
         for work in works:
-            work.give_up("it was not looked at, since the commit table cannot be understood")
+            work.give_up("it was not judged, since the commit table cannot be understood")
         run.summary.problems.append(str(error))
 
 
@@ -229,7 +231,7 @@ def _age_edges(run: Run) -> list[tuple[str, int]]:
 
 
 def _growth(run: Run, rows: DataFrame, watermark: int) -> tuple[float | None, float | None]:
-    """How many rows of the last days' transactions stayed, a day, and how many days were looked at.
+    """How many rows of the last days' transactions stayed, a day, and how many days were counted.
 
     Only rows at or below the low watermark: those above it may be of transactions that are about to complete.
     """

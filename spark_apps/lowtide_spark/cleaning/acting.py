@@ -90,7 +90,7 @@ def _skip(work: Work, written: Sequence[Written], why: str) -> int:
 def _after_refusal(run: Run, work: Work, deletes: DataFrame, regions: Sequence[str]) -> None:
     """A guard found a shadow cell where there was none: committed after all.
 
-    The mark was wrong and goes; the ranges are not recorded, so that the next run looks at them again.
+    The mark was wrong and goes; the ranges are not recorded, so that the next run reads them again.
     """
     work.stop(regions, "a cell was committed while the run went on; run again")
     with ExitStack() as held:

@@ -25,7 +25,7 @@ from lowtide_spark.run.passage import begin_report, count_read, source
 
 #: Rows of the commit table that prove a commit by themselves.
 PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is not null"
-#: Rows of each of its regions whose keys are looked at, wherever the interval lies.
+#: Rows of each of its regions whose keys are read, wherever the interval lies.
 KEY_SAMPLE = 100
 
 
@@ -85,11 +85,11 @@ def entries(run: Run, works: Sequence[Work]) -> DataFrame:
     """The commit table's rows for all that will be read, frozen. One that is of an unknown form makes the run red.
 
     Raises:
-        StoreError: there are rows whose keys are of no form that is known; nothing can be said of any transaction then.
+        StoreError: there are rows whose keys are of no form that is known; nothing is known of any transaction then.
     """
     table, family = run.config.omid.commit_table, run.config.omid.commit_family
     entries = frozen(omid.entries(run.store.cells(table, rows_of(works)), family))
-    # Another key generator's rows lie anywhere: some of each region are looked at, beside those of the interval.
+    # Another key generator's rows lie anywhere: some of each region are read, beside those of the interval.
     elsewhere = omid.entries(run.store.cells(table, first=KEY_SAMPLE), family)
     for row in entries.unionByName(elsewhere).where("start_ts is null").limit(1).collect():
         msg = (

@@ -1,4 +1,4 @@
-"""What no rule decides, told to people.
+"""What no rule decides, described for people.
 
 A cell with the statements that mend it, and the list of transactions that wait for ``lowtide resolve``.
 """

@@ -73,7 +73,7 @@ def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
 def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark], list[Blocker]]:
     """The watermark of every region of every transactional table as listed now, and the tables that block as a whole.
 
-    Disabled tables block at what is recorded of them: their cells cannot be looked at, and they may come back.
+    Disabled tables block at what is recorded of them: their cells cannot be read, and they may come back.
     """
     marks: list[RegionMark] = []
     blocked: list[Blocker] = []

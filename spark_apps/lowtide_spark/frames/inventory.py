@@ -35,7 +35,7 @@ from lowtide.values.formats import after
 from lowtide.values.keyranges import KeyRange
 from lowtide_spark.frames.store import Store, cause
 
-#: Rows at the start of each region that are looked at for shadow cells, where a family bears no mark.
+#: Rows at the start of each region that are searched for shadow cells, where a family bears no mark.
 SAMPLE_ROWS = 1000
 #: Tables sampled in one Spark job.
 SAMPLE_BATCH = 40
@@ -156,7 +156,7 @@ def _catalog(store: Store, descriptors: Sequence[Descriptor]) -> Catalog | None:
     try:
         cells = store.cells(table).where(F.col("qualifier").isin([bytearray(name) for name in COLUMNS]))
         return parse((bytes(c.row), bytes(c.qualifier), bytes(c.value)) for c in cells.collect())
-    except Exception as error:  # Spark's, HBase's: whatever it is, what the catalog would have said is not known
+    except Exception as error:  # Spark's, HBase's: whatever it is, what the catalog would have shown is not known
         return Catalog({}, f"{table}: {cause(error)}")
 
 

@@ -2,7 +2,7 @@
 
 Its order is what keeps readers safe (docs/history.md): the plan is made for a mark that every known limit allows; then
 the mark is published as intended, then the holds are read again, then the mark is applied, and only then anything is
-deleted. A reader looks at the applied mark when it begins and when it ends.
+deleted. A reader reads the applied mark when it begins and when it ends.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ def bound(run: Run, inventory: Sequence[Entry], watermark: int) -> tuple[int, st
 
 
 def prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -> Work | None:
-    """What to do for one table, and the mark that its limits allow; None where it cannot be told, which makes the run
-    red.
+    """What to do for one table, and the mark that its limits allow; None where it cannot be computed, which makes the
+    run red.
     """
     report = begin_report(run, entry)
     try:

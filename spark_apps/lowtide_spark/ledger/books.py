@@ -21,7 +21,7 @@ from lowtide_spark.run.context import Run
 
 #: Problems named one by one; more are counted.
 MOST_NAMED = 50
-#: Rows that the columns alone do not clear, looked at one by one. More than these are the sign of something else.
+#: Rows that the columns alone do not clear, checked one by one. More than these are the sign of something else.
 _MOST_CHECKED = 100_000
 
 
@@ -118,7 +118,7 @@ class Books:
             msg = f"{self.report.counts.failed} transactions could not be checked: {self.report.problems[-1]}"
             raise StoreError(msg)
         if checked >= _MOST_CHECKED:
-            wrong.append(f"{_MOST_CHECKED} rows or more seem to contradict each other; no more were looked at")
+            wrong.append(f"{_MOST_CHECKED} rows or more seem to contradict each other; no more were checked")
         return wrong
 
     def contradiction(self, text: str) -> None:

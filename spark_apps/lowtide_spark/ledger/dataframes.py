@@ -94,7 +94,7 @@ class LedgerFrames:
 
 
 class LedgerRows:
-    """Works off the ledger's operations through the connector, all that are asked at the same time in one call.
+    """Carries out the ledger's operations through the connector, all that are asked at the same time in one call.
 
     Each has its answer. See :data:`lowtide.ledger.store.AtOnce` for whom it is for. An operation without an answer
     gets a :class:`ConnectionError`.
@@ -211,7 +211,7 @@ def balanced() -> Column:
 def orderly() -> Column:
     """Whether a transaction's row is one that clients leave, as far as columns can tell.
 
-    The others are looked at one by one. Whatever this clears, :func:`lowtide.ledger.model.parse_transaction` takes too.
+    The others are checked one by one. Whatever this clears, :func:`lowtide.ledger.model.parse_transaction` takes too.
     """
     amount, recipient, sender, timestamp = (F.regexp_extract("request", _REQUEST, group) for group in range(1, 5))
     state, decision = F.col("state"), F.col("decision")

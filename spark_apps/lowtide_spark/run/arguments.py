@@ -1,4 +1,4 @@
-"""What a job can be told."""
+"""The arguments of each job."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
         else "where the interval ends; else as far as is safe"
     )
     offer("--to", f"{until}: ISO 8601 with zone", dest="end", metavar="TIME")
-    offer("--full", "look at everything, also at what is recorded as done", action="store_true")
+    offer("--full", "read everything, also what is recorded as done", action="store_true")
     offer("--grace", "instead of the configured grace, as in 15m or 24h; 0s: none", metavar="DURATION")
     offer("--yes", "do not ask on a terminal whether 0s is meant", action="store_true")
     offer(
@@ -84,7 +84,7 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
 
 
 def _inspecting(parser: argparse.ArgumentParser, job: str) -> None:
-    """What a survey and the verifier can be told: no way to make them act."""
+    """The arguments of a survey and of the verifier: none makes them act."""
     parser.add_argument("--sample", type=_share, metavar="SHARE", help="read only this share of each table's regions")
     parser.add_argument("--rate", type=_rate, default=0, metavar="BYTES", help="read at most so much a second: 20MB")
     parser.add_argument("--json", type=Path, metavar="FILE")

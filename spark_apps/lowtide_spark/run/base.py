@@ -37,7 +37,7 @@ class Base:
     read_only: bool = False
     #: How often the records had been reset when the low watermark was read.
     generation: int = 0
-    #: How far the oracle's clock is ahead of HBase's, as far as that can be told; negative: behind.
+    #: How far the oracle's clock is ahead of HBase's, as far as that is known; negative: behind.
     oracle_ahead: timedelta = timedelta()
     _journal: Journal | None = field(default=None, init=False, repr=False)
     #: When the phase that is booked next began.

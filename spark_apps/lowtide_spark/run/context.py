@@ -24,7 +24,7 @@ class Run(OracleChecks, TableChoice):
         """Refuse a gateway of another HBase than ZooKeeper leads to: facts of one store would be recorded of the other.
         And records that vanish.
 
-        That is kept as a summary behind the gateway, where `lowtide status` and the page look.
+        That is kept as a summary behind the gateway, where `lowtide status` and the page read it.
 
         Raises:
             StoreError: the state table has a TTL.
@@ -81,8 +81,8 @@ class Run(OracleChecks, TableChoice):
         return self._journal.there
 
     def hold_journal(self, *, horizon: int = 0, pruned: int = 0) -> None:
-        """Have it said, by the journal and the state, that nothing up to *horizon* need be in the journal, and that it
-        was *pruned* so far.
+        """Have it recorded, in the journal and the state, that nothing up to *horizon* need be in the journal, and that
+        it was *pruned* so far.
 
         Raises:
             StoreError: as :meth:`has_journal`; or the journal takes no row.

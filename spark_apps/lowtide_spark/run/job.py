@@ -124,7 +124,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _keep(run: Run) -> None:
-    """Keep the summary in the state table, where the page finds it; a store that refuses it has said so already."""
+    """Keep the summary in the state table, where the page finds it; a store that refuses it was reported already."""
     try:
         with run.state() as state:
             if state.exists():

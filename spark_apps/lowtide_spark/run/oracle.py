@@ -1,4 +1,4 @@
-"""The low watermark of a run, and the clocks that it goes by: read first, looked at again before anything is done."""
+"""The low watermark of a run, and the clocks that it goes by: read first, checked again before anything is done."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lowtide.values.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
 from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refusal
 from lowtide_spark.run.base import Base
 
-#: The jobs that change nothing in the store, whatever they are told.
+#: The jobs that change nothing in the store, whatever their arguments.
 _READING = ("balances", *INSPECTIONS)
 _ORACLE_SECONDS = 5.0
 

@@ -33,7 +33,7 @@ class TableWork:
     #: Regions that nothing (more) is done to, with the reason.
     stopped: dict[str, str] = field(default_factory=dict, kw_only=True)
 
-    #: What is told of a region that is stopped.
+    #: What is reported of a region that is stopped.
     STOPPED: ClassVar[str] = "region {region}: {reason}"
 
     @property
@@ -47,7 +47,7 @@ class TableWork:
         return sorted(self.entry.families)
 
     def stop(self, regions: Iterable[str], reason: str) -> None:
-        """Do nothing (more) to these regions; the first reason is told."""
+        """Do nothing (more) to these regions; the first reason is reported."""
         for region in regions:
             if region not in self.stopped:
                 self.stopped[region] = reason
@@ -127,7 +127,7 @@ def count_read(work: TableWork, read: DataFrame, expected: int, what: str) -> No
     """Count what was read of a table, rows of the view ``versions``.
 
     Raises:
-        StoreError: not every region, or key range, told its end.
+        StoreError: not every region, or key range, was read to its end.
     """
     is_end = F.col("kind") == "end_of_range"
     [counted] = read.agg(
@@ -143,7 +143,7 @@ def count_read(work: TableWork, read: DataFrame, expected: int, what: str) -> No
 def stop_unknown(
     work: TableWork, unknown: DataFrame, fields: Sequence[str], first: Column, describe: Callable[[Any], str]
 ) -> None:
-    """Stop each region that holds a cell which no rule decides, and tell of one of them.
+    """Stop each region that holds a cell which no rule decides, and name one of them.
 
     Args:
         work: the table.

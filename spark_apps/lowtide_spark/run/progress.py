@@ -1,4 +1,4 @@
-"""How far Spark is, told in lines while it works."""
+"""How far Spark is, printed while it works."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class TableChoice(Base):
 
     def mend_tables(self, names: Iterable[str]) -> list[str]:
         """Give tables of our own that the gateway made by its defaults what these leave out; notes on what was done.
-        Those that are right cost a look.
+        Those that are right cost a read.
         """
         with connect(self.config.hbase.thrift) as connection:
             there = connection.tables()

@@ -131,7 +131,7 @@ def _decide(run: Run, wanted: Mapping[int, int], decisions: DataFrame) -> None:
 def name_the_rest(run: Run, wanted: Mapping[int, int], restored: Collection[str], there: Collection[str]) -> None:
     """Name what was removed of *wanted* transactions, and is not back: until it is, readers see a part of each.
 
-    What the journal says of them is said for every table, so all sidelines that are kept are looked into, but for the
+    What the journal says of them is said for every table, so all sidelines that are kept are searched, but for the
     tables that this run has *restored*: their own reports tell. *there*: the tables that HBase has.
     """
     if not wanted:

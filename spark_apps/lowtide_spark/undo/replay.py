@@ -8,7 +8,7 @@ Rows of before the oracle was made anew are left out, and counted: their numbers
 now.
 
 An entry comes back above the delete marker that pruning left, so not at the timestamp that Omid would give it; Omid's
-reader does not look at that (``HBaseCommitTable.getCommitTimestamp``), and pruning removes up to whatever is there.
+reader does not use that (``HBaseCommitTable.getCommitTimestamp``), and pruning removes up to whatever is there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The gate before pruning: one look at the tables themselves that no cell still needs what is about to go.
+"""The gate before pruning: one read of the tables themselves, which shows that no cell still needs what is about to go.
 
 It reads as the verifier does. The bound follows from records. The gate believes none: it is the last moment at which
 the entry is there to heal with.

@@ -21,7 +21,7 @@ from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cell
 def compare(run: Run, found: Verification, tables: Sequence[Table], records: Records) -> None:
     """V6: write what the read points show, or hold it against what was written."""
     if not tables:
-        found.unseen.append("there is no table to read as of anything")
+        found.unseen.append("there is no table to read")
         return
     if run.options.after is not None:
         before = json.loads(run.options.after.read_text("utf-8"))["tables"]

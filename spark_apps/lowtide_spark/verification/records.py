@@ -14,10 +14,10 @@ from lowtide.verification.records import JOURNALS_OWN, Records
 from lowtide.verification.watermarks import watermark_violations
 from lowtide_spark.run.context import Run
 
-#: Records that the verifier looks at, by the beginning of their rows.
+#: Records that the verifier reads, by the beginning of their rows.
 _RECORDS = ("table/", "watermarks/", "bound/", "history/", "journal", "run/", "inventory")
 _MAX_MILLIS = 10**15
-#: Between two looks at records that do not agree: a collection may just be publishing.
+#: Between two reads of records that do not agree: a collection may just be publishing.
 _SECONDS_BETWEEN_READS = 5.0
 
 

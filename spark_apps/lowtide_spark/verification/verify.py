@@ -26,7 +26,7 @@ def verify(run: Run) -> None:
 
     Raises:
         UsageError: whole tables are to be compared, and a share of them read.
-        StoreError: no invariant is broken, as far as could be seen, and something could not be looked at.
+        StoreError: no invariant is broken, as far as could be seen, and something could not be checked.
     """
     if run.options.sample and (run.options.before or run.options.after):
         msg = "--before and --after compare whole tables, and --sample reads some regions of each: leave one out"
@@ -70,11 +70,11 @@ def _check(run: Run, found: Verification) -> None:
 
 @contextmanager
 def _part(found: Verification, what: str) -> Iterator[None]:
-    """One part that cannot be looked at does not hide the others."""
+    """One part that cannot be checked does not hide the others."""
     try:
         yield
     except Exception as error:  # Spark's, HBase's
-        found.unseen.append(f"{what} could not be looked at: {cause(error)}")
+        found.unseen.append(f"{what} could not be checked: {cause(error)}")
 
 
 def _lines(found: Verification) -> Iterator[str]:

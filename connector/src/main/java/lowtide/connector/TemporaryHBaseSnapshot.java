@@ -29,7 +29,7 @@ final class TemporaryHBaseSnapshot implements Runnable {
         this.folder = folder;
     }
 
-    /** Makes it, memstore included, and looks at the mark once more; it lasts as long as the reader is referenced. */
+    /** Makes it, memstore included, and reads the mark once more; it lasts as long as the reader is referenced. */
     static RestoredFiles take(Options options, AsOf asOf, Object reader) throws IOException {
         Connection connection = Connections.get(options.hbase);
         String table = options.table.replaceAll("[^A-Za-z0-9]", "-");
