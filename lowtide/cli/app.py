@@ -210,7 +210,7 @@ def state_reset(
         bool,
         typer.Option(
             "--same-oracle",
-            help="It lost no timestamps, only the commit table came back from a snapshot: the journal stays a proof.",
+            help="It lost no timestamps, only the commit table came back from a backup: the journal stays a proof.",
         ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
