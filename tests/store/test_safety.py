@@ -355,8 +355,8 @@ def test_a_row_behind_a_delete_marker_leaves_its_cells_undecided(
 
 
 def test_the_journal_outlives_the_commit_entry(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """A restored snapshot brings back a cell without shadow cell after its entry was pruned: the journal proves its
-    commit.
+    """A restored HBase snapshot brings back a cell without shadow cell after its entry was pruned: the journal proves
+    its commit.
     """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)

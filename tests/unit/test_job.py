@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from lowtide.cli.app import app
 from lowtide.errors import GatewayError
-from lowtide.run.submit import JOBS, LOOKING, TAKEN_BY
+from lowtide.run.submit import INSPECTIONS, JOBS, TAKEN_BY
 
 #: What an option that wants a value is given.
 VALUES = {
@@ -49,7 +49,7 @@ def test_an_option_is_offered_to_the_jobs_that_have_a_use_for_it(
         assert f"unrecognized arguments: {option}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("job", [name for name in JOBS if name not in LOOKING])
+@pytest.mark.parametrize("job", [name for name in JOBS if name not in INSPECTIONS])
 def test_what_a_run_reads_of_its_options_is_always_there(job: str) -> None:
     """Also where its job does not offer them."""
     options = program.arguments(job, [])
@@ -58,7 +58,7 @@ def test_what_a_run_reads_of_its_options_is_always_there(job: str) -> None:
     assert options.rate == 0
 
 
-@pytest.mark.parametrize("job", [name for name in JOBS if name not in LOOKING])
+@pytest.mark.parametrize("job", [name for name in JOBS if name not in INSPECTIONS])
 def test_every_option_of_a_job_is_explained(
     job: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,7 +42,7 @@ def decide(run: Run, work: CleanupWork, known: DataFrame) -> None:
         plan.where(F.col("action") == rules.STOP),
         ("why", *undecided.PLACE),
         first,
-        lambda one: undecided.told(run, work.table, one),
+        lambda one: undecided.describe(run, work.table, one),
     )
     work.decided = plan
     if work.waits is None:

@@ -25,7 +25,7 @@ class HistoryWork(RegionWork):
     limits: list[Limit]
     mark: int
     #: The mark and the claims to it before anything was read.
-    seen: History
+    before: History
     cells: DataFrame | None = None
     plan: DataFrame | None = None
     #: Bytes that earlier runs removed and no major compaction has dropped yet.

@@ -1,4 +1,4 @@
-"""The low watermark of a run, and the clocks that it goes by: read first, looked at again before anything is done."""
+"""The low watermark of a run, and the clocks that it goes by: read first, checked again before anything is done."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cached_property
 from pyspark.sql import functions as F
 
 from lowtide.errors import GatewayError, StoreError, UsageError, WatermarkError
-from lowtide.run.submit import LOOKING
+from lowtide.run.submit import INSPECTIONS
 from lowtide.store import oracle_probe
 from lowtide.store.gateway import allotted, connect, parse_low_watermark
 from lowtide.store.state import StateStore
@@ -20,8 +20,8 @@ from lowtide.values.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
 from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refusal
 from lowtide_spark.run.base import Base
 
-#: The jobs that change nothing in the store, whatever they are told.
-_READING = ("balances", *LOOKING)
+#: The jobs that change nothing in the store, whatever their arguments.
+_READING = ("balances", *INSPECTIONS)
 _ORACLE_SECONDS = 5.0
 
 

@@ -132,7 +132,7 @@ def _decide(run: Run, wanted: Mapping[int, int], decisions: DataFrame) -> None:
 def name_the_rest(run: Run, wanted: Mapping[int, int], restored: Collection[str], there: Collection[str]) -> None:
     """Name what was removed of *wanted* transactions, and is not back: until it is, readers see a part of each.
 
-    What the journal says of them is said for every table, so all sidelines that are kept are looked into, but for the
+    What the journal says of them is said for every table, so all sidelines that are kept are searched, but for the
     tables that this run has *restored*: their own reports tell. *there*: the tables that HBase has.
     """
     if not wanted:
@@ -147,14 +147,16 @@ def name_the_rest(run: Run, wanted: Mapping[int, int], restored: Collection[str]
         )
         for row in found.orderBy("run").collect():
             decisions = " ".join(f"--as-committed {start}={wanted[start]}" for start in row.starts)
-            told = (
+            removed = (
                 f"run {row.run} removed {row.n} cells of transaction {', '.join(map(str, row.starts))} in {table}, too"
             )
             if table in there:
                 command = f"lowtide restore {shlex.quote(row.run)} --table {table} {decisions} --execute"
-                run.summary.problems.append(f"{told}; until they are back readers see the rest without them: {command}")
+                run.summary.problems.append(
+                    f"{removed}; until they are back readers see the rest without them: {command}"
+                )
             else:
-                run.summary.notes.append(f"{told}, which is not in HBase any more")
+                run.summary.notes.append(f"{removed}, which is not in HBase any more")
     others = {name for names in aside.lost.values() for name in names} - {run.options.restore}
     for name in sorted(others):
         run.summary.notes.append(
