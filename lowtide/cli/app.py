@@ -126,8 +126,8 @@ def journal_replay(
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
 ) -> None:
-    """Put pruned entries back into the commit table, so that readers of a table that comes back from a snapshot see
-    all of it before it is cleaned.
+    """Put pruned entries back into the commit table, so that readers of a table that comes back from an HBase snapshot
+    see all of it before it is cleaned.
     """
     given = _options({"--config": config, "--since-snapshot": since_snapshot, "--from": since}, None)
     _submit("journal_replay", [*given, *(["--execute"] if execute else [])])
@@ -210,7 +210,7 @@ def state_reset(
         bool,
         typer.Option(
             "--same-oracle",
-            help="It lost no timestamps, only the commit table came back from a snapshot: the journal stays a proof.",
+            help="It lost no timestamps, only the commit table came back from a backup: the journal stays a proof.",
         ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
@@ -237,7 +237,7 @@ def state_reset(
 
 def _check_reset(config: Config, state: StateStore) -> None:
     """Refuse to reset while the oracle gives numbers that it has given before."""
-    recorded = state.low_watermark_seen()
+    recorded = state.recorded_low_watermark()
     if recorded is None:
         return
     with connect(config.hbase.thrift) as connection:

@@ -187,18 +187,18 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
     name = loaded.state.journal_table
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
-        known, seen = state.journal(), life.look(connection, name)
-        life.check_kept(seen, name)
-        said = seen.said or life.Said()
-        horizon = max(known.pruned, said.pruned, *(bound.value for bound in state.bounds()))
-        if not known.pruned and seen.said is None:
+        known, observed = state.journal(), life.observe(connection, name)
+        life.check_kept(observed, name)
+        own_row = observed.own_row or life.OwnRow()
+        horizon = max(known.pruned, own_row.pruned, *(bound.value for bound in state.bounds()))
+        if not known.pruned and observed.own_row is None:
             # Neither side knows how far was pruned, as where both are lost. It was never beyond this.
             horizon = max(horizon, low_watermark(connection, loaded))
         if not yes:
             typer.confirm(
-                f"Go on without {'rows that ' if seen.listed else ''}{name}{' has lost' if seen.listed else ''}? Of "
-                f"tables that come back from a snapshot, transactions up to {horizon} that have no shadow cell and no "
-                "proof can then only be decided by hand.",
+                f"Go on without {f'rows that {name} has lost' if observed.listed else name}? Of tables that come back "
+                f"from an HBase snapshot, transactions up to {horizon} that have no shadow cell and no proof can then "
+                "only be decided by hand.",
                 abort=True,
             )
         state.create()
@@ -211,27 +211,27 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
 @journal_app.command("whole")
 def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
     """Say that the journal has all its rows, though HBase cannot show it: it was only disabled and enabled, or was
-    restored from a snapshot that has all.
+    restored from an HBase snapshot that has all.
     """
     loaded = load(config)
     name = loaded.state.journal_table
     with connect(loaded.hbase.thrift) as connection:
         state = StateStore(connection, loaded.state.table)
-        known, seen = state.journal(), life.look(connection, name)
-        life.check_kept(seen, name)
-        if not seen.listed:
+        known, observed = state.journal(), life.observe(connection, name)
+        life.check_kept(observed, name)
+        if not observed.listed:
             msg = (
                 f"HBase has no table {name}: restore it, correct state.journal_table, or, where it is lost for "
                 "good: lowtide journal lost"
             )
             raise UsageError(msg)
-        if lost := life.missing(known, seen):
+        if lost := life.missing(known, observed):
             msg = (
-                f"{name} is not whole: {lost}. Restore the snapshot that has its rows; where they are lost for "
+                f"{name} is not whole: {lost}. Restore the HBase snapshot that has its rows; where they are lost for "
                 "good: lowtide journal lost"
             )
             raise UsageError(msg)
-        why = life.doubt(known, seen)
+        why = life.doubt(known, observed)
         if not why:
             console.print(f"Nothing speaks against {name}; nothing was noted.")
             return

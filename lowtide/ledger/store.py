@@ -46,7 +46,7 @@ AtOnce = Callable[[Sequence[Read | Write]], list[Any]]
 
 
 class Tables:
-    """Works off operations on one happybase connection. Not thread-safe, as happybase is not.
+    """Carries out operations on one happybase connection. Not thread-safe, as happybase is not.
 
     Args:
         connection: of happybase.
@@ -211,7 +211,7 @@ class Node:
         return found
 
     def answers(self, operations: Sequence[Operation]) -> list[Any]:
-        """The answer to each of *operations*, or the exception; those after a failed one are worked off all the
+        """The answer to each of *operations*, or the exception; those after a failed one are carried out all the
         same.
         """
         found: list[Any] = []
@@ -352,12 +352,12 @@ def _failures(*more: type[Exception]) -> tuple[type[Exception], ...]:
 
 
 def _left(what: str, error: Exception, written: bool) -> LowtideError:
-    said = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
+    reason = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
     if written:
         return LedgerError(
-            f"{what}: no answer from the store ({said}); it was left as it is, a repair brings it to its end"
+            f"{what}: no answer from the store ({reason}); it was left as it is, a repair brings it to its end"
         )
-    return GatewayError(f"{what}: no answer from the store ({said}); nothing was written")
+    return GatewayError(f"{what}: no answer from the store ({reason}); nothing was written")
 
 
 def _renew(connection: Any) -> None:

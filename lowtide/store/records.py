@@ -53,7 +53,7 @@ class Listing(NamedTuple):
 
     entries: tuple[Entry, ...] = ()
     low_watermark: int = 0
-    #: Tables of which somebody said that their transactions are this oracle's.
+    #: Tables of which somebody confirmed that their transactions are this oracle's.
     confirmed: frozenset[str] = frozenset()
 
 
@@ -124,7 +124,7 @@ class Intent:
 @dataclass(frozen=True, slots=True)
 class Journal:
     """What is remembered of the journal: whether it was ever made, and what its row about itself has
-    (:class:`lowtide.journal.life.Said`).
+    (:class:`lowtide.journal.life.OwnRow`).
     """
 
     there: bool = False

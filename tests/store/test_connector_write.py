@@ -325,7 +325,7 @@ def test_a_compaction_of_a_table_with_an_empty_region_ends(kit: Kit, omid: OmidC
 
 
 def test_admin_errors_name_the_table(kit: Kit, table: str) -> None:
-    """Snapshots of what is not there, or under a name that is taken, are refused with words that help."""
+    """HBase snapshots of what is not there, or under a name that is taken, are refused with words that help."""
     with pytest.raises(IllegalArgumentException, match="Unknown table: nowhere"):
         kit.admin.createSnapshot(kit.options, "nowhere", "s")
     kit.admin.createSnapshot(kit.options, table, f"{table}_s")

@@ -112,10 +112,10 @@ def test_what_is_referred_to_is_there(path: Path) -> None:
     for text in _texts(path):
         joined = re.sub(r"\n\s*\*?\s*", " ", text)
         wanted = {name for name in DOTTED.findall(joined) if not NOT_OURS.match(name)}
-        wrong = sorted(name for name in wanted if not resolves(name))
+        wrong = {name for name in wanted if not resolves(name)}
         if path.suffix == ".py":
-            wrong += sorted(name for name in ROLE.findall(joined) if not _known_here(path, name))
-        assert not wrong, f"{path.relative_to(ROOT)} refers to {wrong}, in: {joined.strip()[:200]}"
+            wrong |= {name for name in ROLE.findall(joined) if not _known_here(path, name)}
+        assert not wrong, f"{path.relative_to(ROOT)} refers to {sorted(wrong)}, in: {joined.strip()[:200]}"
 
 
 def test_a_name_that_is_not_there_is_noticed() -> None:

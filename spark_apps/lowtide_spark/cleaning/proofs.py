@@ -59,7 +59,7 @@ def shadow_cells(
 
     They are as :func:`lowtide_spark.cleaning.rules.verdicts` takes them, with the table where that has to be confirmed
     first. *sources*: what tables are read from, where not live; *proofs_in*: as for
-    :func:`lowtide_spark.cleaning.orphans.look`.
+    :func:`lowtide_spark.cleaning.orphans.find_and_decide`.
     """
     empty = run.store.spark.createDataFrame(
         [], "start_ts bigint, timestamp bigint, commit_ts bigint, unconfirmed string"
