@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lowtide_spark.cleaning.rules import CELL_KINDS
+from lowtide_spark.frames import kinds
+from lowtide_spark.frames.connector import NO_TABLE, UNKNOWN_TABLE, explained
 from lowtide_spark.frames.store import Life
 from lowtide_spark.frames.writing import _claims_json
 
 from lowtide.config import Config
-from lowtide.errors import FormatError, HistoryError, UsageError
+from lowtide.errors import FormatError, HistoryError, TableError, UsageError
 from lowtide.health.reading import Reading
 from lowtide.history import holding
 from lowtide.history.advice import bucket
@@ -385,9 +386,21 @@ def test_claims(v: dict[str, Any]) -> None:
     assert json.loads(_claims_json([claim])) == [v["json"]]
 
 
+def test_errors_that_are_known_by_their_text() -> None:
+    """What the connector says of a table that is not there is told from other errors, of a read and of a row."""
+    of = VECTORS["errors"]
+    assert (of["a read of a table that is not there"], of["a row of a table that is not there"]) == (
+        UNKNOWN_TABLE,
+        NO_TABLE,
+    )
+    text = f"java.lang.IllegalArgumentException: {UNKNOWN_TABLE}orders. Check the name"
+    assert isinstance(explained(Exception(text), "orders"), TableError)
+    assert not isinstance(explained(Exception("java.io.IOException: no answer"), "orders"), TableError)
+
+
 def test_kinds_and_operations() -> None:
     """The jobs know no kind and ask for no operation that the connector has not."""
-    assert set(CELL_KINDS) <= set(VECTORS["kinds"])
+    assert {*kinds.CELL_KINDS, kinds.SHADOW, kinds.UNKNOWN, kinds.END_OF_RANGE} <= set(VECTORS["kinds"])
     programs = "".join(file.read_text() for file in (ROOT / "spark_apps").rglob("*.py"))
     asked = set(re.findall(r'F\.lit\("(\w+)"\)\.alias\("op"\)', programs))
     assert len(asked) > 4

@@ -13,6 +13,7 @@ from lowtide.values.clock import first_timestamp
 from lowtide_spark.cleaning import marks, rules, undecided
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames.computed import frozen
+from lowtide_spark.frames.kinds import END_OF_RANGE, UNKNOWN
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.table_work import failures_kept, in_regions, stop_unknown
 
@@ -31,12 +32,12 @@ def decide(run: Run, work: CleanupWork, known: DataFrame) -> None:
     """Decide every suspect cell of a table, count the plan, and stop the ranges that hold something unknown."""
     if work.suspects is None:
         return
-    cells = work.suspects.where(F.col("kind") != "end_of_range")
+    cells = work.suspects.where(F.col("kind") != END_OF_RANGE)
     unwatched = [r.region for r in work.ranges if life.unwatched(r.keys, work.facts, run.journal.horizon)]
     actions = rules.cell_actions(cells, known, first_timestamp(run.world_clock), run.journal.horizon, unwatched)
     plan = frozen(actions)
     # A damaged shadow cell before the cells beside it that are undecided for its sake.
-    first = F.struct(F.col("kind") != "unknown", *undecided.PLACE)
+    first = F.struct(F.col("kind") != UNKNOWN, *undecided.PLACE)
     stop_unknown(
         work,
         plan.where(F.col("action") == rules.STOP),

@@ -21,6 +21,7 @@ from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen, union
 from lowtide_spark.frames.inventory import transactional
+from lowtide_spark.frames.kinds import CELL_KINDS
 from lowtide_spark.frames.startset import StartSet, start_set
 from lowtide_spark.frames.store import LIVE, Source
 from lowtide_spark.run.context import Run
@@ -36,7 +37,7 @@ def verdicts(
 ) -> DataFrame:
     """What is known of every transaction that has a suspect cell or a commit entry, frozen."""
     first = first_timestamp(run.world_clock)
-    unproved = F.col("commit_ts").isNull() & F.col("kind").isin(*rules.CELL_KINDS) & (F.col("timestamp") >= first)
+    unproved = F.col("commit_ts").isNull() & F.col("kind").isin(*CELL_KINDS) & (F.col("timestamp") >= first)
     suspects = [w.suspects.where(unproved).select("start_ts") for w in works if w.suspects is not None]
     decided = entries.where(PLAIN_ENTRY).select("start_ts")
     starts = start_set(union(suspects, like=decided).join(decided, "start_ts", "left_anti"), held)

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.values.formats import CHECKPOINTS
+from lowtide_spark.frames.kinds import CELL_KINDS, SHADOW, UNKNOWN
 from lowtide_spark.frames.omid import base_of
 
 #: Verdicts on a transaction.
@@ -67,8 +68,6 @@ ODD_SHADOW = (
 )
 OTHER_VERSION = "; the connector's jar is of another version of Lowtide: put this version's beside it"
 BLIND = "a transactional table cannot be searched for its shadow cells; enable it, or drop it"
-
-CELL_KINDS = ("put", "tombstone", "family_tombstone")
 
 
 def verdicts(
@@ -226,10 +225,10 @@ def cell_actions(
     own = F.col("commit_ts")
     action = (
         F.when(
-            F.col("kind") == "unknown",
+            F.col("kind") == UNKNOWN,
             _do(STOP, why=F.concat(F.lit("unknown form: "), F.col("problem"), F.lit(f"; {_WRONG_SHADOW}: {OWN_CELL}"))),
         )
-        .when(F.col("kind") == "shadow", _do(SKIP, why=F.lit("shadow cell without data")))
+        .when(F.col("kind") == SHADOW, _do(SKIP, why=F.lit("shadow cell without data")))
         .when(
             ~F.col("kind").isin(*CELL_KINDS),
             _do(STOP, why=F.concat(F.lit("unknown kind "), F.col("kind"), F.lit(OTHER_VERSION))),

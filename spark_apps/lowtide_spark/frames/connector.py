@@ -10,6 +10,10 @@ from lowtide.config import Config
 from lowtide.errors import StoreError, TableError
 
 FORMAT = "lowtide"
+#: What its errors say of a table that is not there, as contract/vectors.json has it: of a read, ...
+UNKNOWN_TABLE = "Unknown table: "
+#: ... and of an operation on a row.
+NO_TABLE = "TableNotFoundException"
 
 
 class Connector:
@@ -51,6 +55,6 @@ def cause(error: BaseException) -> str:
 def explained(error: Exception, table: str | None) -> StoreError:
     """The error of a read of *table*, or of what is read of no table, to be raised."""
     reason = cause(error)
-    if table is not None and "nknown table" in reason:
+    if table is not None and UNKNOWN_TABLE in reason:
         return TableError(f"unknown table {table}; `lowtide status` lists those there are")
     return StoreError(f"cannot read {table or 'the store'}: {reason}")

@@ -33,6 +33,7 @@ from lowtide.tables.settings import hiding, losing
 from lowtide.values.clock import first_timestamp, on_world_clock
 from lowtide.values.formats import after
 from lowtide.values.keyranges import KeyRange
+from lowtide_spark.frames.kinds import SHADOW, UNKNOWN
 from lowtide_spark.frames.store import Store, cause
 
 #: Rows at the start of each region that are searched for shadow cells, where a family bears no mark.
@@ -166,7 +167,7 @@ def _needs_sample(descriptor: Descriptor, configured: Kind | None) -> bool:
 
 
 def _shadowed_families(store: Store, descriptors: Sequence[Descriptor]) -> dict[str, frozenset[str]]:
-    seen = F.max(F.col("commit_ts").isNotNull() | F.col("kind").isin("shadow", "unknown")).alias("seen")
+    seen = F.max(F.col("commit_ts").isNotNull() | F.col("kind").isin(SHADOW, UNKNOWN)).alias("seen")
     samples = [
         store.sample(d.table, SAMPLE_ROWS).groupBy("family").agg(seen).withColumn("table", F.lit(d.table))
         for d in descriptors

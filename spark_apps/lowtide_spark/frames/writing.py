@@ -16,7 +16,7 @@ from lowtide.cleaning.facts import Region
 from lowtide.config import Config
 from lowtide.errors import StoreError
 from lowtide.store.records import Claim
-from lowtide_spark.frames.connector import FORMAT, Connector, cause
+from lowtide_spark.frames.connector import FORMAT, NO_TABLE, Connector, cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Writing(Connector):
             StoreError: HBase cannot be reached.
         """
         (answer,) = self.work_rows(family, [["read", table, [row]]])
-        if isinstance(answer, str) and "TableNotFound" not in answer:
+        if isinstance(answer, str) and NO_TABLE not in answer:
             msg = f"cannot read row {row} of {table}: {answer}"
             raise StoreError(msg)
         return {} if isinstance(answer, str) else {name: value.encode("latin-1") for name, value in answer[0].items()}

@@ -13,6 +13,7 @@ from lowtide.history.mark import mark_of
 from lowtide.run.budget import check_budget
 from lowtide.values.clock import first_timestamp
 from lowtide_spark.frames.computed import frozen
+from lowtide_spark.frames.kinds import END_OF_RANGE, SHADOW
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.history import superseded
 from lowtide_spark.history.work import HistoryWork
@@ -34,7 +35,7 @@ def find(run: Run, work: HistoryWork, held: ExitStack) -> None:
     versions = run.store.versions(work.table, ranges, work.families, read_from, traces=True)
     read = frozen(versions.where(superseded.wanted(work.mark, first)))
     count_read(work, read, len(ranges), "regions")
-    is_end = F.col("kind") == "end_of_range"
+    is_end = F.col("kind") == END_OF_RANGE
     ends = read.where(is_end & F.col("family").isNotNull())
     work.examined = {
         (r.region, bytes(r.family).decode()): r.bytes
@@ -84,7 +85,7 @@ def _count_plan(work: HistoryWork) -> None:
 def _count_regions(work: HistoryWork) -> None:
     going = to_remove(work)
     markers = {r.region: r["count"] for r in superseded.mutations(going).groupBy("region").count().collect()}
-    is_version = F.col("kind") != "shadow"
+    is_version = F.col("kind") != SHADOW
     rows = going.groupBy("region", "family").agg(
         F.count_if(is_version).alias("versions"),
         F.count_if(~is_version).alias("shadows"),

@@ -18,6 +18,7 @@ from lowtide.config import Read
 from lowtide.errors import LowtideError, StoreError
 from lowtide.run.summary import TableReport
 from lowtide.tables.inventory import Entry
+from lowtide_spark.frames.kinds import END_OF_RANGE
 from lowtide_spark.frames.store import LIVE, Source, Written
 from lowtide_spark.run.context import Run
 
@@ -138,7 +139,7 @@ def count_read(work: RegionWork, read: DataFrame, expected: int, what: str) -> N
     Raises:
         StoreError: not every region, or key range, was read to its end.
     """
-    is_end = F.col("kind") == "end_of_range"
+    is_end = F.col("kind") == END_OF_RANGE
     [counted] = read.agg(
         F.sum("cells_read"), F.sum("bytes_read"), F.count_if(~is_end), F.count_distinct(F.when(is_end, F.col("region")))
     ).collect()

@@ -6,9 +6,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from lowtide_spark.frames import sideline
+from lowtide_spark.frames.kinds import FAMILY_TOMBSTONE, PUT, SHADOW, TOMBSTONE, TOMBSTONES
 from lowtide_spark.run.context import Run
 from lowtide_spark.undo import live
-from lowtide_spark.undo.live import KEY, PLACE, TOMBSTONES
+from lowtide_spark.undo.live import KEY, PLACE
 
 _SHOWN = "they would be visible again; restore the runs after this one first"
 
@@ -41,7 +42,7 @@ def _bared(run: Run, table: str, missing: DataFrame) -> tuple[DataFrame, str | N
         their key, and ``bared``, a sentence on it; and a sentence on why it cannot be known of the others, where it
         cannot.
     """
-    puts = missing.where((F.col("kind") == "put") & (F.col("commit_ts").isNull() | F.col("decided"))).select(*KEY)
+    puts = missing.where((F.col("kind") == PUT) & (F.col("commit_ts").isNull() | F.col("decided"))).select(*KEY)
     if puts.isEmpty():
         return puts.withColumn("bared", F.lit(None).cast("string")), None
     aside = sideline.kept(run)
@@ -52,7 +53,7 @@ def _bared(run: Run, table: str, missing: DataFrame) -> tuple[DataFrame, str | N
         over = live.absent(run, table, over)
     hiding = over.select("row", "family", F.struct("run", "kind", "qualifier", "timestamp", "commit_ts").alias("over"))
     hides = F.when(
-        F.col("over.kind") == "tombstone",
+        F.col("over.kind") == TOMBSTONE,
         (F.col("over.qualifier") == F.col("qualifier")) & (F.col("over.timestamp") > F.col("timestamp")),
     ).otherwise(F.col("over.commit_ts") >= F.col("timestamp"))
     sentence = F.format_string(
@@ -82,12 +83,12 @@ def _judged(
     both = there.withColumn("back", F.lit(False)).unionByName(
         missing.where(F.col("commit_ts").isNotNull()).withColumn("back", F.lit(True)), allowMissingColumns=True
     )
-    before = F.coalesce(F.col("commit_ts") < mark, F.lit(False)) & (F.col("kind") != "shadow")
+    before = F.coalesce(F.col("commit_ts") < mark, F.lit(False)) & (F.col("kind") != SHADOW)
     hides = before & (~F.col("back") | F.col("kind").isin(*TOMBSTONES))
     column = Window.partitionBy("row", "family", "qualifier").orderBy(F.desc("timestamp"))
     family = Window.partitionBy("row", "family")
-    is_family = F.col("kind") == "family_tombstone"
-    is_bare = (F.length("qualifier") == 0) & ~is_family & (F.col("kind") != "shadow")
+    is_family = F.col("kind") == FAMILY_TOMBSTONE
+    is_bare = (F.length("qualifier") == 0) & ~is_family & (F.col("kind") != SHADOW)
     top = F.max(F.when(is_family & before, F.struct("timestamp", "commit_ts", "back"))).over(family)
     # What is there, committed, and would vanish under a family tombstone that comes back as the highest.
     exposed = F.min(F.when(~F.col("back") & ~is_family & before, F.col("timestamp"))).over(family)
@@ -106,7 +107,7 @@ def _judged(
     )
     by_family = ~F.col("_bare") & F.coalesce(F.col("_top.commit_ts") >= F.col("timestamp"), F.lit(False))
     buries = F.coalesce(F.col("_top.back") & (F.col("_exposed") <= F.col("_top.commit_ts")), F.lit(False))
-    shown = (F.col("kind") == "put") & ~F.coalesce("_higher", F.lit(False)) & ~by_family
+    shown = (F.col("kind") == PUT) & ~F.coalesce("_higher", F.lit(False)) & ~by_family
     # What committed after all is to hide, and to be seen.
     why = F.when(
         buries & ~F.col("decided"),
@@ -124,7 +125,7 @@ def _judged(
     found = (
         judged.withColumn("why", why)
         .withColumn("highest", highest)
-        .withColumn("under", F.when(F.col("kind") == "put", hider))
+        .withColumn("under", F.when(F.col("kind") == PUT, hider))
         .select(*names)
         .unionByName(
             orphans.withColumn("why", F.lit(None).cast("string")).withColumn("highest", F.lit(False)),

@@ -9,15 +9,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
-from lowtide_spark.cleaning.rules import CELL_KINDS
+from lowtide_spark.frames.kinds import CELL_KINDS, SHADOW
 from lowtide_spark.frames.omid import base_of
 from lowtide_spark.frames.startset import StartSet
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.run.context import Run
 
 PLACE = ("row", "family", "qualifier", "timestamp")
-#: Kinds of cells that hide others.
-TOMBSTONES = ("tombstone", "family_tombstone")
 #: A cell of the sideline; *lone*: a shadow cell without its data cell.
 KEY = (*PLACE, "lone")
 
@@ -51,7 +49,7 @@ def absent(run: Run, table: str, cells: DataFrame) -> DataFrame:
 
 def _read(run: Run, table: str, families: Sequence[str], cells: DataFrame) -> DataFrame:
     regions = [WorkRange(r.name, r.keys, 0, FOREVER) for r in run.store.regions(table)]
-    data = run.store.versions(table, regions, families).where(F.col("kind").isin(*CELL_KINDS, "shadow"))
+    data = run.store.versions(table, regions, families).where(F.col("kind").isin(*CELL_KINDS, SHADOW))
     committed = cells.where(F.col("commit_ts").isNotNull())
     starts = StartSet(cells.withColumn("start_ts", base_of(F.col("timestamp"))))
     if committed.isEmpty():  # orphans hide nothing and are hidden by nothing: their own versions are all that matters
@@ -68,7 +66,7 @@ def _read(run: Run, table: str, families: Sequence[str], cells: DataFrame) -> Da
 def _missing(cells: DataFrame, there: DataFrame) -> DataFrame:
     """Those of *cells* that are not *there*: the data cell, or the shadow cell that belongs to it, or both."""
     known = there.select(
-        *PLACE, (F.col("kind") != "shadow").alias("_data"), F.col("commit_ts").isNotNull().alias("_proof")
+        *PLACE, (F.col("kind") != SHADOW).alias("_data"), F.col("commit_ts").isNotNull().alias("_proof")
     )
     has_data = F.col("lone") | F.coalesce("_data", F.lit(False))
     has_proof = F.col("commit_ts").isNull() | F.coalesce("_proof", F.lit(False))

@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 from lowtide.history.compaction import last_compactions, still_there, to_record
 from lowtide.run.summary import TableReport
 from lowtide.store.records import Claim
+from lowtide_spark.frames.kinds import FAMILY_TOMBSTONE, TOMBSTONE, TOMBSTONES
 from lowtide_spark.frames.omid import bytes_of, shadow_of
 from lowtide_spark.frames.store import Life, Written
 from lowtide_spark.history.compaction import COMPACTION_TIMEOUT_SECONDS
 from lowtide_spark.run.context import Run
 from lowtide_spark.undo import live
-from lowtide_spark.undo.live import TOMBSTONES
 from lowtide_spark.undo.protection import Protection
 
 #: What to do where the table that was read is not there any more.
@@ -76,8 +76,8 @@ def _steps() -> tuple[Column, ...]:
     kind, highest = F.col("kind"), F.col("highest")
     return (
         highest,
-        (kind == "family_tombstone") & ~highest,
-        kind == "tombstone",
+        (kind == FAMILY_TOMBSTONE) & ~highest,
+        kind == TOMBSTONE,
         ~kind.isin(*TOMBSTONES),
     )
 

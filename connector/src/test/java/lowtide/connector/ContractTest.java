@@ -11,6 +11,8 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Proxy;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -27,8 +29,11 @@ import java.util.stream.StreamSupport;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.KeyValue;
 import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.TableNotFoundException;
+import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
+import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.CoprocessorDescriptorBuilder;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.TableDescriptor;
@@ -390,6 +395,29 @@ class ContractTest {
                             : claim);
         }
         assertEquals(wanted, found);
+    }
+
+    /** What the jobs know a table by that is not there: the text of a read's error, and the one of a row's answer. */
+    @Test
+    void errorsKnownByTheirText() {
+        TableNotFoundException missing = new TableNotFoundException("orders");
+        Connection connection = (Connection) proxy(Connection.class, (proxy, method, arguments) -> proxy(Admin.class,
+                (admin, asked, with) -> {
+                    if (asked.getName().equals("getDescriptor")) {
+                        throw missing;
+                    }
+                    return null;
+                }));
+        String text = assertThrows(IllegalArgumentException.class,
+                () -> Tables.known(connection, TableName.valueOf("orders"))).getMessage();
+        JsonNode errors = VECTORS.path("errors");
+        assertTrue(text.startsWith(errors.path("a read of a table that is not there").textValue() + "orders"), text);
+        String answer = Batches.firstLine(missing);
+        assertTrue(answer.contains(errors.path("a row of a table that is not there").textValue()), answer);
+    }
+
+    private static Object proxy(Class<?> type, InvocationHandler handler) {
+        return Proxy.newProxyInstance(ContractTest.class.getClassLoader(), new Class<?>[] {type}, handler);
     }
 
     /** Kinds of rows, and what can be written, by the names that the jobs use. */
