@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from rich.console import Console
 
@@ -24,13 +24,14 @@ from lowtide.survey.notices import table_notices, timestamp_store_notices, water
 from lowtide.survey.page import render
 from lowtide.survey.terminal import print_survey
 from lowtide.tables.inventory import Descriptor, Entry, Kind
-from lowtide.values.formats import ALLOTTED_ROW, SHADOW_PREFIX, SHADOW_SUFFIX
+from lowtide.values.formats import ALLOTTED_ROW
 from lowtide_spark.cleaning import rules
 from lowtide_spark.cleaning.orphans import find_and_decide
 from lowtide_spark.cleaning.suspects import prepare
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.inventory import take_inventory
+from lowtide_spark.frames.kinds import END_OF_RANGE
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.progress import progress_printed
@@ -166,7 +167,7 @@ def _findings(work: CleanupWork, regions: int) -> TableFindings:
 
 
 def _read_by_region(suspects: DataFrame) -> DataFrame:
-    ends = suspects.where(F.col("kind") == "end_of_range")
+    ends = suspects.where(F.col("kind") == END_OF_RANGE)
     return ends.groupBy("region").agg(F.sum("cells_read").alias("cells"), F.sum("bytes_read").alias("bytes"))
 
 
@@ -176,19 +177,13 @@ def _planned_by_region(plan: DataFrame) -> DataFrame:
     Healing writes the data again and the shadow cell.
     """
     deletes, heals = F.col("action") == rules.DELETE, F.col("action") == rules.HEAL
-    data = key_value_bytes(F.col("qualifier"), F.length("value"))
-    shadow = key_value_bytes(F.col("qualifier"), F.lit(len(SHADOW_PREFIX) + len(SHADOW_SUFFIX) + 8))
+    data = omid.key_value_bytes()
     return plan.groupBy("region").agg(
         F.count_if(deletes).alias("orphans"),
         F.coalesce(F.sum(F.when(deletes, data)), F.lit(0)).alias("orphan_bytes"),
         F.count_if(heals).alias("heals"),
-        F.coalesce(F.sum(F.when(heals, data + shadow)), F.lit(0)).alias("heal_bytes"),
+        F.coalesce(F.sum(F.when(heals, data + omid.shadow_bytes())), F.lit(0)).alias("heal_bytes"),
     )
-
-
-def key_value_bytes(qualifier: Column, value_bytes: Column) -> Column:
-    """A cell's size as HBase's ``KeyValue`` has it: twenty bytes of lengths, timestamp and type beside its parts."""
-    return 20 + F.length("row") + F.length("family") + F.length(qualifier) + F.coalesce(value_bytes, F.lit(0))
 
 
 # -- the commit table
@@ -197,7 +192,7 @@ def key_value_bytes(qualifier: Column, value_bytes: Column) -> Column:
 def _commit_table(run: Run, watermark: int) -> CommitTableFindings:
     table, family = run.config.omid.commit_table, run.config.omid.commit_family
     cells = run.store.cells(table, omid.commit_ranges(0, FOREVER)).where(F.length("row") == 9)
-    ((size,),) = cells.agg(F.sum(key_value_bytes(F.col("qualifier"), F.length("value")))).collect()
+    ((size,),) = cells.agg(F.sum(omid.key_value_bytes())).collect()
     rows = omid.entries(cells, family).localCheckpoint()
     mark = F.col("invalid")
     odd = F.col("problem").isNotNull() | F.col("fence") | F.col("start_ts").isNull()

@@ -23,6 +23,7 @@ from lowtide.values.formats import (
     encode_long,
 )
 from lowtide.values.keyranges import KeyRange
+from lowtide_spark.frames.kinds import PUT
 from lowtide_spark.frames.store import FOREVER
 
 JOURNAL_FAMILY = "j"
@@ -124,7 +125,7 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
             F.concat(F.lit("unknown column "), F.hex(F.col("family")), F.lit(":"), F.hex(qualifier)),
         )
     )
-    decoded = cells.where((F.col("kind") == "put") & (row != LOW_WATERMARK_ROW)).select(
+    decoded = cells.where((F.col("kind") == PUT) & (row != LOW_WATERMARK_ROW)).select(
         row,
         F.when(is_key, start).alias("start_ts"),
         F.try_add(start, delta).alias("commit_ts"),
@@ -150,7 +151,7 @@ def tally(cells: DataFrame, family: str) -> DataFrame:
 
     Whatever their rows and values.
     """
-    ours = (F.col("kind") == "put") & (F.col("family") == F.lit(family.encode()))
+    ours = (F.col("kind") == PUT) & (F.col("family") == F.lit(family.encode()))
     return cells.agg(
         F.count_if(ours & (F.col("qualifier") == COMMIT_QUALIFIER)).alias("entries"),
         F.count_if(ours & (F.col("qualifier") == INVALID_QUALIFIER)).alias("marks"),
@@ -186,7 +187,7 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
     is_mark = (qualifier == INVALID_QUALIFIER) & (value == INVALID_VALUE)
     return (
         pruned_rows(cells)
-        .where(F.col("kind") == "put")
+        .where(F.col("kind") == PUT)
         .select(
             start.alias("start_ts"),
             commit.alias("commit_ts"),
@@ -200,6 +201,23 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
             (F.max("old") | F.max(~F.col("said") & ~F.col("by")) | ~F.max("said")).alias("odd"),
         )
     )
+
+
+def key_value_bytes() -> Column:
+    """The size of a cell, by its columns ``row, family, qualifier, value``, as HBase's ``KeyValue`` has it.
+
+    Twenty bytes of lengths, timestamp and type stand beside its parts.
+    """
+    return _bytes_of_key() + F.coalesce(F.length("value"), F.lit(0))
+
+
+def shadow_bytes() -> Column:
+    """The size of the shadow cell beside it, or of that which is alone with the qualifier of its data."""
+    return _bytes_of_key() + F.lit(len(SHADOW_PREFIX) + len(SHADOW_SUFFIX) + 8)
+
+
+def _bytes_of_key() -> Column:
+    return F.lit(20) + F.length("row") + F.length("family") + F.length("qualifier")
 
 
 def shadow_of(qualifier: Column) -> Column:

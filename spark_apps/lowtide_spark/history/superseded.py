@@ -25,9 +25,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from lowtide.values.formats import CHECKPOINTS, SHADOW_PREFIX, SHADOW_SUFFIX
-from lowtide_spark.cleaning.rules import CELL_KINDS, FOREIGN
-from lowtide_spark.frames.omid import shadow_of
+from lowtide.values.formats import CHECKPOINTS
+from lowtide_spark.cleaning.rules import FOREIGN
+from lowtide_spark.frames.kinds import CELL_KINDS, FAMILY_TOMBSTONE, SHADOW, TOMBSTONE, UNKNOWN
+from lowtide_spark.frames.omid import key_value_bytes, shadow_bytes, shadow_of
 
 REMOVE = "remove"
 KEEP = "keep"
@@ -39,10 +40,6 @@ UNDECIDED = "undecided"
 DOUBTFUL = "of a transaction with an undecided cell"
 BARE = "without qualifier, beside family tombstones"
 COVERS = "a tombstone over something that is there"
-
-#: Bytes of a KeyValue beside row, family, qualifier and value.
-_KEY_VALUE_BYTES = 20
-_SHADOW_BYTES = len(SHADOW_PREFIX) + len(SHADOW_SUFFIX) + 8
 
 
 def wanted(mark: int, first_ts: int) -> Column:
@@ -103,14 +100,14 @@ def _judged(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
     own, timestamp, start = F.col("commit_ts"), F.col("timestamp"), F.col("start_ts")
     is_data = F.col("kind").isin(*CELL_KINDS)
     is_bare = F.length("qualifier") == 0
-    is_family = F.col("kind") == "family_tombstone"
+    is_family = F.col("kind") == FAMILY_TOMBSTONE
     family = Window.partitionBy("region", "row", "family")
     mixed = F.max(is_data & is_family).over(family) & F.max(is_data & is_bare & ~is_family).over(family)
     undecided = is_data & own.isNull()
     doubtful = cells.where(undecided & (timestamp >= first_ts) & (timestamp <= mark)).select("start_ts").distinct()
     stop = (
-        F.when(F.col("kind") == "unknown", F.concat(F.lit("unknown form: "), F.col("problem")))
-        .when(~is_data & (F.col("kind") != "shadow"), F.concat(F.lit("unknown kind "), F.col("kind")))
+        F.when(F.col("kind") == UNKNOWN, F.concat(F.lit("unknown form: "), F.col("problem")))
+        .when(~is_data & (F.col("kind") != SHADOW), F.concat(F.lit("unknown kind "), F.col("kind")))
         # Index population proves a cell with its own timestamp; any other commit comes after the start.
         .when((own != timestamp) & (own < start + CHECKPOINTS), F.lit("commit before the start"))
     )
@@ -129,7 +126,7 @@ def _judged(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
         .withColumn("_before", F.coalesce(before, F.lit(False)))
         .withColumn(
             "_hidden",
-            F.coalesce(F.when(F.col("kind") == "shadow", before).otherwise(F.col("replaced_ts") < mark), F.lit(False)),
+            F.coalesce(F.when(F.col("kind") == SHADOW, before).otherwise(F.col("replaced_ts") < mark), F.lit(False)),
         )
     )
 
@@ -141,9 +138,9 @@ def _chosen(judged: DataFrame) -> DataFrame:
     family = Window.partitionBy("region", "row", "family")
     replaced = F.col("_sure") & F.col("_hidden")
     newest = F.col("_sure") & F.col("_before") & ~F.col("_hidden")
-    is_family = F.col("kind") == "family_tombstone"
+    is_family = F.col("kind") == FAMILY_TOMBSTONE
     freed = F.col("_replaced") | (
-        newest & (F.col("kind") == "tombstone") & F.coalesce(F.min("_replaced").over(below), F.lit(True))
+        newest & (F.col("kind") == TOMBSTONE) & F.coalesce(F.min("_replaced").over(below), F.lit(True))
     )
     # Family tombstones in no doubt hide no cell from one another: those above are not yet before the mark, those
     # below are replaced.
@@ -151,7 +148,7 @@ def _chosen(judged: DataFrame) -> DataFrame:
     covers_nothing = F.col("_lowest").isNull() | (F.col("_lowest") > F.col("commit_ts"))
     # A client that looks for an older family tombstone and finds such a shadow cell alone asks for the same cells for
     # ever.
-    alone = F.max((F.col("kind") == "shadow") & (F.length("qualifier") == 0)).over(family)
+    alone = F.max((F.col("kind") == SHADOW) & (F.length("qualifier") == 0)).over(family)
     final = newest & is_family
     return (
         judged.withColumn("_replaced", replaced)
@@ -161,16 +158,15 @@ def _chosen(judged: DataFrame) -> DataFrame:
         .withColumn("goes", F.col("_freed") | (final & covers_nothing & ~alone))
         .withColumn(
             "_why",
-            F.coalesce("_why", F.when(newest & (is_family | (F.col("kind") == "tombstone")), F.lit(COVERS))),
+            F.coalesce("_why", F.when(newest & (is_family | (F.col("kind") == TOMBSTONE)), F.lit(COVERS))),
         )
         .drop("_replaced", "_freed", "_lowest")
     )
 
 
 def _bytes() -> Column:
-    key = F.lit(_KEY_VALUE_BYTES) + F.length("row") + F.length("family") + F.length("qualifier")
-    data = F.when(F.col("kind").isin(*CELL_KINDS), key + F.coalesce(F.length("value"), F.lit(0))).otherwise(0)
-    return (data + key + _SHADOW_BYTES).cast("bigint")
+    data = F.when(F.col("kind").isin(*CELL_KINDS), key_value_bytes()).otherwise(0)
+    return (data + shadow_bytes()).cast("bigint")
 
 
 def mutations(removed: DataFrame) -> DataFrame:
@@ -179,7 +175,7 @@ def mutations(removed: DataFrame) -> DataFrame:
     One for each column whose lowest cells go, one for each other cell. A shadow cell without data goes only if no
     data cell is there.
     """
-    up_to, is_shadow = F.col("up_to"), F.col("kind") == "shadow"
+    up_to, is_shadow = F.col("up_to"), F.col("kind") == SHADOW
     single = up_to.isNull()
     op = F.when(~single, "remove_up_to").when(is_shadow, "delete_if_absent").otherwise("remove_version")
     alone = single & is_shadow
