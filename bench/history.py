@@ -20,7 +20,6 @@ from lowtide_spark.cleaning.watermarks import collect
 from lowtide_spark.frames.store import Source, Store
 from lowtide_spark.history import superseded
 from lowtide_spark.history.collection import collect_history
-from lowtide_spark.history.compaction import COMPACTION_TIMEOUT_SECONDS
 from lowtide_spark.run.job import run_job
 from pyspark.sql import SparkSession
 
@@ -150,7 +149,7 @@ def _removed(connector: Store, config: Path) -> list[Ratio]:
     )
     paid = {r["region"]: (r["bytes_before"], r["bytes_after"]) for r in report["by_region"] if "bytes_after" in r}
     others = {r.name: [FAMILY] for r in connector.regions(TABLE) if r.name not in paid}
-    everything = {**paid, **connector.compact_regions(TABLE, others, COMPACTION_TIMEOUT_SECONDS)}
+    everything = {**paid, **connector.compact_regions(TABLE, others)}
     rewritten.ours.append(_rewritten(paid.values()))
     rewritten.theirs.append(_rewritten(everything.values()))
     rewritten.note = f"{len(paid)} of {len(everything)} regions compacted; {done['seconds']:.0f} s for the whole run"

@@ -34,19 +34,22 @@ JOBS = (
 INSPECTIONS = ("survey", "verify")
 
 _INTERVAL = ("orphan_cleanup", "transaction_repair")
-_REMOVING = ("orphan_cleanup", "history_gc")
+#: Those that remove cells, within a budget, and put them aside before.
+REMOVING = ("orphan_cleanup", "history_gc")
+#: Airflow's pool that the tasks of all DAGs take a slot of.
+POOL = "lowtide"
 #: The options that only some jobs have a use for, and which: those are offered and given to no other.
 TAKEN_BY = {
     # The ledger's jobs say themselves why they take none.
-    "--table": (*_REMOVING, "sideline_restore", "transaction_repair", "balances", *INSPECTIONS),
-    "--discovered": _REMOVING,
+    "--table": (*REMOVING, "sideline_restore", "transaction_repair", "balances", *INSPECTIONS),
+    "--discovered": REMOVING,
     "--from": (*_INTERVAL, "journal_replay"),
     "--to": (*_INTERVAL, "history_gc"),
     "--full": _INTERVAL,
     "--grace": ("commit_table_pruning", "transaction_repair"),
     "--yes": ("commit_table_pruning",),
-    "--budget-rows": _REMOVING,
-    "--budget-share": _REMOVING,
+    "--budget-rows": REMOVING,
+    "--budget-share": REMOVING,
     "--approved": approval.JOBS,
     "--compact": ("history_gc",),
     "--output": ("balances",),

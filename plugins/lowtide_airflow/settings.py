@@ -12,10 +12,10 @@ from typing import Any
 from airflow.sdk import Asset, CronDataIntervalTimetable, Param
 from airflow.sdk.configuration import conf
 
+from lowtide.run.submit import POOL
 from lowtide_airflow.deadline import deadline
 
 #: One slot: whatever starts a run (the day, a backfill, a person), one job at a time works on the store.
-POOL = "lowtide"
 
 #: Cleanup recorded what it cleaned.
 CLEANED = Asset("lowtide_cleaned", uri="lowtide://store/cleaned")

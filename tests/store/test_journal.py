@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from conftest import Outcome
 from lowtide_spark.cleaning import pruning, watermarks
-from lowtide_spark.frames.omid import JOURNAL_FAMILY
 from lowtide_spark.frames.store import Store
 from scene import Scene
 
 from lowtide.config import Config
+from lowtide.journal.life import FAMILY
 from lowtide.lab.workload import OmidClient
 from lowtide.store.state import StateStore
 from lowtide.values.formats import INVALID_VALUE, commit_key, encode_long
@@ -31,7 +31,7 @@ ENTRY, MARK = b"C", b"IT"
 @pytest.fixture(autouse=True)
 def journal(connector: Store) -> None:
     """The journal is there, whether or not a test has pruned before."""
-    connector.create_table(JOURNAL, JOURNAL_FAMILY)
+    connector.create_table(JOURNAL, FAMILY)
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import pytest
 
 from lowtide.config import Mode, load
 from lowtide.lab.demo import DemoError, DemoSettings
-from lowtide.lab.demo.settings import CHECKOUT, missing, start_afresh
+from lowtide.lab.demo.settings import missing, start_afresh
+from lowtide.paths import data
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_paths_are_shown_as_one_types_them():
     """Inside the checkout without its path; and the command that ends a demo names its home where that is not the usual
     one.
     """
-    assert DemoSettings.shown(CHECKOUT / ".lowtide" / "x") == ".lowtide/x"
+    assert DemoSettings.shown(data() / "x") == ".lowtide/x"
     assert DemoSettings.shown(Path("/elsewhere/x")) == "/elsewhere/x"
     assert DemoSettings().end_command == ".venv/bin/lowtide demo --down"
     assert DemoSettings(home=Path("/elsewhere")).end_command == ".venv/bin/lowtide demo --down --home /elsewhere"

@@ -6,12 +6,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from lowtide.lab.airflow import rest
+from lowtide.lab.airflow import dags, rest
 from lowtide.lab.airflow.config import AirflowError
+from lowtide.lab.airflow.dags import Dags, Run
 from lowtide.lab.airflow.rest import Rest
 
 
@@ -140,3 +142,37 @@ def test_what_does_not_listen_is_named_with_the_remedy(slow: Slow, monkeypatch: 
         nobody.get("dags")
     assert nobody.health() == {}
     assert slow.asked == []
+
+
+class _Ending(Dags):
+    """Runs whose states are known beforehand, one each time they are asked for."""
+
+    def __init__(self, **states: str) -> None:
+        self._states = {name: each.split() for name, each in states.items()}
+
+    def run(self, dag_id: str, run_id: str) -> Run:
+        first, *left = self._states[run_id]
+        self._states[run_id] = left or [first]
+        return replace(_waiting(run_id, first), dag_id=dag_id)
+
+
+def _waiting(run_id: str, state: str = "queued") -> Run:
+    return Run("orphan_cleanup", run_id, "manual", state, None, None, None)
+
+
+def test_runs_are_given_as_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first to end comes first; who waits for all gets them in the order in which he asked."""
+    monkeypatch.setattr(dags, "_POLL_SECONDS", 0.0)
+    asked = [_waiting("long"), _waiting("short"), _waiting("over", "failed")]
+    states = {"long": "queued running success", "short": "success"}
+    told: list[str] = []
+    ended = _Ending(**states).as_they_end(asked, progress=told.append)
+    assert [(run.run_id, run.state) for run in ended] == [
+        ("short", "success"),
+        ("over", "failed"),
+        ("long", "success"),
+    ]
+    assert told == [f"orphan_cleanup {each}" for each in ("short: success", "long: running", "long: success")]
+    assert [run.run_id for run in _Ending(**states).wait(asked)] == ["long", "short", "over"]
+    with pytest.raises(AirflowError, match=r"not over after 0 s: long \(running\)"):
+        _Ending(long="running").wait(asked[:1], timeout=0)

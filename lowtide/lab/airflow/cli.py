@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from lowtide.cli.console import new_console
 from lowtide.lab.airflow.config import load
 from lowtide.lab.airflow.server import LocalAirflow
+from lowtide.lab.parts import show
 from lowtide.paths import data
 
 app = typer.Typer(no_args_is_help=True, help="An Airflow on this machine with the DAGs: start it, look at it, stop it.")
-
-_STYLES = {"running": "green", "stopped": "dim", "killed": "red", "not answering": "yellow"}
 
 console = new_console()
 
@@ -46,14 +43,14 @@ def up(
     airflow = LocalAirflow(dataclasses.replace(load(home), **given))
     with console.status("looking"):
         airflow.up(console.print)
-    _show(airflow)
+    show(console, airflow.status())
     console.print(f"{airflow.config.url}  user {airflow.user}, password {airflow.password}")
 
 
 @app.command()
 def status(home: Home) -> None:
     """Say what runs. Exit code 1 unless every part does."""
-    if not _show(LocalAirflow(load(home))):
+    if not show(console, LocalAirflow(load(home)).status()):
         raise typer.Exit(1)
 
 
@@ -62,14 +59,4 @@ def down(home: Home) -> None:
     """Stop Airflow and the tasks that run; its data stay."""
     airflow = LocalAirflow(load(home))
     airflow.down(console.print)
-    _show(airflow)
-
-
-def _show(airflow: LocalAirflow) -> bool:
-    table = Table("part", "state", "process")
-    parts = airflow.status()
-    for part in parts:
-        state = Text(part.state, _STYLES[part.state])
-        table.add_row(part.name, state, "" if part.pid is None else str(part.pid))
-    console.print(table)
-    return all(part.state == "running" for part in parts)
+    show(console, airflow.status())

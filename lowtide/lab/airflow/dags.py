@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -12,12 +13,12 @@ from tenacity import retry, retry_if_exception_message, stop_after_attempt, wait
 
 from lowtide.lab.airflow.config import AirflowError
 from lowtide.lab.airflow.rest import Rest
-from lowtide.lab.waiting import reached
 
 Progress = Callable[[str], None]
 
 _OVER = ("success", "failed")
 _PAGE = 100
+_POLL_SECONDS = 0.5
 _LOCKED = "database is locked"
 #: Airflow says so until it has seen that a backfill is over, for which it looks twice a minute.
 _STILL = "There can be only one running backfill"
@@ -162,21 +163,31 @@ class Dags:
         Raises:
             AirflowError: some were not over after *timeout* seconds.
         """
-        known = {(run.dag_id, run.run_id): run for run in runs}
+        asked = list(runs)
+        ended = {_key(run): run for run in self.as_they_end(asked, timeout=timeout, progress=progress)}
+        return [ended[_key(run)] for run in asked]
 
-        def over() -> bool:
-            for key, run in known.items():
-                if run.over:
-                    continue
-                now = known[key] = self.run(*key)
-                if now.state != run.state:
+    def as_they_end(
+        self, runs: Iterable[Run], *, timeout: float = 1800, progress: Progress = lambda _: None
+    ) -> Iterator[Run]:
+        """Each of *runs* when it is over, in the order in which they end; each change of state is told to *progress*.
+
+        Raises:
+            AirflowError: some were not over after *timeout* seconds.
+        """
+        waiting = {_key(run): run for run in runs}
+        deadline = time.monotonic() + timeout
+        while waiting:
+            for key, before in list(waiting.items()):
+                now = waiting[key] = before if before.over else self.run(*key)
+                if now.state != before.state:
                     progress(f"{now.dag_id} {now.run_id}: {now.state}")
-            return all(run.over for run in known.values())
-
-        if not reached(over, timeout, pause=0.5):
-            waiting = ", ".join(f"{run.run_id} ({run.state})" for run in known.values() if not run.over)
-            raise AirflowError(f"not over after {timeout:.0f} s: {waiting}; see their logs on Airflow's page")
-        return list(known.values())
+                if now.over:
+                    yield waiting.pop(key)
+            if waiting and time.monotonic() > deadline:
+                left = ", ".join(f"{run.run_id} ({run.state})" for run in waiting.values())
+                raise AirflowError(f"not over after {timeout:.0f} s: {left}; see their logs on Airflow's page")
+            time.sleep(_POLL_SECONDS if waiting else 0)
 
     def tasks(self, run: Run) -> list[Task]:
         """The task instances of a run."""
@@ -204,6 +215,10 @@ class Dags:
         events = self._rest.get("assets", "events", source_dag_id=run.dag_id, source_run_id=run.run_id, limit=_PAGE)
         found: list[dict[str, Any]] = events["asset_events"]
         return found
+
+
+def _key(run: Run) -> tuple[str, str]:
+    return run.dag_id, run.run_id
 
 
 def _run(answer: dict[str, Any]) -> Run:

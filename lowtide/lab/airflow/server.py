@@ -19,8 +19,7 @@ from lowtide.lab.airflow.rest import Rest
 from lowtide.lab.servers import Part, Progress, Servers, last_words
 from lowtide.lab.stack.config import LOOPBACK, port_is_free
 from lowtide.lab.waiting import reached
-
-POOL = "lowtide"
+from lowtide.run.submit import POOL
 
 #: The parts' names in the health report.
 _COMPONENTS = {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time as clock
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,8 +16,6 @@ from lowtide.store.state import StateStore
 
 Tell = Callable[[str], None]
 
-_POLL_SECONDS = 1.0
-_PATIENCE_SECONDS = 1800
 #: What a job without counts has done.
 _WITHOUT_COUNTS = {"watermark_collection": "region watermarks and prune bound published"}
 
@@ -45,9 +42,10 @@ class Backfill:
         """Wait until every day is over, and tell of each as it ends.
 
         Raises:
-            DemoError: a day failed, or it takes longer than half an hour.
+            DemoError: a day failed.
+            AirflowError: it takes longer than half an hour.
         """
-        for run in _follow(self.airflow, self.runs):
+        for run in self.airflow.dags.as_they_end(self.runs):
             jobs = _jobs_of(self.config, run, self.days)
             self.done = sorted([*self.done, *jobs], key=lambda job: (str(job.day), job.started))
             day = f"{run.logical_date:%A, %d %B}" if run.logical_date else run.run_id
@@ -60,39 +58,16 @@ def run_dag(airflow: LocalAirflow, config: Config, dag_id: str, at: datetime, te
 
     Raises:
         DemoError: it failed.
+        AirflowError: it takes longer than half an hour.
     """
     tell(f"{dag_id}: triggered")
-    answer = airflow.rest.post(
-        "dags",
-        dag_id,
-        "dagRuns",
-        body={"logical_date": at.isoformat(), "conf": {"execute": True}},
-    )
+    started = airflow.dags.trigger(dag_id, {"execute": True}, logical_date=at)
     airflow.dags.unpause(dag_id)
-    for run in _follow(airflow, [airflow.dags.run(dag_id, answer["dag_run_id"])]):
+    for run in airflow.dags.as_they_end([started]):
         jobs = _jobs_of(config, run)
         tell(f"{dag_id}: {_told(jobs)}: {run.state}")
         _check(run, jobs, airflow)
     return jobs
-
-
-def _follow(airflow: LocalAirflow, runs: list[Run]) -> Iterator[Run]:
-    """Each of *runs* when it is over, in the order in which they end."""
-    waiting = {run.run_id: run for run in runs}
-    deadline = clock.monotonic() + _PATIENCE_SECONDS
-    while waiting:
-        if clock.monotonic() > deadline:
-            msg = (
-                f"not over after {_PATIENCE_SECONDS // 60} minutes: {', '.join(waiting)}; see their logs at "
-                f"{airflow.config.url}"
-            )
-            raise DemoError(msg)
-        clock.sleep(_POLL_SECONDS)
-        for run_id, run in list(waiting.items()):
-            now = airflow.dags.run(run.dag_id, run_id)
-            if now.over:
-                del waiting[run_id]
-                yield now
 
 
 def _jobs_of(config: Config, run: Run, days: Sequence[Day] = ()) -> list[JobRun]:

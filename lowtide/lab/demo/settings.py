@@ -14,12 +14,11 @@ from lowtide.errors import LowtideError
 from lowtide.lab.airflow import AirflowConfig, LocalAirflow
 from lowtide.lab.stack import Stack, StackConfig, embedded_classpath
 from lowtide.lab.stack.cli import default_home as default_store
+from lowtide.lab.stack.config import LOOPBACK, port_is_free
 from lowtide.lab.stack.config import load as load_store
-from lowtide.lab.stack.config import port_is_free
 from lowtide.lab.stack.machine import check_disk, check_java
+from lowtide.paths import data
 from lowtide.run.submit import class_path
-
-CHECKOUT = Path(__file__).resolve().parents[3]
 
 #: Says that a folder is a demo's, which the next demo may empty.
 _MARKER = "this-is-a-lowtide-demo"
@@ -37,7 +36,7 @@ class DemoSettings:
     model at the end.
     """
 
-    home: Path = CHECKOUT / ".lowtide" / "demo"
+    home: Path = data() / "demo"
     zookeeper_port: int = 2181
     thrift_port: int = 9090
     tso_port: int = 24758
@@ -89,7 +88,8 @@ class DemoSettings:
     @staticmethod
     def shown(path: Path) -> str:
         """*path* as one types it in the checkout."""
-        return str(path.relative_to(CHECKOUT)) if path.is_relative_to(CHECKOUT) else str(path)
+        around = data().parent
+        return str(path.relative_to(around)) if path.is_relative_to(around) else str(path)
 
     def stack(self) -> Stack:
         """The embedded store, with an oracle that counts: its timestamps mean what the recorded samples say."""
@@ -122,7 +122,7 @@ class DemoSettings:
                 "thrift": {"port": self.thrift_port},
                 "properties": {"hbase.rootdir": stack.hbase_properties()["hbase.rootdir"]},
             },
-            "omid": {"oracle": [f"127.0.0.1:{self.tso_port}"]},
+            "omid": {"oracle": [f"{LOOPBACK}:{self.tso_port}"]},
             "state": {"sideline": str(self.home / "sideline")},
             # A job here lives for some seconds: it is over before the second compiler's work would pay.
             "spark": {"conf": {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}},

@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from lowtide.cli.console import new_console
+from lowtide.lab.parts import show
 from lowtide.lab.stack.config import load
 from lowtide.lab.stack.stack import Stack
 from lowtide.paths import data
 
 app = typer.Typer(no_args_is_help=True, help="An HBase store with Omid on this machine: start it, look at it, stop it.")
-
-_STYLES = {"running": "green", "stopped": "dim", "killed": "red", "not answering": "yellow"}
 
 console = new_console()
 
@@ -66,13 +63,14 @@ def up(
     stack = Stack(config)
     with console.status("looking"):
         stack.up(console.print)
-    _show(stack)
+    show(console, stack.status(), stack.config.ports)
 
 
 @app.command()
 def status(home: Home) -> None:
     """Say what runs. Exit code 1 unless every part does."""
-    if not _show(Stack(load(home))):
+    stack = Stack(load(home))
+    if not show(console, stack.status(), stack.config.ports):
         raise typer.Exit(1)
 
 
@@ -81,14 +79,4 @@ def down(home: Home) -> None:
     """Stop the store; its data stay."""
     stack = Stack(load(home))
     stack.down(console.print)
-    _show(stack)
-
-
-def _show(stack: Stack) -> bool:
-    table = Table("part", "state", "port", "process")
-    parts = stack.status()
-    for part in parts:
-        state = Text(part.state, _STYLES[part.state])
-        table.add_row(part.name, state, str(stack.config.ports[part.name]), "" if part.pid is None else str(part.pid))
-    console.print(table)
-    return all(part.state == "running" for part in parts)
+    show(console, stack.status(), stack.config.ports)

@@ -161,7 +161,7 @@ class Stack:
             ),
             "thrift": self.java_command(
                 "org.apache.hadoop.hbase.thrift.ThriftServer",
-                *("--bind", "127.0.0.1", "--port", str(config.thrift_port), "--infoport", "-1", "start"),
+                *("--bind", LOOPBACK, "--port", str(config.thrift_port), "--infoport", "-1", "start"),
                 heap=config.thrift_heap,
                 log="thrift",
                 options=config.java_options,

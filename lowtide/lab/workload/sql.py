@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from lowtide.lab.stack import Stack, StackError
+from lowtide.lab.stack.config import LOOPBACK
 from lowtide.lab.workload.program import Program, WorkloadError
 
 __all__ = ["PhoenixClient", "SqlError"]
@@ -30,7 +31,7 @@ class PhoenixClient(Program):
     def __init__(self, stack: Stack, heap: str = _HEAP, log: str = "phoenix") -> None:
         if not stack.config.phoenix:
             raise StackError("the store has no Phoenix; start it with `lowtide stack up --phoenix`")
-        address = f"jdbc:phoenix:127.0.0.1:{stack.config.zookeeper_port}"
+        address = f"jdbc:phoenix:{LOOPBACK}:{stack.config.zookeeper_port}"
         super().__init__(stack, "lowtide.workload.Sql", address, heap=heap, log=log)
         self.stack = stack
 

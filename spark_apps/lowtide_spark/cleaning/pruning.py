@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from lowtide.cleaning.commit_count import CommitCount, count_figures
 from lowtide.cleaning.facts import by_reason, prune_bound
+from lowtide.journal import life
 from lowtide.run.summary import TableReport
 from lowtide.store.records import Bound
 from lowtide.tables.inventory import Entry, Kind
@@ -116,7 +117,7 @@ def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableRe
     """The journal first: an HBase snapshot restored later has no other proof. Nothing is deleted that is not in it."""
     counts = report.counts
     planned, counts.pruned = counts.pruned, 0
-    run.store.create_table(run.config.state.journal_table, omid.JOURNAL_FAMILY)
+    run.store.create_table(run.config.state.journal_table, life.FAMILY)
     run.hold_journal(pruned=bound)  # first: a journal of before lacks what goes now
     # A mark outranks an entry, so a row with both is journaled as what its readers saw: not committed.
     committed = ~F.col("invalid")
@@ -127,7 +128,7 @@ def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableRe
             F.lit("put").alias("op"),
             F.lit("journal").alias("region"),
             "row",
-            F.lit(omid.JOURNAL_FAMILY.encode()).alias("family"),
+            F.lit(life.FAMILY.encode()).alias("family"),
             F.when(committed, F.lit(COMMIT_QUALIFIER)).otherwise(F.lit(INVALID_QUALIFIER)).alias("qualifier"),
             F.lit(at).alias("timestamp"),
             F.when(committed, omid.bytes_of(F.col("commit_ts"))).otherwise(F.lit(INVALID_VALUE)).alias("value"),

@@ -15,6 +15,7 @@ from lowtide.store.records import Bound
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.skew import MARGIN
 from lowtide_spark.frames.inventory import take_inventory, transactional
+from lowtide_spark.run import own_tables
 from lowtide_spark.run.context import Run
 
 #: How long past runs and bounds are kept for the page.
@@ -40,7 +41,7 @@ def collect(run: Run) -> None:
     if run.summary.execute:
         _publish(run, inventory, marks, bound)
         state = run.config.state.table
-        if notes := run.mend_tables([state]):
+        if notes := own_tables.mend(run, [state]):
             run.summary.tables.append(TableReport(state, execute=True, notes=notes))
         run.phase("record")
 

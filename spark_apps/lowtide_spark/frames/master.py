@@ -20,6 +20,8 @@ from lowtide_spark.frames.reading import Source
 UNSYNCED = ("ASYNC_WAL", "SKIP_WAL")
 #: No run reads an HBase snapshot for so long: a scratch folder of before is a dead one's.
 SCRATCH_KEPT = timedelta(days=1)
+#: A compaction is waited for so long; it goes on by itself.
+COMPACTION_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +131,12 @@ class Master(Connector):
             msg = f"cannot alter {table}: {cause(error)}"
             raise StoreError(msg) from error
 
-    def major_compact(self, table: str, family: str, timeout_seconds: int) -> None:
+    def major_compact(self, table: str, family: str, timeout_seconds: int = COMPACTION_SECONDS) -> None:
         """Major-compact one family of *table* and wait for the end."""
         self._admin().majorCompact(self._options, table, family, timeout_seconds * 1000)
 
     def compact_regions(
-        self, table: str, families: Mapping[str, Sequence[str]], timeout_seconds: int
+        self, table: str, families: Mapping[str, Sequence[str]], timeout_seconds: int = COMPACTION_SECONDS
     ) -> dict[str, tuple[int, int]]:
         """Major-compact these *families* of regions, and wait.
 

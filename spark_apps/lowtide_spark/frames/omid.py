@@ -26,8 +26,6 @@ from lowtide.values.keyranges import KeyRange
 from lowtide_spark.frames.kinds import PUT
 from lowtide_spark.frames.store import FOREVER
 
-JOURNAL_FAMILY = "j"
-
 
 def commit_ranges(from_ts: int, to_ts: int) -> list[WorkRange]:
     """The sixteen key ranges of the commit table that hold the start timestamps [from_ts, to_ts)."""

@@ -12,8 +12,6 @@ from lowtide.history.compaction import Gain, gains, last_compactions, to_record,
 from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.run.context import Run
 
-COMPACTION_TIMEOUT_SECONDS = 3600
-
 
 def compact(run: Run, work: HistoryWork) -> None:
     """Ask HBase for the compactions that pay, within the configured share, bytes and regions at a time; a dry run names
@@ -55,7 +53,7 @@ def compact(run: Run, work: HistoryWork) -> None:
     try:
         for start in range(0, len(names), settings.regions):
             batch = {name: families[name] for name in names[start : start + settings.regions]}
-            done |= run.store.compact_regions(work.table, batch, COMPACTION_TIMEOUT_SECONDS)
+            done |= run.store.compact_regions(work.table, batch)
     finally:
         _book(run, work, [g for g in chosen if g.region in done], done)
         before, after = (sum(sizes[i] for sizes in done.values()) for i in (0, 1))

@@ -25,6 +25,7 @@ from lowtide_spark.ledger.books import Books
 from lowtide_spark.ledger.full_check import check_everything
 from lowtide_spark.ledger.money import check_money
 from lowtide_spark.ledger.settled_mark import when
+from lowtide_spark.run import own_tables
 from lowtide_spark.run.context import Run
 
 
@@ -56,7 +57,7 @@ def repair(run: Run) -> None:
         if run.summary.execute:
             check_money(books, "after", books.now, books.time())
             settled_mark.settle(books, start, horizon, full)
-            books.report.notes += run.mend_tables([*map(books.frames.name, Table), run.config.state.table])
+            books.report.notes += own_tables.mend(run, [*map(books.frames.name, Table), run.config.state.table])
 
 
 def _repair_open(books: Books, start: int, horizon: int, restored: Sequence[Entry]) -> None:

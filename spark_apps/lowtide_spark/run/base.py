@@ -20,7 +20,7 @@ from lowtide_spark.frames.store import Store
 
 
 @dataclass
-class Base:
+class RunBase:
     """One run of a job: what was asked, the store, the state, and the summary that grows."""
 
     options: argparse.Namespace

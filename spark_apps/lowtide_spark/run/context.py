@@ -1,4 +1,9 @@
-"""A run: what every job works with."""
+"""A run: what every job works with.
+
+Its parts: what it was asked and works with (:mod:`lowtide_spark.run.base`), the oracle's low watermark and the clocks
+(:mod:`lowtide_spark.run.oracle`), the tables that it works on (:mod:`lowtide_spark.run.tables`); and here the cluster,
+the approved plan and the journal.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +50,9 @@ class Run(OracleChecks, TableChoice):
                     return
         msg = (
             f"hbase.thrift ({thrift.host}:{thrift.port}) and hbase.zookeeper_quorum "
-            f"({self.config.hbase.zookeeper_quorum}:"
-            f"{self.config.hbase.zookeeper_port}{self.config.hbase.znode}) lead to different HBase clusters: "
-            f"what was written to {table} through the one is not "
-            "what the other reads. Correct one of them; nothing was read"
+            f"({self.config.hbase.zookeeper_quorum}:{self.config.hbase.zookeeper_port}{self.config.hbase.znode}) "
+            f"lead to different HBase clusters: what was written to {table} through the one is not what the other "
+            "reads. Correct one of them; nothing was read"
         )
         raise UsageError(msg)
 

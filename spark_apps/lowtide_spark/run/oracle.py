@@ -18,7 +18,7 @@ from lowtide.store.state import StateStore
 from lowtide.values.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
 from lowtide.values.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
 from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refusal
-from lowtide_spark.run.base import Base
+from lowtide_spark.run.base import RunBase
 
 #: The jobs that change nothing in the store, whatever their arguments.
 _READING = ("balances", *INSPECTIONS)
@@ -26,7 +26,7 @@ _ORACLE_SECONDS = 5.0
 
 
 @dataclass
-class OracleChecks(Base):
+class OracleChecks(RunBase):
     """The oracle's low watermark and the clocks, as far as a run may go by them."""
 
     def check_clock(self) -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lowtide.errors import StoreError
 from lowtide.run.summary import TableReport
-from lowtide.store.gateway import connect, without_bloom_or_cache
 from lowtide.tables.inventory import Entry, Kind
-from lowtide_spark.run.base import Base
+from lowtide_spark.run.base import RunBase
 
 
 @dataclass
-class TableChoice(Base):
-    """The tables of a run, and what it mends of Lowtide's own."""
+class TableChoice(RunBase):
+    """The tables of a run."""
 
     def choose(self, inventory: Sequence[Entry]) -> list[Entry]:
         """The tables to work on, out of the inventory.
@@ -46,33 +44,6 @@ class TableChoice(Base):
         for entry in inventory:
             if entry.doubt and entry.enabled and entry.table in meant and entry.table not in asked:
                 self.summary.tables.append(TableReport(entry.table, notes=[_refusal(entry.table, entry)]))
-
-    def mend_tables(self, names: Iterable[str]) -> list[str]:
-        """Give tables of our own that the gateway made by its defaults what these leave out; notes on what was done.
-        Those that are right cost a read.
-        """
-        with connect(self.config.hbase.thrift) as connection:
-            there = connection.tables()
-            slow = {name: without_bloom_or_cache(connection, name) for name in names if name.encode() in there}
-        notes = []
-        for name, families in slow.items():
-            if not families:
-                continue
-            try:
-                self.store.give_bloom_and_cache(name, families)
-            except StoreError as error:
-                ddl = ", ".join(f"{{NAME => '{f}', BLOOMFILTER => 'ROW', BLOCKCACHE => 'true'}}" for f in families)
-                notes.append(
-                    f"{name} has no bloom filter or no block cache, so that reads of it are slow, and {error}; "
-                    "in HBase's shell: "
-                    f"alter '{name}', {ddl}"
-                )
-            else:
-                notes.append(
-                    f"{name} was made without bloom filter or block cache; it has both now, its files as they "
-                    "are written"
-                )
-        return notes
 
 
 def _refusal(name: str, entry: Entry | None) -> str:

@@ -13,7 +13,6 @@ from lowtide.store.records import Claim
 from lowtide_spark.frames.kinds import FAMILY_TOMBSTONE, TOMBSTONE, TOMBSTONES
 from lowtide_spark.frames.omid import bytes_of, shadow_of
 from lowtide_spark.frames.store import Life, Written
-from lowtide_spark.history.compaction import COMPACTION_TIMEOUT_SECONDS
 from lowtide_spark.run.context import Run
 from lowtide_spark.undo import live
 from lowtide_spark.undo.protection import Protection
@@ -35,7 +34,7 @@ def drop_delete_markers(run: Run, table: str, families: Sequence[str]) -> None:
     with run.state() as state:
         known = still_there(state.uncompacted(table), last_compactions(run.store.regions(table)))
     for family in families:
-        run.store.major_compact(table, family, COMPACTION_TIMEOUT_SECONDS)
+        run.store.major_compact(table, family)
     others = {(region, family): size for (region, family), size in known.items() if family not in families}
     with run.state() as state:
         state.put_uncompacted(table, to_record(others, last_compactions(run.store.regions(table))))

@@ -36,8 +36,7 @@ final class FileStore implements CellStore {
 
     /**
      * @param count how many files the region has in the HBase snapshot; HBase opens what it finds, and with fewer rows
-     *        would
-     *        be missing
+     *        would be missing
      */
     FileStore(Map<String, String> options, Path restored, TableDescriptor descriptor, RegionInfo info, int count)
             throws IOException {
