@@ -93,11 +93,10 @@ def in_force(known: Journal, observed: Observed, name: str) -> Journal:
     if not observed.listed:
         if known.there:
             msg = (
-                f"the journal {name} is gone: it was dropped, state.journal_table names another now, or HBase "
-                "does not list it to the gateway's user. "
-                "It holds the only proofs of what was pruned, so nothing is decided without it. Restore it, or "
-                "correct the configuration; where it is "
-                "lost for good: lowtide journal lost"
+                f"the journal {name} is gone: it was dropped, state.journal_table names another now, or HBase does "
+                "not list it to the gateway's user. It holds the only proofs of what was pruned, so nothing is "
+                "decided without it. Restore it, or correct the configuration; where it is lost for good: lowtide "
+                "journal lost"
             )
             raise StoreError(msg)
         return known
@@ -128,11 +127,9 @@ def check_kept(observed: Observed, name: str) -> None:
     """
     if observed.kept is not None:
         msg = (
-            f"the journal {name} keeps a row for {duration_text(observed.kept)} only (TTL), and holds the only "
-            "proofs of what was pruned. In HBase's shell: "
-            f"alter '{name}', {{NAME => '{FAMILY}', TTL => 'FOREVER'}}; then: lowtide journal lost, or, if "
-            "none of its rows was as old as that yet: "
-            "lowtide journal whole"
+            f"the journal {name} keeps a row for {duration_text(observed.kept)} only (TTL), and holds the only proofs "
+            f"of what was pruned. In HBase's shell: alter '{name}', {{NAME => '{FAMILY}', TTL => 'FOREVER'}}; then: "
+            "lowtide journal lost, or, if none of its rows was as old as that yet: lowtide journal whole"
         )
         raise StoreError(msg)
 

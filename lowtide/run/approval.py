@@ -128,7 +128,6 @@ def check(plan: Approved, tables: Iterable[Mapping[str, Any]]) -> None:
         more = [f"and {len(differing) - _NAMED} more tables"] if len(differing) > _NAMED else []
         msg = (
             f"the plan is no longer the one of run {plan.run} that was approved ({'. '.join([*named, *more])}); "
-            "nothing was done. "
-            "Make a new plan and have that approved"
+            "nothing was done. Make a new plan and have that approved"
         )
         raise ApprovalError(msg)

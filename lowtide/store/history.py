@@ -237,9 +237,8 @@ def _claim_value(known: bytes | None, mark: int, run: str, at: int, *, removing:
 
 def _overtaken(table: str) -> str:
     return (
-        f"another run of history_gc has taken over table {table}, or a restore or a hold has; this one does "
-        "nothing more to it. "
-        "Let the newer run finish, then run again"
+        f"another run of history_gc has taken over table {table}, or a restore or a hold has; this one does nothing "
+        "more to it. Let the newer run finish, then run again"
     )
 
 

@@ -39,12 +39,10 @@ class OracleRows(Rows):
         went = current if current < recorded.low_watermark else recorded.back
         again = "" if went == current else f", and has come to {current} again"
         msg = (
-            f"the low watermark has gone back from {recorded.low_watermark} to {went}{again}: the oracle was "
-            "made anew or has forgotten its timestamps "
-            "(an in-memory timestamp store does at a restart) or this is another oracle; no recorded watermark "
-            "can be trusted. "
-            "Configure a persistent timestamp store, make sure that every transaction of before is over, "
-            "then run: lowtide state reset"
+            f"the low watermark has gone back from {recorded.low_watermark} to {went}{again}: the oracle was made "
+            "anew or has forgotten its timestamps (an in-memory timestamp store does at a restart) or this is another "
+            "oracle; no recorded watermark can be trusted. Configure a persistent timestamp store, make sure that "
+            "every transaction of before is over, then run: lowtide state reset"
         )
         raise WatermarkError(msg)
 

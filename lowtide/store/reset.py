@@ -43,9 +43,7 @@ def refusal(recorded: int, current: int, timestamp_table: str, own_tables: tuple
             "its timestamps in ZooKeeper has the number in /omid/timestamp). Then reset"
         )
     return (
-        f"the oracle stores the low watermark {current}, below {recorded}, the highest recorded: it gives "
-        "numbers a second time, and shadow cells and commit "
-        f"entries of before would prove transactions that have nothing to do with them. {how}. Where no table "
-        "holds a cell of before any more, "
-        f"drop {' and '.join(own_tables)} instead"
+        f"the oracle stores the low watermark {current}, below {recorded}, the highest recorded: it gives numbers a "
+        "second time, and shadow cells and commit entries of before would prove transactions that have nothing to do "
+        f"with them. {how}. Where no table holds a cell of before any more, drop {' and '.join(own_tables)} instead"
     )

@@ -72,9 +72,8 @@ class Rows:
         if value.get("format", 1) > FORMAT:
             msg = (
                 f"the records in {self._name} have format {value['format']}, written by Lowtide "
-                f"{value.get('lowtide', 'of another version')}; "
-                f"this is Lowtide {__version__}, which knows formats up to {FORMAT}. Upgrade it on this "
-                "machine; nothing was done"
+                f"{value.get('lowtide', 'of another version')}; this is Lowtide {__version__}, which knows formats up "
+                f"to {FORMAT}. Upgrade it on this machine; nothing was done"
             )
             raise FormatError(msg)
         self._format_known = True
@@ -112,11 +111,9 @@ class Rows:
         """
         if (kept := kept_for(self._connection, self._name)) is not None:
             msg = (
-                f"the state table {self._name} keeps a cell for {duration_text(kept)} only (TTL): marks, holds "
-                "and what is known of the oracle and the "
-                f"journal vanish. In HBase's shell: alter '{self._name}', {{NAME => '{FAMILY}', TTL => "
-                "'FOREVER'}; then see 'The state table is gone' "
-                "in docs/backups.md"
+                f"the state table {self._name} keeps a cell for {duration_text(kept)} only (TTL): marks, holds and "
+                f"what is known of the oracle and the journal vanish. In HBase's shell: alter '{self._name}', {{NAME "
+                f"=> '{FAMILY}', TTL => 'FOREVER'}}; then see 'The state table is gone' in docs/backups.md"
             )
             raise StoreError(msg)
 
@@ -160,9 +157,8 @@ class Rows:
         shown = table.row(row, [check[0], put[0]])
         if shown.get(put[0]) != put[1] and shown.get(check[0]) == check[1]:
             msg = (
-                f"HBase took a write to row {row.decode()} of {self._name} and still shows what was there "
-                "before: the clock of its region "
-                "server has stepped back. Set the clocks of the region servers, then run again"
+                f"HBase took a write to row {row.decode()} of {self._name} and still shows what was there before: the "
+                "clock of its region server has stepped back. Set the clocks of the region servers, then run again"
             )
             raise StoreError(msg)
         return True

@@ -188,9 +188,8 @@ def contradiction(descriptor: Descriptor, key: str, recorded: Kind | None) -> st
     if recorded is Kind.TRANSACTIONAL:
         return (
             f"{where} was recorded as transactional by the last collection. Take {key} out and run "
-            "watermark_collection with --execute, "
-            "which reads the table for itself; it may be called plain after that if it is found to be no "
-            "longer transactional"
+            "watermark_collection with --execute, which reads the table for itself; it may be called plain after that "
+            "if it is found to be no longer transactional"
         )
     return ""
 
@@ -215,9 +214,8 @@ def compared(entry: Entry, descriptor: Descriptor, before: Entry | None) -> Entr
     )
     if not entry.families:
         why += (
-            ". If none does any more, and no cell of theirs is needed, let watermark_collection --execute see "
-            "the table as it is, then say "
-            f"tables: {{{table}: {{kind: plain}}}}"
+            ". If none does any more, and no cell of theirs is needed, let watermark_collection --execute see the "
+            f"table as it is, then say tables: {{{table}: {{kind: plain}}}}"
         )
     kind = entry.kind if entry.families else Kind.UNMARKED
     return replace(entry, kind=kind, unmarked=entry.unmarked | lost).doubted(why)
@@ -256,11 +254,10 @@ def settled(entry: Entry, after: int, older: bool) -> Entry:
     if not older:
         return entry
     why = (
-        f"{STRANGER} (imported, or cloned from another cluster or under a new name): it holds cells at or "
-        f"below {after}, the low watermark of a collection "
-        "for which it was not there. If their transactions were this oracle's, as those of a clone of one of "
-        "this store's tables, run: "
-        f"lowtide confirm {entry.table}. If not, move the table away, or put it under omid.foreign"
+        f"{STRANGER} (imported, or cloned from another cluster or under a new name): it holds cells at or below "
+        f"{after}, the low watermark of a collection for which it was not there. If their transactions were this "
+        f"oracle's, as those of a clone of one of this store's tables, run: lowtide confirm {entry.table}. If not, "
+        "move the table away, or put it under omid.foreign"
     )
     return replace(entry, came_after=after).doubted(why)
 

@@ -73,9 +73,8 @@ def losing(descriptor: Descriptor) -> str:
     if durability not in _LOSING:
         return ""
     return (
-        f"it has DURABILITY => {durability}: with a region server die shadow cells that were acknowledged, "
-        "whose commit entries are gone, so that "
-        f"nothing found proves nothing; in HBase's shell: alter '{descriptor.table}', DURABILITY => "
-        "'SYNC_WAL'; or, where what a crash took may be "
-        f"taken for never committed, as its readers do, say tables: {{{descriptor.table}: {{accept_durability: true}}}}"
+        f"it has DURABILITY => {durability}: with a region server die shadow cells that were acknowledged, whose "
+        "commit entries are gone, so that nothing found proves nothing; in HBase's shell: alter "
+        f"'{descriptor.table}', DURABILITY => 'SYNC_WAL'; or, where what a crash took may be taken for never "
+        f"committed, as its readers do, say tables: {{{descriptor.table}: {{accept_durability: true}}}}"
     )

@@ -80,9 +80,8 @@ def oracle_apart(ahead: timedelta | None, low_watermark: int, now: datetime) -> 
 def refusal(apart: str) -> str:
     """What to say instead of doing anything where clocks are *apart*."""
     return (
-        f"{apart}, and one of the two is wrong: graces, ages, intervals and the life of holds go by them, so "
-        "nothing is done. "
-        "Set the clocks, then run again"
+        f"{apart}, and one of the two is wrong: graces, ages, intervals and the life of holds go by them, so nothing "
+        "is done. Set the clocks, then run again"
     )
 
 

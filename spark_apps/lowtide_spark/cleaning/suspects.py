@@ -61,10 +61,9 @@ def prepare(run: Run, entry: Entry, watermark: int) -> CleanupWork | None:
 def _unknown_files(table: str, horizon: int) -> str:
     """What :func:`rewritten` cannot do where the journal tells no more whose entries were pruned."""
     return (
-        f"the journal has let go of what was pruned up to {horizon}: committed cells of before that may lie in "
-        "other files than their shadow cells, where Omid's "
-        "compactor loses both. Where it is to be on the table, run in HBase's shell, without it: "
-        f"major_compact '{table}'"
+        f"the journal has let go of what was pruned up to {horizon}: committed cells of before that may lie in other "
+        "files than their shadow cells, where Omid's compactor loses both. Where it is to be on the table, run in "
+        f"HBase's shell, without it: major_compact '{table}'"
     )
 
 

@@ -37,8 +37,7 @@ def check_life(run: Run, work: CleanupWork) -> None:
     """
     if work.suspects is not None and not work.state.incarnation.lives(run.store.regions(work.table)):
         msg = (
-            f"{work.table} was restored, made anew, or disabled and enabled while the run went on; nothing "
-            "more is done to it and nothing "
-            "is recorded. Run again: it is read from 0"
+            f"{work.table} was restored, made anew, or disabled and enabled while the run went on; nothing more is "
+            "done to it and nothing is recorded. Run again: it is read from 0"
         )
         raise StoreError(msg)

@@ -64,9 +64,8 @@ def _check_names(run: Run, inventory: Sequence[Entry]) -> None:
     absent = sorted(n for n, own in run.config.tables.items() if n not in known and "history_max_age" in own)
     if absent:
         msg = (
-            f"the configuration has history_max_age for {', '.join(absent)}, and HBase has no such table; "
-            "nothing is removed from any. Mend the name "
-            "under tables:, or take it out"
+            f"the configuration has history_max_age for {', '.join(absent)}, and HBase has no such table; nothing is "
+            "removed from any. Mend the name under tables:, or take it out"
         )
         raise UsageError(msg)
 

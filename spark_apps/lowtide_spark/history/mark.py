@@ -126,9 +126,8 @@ def _withdraw(run: Run, table: str) -> None:
 def _lower(run: Run, work: HistoryWork, mark: int, holds: Sequence[str]) -> None:
     if run.approved is not None:
         msg = (
-            f"hold {', '.join(holds)} on {work.table} came while the run went on, so that the plan that was "
-            "approved cannot be done; "
-            "nothing was done to the table. Make a new plan and have that approved"
+            f"hold {', '.join(holds)} on {work.table} came while the run went on, so that the plan that was approved "
+            "cannot be done; nothing was done to the table. Make a new plan and have that approved"
         )
         raise ApprovalError(msg)
     work.report.notes.append(
