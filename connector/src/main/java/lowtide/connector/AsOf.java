@@ -69,10 +69,9 @@ final class AsOf implements Serializable {
         long readPoint = Moment.of(connection, options, watermark, world);
         if (readPoint > watermark) {
             throw new IllegalArgumentException("Option asOf = " + options.asOf + " is the read point "
-                    + Moment.described(readPoint)
-                    + ", later than the low watermark " + Moment.described(watermark) + " by " + (readPoint - watermark)
-                    + ": a transaction may still commit before it. Read at " + watermark
-                    + " or before (asOf = latest).");
+                    + Moment.described(readPoint) + ", later than the low watermark " + Moment.described(watermark)
+                    + " by " + (readPoint - watermark) + ": a transaction may still commit before it. Read at "
+                    + watermark + " or before (asOf = latest).");
         }
         AsOf asOf = new AsOf(readPoint, world, Commits.NONE, Journal.NONE, 0);
         refuseOmidsCompactor(connection, options);
@@ -135,12 +134,11 @@ final class AsOf implements Serializable {
     private void refuseRemoved(Connection connection, Options options, String since) throws IOException {
         long mark = Records.mark(connection, options);
         if (readPoint < mark) {
-            throw new IllegalArgumentException("The read point " + Moment.described(readPoint)
-                    + " of " + options.table + " lies " + (mark - readPoint) + " before its ancient history mark "
-                    + Moment.described(mark) + since
-                    + ": that history was removed. Read at " + mark
-                    + " or later (as soon as the low watermark has passed it); to keep more from now on, raise"
-                    + " history_max_age for " + options.table + ", or take a hold (hold = true, or lowtide hold add).");
+            throw new IllegalArgumentException("The read point " + Moment.described(readPoint) + " of " + options.table
+                    + " lies " + (mark - readPoint) + " before its ancient history mark " + Moment.described(mark)
+                    + since + ": that history was removed. Read at " + mark + " or later (as soon as the low watermark"
+                    + " has passed it); to keep more from now on, raise history_max_age for " + options.table + ", or"
+                    + " take a hold (hold = true, or lowtide hold add).");
         }
     }
 
@@ -158,9 +156,8 @@ final class AsOf implements Serializable {
      */
     void checkSame(Options options) throws IOException {
         if (Tables.stated(Connections.get(options.hbase), options.tableName()) != stated) {
-            throw new IllegalStateException("Table " + options.table
-                    + " was made anew, restored, or disabled and enabled since the"
-                    + " read began. Make the DataFrame anew.");
+            throw new IllegalStateException("Table " + options.table + " was made anew, restored, or disabled and"
+                    + " enabled since the read began. Make the DataFrame anew.");
         }
     }
 
@@ -172,9 +169,8 @@ final class AsOf implements Serializable {
         JsonNode listed = Records.listed(connection, options);
         TableDescriptor table = Tables.enabled(connection, options.tableName());
         if (!Omid.marks(table) && !listed.path("kind").asText().equals("transactional")) {
-            throw new IllegalArgumentException("Table " + options.table
-                    + " cannot be read with asOf: it bears no"
-                    + " mark of Omid, so its cells are no transactions'. If they are, say so in Lowtide's configuration"
+            throw new IllegalArgumentException("Table " + options.table + " cannot be read with asOf: it bears no mark"
+                    + " of Omid, so its cells are no transactions'. If they are, say so in Lowtide's configuration"
                     + " (tables: {" + options.table + ": {kind: transactional}}) and let watermark_collection see it;"
                     + " the view cells shows any table.");
         }

@@ -87,12 +87,11 @@ final class Commits implements Serializable {
                         }
                         long commit = commit(start, CellUtil.cloneValue(entry), options);
                         if (commit > start && commit < readPoint && !entries.add(start, commit)) {
-                            throw new IllegalStateException("The commit table " + options.commitTable
-                                    + " has more than " + options.commitLimit + " entries that the read point "
-                                    + Moment.described(readPoint)
-                                    + " may need, and each task is given all of them, 16 bytes an entry. Let"
-                                    + " orphan_cleanup and commit_table_pruning shorten it, or set the option"
-                                    + " commitLimit higher.");
+                            throw new IllegalStateException("The commit table " + options.commitTable + " has more"
+                                    + " than " + options.commitLimit + " entries that the read point "
+                                    + Moment.described(readPoint) + " may need, and each task is given all of them, 16"
+                                    + " bytes an entry. Let orphan_cleanup and commit_table_pruning shorten it, or set"
+                                    + " the option commitLimit higher.");
                         }
                     }
                 }

@@ -104,10 +104,9 @@ class Hold implements Runnable {
             if (mark.isDead(readPoint, now) && overtakes(table, row, claim, announced, mark.applied, now)) {
                 return;
             }
-            throw new IllegalArgumentException("A run of history_gc is about to remove the history of "
-                    + options.table + " before " + mark.intended + ", so a hold at " + readPoint
-                    + " comes too late. Read at " + mark.intended
-                    + " or later, or try again after it (if it was killed: from "
+            throw new IllegalArgumentException("A run of history_gc is about to remove the history of " + options.table
+                    + " before " + mark.intended + ", so a hold at " + readPoint + " comes too late. Read at "
+                    + mark.intended + " or later, or try again after it (if it was killed: from "
                     + Instant.ofEpochMilli(mark.ends()) + " on).");
         }
     }
@@ -204,9 +203,8 @@ class Hold implements Runnable {
             try {
                 Cell written = table.get(new Get(row).addColumn(FAMILY, VALUE)).getColumnLatestCell(FAMILY, VALUE);
                 if (written == null) {
-                    throw new IOException("row " + Bytes.toString(row) + " of " + options.stateTable
-                            + ", which was just written for its time, is gone. Look for what deletes rows there, and"
-                            + " read again");
+                    throw new IOException("row " + Bytes.toString(row) + " of " + options.stateTable + ", which was"
+                            + " just written for its time, is gone. Look for what deletes rows there, and read again");
                 }
                 return written.getTimestamp();
             } finally {

@@ -153,10 +153,9 @@ class Journal implements Serializable {
     }
 
     private IllegalStateException undecided(long start, String why) {
-        return new IllegalStateException("Table " + options.table
-                + " cannot be read with asOf: nothing tells whether the"
-                + " transaction that began at " + start + " committed, for " + why
-                + ". Run: lowtide run orphan_cleanup --table "
-                + options.table + " --full --execute; it decides about its cells, or names what is to be done.");
+        return new IllegalStateException("Table " + options.table + " cannot be read with asOf: nothing tells whether"
+                + " the transaction that began at " + start + " committed, for " + why + ". Run: lowtide run"
+                + " orphan_cleanup --table " + options.table + " --full --execute; it decides about its cells, or names"
+                + " what is to be done.");
     }
 }

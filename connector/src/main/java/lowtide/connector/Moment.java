@@ -60,8 +60,7 @@ final class Moment {
         } catch (DateTimeException e) {
             if (isLocal(text)) {
                 throw new IllegalArgumentException("Option asOf = " + asked + " has no time zone; add one, as in "
-                        + text
-                        + "Z.", e);
+                        + text + "Z.", e);
             }
             throw new IllegalArgumentException("Option asOf = " + asked + " is neither a timestamp of the oracle"
                     + " nor an ISO 8601 time with zone such as 2026-01-31T00:00:00Z, nor latest.", e);
@@ -93,9 +92,8 @@ final class Moment {
         }
         long reached = Records.sampled(connection, options, millis);
         if (reached < 0) {
-            throw new IllegalArgumentException("Option asOf = " + options.asOf
-                    + " is before the first time sample of an oracle that counts: give its timestamp, or run"
-                    + " watermark_collection regularly.");
+            throw new IllegalArgumentException("Option asOf = " + options.asOf + " is before the first time sample of"
+                    + " an oracle that counts: give its timestamp, or run watermark_collection regularly.");
         }
         return Omid.start(reached);
     }

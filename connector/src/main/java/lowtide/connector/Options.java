@@ -104,9 +104,8 @@ final class Options implements Serializable {
         hold = truth("hold", own.get("hold"));
         holdOwner = ascii(own.getOrDefault("holdOwner", myself()));
         if (own.containsKey("holdOwner") && holdOwner.isBlank()) {
-            throw new IllegalArgumentException("Option holdOwner = " + holdOwner
-                    + " names nobody. Say who holds, so that others know whom to ask, or leave it out for the user's"
-                    + " name.");
+            throw new IllegalArgumentException("Option holdOwner = " + holdOwner + " names nobody. Say who holds, so"
+                    + " that others know whom to ask, or leave it out for the user's name.");
         }
         holdMaxAgeMillis = number("holdMaxAgeMillis", own.get("holdMaxAgeMillis"), DEFAULT_HOLD_MILLIS, 1);
         namesStateTable = own.containsKey("stateTable");

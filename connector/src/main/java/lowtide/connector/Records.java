@@ -39,9 +39,8 @@ final class Records {
         JsonNode applied = read(connection, options, row, MARK);
         if (applied != null && !applied.path("mark").isIntegralNumber()) {
             throw new IllegalArgumentException("The ancient history mark of " + options.table + " (row "
-                    + Bytes.toString(row) + " of "
-                    + options.stateTable + ") cannot be understood: " + applied + ". Nothing is read with asOf"
-                    + " without knowing what was removed.");
+                    + Bytes.toString(row) + " of " + options.stateTable + ") cannot be understood: " + applied + "."
+                    + " Nothing is read with asOf without knowing what was removed.");
         }
         return number(applied, "mark");
     }
