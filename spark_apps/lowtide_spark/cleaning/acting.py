@@ -20,6 +20,20 @@ from lowtide_spark.run.table_work import failures_kept, in_regions
 
 
 def act_all(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStack) -> None:
+    """Carry out the plans of *works*: marks for the absent, then heals, then deletes, then wrong marks off.
+
+    The order is what keeps it safe. Before the first mark each table is seen to be this run's still, and the one that
+    was read. Marks of all tables are put and read back, and every cell is decided again by what stands there then,
+    before any cell goes: a transaction that nothing proves may commit until its mark is there. Of a table cells are
+    healed before any is deleted, and none is deleted in a range that a heal has stopped. A wrong mark, of a transaction
+    that committed after all, goes last, when the cells that the run acted on have their shadow cells.
+
+    Args:
+        run: the run.
+        works: the tables that it acts on; one that fails keeps its error and hides no other.
+        known: what the look found of each transaction.
+        held: what is made on the way goes when it is closed.
+    """
     for work in works:
         with failures_kept(work):
             turn.check(run, work)
@@ -40,9 +54,8 @@ def _act(run: Run, work: CleanupWork) -> None:
     counts = work.report.counts
     counts.healed = counts.deleted = 0
     holding: list[Claim | Life] = [*turn.epochs(run, [work]), Life(work.table, work.state.incarnation.stated)]
-    run.store.make_durable(
-        work.table
-    )  # what proved a commit here must outlive what is done for it, and what is recorded
+    # What proved a commit here must outlive what is done for it, and what is recorded.
+    run.store.make_durable(work.table)
     heals = work.plan.where(F.col("action") == rules.HEAL)
     if not heals.isEmpty():
         work.healed = heals

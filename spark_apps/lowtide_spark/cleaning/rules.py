@@ -91,6 +91,33 @@ def verdicts(
         ``start_ts, verdict, tc`` (commit timestamp, for committed), ``marked`` (an invalidation mark is there),
         ``why``.
     """
+    known = _evidence(starts, entries, journal, siblings, hidden)
+    shadow, invalid = F.col("shadow_low"), F.coalesce("invalid", F.lit(False))
+    verdict = (
+        F.when(
+            shadow != F.col("shadow_high"),
+            _of(UNDECIDED, why=f"its shadow cells name different commit timestamps; {COMPARE}"),
+        )
+        .when(F.col("entry_problem").isNotNull(), _of(UNDECIDED, why=ODD_ENTRY))
+        .when(F.col("odd_shadow"), _of(UNDECIDED, why=ODD_SHADOW))
+        .when(shadow.isNotNull(), _of(COMMITTED, tc=shadow))
+        .when(F.col("odd_journal"), _of(UNDECIDED, why=ODD_JOURNAL))
+        .when(F.col("pruned").isNotNull(), _of(COMMITTED, tc=F.col("pruned")))
+        .when(F.col("fence"), _of(UNDECIDED, why=f"its commit-table row is a table fence; {_WRONG_ROW}"))
+        .when(~invalid & F.col("entry").isNotNull(), _of(COMMITTED, tc=F.col("entry")))
+        .when(F.col("unconfirmed").isNotNull(), _of(UNDECIDED, why=F.format_string(UNCONFIRMED, "unconfirmed")))
+        .when(F.lit(blind), _of(UNDECIDED, why=BLIND))
+        .when(invalid | F.col("in_journal"), _of(ABORTED))
+        .when(F.col("hidden"), _of(UNDECIDED, why=f"its commit-table row lies behind a delete marker; {RESOLVE}"))
+        .otherwise(_of(ABSENT))
+    )
+    return known.select("start_ts", verdict.alias("v"), invalid.alias("marked")).select("start_ts", "v.*", "marked")
+
+
+def _evidence(
+    starts: DataFrame, entries: DataFrame, journal: DataFrame, siblings: DataFrame, hidden: DataFrame
+) -> DataFrame:
+    """All that was found of each transaction in question, in one row; null where nothing was."""
     ours = F.col("unconfirmed").isNull()
     parts = (
         starts.select("start_ts", F.lit(True).alias("asked")),
@@ -134,7 +161,7 @@ def verdicts(
         "unconfirmed",
         "hidden",
     )
-    facts = (
+    return (
         everything.groupBy("start_ts")
         .agg(
             F.min("shadow").alias("shadow_low"),
@@ -143,26 +170,6 @@ def verdicts(
         )
         .where("asked and start_ts is not null")
     )
-    shadow, invalid = F.col("shadow_low"), F.coalesce("invalid", F.lit(False))
-    verdict = (
-        F.when(
-            shadow != F.col("shadow_high"),
-            _of(UNDECIDED, why=f"its shadow cells name different commit timestamps; {COMPARE}"),
-        )
-        .when(F.col("entry_problem").isNotNull(), _of(UNDECIDED, why=ODD_ENTRY))
-        .when(F.col("odd_shadow"), _of(UNDECIDED, why=ODD_SHADOW))
-        .when(shadow.isNotNull(), _of(COMMITTED, tc=shadow))
-        .when(F.col("odd_journal"), _of(UNDECIDED, why=ODD_JOURNAL))
-        .when(F.col("pruned").isNotNull(), _of(COMMITTED, tc=F.col("pruned")))
-        .when(F.col("fence"), _of(UNDECIDED, why=f"its commit-table row is a table fence; {_WRONG_ROW}"))
-        .when(~invalid & F.col("entry").isNotNull(), _of(COMMITTED, tc=F.col("entry")))
-        .when(F.col("unconfirmed").isNotNull(), _of(UNDECIDED, why=F.format_string(UNCONFIRMED, "unconfirmed")))
-        .when(F.lit(blind), _of(UNDECIDED, why=BLIND))
-        .when(invalid | F.col("in_journal"), _of(ABORTED))
-        .when(F.col("hidden"), _of(UNDECIDED, why=f"its commit-table row lies behind a delete marker; {RESOLVE}"))
-        .otherwise(_of(ABSENT))
-    )
-    return facts.select("start_ts", verdict.alias("v"), invalid.alias("marked")).select("start_ts", "v.*", "marked")
 
 
 def _of(verdict: str, tc: Column | None = None, why: Column | str | None = None) -> Column:

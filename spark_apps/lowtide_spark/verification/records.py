@@ -43,6 +43,16 @@ def read(run: Run) -> Records:
 
 
 def check(run: Run, found: Verification, records: Records, families: Mapping[str, frozenset[str]]) -> None:
+    """The part of V4 that the records show by themselves: watermarks and bound are what the facts allow.
+
+    What does not agree is read once more after some seconds: a collection may just be publishing.
+
+    Args:
+        run: the run.
+        found: takes violations and notes.
+        records: as they were read first.
+        families: the transactional ones of every table.
+    """
     violations, notes = watermark_violations(records, families)
     if violations:
         time.sleep(_SECONDS_BETWEEN_READS)
