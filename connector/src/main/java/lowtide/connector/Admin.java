@@ -222,8 +222,9 @@ public final class Admin {
             while (!waiting.isEmpty()) {
                 for (String region : waiting) {
                     List<String> wanted = families.get(region);
-                    if (wanted.size() == all && !asked.contains(region)
-                            || compacting(admin, region) == CompactionState.NONE) {
+                    CompactionState state = compacting(admin, region);
+                    if (state == CompactionState.NONE
+                            || state != null && wanted.size() == all && !asked.contains(region)) {
                         for (String family : wanted) {
                             admin.majorCompactRegion(Bytes.toBytes(region), Bytes.toBytes(family));
                         }
