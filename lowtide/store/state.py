@@ -26,9 +26,13 @@ zero-padded so that they sort):
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from lowtide.store.facts import FactRows
+from lowtide.store.gateway import connect
 from lowtide.store.history import HistoryRows, HoldRows, UncompactedRows
 from lowtide.store.journal import JournalRow
 from lowtide.store.listing import ListingRows
@@ -36,6 +40,9 @@ from lowtide.store.marks import MarkRows
 from lowtide.store.rows import MAX_MILLIS, VALUE, dump, now
 from lowtide.store.runs import RunRows
 from lowtide.values.clock import millis
+
+if TYPE_CHECKING:
+    from lowtide.config import Config
 
 
 class StateStore(FactRows, MarkRows, ListingRows, JournalRow, HistoryRows, HoldRows, UncompactedRows, RunRows):
@@ -79,3 +86,15 @@ class StateStore(FactRows, MarkRows, ListingRows, JournalRow, HistoryRows, HoldR
                 at = MAX_MILLIS - int(row.split(b"/")[1])
                 if at < millis(before):
                     self._table.delete(row)
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[StateStore]:
+    """The configured state table over a connection of its own, which is closed at the end of the block; the gateway
+    closes one that idles for a minute.
+
+    Raises:
+        GatewayError: nothing answers at the gateway's address.
+    """
+    with connect(config.hbase.thrift) as connection:
+        yield StateStore(connection, config.state.table)

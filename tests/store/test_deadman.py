@@ -22,8 +22,7 @@ from scene import Scene
 from lowtide.config import Config, load
 from lowtide.history import holding
 from lowtide.lab.workload import OmidClient
-from lowtide.store.gateway import connect
-from lowtide.store.state import StateStore
+from lowtide.store.state import StateStore, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = "\n".join(file.read_text() for file in sorted((ROOT / "spark_apps").rglob("*.py")))
@@ -115,8 +114,8 @@ def test_after_the_cut_nothing_of_the_run_takes_effect(
 
 def _publish(config: Config, name: str) -> None:
     """A write of a run that means nothing to any job."""
-    with connect(config.hbase.thrift) as connection:
-        StateStore(connection, config.state.table).put_watermarks(name, {})
+    with opened(config) as state:
+        state.put_watermarks(name, {})
 
 
 def _at(step: str) -> deadman.Watch:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from lowtide.errors import GatewayError, StoreError, UsageError, WatermarkError
 from lowtide.run.submit import LOOKING
 from lowtide.store import oracle_probe
-from lowtide.store.gateway import allotted, connect, parse_low_watermark
+from lowtide.store.gateway import allotted, parse_low_watermark
 from lowtide.store.state import StateStore
 from lowtide.values.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
 from lowtide.values.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
@@ -65,11 +65,10 @@ class OracleChecks(Base):
             if wrong := clock_contradiction(self.config.omid.clock, watermark):
                 raise UsageError(wrong)
         self.read_at = datetime.now(UTC)
-        with connect(self.config.hbase.thrift) as connection:
-            state = StateStore(connection, self.config.state.table)
+        with self.state() as state:
             with _doubting(doubts):
                 self._check_recorded(state, watermark)
-            ahead = oracle_ahead(allotted(connection, self.config), self.request.now)
+            ahead = oracle_ahead(allotted(state.connection, self.config), self.request.now)
             self.oracle_ahead = ahead or timedelta()
             # Before it is remembered: one that is far ahead would have every right one after it refused.
             self._refuse(oracle_apart(ahead, watermark, self.request.now), doubts)
