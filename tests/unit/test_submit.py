@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from lowtide import paths
+from lowtide.cli import jobs
+from lowtide.cli.app import app
 from lowtide.config import Config, Spark
 from lowtide.errors import UsageError
 from lowtide.run import submit
@@ -122,11 +123,11 @@ def test_pruning_without_grace_is_asked_about(arguments: str, asked: bool, monke
     argv = arguments.split()
     assert submit.without_grace("commit_table_pruning", argv) is asked
     assert not submit.without_grace("transaction_repair", argv)
-    cli, given = import_module("lowtide.cli.app"), []  # the package has the application under this name
-    monkeypatch.setattr(cli, "_submit", lambda _, argv: given.extend(argv))
+    given: list[str] = []
+    monkeypatch.setattr(jobs, "_submit", lambda _, argv: given.extend(argv))
     for terminal, answer in ((True, "n\n"), (True, "y\n"), (False, "n\n")):
         given.clear()
-        monkeypatch.setattr(cli, "_on_a_terminal", lambda terminal=terminal: terminal)
-        result = CliRunner().invoke(cli.app, ["run", "commit_table_pruning", *argv], input=answer)
+        monkeypatch.setattr(jobs, "_on_a_terminal", lambda terminal=terminal: terminal)
+        result = CliRunner().invoke(app, ["run", "commit_table_pruning", *argv], input=answer)
         assert ("Prune without grace?" in result.output) is (asked and terminal)
         assert given == ([] if asked and terminal and answer == "n\n" else argv)
