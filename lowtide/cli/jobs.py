@@ -12,7 +12,7 @@ import typer
 
 from lowtide.cli.options import ConfigFile
 from lowtide.config import load
-from lowtide.run.submit import command, environment, without_grace
+from lowtide.run.submit import command, environment, last_value, without_grace
 
 
 def run(
@@ -123,9 +123,7 @@ def _options(given: Mapping[str, object], tables: Sequence[str] | None) -> list[
 
 
 def _submit(job: str, arguments: list[str]) -> None:
-    named = (
-        arguments[arguments.index("--config") + 1 : arguments.index("--config") + 2] if "--config" in arguments else []
-    )
-    config = load(Path(named[0]) if named else None)
+    file = last_value(arguments, "--config")
+    config = load(Path(file) if file else None)  # one that is missing is for the job to say
     done = subprocess.run(command(config, job, arguments), env=environment(), check=False)
     raise typer.Exit(done.returncode)

@@ -103,6 +103,44 @@ def test_spark_is_found_where_no_environment_is_active(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ("", None),
+        ("--executed --grace-period 1h", None),
+        ("--grace 1h", "1h"),
+        ("--grace=1h --execute", "1h"),
+        ("--grace=1h --grace 2h", "2h"),
+        ("--grace 1h --grace=2h", "2h"),
+        ("--grace", ""),
+        ("--grace=", ""),
+    ],
+)
+def test_an_option_has_the_value_that_was_given_last(arguments: str, value: str | None) -> None:
+    """In both of the forms that the job takes."""
+    assert submit.last_value(arguments.split(), "--grace") == value
+
+
+@pytest.mark.parametrize("given", ["--config {}", "--config={}", "--config other.yaml --config={}"])
+def test_a_job_is_submitted_by_the_configuration_that_it_is_given(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever way the option is written: the master is that file's, and the job is given the same."""
+    file = tmp_path / "lowtide.yaml"
+    file.write_text("spark: {master: 'local[7]', connector_class_path: [one.jar]}\n")
+    ran: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        ran.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(jobs.subprocess, "run", run)
+    argv = given.format(file).split()
+    assert CliRunner().invoke(app, ["run", "verify", *argv]).exit_code == 0
+    assert ran[0][1:3] == ["--master", "local[7]"]
+    assert ran[0][-len(argv) :] == argv
+
+
+@pytest.mark.parametrize(
     ("arguments", "asked"),
     [
         ("--execute --grace 0s", True),
