@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from happybase.batch import Batch
+from Hbase_thrift import IOError as HBaseError
+from thriftpy2.transport import TTransportException
 
+from lowtide import cli
 from lowtide.errors import WatermarkError
 from lowtide.store.gateway import check_and_put, parse_low_watermark
 
@@ -42,3 +47,43 @@ def test_the_gateway_is_asked_to_sync_what_it_writes() -> None:
     sent += batch._mutations[b"r"]
     assert len(sent) == 3
     assert all(mutation.writeToWAL for mutation in sent)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (TTransportException(TTransportException.END_OF_FILE, "read 0 bytes"), "TTransportException: .*read 0 bytes"),
+        (HBaseError(message=b"AccessDenied\n\tat java"), "IOError: .*AccessDenied"),
+        (ConnectionResetError(104, "reset by peer"), "ConnectionResetError: .*reset by peer"),
+        (TimeoutError("timed out"), "TimeoutError: timed out"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_a_gateway_that_breaks_off_is_one_message(
+    error: Exception, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of whichever command, with what to look at; no traceback, and exit code 1."""
+    assert _main(error, monkeypatch) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert re.match(f"lowtide: the command broke off: no answer from the store \\({told}.*Thrift gateway", line)
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "denied", "page.html"), OSError(28, "full"), KeyError("x")])
+def test_what_is_no_failure_of_the_gateway_is_not_taken_for_one(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that cannot be written, a disk that is full, a mistake in the program."""
+    with pytest.raises(type(error)):
+        _main(error, monkeypatch)
+
+
+def _main(error: Exception, monkeypatch: pytest.MonkeyPatch) -> object:
+    """The exit code of the command line where *error* comes out of its command."""
+
+    def app() -> None:
+        raise error
+
+    monkeypatch.setattr(import_module("lowtide.cli.app"), "app", app)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return ended.value.code
