@@ -35,9 +35,20 @@ __all__ = [
 
 
 class LowtideError(Exception):
-    """Base of all errors that are meant for people; ``exit_code`` is what a program ends with."""
+    """Base of all errors that are meant for people; ``exit_code`` is what a program ends with.
+
+    Args:
+        fact: what is so; the whole message, where that is not in two parts.
+        remedy: what to do about it, for who shows that apart; a sentence of its own, or what follows a semicolon.
+    """
 
     exit_code = 1
+
+    def __init__(self, fact: str, remedy: str = "") -> None:
+        between = ". " if remedy[:1].isupper() else "; "
+        super().__init__(f"{fact}{between}{remedy}" if remedy else fact)
+        self.fact = fact
+        self.remedy = remedy
 
 
 class UsageError(LowtideError):

@@ -13,7 +13,7 @@ from rich.text import Text
 from lowtide.cli.console import new_console
 from lowtide.cli.options import ConfigFile, Json, Yes, ask
 from lowtide.config import Config, load
-from lowtide.errors import GatewayError, UsageError
+from lowtide.errors import FormatError, GatewayError, UsageError
 from lowtide.health import history_statuses
 from lowtide.health.history import kept_back
 from lowtide.health.reader import read
@@ -97,9 +97,11 @@ def history_marks(config: ConfigFile = None) -> None:
     """
     loaded = load(config)
     reading = read(loaded)
+    if reading.newer:
+        raise FormatError(f"the marks cannot be read: {reading.unreachable}", "Upgrade it on this machine")
     if reading.unreachable:
-        msg = f"the marks cannot be read: {reading.unreachable}; start the Thrift gateway, or correct hbase.thrift"
-        raise GatewayError(msg)
+        fact = f"the marks cannot be read: {reading.unreachable}"
+        raise GatewayError(fact, "start the Thrift gateway, or correct hbase.thrift")
     statuses = history_statuses(reading, loaded)
     if not statuses:
         console.print("No transactional table is known yet; run: lowtide run watermark_collection --execute")

@@ -61,11 +61,8 @@ def connect(thrift: Thrift, attempts: int = 4) -> Iterator[Any]:
     try:
         connection = opened()
     except Exception as error:
-        msg = (
-            f"the Thrift gateway at {thrift.host}:{thrift.port} does not answer ({type(error).__name__}: {error}); "
-            "start it, or set hbase.thrift in the configuration"
-        )
-        raise GatewayError(msg) from error
+        fact = f"the Thrift gateway at {thrift.host}:{thrift.port} does not answer ({type(error).__name__}: {error})"
+        raise GatewayError(fact, "start it, or set hbase.thrift in the configuration") from error
     try:
         yield connection
     finally:

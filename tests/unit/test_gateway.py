@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from importlib import import_module
 from types import SimpleNamespace
@@ -13,8 +14,10 @@ from Hbase_thrift import IOError as HBaseError
 from thriftpy2.transport import TTransportException
 
 from lowtide import cli
-from lowtide.errors import WatermarkError
-from lowtide.store.gateway import check_and_put, parse_low_watermark
+from lowtide.config import Config
+from lowtide.errors import GatewayError, WatermarkError
+from lowtide.health import reader
+from lowtide.store.gateway import check_and_put, connect, parse_low_watermark
 
 
 def test_low_watermark_is_eight_bytes() -> None:
@@ -34,6 +37,23 @@ def test_malformed_low_watermark_stops(value: bytes) -> None:
     """Another length stops the run, with the table's name and the bytes' number."""
     with pytest.raises(WatermarkError, match=f"OMID is malformed.*found {len(value)}"):
         parse_low_watermark(value, "OMID")
+
+
+def test_a_gateway_that_is_not_there_is_told_with_the_remedy_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For who shows the remedy beside it; whatever the system's words for it are."""
+    thrift = Config().hbase.thrift
+
+    def nobody(**_: object) -> None:
+        raise ConnectionRefusedError("refused; nobody there")
+
+    monkeypatch.setattr("happybase.Connection", nobody)
+    with pytest.raises(GatewayError) as refused, connect(thrift, attempts=1):
+        pass
+    where = f"the Thrift gateway at {thrift.host}:{thrift.port} does not answer"
+    assert refused.value.fact == f"{where} (ConnectionRefusedError: refused; nobody there)"
+    assert str(refused.value) == f"{refused.value.fact}; start it, or set hbase.thrift in the configuration"
+    assert reader.read(Config(), attempts=1).unreachable == refused.value.fact
+    assert pickle.loads(pickle.dumps(refused.value)).remedy == refused.value.remedy
 
 
 def test_the_gateway_is_asked_to_sync_what_it_writes() -> None:
