@@ -5,7 +5,7 @@
     LowtideError                     exit
     ├── UsageError                      2   arguments or configuration that cannot be meant
     │   └── ApprovalError                   the plan that was approved is no longer the plan; nothing was done
-    └── StoreError                      1   the store as it is forbids going on; nothing was changed
+    └── StoreError                      1   the store as it is forbids going on; what was done until then is safe
         ├── GatewayError                    the Thrift gateway, HBase or the oracle cannot be reached
         ├── TableError                      a table is unknown, disabled or bears no marks of Omid
         ├── WatermarkError                  the low watermark is missing or has gone back

@@ -237,8 +237,8 @@ def _possible(start: int, commit: int | None) -> int | None:
 
 
 def _check_silent(said: _Said, start: int, commit: int | None, *, shown: bool) -> None:
-    """Refuse to contradict a proof, or to say it again; of a commit that a shadow cell shows, only an entry that names
-    another one.
+    """Refuse to contradict a proof, and to say again that it committed; that it never did may be said beside its mark.
+    Of a commit that a shadow cell shows, refuse only where an entry names another one.
     """
     if said.by or (shown and said.commit in (None, commit)):
         return
