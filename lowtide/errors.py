@@ -6,7 +6,7 @@
     ├── UsageError                      2   arguments or configuration that cannot be meant
     │   └── ApprovalError                   the plan that was approved is no longer the plan; nothing was done
     └── StoreError                      1   the store as it is forbids going on; what was done until then is safe
-        ├── GatewayError                    the Thrift gateway, HBase or the oracle cannot be reached
+        ├── GatewayError                    the Thrift gateway, HBase or the oracle does not answer, or no more
         ├── TableError                      a table is unknown, disabled or bears no marks of Omid
         ├── WatermarkError                  the low watermark is missing or has gone back
         ├── BudgetError                     the plan is out of proportion
@@ -66,7 +66,7 @@ class StoreError(LowtideError):
 
 
 class GatewayError(StoreError):
-    """A server cannot be reached."""
+    """A server does not answer, or stopped answering."""
 
 
 class TableError(StoreError):

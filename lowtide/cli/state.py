@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from lowtide.cleaning import renumbered
 from lowtide.cli.console import new_console
 from lowtide.cli.options import ConfigFile, Yes, ask
 from lowtide.config import Config, load, source
 from lowtide.errors import WatermarkError
 from lowtide.run.summary import by_hand
-from lowtide.store import reset
 from lowtide.store.gateway import low_watermark
 from lowtide.store.state import StateStore, opened
 
@@ -59,5 +59,5 @@ def _check_reset(config: Config, state: StateStore) -> None:
         return
     current = low_watermark(state.connection, config)
     own = (config.state.table, config.state.journal_table)
-    if why := reset.refusal(recorded.low_watermark, current, config.omid.timestamp_table, own):
+    if why := renumbered.refusal(recorded.low_watermark, current, config.omid.timestamp_table, own):
         raise WatermarkError(why)
