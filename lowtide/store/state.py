@@ -52,9 +52,9 @@ class StateStore(FactRows, MarkRows, ListingRows, JournalRow, HistoryRows, HoldR
         """Forget all cleaned ranges, bounds, samples and the low watermark seen; epochs and past runs stay.
 
         For an oracle that was made anew: after it, everything is cleaned again from 0, and what the journal holds of a
-        transaction proves nothing of another that the oracle gave the same number since. ``lowtide.cleaning.renumbered`` says
-        when it may be done. With *same_oracle* no number was given twice, as where only the commit table came back:
-        what the journal holds stays a proof.
+        transaction proves nothing of another that the oracle gave the same number since.
+        ``lowtide.cleaning.renumbered`` says when it may be done. With *same_oracle* no number was given twice, as where
+        only the commit table came back: what the journal holds stays a proof.
         """
         if not self.exists():
             return
