@@ -82,7 +82,7 @@ class BudgetError(StoreError):
 
 
 class HistoryError(StoreError):
-    """A snapshot lies before the ancient history mark, or a hold cannot be kept."""
+    """A read point lies before the ancient history mark, or a hold cannot be kept."""
 
 
 class FormatError(StoreError):

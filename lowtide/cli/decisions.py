@@ -216,9 +216,9 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
     with opened(loaded) as state:
         there, horizon = _lost(loaded, state)
     ask(
-        f"Go on without {'rows that ' if there else ''}{name}{' has lost' if there else ''}? Of tables that come back "
-        f"from a snapshot, transactions up to {horizon} that have no shadow cell and no proof can then only be decided "
-        "by hand.",
+        f"Go on without {f'rows that {name} has lost' if there else name}? Of tables that come back from an HBase "
+        f"snapshot, transactions up to {horizon} that have no shadow cell and no proof can then only be decided by "
+        "hand.",
         yes=yes,
     )
     with opened(loaded) as state:
@@ -234,20 +234,20 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
 def _lost(config: Config, state: StateStore) -> tuple[bool, int]:
     """Whether the journal is there, and up to which start timestamp, inclusive, it may have lost what was pruned."""
     name = config.state.journal_table
-    known, seen = state.journal(), life.look(state.connection, name)
-    life.check_kept(seen, name)
-    said = seen.said or life.Said()
-    horizon = max(known.pruned, said.pruned, *(bound.value for bound in state.bounds()))
-    if not known.pruned and seen.said is None:
+    known, observed = state.journal(), life.observe(state.connection, name)
+    life.check_kept(observed, name)
+    own_row = observed.own_row or life.OwnRow()
+    horizon = max(known.pruned, own_row.pruned, *(bound.value for bound in state.bounds()))
+    if not known.pruned and observed.own_row is None:
         # Neither side knows how far was pruned, as where both are lost. It was never beyond this.
         horizon = max(horizon, low_watermark(state.connection, config))
-    return seen.listed, horizon
+    return observed.listed, horizon
 
 
 @journal_app.command("whole")
 def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
     """Say that the journal has all its rows, though HBase cannot show it: it was only disabled and enabled, or was
-    restored from a snapshot that has all.
+    restored from an HBase snapshot that has all.
     """
     loaded = load(config)
     name = loaded.state.journal_table
@@ -272,18 +272,18 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
 def _doubted(config: Config, state: StateStore) -> tuple[str, int]:
     """Why the journal, which is there, may have lost rows, and in which life of its table; empty: nothing says so."""
     name = config.state.journal_table
-    known, seen = state.journal(), life.look(state.connection, name)
-    life.check_kept(seen, name)
-    if not seen.listed:
+    known, observed = state.journal(), life.observe(state.connection, name)
+    life.check_kept(observed, name)
+    if not observed.listed:
         msg = (
             f"HBase has no table {name}: restore it, correct state.journal_table, or, where it is lost for "
             "good: lowtide journal lost"
         )
         raise UsageError(msg)
-    if lost := life.missing(known, seen):
+    if lost := life.missing(known, observed):
         msg = (
-            f"{name} is not whole: {lost}. Restore the snapshot that has its rows; where they are lost for "
+            f"{name} is not whole: {lost}. Restore the HBase snapshot that has its rows; where they are lost for "
             "good: lowtide journal lost"
         )
         raise UsageError(msg)
-    return life.doubt(known, seen), seen.stated
+    return life.doubt(known, observed), observed.stated

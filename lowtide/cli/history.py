@@ -18,7 +18,7 @@ from lowtide.health import history_statuses
 from lowtide.health.history import kept_back
 from lowtide.health.reader import read
 from lowtide.history.advice import advise, bucket, bytes_a_day
-from lowtide.history.holding import clock_of, release, snapshot_at, take
+from lowtide.history.holding import clock_of, read_point_at, release, take
 from lowtide.history.mark import Hold
 from lowtide.run.summary import myself
 from lowtide.store.state import opened
@@ -39,12 +39,12 @@ def hold_add(
     config: ConfigFile = None,
     at: Annotated[
         str | None,
-        typer.Option(help="The snapshot: an ISO 8601 time with zone, or the oracle's timestamp. Now, if left out."),
+        typer.Option(help="The read point: an ISO 8601 time with zone, or the oracle's timestamp. Now, if left out."),
     ] = None,
     owner: Annotated[str | None, typer.Option(help="Whom to ask; you, if left out.", show_default=False)] = None,
     lasting: Annotated[str, typer.Option("--for", help="How long, as in 2h; hold_max_age at most.")] = "1h",
 ) -> None:
-    """Hold a table's history from a snapshot on, until it is released or expires. Prints the hold's id."""
+    """Hold a table's history from a read point on, until it is released or expires. Prints the hold's id."""
     loaded = load(config)
     try:
         duration = parse_duration(lasting)
@@ -54,7 +54,7 @@ def hold_add(
     held = take(
         loaded,
         table,
-        None if at is None else snapshot_of(loaded, at),
+        None if at is None else read_point_of(loaded, at),
         owner=myself() if owner is None else owner,
         reason=reason,
         lasting=duration,
@@ -126,7 +126,7 @@ def history_advise(
     table: Annotated[str | None, typer.Option(help="Only this table.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
-    """Propose an age for each table, from the ages of the snapshots that were read with asOf, and of holds.
+    """Propose an age for each table, from the ages of the read points that were read with asOf, and of holds.
 
     A read is counted when it begins, refused ones too; a hold while it is there, and when it is let go. They are not
     counted where the oracle's timestamps are a counter, but for the holds that there are.
@@ -136,10 +136,10 @@ def history_advise(
         reads, runs, holds = state.reads(), state.runs(1000, "history_gc"), state.holds()
         now, clock = datetime.now(UTC), clock_of(loaded, state.connection)
     for held in holds:
-        snapshot = clock.time(held.timestamp) if held.timestamp else None  # a restore holds all there is
-        if snapshot is not None:
+        read_at = clock.time(held.timestamp) if held.timestamp else None  # a restore holds all there is
+        if read_at is not None:
             counted = reads.setdefault(held.table, {})
-            number = bucket(now - snapshot)
+            number = bucket(now - read_at)
             counted[number] = counted.get(number, 0) + 1
     advised = {
         name: _advice(loaded, name, counted, bytes_a_day(name, runs), served)
@@ -150,8 +150,8 @@ def history_advise(
         print(json.dumps(advised, indent=2))
     elif not advised:
         console.print(
-            f"No snapshot{f' of {table}' if table else ''} was read yet, so there is nothing to go by: reads with asOf "
-            "are counted by their age, where the oracle's clock is the world's.",
+            f"No read point{f' of {table}' if table else ''} was read yet, so there is nothing to go by: reads with "
+            "asOf are counted by their age, where the oracle's clock is the world's.",
             soft_wrap=True,
         )
     else:
@@ -186,7 +186,7 @@ def _print_advice(table: str, advice: dict[str, Any]) -> None:
     console.print(grid)
 
 
-def snapshot_of(config: Config, text: str) -> int:
+def read_point_of(config: Config, text: str) -> int:
     """The oracle's timestamp in *text*, or the one at that time: never later than the time.
 
     Raises:
@@ -194,7 +194,7 @@ def snapshot_of(config: Config, text: str) -> int:
     """
     if text.strip().isdecimal():
         return int(text)
-    return snapshot_at(config, parse_time(text, "--at"))
+    return read_point_at(config, parse_time(text, "--at"))
 
 
 def _ask_for(config: Config, table: str, identity: str, *, yes: bool) -> None:

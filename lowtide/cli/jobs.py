@@ -62,8 +62,8 @@ def journal_replay(
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
 ) -> None:
-    """Put pruned entries back into the commit table, so that readers of a table that comes back from a snapshot see
-    all of it before it is cleaned.
+    """Put pruned entries back into the commit table, so that readers of a table that comes back from an HBase snapshot
+    see all of it before it is cleaned.
     """
     given = _options({"--config": config, "--since-snapshot": since_snapshot, "--from": since}, None)
     _submit("journal_replay", [*given, *(["--execute"] if execute else [])])

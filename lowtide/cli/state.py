@@ -27,7 +27,7 @@ def state_reset(
         bool,
         typer.Option(
             "--same-oracle",
-            help="It lost no timestamps, only the commit table came back from a snapshot: the journal stays a proof.",
+            help="It lost no timestamps, only the commit table came back from a backup: the journal stays a proof.",
         ),
     ] = False,
     yes: Yes = False,
@@ -54,7 +54,7 @@ def state_reset(
 
 def _check_reset(config: Config, state: StateStore) -> None:
     """Refuse to reset while the oracle gives numbers that it has given before."""
-    recorded = state.low_watermark_seen()
+    recorded = state.recorded_low_watermark()
     if recorded is None:
         return
     current = low_watermark(state.connection, config)

@@ -62,7 +62,7 @@ def read_through(connection: Any, config: Config, now: datetime, runs: int = RUN
         current = low_watermark(connection, config, listed)
     except StoreError as error:
         problem = str(error)
-    recorded = state.low_watermark_seen()
+    recorded = state.recorded_low_watermark()
     world = on_world_clock(config.omid.clock, max(current or 0, recorded.low_watermark if recorded else 0))
     last = tuple(state.runs(runs)) if runs else ()
     return Reading(

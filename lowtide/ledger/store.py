@@ -46,7 +46,7 @@ AtOnce = Callable[[Sequence[Read | Write]], list[Any]]
 
 
 class Tables:
-    """Works off operations on one happybase connection. Not thread-safe, as happybase is not.
+    """Carries out operations on one happybase connection. Not thread-safe, as happybase is not.
 
     Args:
         connection: of happybase.
@@ -211,7 +211,7 @@ class Node:
         return found
 
     def answers(self, operations: Sequence[Operation]) -> list[Any]:
-        """The answer to each of *operations*, or the exception; those after a failed one are worked off all the
+        """The answer to each of *operations*, or the exception; those after a failed one are carried out all the
         same.
         """
         found: list[Any] = []

@@ -26,7 +26,7 @@ from lowtide.values.skew import Allotted
 if TYPE_CHECKING:
     from lowtide.config import Config, Thrift
 
-#: How Lowtide's own tables keep a family. Said in full: of what Thrift is not told it makes three versions, no bloom
+#: How Lowtide's own tables keep a family. Given in full: of what Thrift is not given it makes three versions, no bloom
 #: filter and no block cache.
 FAMILY_SETTINGS = {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_enabled": True}
 

@@ -14,12 +14,12 @@ zero-padded so that they sort):
 ``journal``               whether the journal was ever made, what it says of itself, and in which life of its table it is known to be whole
 ``commits``               commit entries and invalidation marks as counted, one column a count, the newest few hundred
 ``inventory``             the tables found last, and the low watermark that was read before them
-``confirmed/NAME``        that somebody said that a table's transactions are this oracle's
+``confirmed/NAME``        that somebody confirmed that a table's transactions are this oracle's
 ``watermarks/NAME``       region watermarks computed last
 ``history/NAME``          the ancient history mark applied, and the one that a run intends to apply
 ``hold/NAME/ID``          a hold on a table's history; an empty value is one that was let go
 ``uncompacted/NAME``      what history GC removed and no major compaction has dropped yet, one column a region
-``reads/NAME``            how many snapshots of a table were read, one counter an age (``lowtide.history.advice``), eight bytes each
+``reads/NAME``            how many read points of a table were read, one counter an age (``lowtide.history.advice``), eight bytes each
 ``now/TOKEN``             written and removed again, for the time of HBase's clock
 ``run/INVERTED-MILLIS/JOB/RUN``   a run's summary, newest first
 """
@@ -60,8 +60,8 @@ class StateStore(FactRows, MarkRows, ListingRows, JournalRow, HistoryRows, HoldR
             return
         since = self.numbered_anew() if same_oracle else millis(self.server_time())
         value = {"generation": self.generation() + 1, "since": since}
-        self._table.put(b"generation", {VALUE: dump(value)})  # first: a run under way looks at it before it acts
-        self.say_format()
+        self._table.put(b"generation", {VALUE: dump(value)})  # first: a run under way reads it before it acts
+        self.record_format()
         self.put_inventory(self.inventory())  # its low watermark says nothing of another life's timestamps
         for row, _ in list(self._scan(b"table/")):
             self.void(row.removeprefix(b"table/").decode())
@@ -69,7 +69,7 @@ class StateStore(FactRows, MarkRows, ListingRows, JournalRow, HistoryRows, HoldR
             for row, _ in list(self._scan(prefix)):
                 self._table.delete(row)
 
-    def say_cluster(self) -> None:
+    def record_cluster(self) -> None:
         """Write a new token: whoever reaches the same table otherwise reads it, or a newer run's."""
         self._table.put(b"cluster", {VALUE: dump({"token": self._nonce(), "at": now()})})
 

@@ -30,7 +30,7 @@ from scene import Scene, staged
 from lowtide.config import Config, load
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
-from lowtide.run.submit import LOOKING
+from lowtide.run.submit import INSPECTIONS
 from lowtide.store.state import StateStore, opened
 from tests import warm
 
@@ -179,7 +179,7 @@ def job(spark: SparkSession, configure: Callable[..., Path], tmp_path: Path) -> 
         summary = tmp_path / "summary.json"
         summary.unlink(missing_ok=True)
         argv = ["--config", str(config or configure()), "--summary", str(summary), *arguments]
-        code = run_job(name, JOBS[name], argv, read_only=name in LOOKING, blind=2 if name == "verify" else 1)
+        code = run_job(name, JOBS[name], argv, read_only=name in INSPECTIONS, blind=2 if name == "verify" else 1)
         return Outcome(code, json.loads(summary.read_text()))
 
     return run

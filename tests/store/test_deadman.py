@@ -209,7 +209,7 @@ def test_the_cuts_of_a_run() -> None:
 def test_a_job_is_caught_at_every_seam(
     job: Callable[..., Outcome], scene: Scene, configure: Callable[..., Path], omid: OmidClient
 ) -> None:
-    """A cleanup that reads a snapshot and puts aside: what it does is told step by step."""
+    """A cleanup that reads an HBase snapshot and puts aside: what it does is told step by step."""
     table = scene.table()
     scene.orphan(table)
     scene.crashed_after_commit(table, qualifier=b"c")

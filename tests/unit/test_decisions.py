@@ -86,7 +86,7 @@ class World:
 
     def __init__(self) -> None:
         self.connection = Tables(ENTRIES, JOURNAL)
-        self.known, self.seen = Journal(True, stated=7), life.Seen(True, 7, None, life.Said())
+        self.known, self.observed = Journal(True, stated=7), life.Observed(True, 7, None, life.OwnRow())
         self.there = self.recorded = True
         self.low_watermark = 100
         self.open = 0
@@ -116,7 +116,7 @@ class World:
     def bounds(self) -> list[Any]:
         return []
 
-    def low_watermark_seen(self) -> Any:
+    def recorded_low_watermark(self) -> Any:
         return SimpleNamespace(low_watermark=100)
 
     def create(self) -> None:
@@ -143,7 +143,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     for module in (decisions, state_command):
         monkeypatch.setattr(module, "opened", made.opened)
         monkeypatch.setattr(module, "low_watermark", lambda *_: made.low_watermark)
-    monkeypatch.setattr(life, "look", lambda *_: made.seen)
+    monkeypatch.setattr(life, "observe", lambda *_: made.observed)
     monkeypatch.setattr(life, "hold", lambda *_: None)
     monkeypatch.setattr(life, "settle", lambda *_, **__: made.done.append("settled"))
     monkeypatch.setattr(Decisions, "record", lambda *_, **__: made.done.append("decided"))
@@ -168,7 +168,7 @@ def say(
 
 def lives_on(world: World) -> None:
     """The journal's table, disabled and enabled since."""
-    world.seen = replace(world.seen, stated=world.seen.stated + 1)
+    world.observed = replace(world.observed, stated=world.observed.stated + 1)
 
 
 def decided(world: World) -> None:
@@ -205,10 +205,10 @@ def test_no_connection_waits_for_an_answer(
     ("argv", "meanwhile", "error"),
     [
         (["forget", "orders"], lambda world: setattr(world, "recorded", False), UsageError),
-        (["resolve", str(START), "--aborted"], lambda world: setattr(world, "seen", life.Seen()), StoreError),
+        (["resolve", str(START), "--aborted"], lambda world: setattr(world, "observed", life.Observed()), StoreError),
         (["resolve", str(START), "--committed", str(START + 100)], decided, StoreError),
         (["confirm", "orders"], lambda world: setattr(world, "there", False), UsageError),
-        (["journal", "lost"], lambda world: setattr(world, "seen", life.Seen()), StoreError),
+        (["journal", "lost"], lambda world: setattr(world, "observed", life.Observed()), StoreError),
         (["journal", "whole"], lives_on, StoreError),
         (["state", "reset"], lambda world: setattr(world, "low_watermark", 50), WatermarkError),
     ],

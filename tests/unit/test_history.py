@@ -153,7 +153,7 @@ def test_a_renewal_that_failed_in_passing_is_no_loss(store: StateStore) -> None:
         renewals.failure = holding.GatewayError("not now")  # type: ignore[attr-defined]
 
 
-def test_milliseconds_are_no_snapshot_of_a_world_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_milliseconds_are_no_read_point_of_a_world_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hold at a number that such an oracle cannot have given holds nothing that anybody means; none is left
     behind.
     """
@@ -364,7 +364,7 @@ def _work(execute: bool = True, compactor: bool = False) -> HistoryWork:
 def test_a_mark_is_told_as_applied_only_when_it_is() -> None:
     """A run that is going to act has not applied anything yet: it may stop before."""
     work = _work()
-    mark._tell_mark(SimpleNamespace(summary=SimpleNamespace(blockers=[])), work, 99)  # type: ignore[arg-type]
+    mark._report_mark(SimpleNamespace(summary=SimpleNamespace(blockers=[])), work, 99)  # type: ignore[arg-type]
     assert work.report.mark is not None
     assert (work.report.mark["mark"], work.report.mark["applied"]) == (1049, 99)
 

@@ -123,7 +123,7 @@ class _Story:
         return seen, check
 
     def _look_after(self, omid: OmidClient, model: Model, days: Sequence[values.Day]) -> tuple[Observation, ModelCheck]:
-        with self.screen.step("What is right now: the same looks, and every snapshot against the model") as tell:
+        with self.screen.step("What is right now: the same looks, and every read point against the model") as tell:
             seen = self._look(tell, days)
             check = compare(omid, model, model.read_timestamps(self.settings.snapshots), tell)
         self.screen.show(terminal.regions(seen))
@@ -199,5 +199,5 @@ class _Story:
 def _title(days: int, check: ModelCheck, after: Observation) -> str:
     clean = not (after.orphans or after.unproven)
     if clean and not check.differences:
-        return f"{days} days of crashes cleaned up; every snapshot reads right"
+        return f"{days} days of crashes cleaned up; every read point reads right"
     return "The cleaning left something undone" if not clean else "Readers do not see what the model says"

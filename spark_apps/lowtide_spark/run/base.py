@@ -30,12 +30,12 @@ class Base:
     approved: Approved | None = None
     #: When the low watermark was read, by HBase's clock where the run may write: the oracle had given it out by then.
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    #: Whether the job promises to write nothing to the store at all: no record, no summary, no snapshot that was not
-    #: asked for.
+    #: Whether the job promises to write nothing to the store at all: no record, no summary, no HBase snapshot that was
+    #: not asked for.
     read_only: bool = False
     #: How often the records had been reset when the low watermark was read.
     generation: int = 0
-    #: How far the oracle's clock is ahead of HBase's, as far as that can be told; negative: behind.
+    #: How far the oracle's clock is ahead of HBase's, as far as that is known; negative: behind.
     oracle_ahead: timedelta = timedelta()
     _journal: Journal | None = field(default=None, init=False, repr=False)
     #: When the phase that is booked next began.

@@ -41,13 +41,11 @@ def check(run: Run, records: Records, found: Verification) -> list[Violation]:
         if what:
             remedy = (
                 f"What it lacks cannot be put back by lowtide restore {name}: look for a copy of the folder. Nothing "
-                f"in the store is wrong; without a copy this is told until {until[name]:%Y-%m-%d %H:%M} UTC, when "
+                f"in the store is wrong; without a copy this is reported until {until[name]:%Y-%m-%d %H:%M} UTC, when "
                 "sidelines of then go (state.sideline_keep)"
             )
             wrong.append(Violation("V5", table, f"run {name} removed {number:,} cells: {what}", remedy))
-    found.notes.append(
-        f"{len(removed)} sidelines of the last {run.config.state.sideline_keep.days} days were looked at"
-    )
+    found.notes.append(f"{len(removed)} sidelines of the last {run.config.state.sideline_keep.days} days were checked")
     return wrong
 
 
