@@ -43,14 +43,16 @@ def test_every_way_from_python_to_java_is_an_effect_or_a_read(spark: SparkSessio
     """The classes that the jobs call, their public static methods, the methods of file systems and writers: no list
     lacks one.
     """
-    called = {name for name in re.findall(r"_jvm\.((?:\w+\.)+[A-Z]\w*)", SOURCES) if not name.startswith("java.")}
-    ours = {name.rpartition(".")[2] for name in called if name.startswith("lowtide.connector.")}
-    assert ours == set(deadman.JAVA_EFFECTS)
-    # A path is a name, and the other reads a stream to its end.
-    assert {n for n in called if not n.startswith("lowtide.")} == {
+    called = re.findall(r"\bjvm(?:\(run\))?\.((?:\w+\.)+\w+)", SOURCES.replace("_jvm", "jvm"))
+    # A path is a name, and the other reads a stream to its end. The connector's classes are asked for in one place.
+    assert {n for n in called if not n.startswith("java.")} == {
         "org.apache.hadoop.fs.Path",
-        "org.apache.commons.io.IOUtils",
+        "org.apache.commons.io.IOUtils.toString",
+        "lowtide.connector",
     }
+    assert called.count("lowtide.connector") == 1
+    ours = set(re.findall(r"\b_java\(\)\.(\w+)", SOURCES))
+    assert ours == set(deadman.JAVA_EFFECTS)
     assert SOURCES.count("IOUtils.") == SOURCES.count("IOUtils.toString(")
     for name in ours:
         owner = getattr(spark._jvm.lowtide.connector, name)  # type: ignore[union-attr]
