@@ -52,7 +52,9 @@ def check(run: Run, records: Records, found: Verification) -> list[Violation]:
 def _lost(run: Run, name: str, table: str, number: int) -> str:
     """What is wrong with one sideline; empty: nothing."""
     jvm: Any = run.store.spark._jvm  # py4j knows no types of Java's
-    folder = jvm.org.apache.hadoop.fs.Path(f"{run.config.state.sideline.rstrip('/')}/{_file_name(name)}/{_file_name(table)}")
+    folder = jvm.org.apache.hadoop.fs.Path(
+        f"{run.config.state.sideline.rstrip('/')}/{_file_name(name)}/{_file_name(table)}"
+    )
     files = folder.getFileSystem(run.store.spark._jsc.hadoopConfiguration())
     if not files.exists(folder):
         return f"its sideline {folder} is not there"
