@@ -6,7 +6,7 @@ over. Every hour.
 
 | run | works on | acts |
 |---|---|---|
-| **scheduled** | what began before the hour's end, older than the grace | where its `mode` is `execute` |
+| **scheduled** | what began before the hour's end, older than the grace | where the ledger's `mode` is `execute` |
 | **backfill** | each run what began in its own hour | the same, or as its form says |
 | **by hand** | the form's interval; empty: from the settled mark to the grace | only with *Execute* ticked |
 
