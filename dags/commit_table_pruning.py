@@ -31,8 +31,8 @@ with DAG(
             pattern=r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$",
             examples=["24h", "7d", "0s"],
             title="Grace",
-            description="How long the bound must have passed an entry, as in 24h or 1d12h; 0s prunes at once. Empty: as "
-            "configured.",
+            description="How long the bound must have passed an entry, as in 24h or 1d12h; 0s prunes at once. Empty: "
+            "as configured.",
             section="Limits",
         ),
     },

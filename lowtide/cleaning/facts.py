@@ -20,6 +20,8 @@ from lowtide.tables.inventory import without_compactor
 from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
 
+# Bounds are kept with these sentences, and their causes are known by them: a test holds them to their wording.
+
 #: Why nothing that is recorded of a table counts.
 VOID = (
     "what was recorded no longer counts: the table was made anew, restored, or disabled and enabled since, or its "

@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from lowtide.cli.console import new_console
-from lowtide.cli.options import ConfigFile
+from lowtide.cli.options import ConfigFile, Json, Yes, ask
 from lowtide.config import Config, load
-from lowtide.errors import GatewayError, UsageError
+from lowtide.errors import FormatError, GatewayError, UsageError
 from lowtide.health import history_statuses
 from lowtide.health.history import kept_back
 from lowtide.health.reader import read
@@ -21,8 +21,7 @@ from lowtide.history.advice import advise, bucket, bytes_a_day
 from lowtide.history.holding import clock_of, read_point_at, release, take
 from lowtide.history.mark import Hold
 from lowtide.run.summary import myself
-from lowtide.store.gateway import connect
-from lowtide.store.state import StateStore
+from lowtide.store.state import opened
 from lowtide.values.durations import duration_text, parse_duration, parse_time
 from lowtide.values.text import moment_text, time_text
 
@@ -72,8 +71,8 @@ def hold_list(
 ) -> None:
     """The holds there are, and which of them have expired."""
     loaded = load(config)
-    with connect(loaded.hbase.thrift) as connection:
-        found = StateStore(connection, loaded.state.table).holds(table)
+    with opened(loaded) as state:
+        found = state.holds(table)
     _print_holds(found, datetime.now(UTC))
 
 
@@ -82,12 +81,11 @@ def hold_release(
     table: TableName,
     identity: Annotated[str, typer.Argument(metavar="ID", help="As `lowtide hold list` shows it.")],
     config: ConfigFile = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, also where it is somebody else's.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Let go of a hold: the next run of history_gc may move the mark on. Asks before it lets go of somebody else's."""
     loaded = load(config)
-    if not yes:
-        _ask_for(loaded, table, identity)
+    _ask_for(loaded, table, identity, yes=yes)
     held = release(loaded, table, identity)
     console.print(f"{held.id} of {held.owner} on {held.table} is released.", soft_wrap=True)
 
@@ -99,9 +97,11 @@ def history_marks(config: ConfigFile = None) -> None:
     """
     loaded = load(config)
     reading = read(loaded)
+    if reading.newer:
+        raise FormatError(f"the marks cannot be read: {reading.unreachable}", "Upgrade it on this machine")
     if reading.unreachable:
-        msg = f"the marks cannot be read: {reading.unreachable}; start the Thrift gateway, or correct hbase.thrift"
-        raise GatewayError(msg)
+        fact = f"the marks cannot be read: {reading.unreachable}"
+        raise GatewayError(fact, "start the Thrift gateway, or correct hbase.thrift")
     statuses = history_statuses(reading, loaded)
     if not statuses:
         console.print("No transactional table is known yet; run: lowtide run watermark_collection --execute")
@@ -124,7 +124,7 @@ def history_advise(
         float, typer.Option(min=0, max=1, help="The share of the reads that must not be refused.")
     ] = 0.999,
     table: Annotated[str | None, typer.Option(help="Only this table.", show_default=False)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Propose an age for each table, from the ages of the read points that were read with asOf, and of holds.
 
@@ -132,10 +132,9 @@ def history_advise(
     counted where the oracle's timestamps are a counter, but for the holds that there are.
     """
     loaded = load(config)
-    with connect(loaded.hbase.thrift) as connection:
-        state = StateStore(connection, loaded.state.table)
+    with opened(loaded) as state:
         reads, runs, holds = state.reads(), state.runs(1000, "history_gc"), state.holds()
-        now, clock = datetime.now(UTC), clock_of(loaded, connection)
+        now, clock = datetime.now(UTC), clock_of(loaded, state.connection)
     for held in holds:
         read_at = clock.time(held.timestamp) if held.timestamp else None  # a restore holds all there is
         if read_at is not None:
@@ -198,19 +197,19 @@ def read_point_of(config: Config, text: str) -> int:
     return read_point_at(config, parse_time(text, "--at"))
 
 
-def _ask_for(config: Config, table: str, identity: str) -> None:
+def _ask_for(config: Config, table: str, identity: str, *, yes: bool) -> None:
     """Whoever reads with a hold fails without it: the owner should know. Of one that is not there the release
     complains.
     """
-    with connect(config.hbase.thrift) as connection:
-        found = [h for h in StateStore(connection, config.state.table).holds(table) if h.id == identity]
+    with opened(config) as state:
+        found = [h for h in state.holds(table) if h.id == identity]
     for held in found:
         if held.owner != myself() and held.counts(datetime.now(UTC)):
             question = (
                 f"{identity} is a hold of {held.owner} ({held.reason}), until {moment_text(held.expires)}; you "
                 f"are {myself()}. Release it?"
             )
-            typer.confirm(question, abort=True)
+            ask(question, yes=yes)
 
 
 def _print_holds(holds: list[Hold], now: datetime) -> None:

@@ -239,8 +239,8 @@ def _possible(start: int, commit: int | None) -> int | None:
 
 
 def _check_silent(record: _Record, start: int, commit: int | None, *, shown: bool) -> None:
-    """Refuse to contradict a proof, or to say it again; of a commit that a shadow cell shows, only an entry that names
-    another one.
+    """Refuse to contradict a proof, and to say again that it committed; that it never did may be said beside its mark.
+    Of a commit that a shadow cell shows, refuse only where an entry names another one.
     """
     if record.by or (shown and record.commit in (None, commit)):
         return

@@ -17,7 +17,7 @@ number of them, stopped and resumed at will, come to one outcome:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, TypeVar
@@ -46,6 +46,7 @@ from lowtide.ledger.model import (
 _MOST_STEPS = 100
 #: How often a changing balance is read before that is an error.
 _MOST_READS = 20
+_NO_NAMES: Mapping[str, str] = {}
 #: Records of a user that are read at once: some users have millions.
 RECORDS_A_PAGE = 1000
 
@@ -390,7 +391,9 @@ def side(transaction: Transaction, user: str) -> Record:
 # -- what people and programs ask for
 
 
-def transfer(request: Request, issuer: str, now: Callable[[], int]) -> Program[Outcome]:
+def transfer(
+    request: Request, issuer: str, now: Callable[[], int], names: Mapping[str, str] = _NO_NAMES
+) -> Program[Outcome]:
     """Check, claim the sender's next number, and bring the transaction to its end.
 
     What can be seen to be impossible before the claim is refused and leaves no trace. What turns out so after it is
@@ -402,6 +405,7 @@ def transfer(request: Request, issuer: str, now: Callable[[], int]) -> Program[O
             claim: the settled mark goes by that time.
         issuer: who may go below zero.
         now: the clock that stamps, ms.
+        names: by which errors call users, by id; one without a name they call by its id.
 
     Raises:
         UsageError: a user is unknown, or the balance too small; nothing was written.
@@ -409,8 +413,7 @@ def transfer(request: Request, issuer: str, now: Callable[[], int]) -> Program[O
     """
     unknown = yield from _unknown_users(request.sender, request.recipient)
     if unknown:
-        msg = f"unknown user {', '.join(unknown)}; add it with: lowtide ledger user add NICKNAME"
-        raise UsageError(msg)
+        raise UsageError(_unknown(unknown, names))
     last = yield from _last(request.sender)
     if request.sender != issuer:
         yield from _check_balance(request, last)
@@ -455,25 +458,33 @@ def _check_balance(request: Request, last: Transaction | None) -> Program[None]:
         raise UsageError(msg)
 
 
-def balance(user: str) -> Program[int]:
+def _unknown(users: Sequence[str], names: Mapping[str, str]) -> str:
+    called = ", ".join(names.get(user, user) for user in users)
+    return f"unknown user {called}; add it with: lowtide ledger user add NICKNAME"
+
+
+def balance(user: str, names: Mapping[str, str] = _NO_NAMES) -> Program[int]:
     """The sum of a user's records that are finished and whose transaction is, as it was at one moment.
 
-    Nothing that counts ever stops counting. So two readings that agree are the state between them.
+    Nothing that counts ever stops counting. So two readings that agree are the state between them. *names*: as in
+    :func:`transfer`.
 
     Raises:
         UsageError: the user is unknown.
         LedgerError: it changed at every reading.
     """
-    if (yield from _unknown_users(user)):
-        msg = f"unknown user {user}; add it with: lowtide ledger user add NICKNAME"
-        raise UsageError(msg)
+    if unknown := (yield from _unknown_users(user)):
+        raise UsageError(_unknown(unknown, names))
     before = yield from _finished(user)
     for _ in range(_MOST_READS):
         now = yield from _finished(user)
         if now == before:
             return sum(now)
         before = now
-    msg = f"the balance of user {user} changed at each of {_MOST_READS} readings; ask again when less is going on"
+    msg = (
+        f"the balance of user {names.get(user, user)} changed at each of {_MOST_READS} readings; ask again when less "
+        "is going on"
+    )
     raise LedgerError(msg)
 
 

@@ -66,21 +66,28 @@ def takes(job: str, option: str) -> bool:
     return job in TAKEN_BY.get(option, JOBS)
 
 
+def last_value(arguments: Sequence[str], option: str) -> str | None:
+    """What *arguments* give for *option*, as ``--option VALUE`` or ``--option=VALUE``: the last of them, which is the
+    one that the job goes by. None: nothing; empty: the value is missing.
+    """
+    value = None
+    for name, following in pairwise([*arguments, ""]):
+        if name == option:
+            value = following
+        elif name.startswith(f"{option}="):
+            value = name.removeprefix(f"{option}=")
+    return value
+
+
 def without_grace(job: str, arguments: Sequence[str]) -> bool:
     """Whether the *arguments* of a run that acts ask to prune without grace, and not that this is meant
     (``--yes``).
     """
     if job != "commit_table_pruning" or "--execute" not in arguments or "--yes" in arguments:
         return False
-    given = [
-        value
-        for name, following in pairwise([*arguments, ""])
-        for value in (
-            [following] if name == "--grace" else [name.removeprefix("--grace=")] if name.startswith("--grace=") else []
-        )
-    ]
+    grace = last_value(arguments, "--grace")
     try:
-        return bool(given) and not parse_duration(given[-1])
+        return grace is not None and not parse_duration(grace)
     except ValueError:  # the job says what is wrong with it
         return False
 

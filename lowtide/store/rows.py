@@ -70,12 +70,12 @@ class Rows:
     def _check_format(self, stored: bytes | None) -> None:
         value = json.loads(stored) if stored else {}
         if value.get("format", 1) > FORMAT:
-            msg = (
+            fact = (
                 f"the records in {self._name} have format {value['format']}, written by Lowtide "
                 f"{value.get('lowtide', 'of another version')}; this is Lowtide {__version__}, which knows formats up "
-                f"to {FORMAT}. Upgrade it on this machine; nothing was done"
+                f"to {FORMAT}"
             )
-            raise FormatError(msg)
+            raise FormatError(fact, "Upgrade it on this machine; nothing was done")
         self._format_known = True
 
     def exists(self) -> bool:

@@ -31,8 +31,7 @@ from lowtide.config import Config, load
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
 from lowtide.run.submit import INSPECTIONS
-from lowtide.store.gateway import connect
-from lowtide.store.state import StateStore
+from lowtide.store.state import StateStore, opened
 from tests import warm
 
 JOBS = {
@@ -196,8 +195,8 @@ def connector(spark: SparkSession, configure: Callable[..., Path]) -> Store:
 def state(stack: Stack, configure: Callable[..., Path]) -> Iterator[StateStore]:
     """Lowtide's records."""
     config = load(configure())
-    with connect(config.hbase.thrift) as connection:
-        yield StateStore(connection, config.state.table)
+    with opened(config) as state:
+        yield state
 
 
 @pytest.fixture

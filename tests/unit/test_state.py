@@ -80,6 +80,7 @@ def test_records_of_a_newer_lowtide_are_neither_read_nor_written(use: Callable[[
     records = Records(format=NEWER)
     with pytest.raises(FormatError) as refused:
         use(store(records))
+    assert str(refused.value) == f"{refused.value.fact}. {refused.value.remedy}"
     for word in ("LOWTIDE_STATE", f"format {FORMAT + 1}", "Lowtide 9.9.9", f"Lowtide {__version__}", "Upgrade"):
         assert word in str(refused.value)
     assert list(records.held) == [b"format"]
@@ -124,6 +125,7 @@ def test_a_newer_format_is_a_finding_of_its_own(monkeypatch: pytest.MonkeyPatch)
     assert finding.cause is Cause.NEWER
     assert "Lowtide 9.9.9" in finding.why
     assert "Upgrade" in finding.remedy
+    assert "Upgrade" not in finding.why, "the remedy is told twice"
 
 
 class _Open:

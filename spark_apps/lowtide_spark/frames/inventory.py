@@ -11,9 +11,8 @@ from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import UsageError
-from lowtide.store.gateway import connect
 from lowtide.store.records import Listing
-from lowtide.store.state import StateStore
+from lowtide.store.state import opened
 from lowtide.tables import oracles, settings
 from lowtide.tables.inventory import (
     Descriptor,
@@ -90,9 +89,9 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
 def _from_gateway(store: Store) -> tuple[Listing, list[str]]:
     """The inventory as recorded last; and why no cell may be copied, where HBase labels cells."""
     config = store.config
-    with connect(config.hbase.thrift) as connection:
-        listing = StateStore(connection, config.state.table).listing()
-        labelled = bool(connection.table(META).row(LABELS_TABLE.encode()))
+    with opened(config) as state:
+        listing = state.listing()
+        labelled = bool(state.connection.table(META).row(LABELS_TABLE.encode()))
     return listing, [LABELLED] if labelled and not config.hbase.unlabelled else []
 
 

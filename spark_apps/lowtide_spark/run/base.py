@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -13,9 +12,8 @@ from lowtide.cleaning.planning import Request
 from lowtide.config import Budget, Config, Mode
 from lowtide.run.approval import Approved
 from lowtide.run.summary import Summary
-from lowtide.store.gateway import connect
 from lowtide.store.records import Journal
-from lowtide.store.state import StateStore
+from lowtide.store.state import StateStore, opened
 from lowtide_spark.frames.store import Store
 
 
@@ -48,11 +46,9 @@ class RunBase:
         """Whether the run may write to the store."""
         return bool(self.options.execute or self.options.as_configured)
 
-    @contextmanager
-    def state(self) -> Iterator[StateStore]:
+    def state(self) -> AbstractContextManager[StateStore]:
         """The state table, over a connection of its own: the gateway closes those that idle while Spark works."""
-        with connect(self.config.hbase.thrift) as connection:
-            yield StateStore(connection, self.config.state.table)
+        return opened(self.config)
 
     def phase(self, name: str) -> None:
         """Book the time since the last call under *name*."""

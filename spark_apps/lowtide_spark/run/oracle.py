@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from lowtide.errors import GatewayError, StoreError, UsageError, WatermarkError
 from lowtide.run.submit import INSPECTIONS
 from lowtide.store import oracle_probe
-from lowtide.store.gateway import allotted, connect, parse_low_watermark
+from lowtide.store.gateway import allotted, parse_low_watermark
 from lowtide.store.state import StateStore
 from lowtide.values.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
 from lowtide.values.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
@@ -30,7 +30,7 @@ class OracleChecks(RunBase):
     """The oracle's low watermark and the clocks, as far as a run may go by them."""
 
     def check_clock(self) -> None:
-        """Before a table of anybody's is written to: this machine's clock and HBase's agree. From here on the run goes by
+        """Before anybody's table is written to: this machine's clock and HBase's agree. From here on the run goes by
         HBase's.
 
         A run that only plans says what is wrong and goes on, if there is a state table to ask by.
@@ -66,11 +66,10 @@ class OracleChecks(RunBase):
             if wrong := clock_contradiction(self.config.omid.clock, watermark):
                 raise UsageError(wrong)
         self.read_at = datetime.now(UTC)
-        with connect(self.config.hbase.thrift) as connection:
-            state = StateStore(connection, self.config.state.table)
+        with self.state() as state:
             with _doubting(doubts):
                 self._check_recorded(state, watermark)
-            ahead = oracle_ahead(allotted(connection, self.config), self.request.now)
+            ahead = oracle_ahead(allotted(state.connection, self.config), self.request.now)
             self.oracle_ahead = ahead or timedelta()
             # Before it is remembered: one that is far ahead would have every right one after it refused.
             self._refuse(oracle_apart(ahead, watermark, self.request.now), doubts)

@@ -94,7 +94,7 @@ def _mends(run: Run, transaction: Row) -> str:
         row, family, name = bytes.fromhex(place.row), bytes(place.family), shadow_qualifier(bytes(place.qualifier))
         lines += [
             f"a shadow cell in row {place.row} of {place.table} says {one.shadow}; where {other} is right: "
-            + hbase_shell.put_long(place.table, row, family, name, place.timestamp, other)
+            + hbase_shell.put_long(place.table, row, family, name, other, place.timestamp)
             for other in stamps
             if other != one.shadow
         ]

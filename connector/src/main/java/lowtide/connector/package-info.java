@@ -12,8 +12,8 @@
  *     {@code Planner}, {@code Piece}, {@code PieceReaderFactory}, {@code PieceReader}.
  * <li><b>HBase.</b> {@code Connections}, {@code Tables}; where cells come from: {@code CellStore} and {@code
  *     CellSource}, of a live table {@code RpcStore} with {@code Pacer}, of files {@code FileStore}; {@code
- *     RestoredFiles}, the files of an HBase snapshot, in one of the {@code ScratchFolders}; rows that cut a read: {@code
- *     RegionFiles}, {@code TableProbe}.
+ *     RestoredFiles}, the files of an HBase snapshot in a folder of their own, one of {@code ScratchFolders}; rows
+ *     that cut a read: {@code RegionFiles}, {@code TableProbe}.
  * <li><b>Omid's cells.</b> {@code Omid}, their shape; {@code Kind}; {@code RowReader} and {@code ShownRow}, the row
  *     that is shown; {@code PlainReader}, cells as they are; {@code VersionReader} and {@code WideFamily}, cells with
  *     their shadow cells; {@code CellTable}, {@code CellView}, {@code Tally}; what hides a version: {@code Hiding},
