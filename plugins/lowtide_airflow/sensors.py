@@ -110,9 +110,9 @@ class ConditionSensor(BaseSensorOperator):
         return None
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> None:  # noqa: ARG002
-        """The trigger has fired."""
+        """The trigger has fired; with an error that a retry cannot mend, the sensor fails for good."""
         if "error" in event:
-            raise AirflowException(event["error"])
+            raise (AirflowFailException if event.get("final") else AirflowException)(event["error"])
         self.log.info("%s", event["text"])
 
     def _checked_at_once(self, context: Context) -> bool:
