@@ -81,7 +81,7 @@ def take(
         new = replace(new, taken=taken, expires=taken + lasting)
         state.add_hold(new)
         try:
-            _check_mark(state, new)
+            _check_mark(state, new, taken)
         except HistoryError:
             state.drop_hold(new)
             raise
@@ -109,7 +109,7 @@ def renew(config: Config, held: Hold, lasting: timedelta) -> Hold:
         if not state.change_hold(held, longer):
             msg = f"hold {held.id} on {held.table} is no longer there: it was released, or expired and was cleared away"
             raise HistoryError(msg)
-        _check_mark(state, longer)
+        _check_mark(state, longer, now)
     return longer
 
 
@@ -233,10 +233,13 @@ def _now() -> datetime:
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
-def _check_mark(state: StateStore, held: Hold) -> None:
+def _check_mark(state: StateStore, held: Hold, now: datetime) -> None:
+    """Refuse a hold whose history is gone, or about to go. *now*: by HBase's clock, as a dead run's claim is told by its
+    age.
+    """
     history = state.history(held.table)
     # A run that was killed between announcing its mark and applying it would refuse all holds until another run acts.
-    if history.applied <= held.timestamp < history.intended and state.overtake(history, _now(), f"hold {held.id}"):
+    if history.applied <= held.timestamp < history.intended and state.overtake(history, now, f"hold {held.id}"):
         history = state.history(held.table)
     if held.timestamp < history.applied:
         raise HistoryError(too_early(held.table, held.timestamp, history.applied))

@@ -254,6 +254,25 @@ def test_a_young_announcement_refuses_the_hold_and_says_until_when(
     assert store.apply_mark(live, {}) == 2049
 
 
+@pytest.mark.parametrize("off", [timedelta(hours=2), timedelta(hours=-2)])
+def test_a_claim_is_old_by_hbases_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch, off: timedelta) -> None:
+    """Not by the reader's: a fast one would take a live run's claim, a slow one would wait for a dead run's."""
+    true = holding._now()
+    monkeypatch.setattr(StateStore, "server_time", lambda _: true)
+    monkeypatch.setattr(holding, "_now", lambda: true + off)
+    about = {"owner": "test", "reason": "a wrong clock", "lasting": timedelta(minutes=10)}
+    live = _announced(store, monkeypatch, history_rows.ANNOUNCED_FOR - timedelta(minutes=1))
+    with suppress(HistoryError):
+        holding.take(Config(), "orders", 1000, **about)
+    assert store.history("orders").claim == live.token
+    _announced(store, monkeypatch, history_rows.ANNOUNCED_FOR + timedelta(minutes=1))
+    held = holding.take(Config(), "orders", 1000, **about)
+    assert store.history("orders").intended == 0
+    _announced(store, monkeypatch, history_rows.ANNOUNCED_FOR + timedelta(minutes=1))
+    holding.renew(Config(), held, timedelta(minutes=10))
+    assert store.history("orders").intended == 0
+
+
 def test_a_mark_that_is_applied_meanwhile_refuses_the_hold_that_took_the_claim(
     store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
