@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -164,12 +165,13 @@ def hold(
     Raises:
         LowtideError: at the beginning, all that :func:`take` raises; nothing is held then.
         HistoryError: at the end: the hold was lost, and the history may have been removed before all of it was read.
-        GatewayError: at the end: the hold has expired, and whether the history was still there is not known.
+        GatewayError: at the end: the hold may have expired, and whether the history was still there is not known.
     """
     named = owner or myself()
     lasting = min(RENEWED_FOR, config.table(table).hold_max_age)
+    began = _clocks()
     held = take(config, table, timestamp, owner=named, reason=reason, lasting=lasting)
-    renewals = _Renewals(config, held, lasting)
+    renewals = _Renewals(config, held, lasting, began)
     renewals.start()
     try:
         yield held
@@ -182,17 +184,20 @@ def hold(
 class _Renewals(threading.Thread):
     """Renews a hold three times in its life, until it is stopped; then releases it."""
 
-    def __init__(self, config: Config, held: Hold, lasting: timedelta) -> None:
+    def __init__(self, config: Config, held: Hold, lasting: timedelta, began: tuple[float, float]) -> None:
+        """*began*: of :func:`_clocks`, before the hold was taken."""
         super().__init__(name=f"hold {held.id}", daemon=True)
         self._config, self._held, self._lasting = config, held, lasting
+        self._taken = self._renewed = began
         self._done = threading.Event()
         self.failure: LowtideError | None = None
 
     def run(self) -> None:
         while not self._done.wait(self._lasting.total_seconds() / 3):
+            asked = _clocks()
             try:
                 self._held = renew(self._config, self._held, self._lasting)
-                self.failure = None
+                self._renewed, self.failure = asked, None
             except HistoryError as error:  # for good: the hold is gone
                 self.failure = error
                 return
@@ -217,8 +222,26 @@ class _Renewals(threading.Thread):
             release(self._config, self._held.table, self._held.id)
         except Exception as error:
             # What cannot be released expires; a reader that has its result need not fail for it. One that was lost
-            # must.
-            self.failure = self.failure or (_as_ours(error) if datetime.now(UTC) >= self._held.expires else None)
+            # must, and one that may be: the mark was not seen.
+            if not isinstance(self.failure, HistoryError):
+                self.failure = _as_ours(error) if self._may_have_expired() else None
+
+    def _may_have_expired(self) -> bool:
+        """Whether so much time has passed. The expiry itself is on HBase's clock, which this machine's may differ
+        from.
+        """
+        longest = self._config.table(self._held.table).hold_max_age
+        return _passed(self._renewed) >= self._lasting or _passed(self._taken) >= longest
+
+
+def _clocks() -> tuple[float, float]:
+    """Seconds, by the clock that nobody sets and by the one that goes on while the machine sleeps."""
+    return time.monotonic(), time.time()
+
+
+def _passed(since: tuple[float, float]) -> timedelta:
+    """How much time may have passed since :func:`_clocks` was asked: by that clock which tells more."""
+    return timedelta(seconds=max(now - then for now, then in zip(_clocks(), since, strict=True)))
 
 
 def _as_ours(error: Exception) -> LowtideError:

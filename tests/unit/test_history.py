@@ -153,6 +153,48 @@ def test_a_renewal_that_failed_in_passing_is_no_loss(store: StateStore) -> None:
         renewals.failure = holding.GatewayError("not now")  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("off", [timedelta(), timedelta(hours=2), timedelta(hours=-2)])
+@pytest.mark.parametrize("clock", ["monotonic", "time"])
+@pytest.mark.parametrize(("after", "raises"), [(holding.RENEWED_FOR, True), (timedelta(minutes=9), False)])
+def test_a_hold_that_may_have_expired_unseen_fails_the_block(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch, off: timedelta, clock: str, after: timedelta, raises: bool
+) -> None:
+    """Where the gateway is away at the end: by the time that has passed since the last renewal, whatever the reader's
+    clock shows. What failed before and has not expired is no loss, and no error.
+    """
+    true = holding._now()
+    monkeypatch.setattr(StateStore, "server_time", lambda _: true)
+    monkeypatch.setattr(holding, "_now", lambda: true + off)
+    clocks = {"monotonic": 0.0, "time": (true + off).timestamp()}
+    monkeypatch.setattr(holding, "time", SimpleNamespace(**{name: lambda n=name: clocks[n] for name in clocks}))
+
+    def away(_: Any) -> Any:
+        raise holding.GatewayError("gone")
+
+    def sleep() -> None:
+        with hold(Config(), "orders", 1000, reason="slept"):
+            renewals = next(t for t in threading.enumerate() if t.name.startswith("hold "))
+            renewals.failure = holding.GatewayError("not now")  # type: ignore[attr-defined]
+            clocks[clock] += after.total_seconds()
+            monkeypatch.setattr(holding, "connect", away)
+
+    with pytest.raises(holding.GatewayError, match="gone") if raises else nullcontext():
+        sleep()
+
+
+def test_a_hold_that_was_lost_fails_the_block_whatever_comes_after(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the gateway is away at its end."""
+    lost = hold(Config(), "orders", 1000, reason="lost")
+    lost.__enter__()
+    renewals = next(t for t in threading.enumerate() if t.name.startswith("hold "))
+    renewals.failure = HistoryError("it was released")  # type: ignore[attr-defined]
+    monkeypatch.setattr(holding, "connect", lambda _: nullcontext())  # whatever is read through it breaks off
+    with pytest.raises(HistoryError, match="released"):
+        lost.__exit__(None, None, None)
+
+
 def test_milliseconds_are_no_snapshot_of_a_world_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hold at a number that such an oracle cannot have given holds nothing that anybody means; none is left
     behind.
