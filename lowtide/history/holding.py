@@ -115,17 +115,16 @@ def renew(config: Config, held: Hold, lasting: timedelta) -> Hold:
 
 
 def release(config: Config, table: str, identity: str) -> Hold:
-    """Let go of a hold, and return it.
+    """Let go of a hold, and return it as it was last; one that is renewed meanwhile is read again.
 
     Raises:
         HistoryError: there is none of that id, or a restore has it and may be at work.
     """
     with connect(config.hbase.thrift) as connection:
         state = StateStore(connection, config.state.table)
-        for found in state.holds(table):
-            if found.id == identity:
-                _check_released(found, state)
-            if found.id == identity and state.drop_hold(found):
+        while found := next((held for held in state.holds(table) if held.id == identity), None):
+            _check_released(found, state)
+            if state.drop_hold(found):
                 # For `lowtide history advise`, as the connector counts reads; a counter's ages need its samples.
                 world = on_world_clock(config.omid.clock, found.timestamp)
                 snapshot = WorldClock().time(found.timestamp) if world else None

@@ -195,6 +195,25 @@ def test_a_hold_that_was_lost_fails_the_block_whatever_comes_after(
         lost.__exit__(None, None, None)
 
 
+def test_a_hold_that_is_renewed_while_it_is_released_is_released(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there, so nobody is told that it is not; it is read again."""
+    held = holding.take(Config(), "orders", 1000, owner="test", reason="kept", lasting=timedelta(minutes=1))
+    drop, renewed = StateStore.drop_hold, []
+
+    def renewed_first(self: StateStore, found: Hold) -> bool:
+        if not renewed:
+            renewed.append(holding.renew(Config(), found, timedelta(minutes=2)))
+        return drop(self, found)
+
+    monkeypatch.setattr(StateStore, "drop_hold", renewed_first)
+    assert holding.release(Config(), "orders", held.id) == renewed[0] != held
+    assert store.holds() == []
+    with pytest.raises(HistoryError, match=f"there is no hold {held.id}"):
+        holding.release(Config(), "orders", held.id)
+
+
 def test_milliseconds_are_no_snapshot_of_a_world_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hold at a number that such an oracle cannot have given holds nothing that anybody means; none is left
     behind.
