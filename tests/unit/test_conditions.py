@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from lowtide.config import Config
-from lowtide.errors import UsageError
+from lowtide.errors import StoreError, UsageError
 from lowtide.health.conditions import (
     CONDITIONS,
     CommitTableLarger,
@@ -195,6 +196,14 @@ def test_a_sensor_believes_no_mark_of_a_time_to_come(monkeypatch: pytest.MonkeyP
     memory.rows[Table.OPEN][old.row] = dict(old.cells)
     assert not waiting.check(config, None).met
     assert TransactionsStuck(older_than="15m").check(config, None).met
+
+
+def test_a_check_makes_no_table() -> None:
+    """It needs the state table for HBase's time; where no run has acted yet it says so, with what makes it."""
+    ledger_only = SimpleNamespace(tables=lambda: [b"ledger_open"], table=lambda _: None)
+    for condition in (TransactionsSettled(past=TIME), TransactionsStuck()):
+        with pytest.raises(StoreError, match=r"no run has acted .* `lowtide run transaction_repair --execute`"):
+            condition.check(Config(), ledger_only)
 
 
 @given(st.integers(0, 5000))
