@@ -1,7 +1,8 @@
-"""What does not move, since when, why, and what to do about it: findings, and the one sentence that sums them up. Pure.
+"""What does not move, since when, why, and what to do about it: findings, and the one sentence that sums them up.
 
-A :class:`Reading` is what was read of a store at one moment (:mod:`lowtide.health.reader`); :func:`assess` judges it by
-the configuration. Whatever a later job keeps in the state table gets a field there and a check in ``CHECKS``. ``lowtide
+A :class:`Reading` is what was read of a store at one moment; :func:`assess` judges it by the configuration. All of that
+is pure; :mod:`lowtide.health.reader` reads, and so does :mod:`lowtide.health.conditions`, what Airflow's sensors wait
+for, with the times of :mod:`lowtide.health.clocks`. Whatever a later job keeps in the state table gets a field there and a check in ``CHECKS``. ``lowtide
 status``, ``lowtide explain``, the report and the page in Airflow show what comes out of here; they read and judge
 nothing themselves.
 

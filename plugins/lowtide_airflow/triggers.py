@@ -10,7 +10,7 @@ from typing import Any
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError
-from lowtide.health.conditions import Condition, Verdict, check, from_json, pauses
+from lowtide.health.conditions import CheckResult, Condition, check, from_json, pauses
 from lowtide.values.durations import parse_duration
 from lowtide_airflow.hook import HBaseHook
 
@@ -64,19 +64,19 @@ class ConditionTrigger(BaseTrigger):
         try:
             condition = from_json(self.condition)
             while True:
-                verdict = await self._patiently(condition)
-                self.log.info("%s", verdict.text)
-                if verdict.never:
-                    yield TriggerEvent({"error": f"{verdict.text}: that cannot come any more", "final": True})
+                result = await self._patiently(condition)
+                self.log.info("%s", result.text)
+                if result.never:
+                    yield TriggerEvent({"error": f"{result.text}: that cannot come any more", "final": True})
                     return
-                if verdict.met:
-                    yield TriggerEvent({"met": True, "text": verdict.text})
+                if result.met:
+                    yield TriggerEvent({"met": True, "text": result.text})
                     return
                 await asyncio.sleep(self.poke_interval)
         except LowtideError as error:
             yield TriggerEvent({"error": str(error), "final": isinstance(error, UsageError)})
 
-    async def _patiently(self, condition: Condition) -> Verdict:
+    async def _patiently(self, condition: Condition) -> CheckResult:
         for pause in pauses(parse_duration(self.patience)):
             try:
                 return await self._check(condition)
@@ -85,7 +85,7 @@ class ConditionTrigger(BaseTrigger):
                 await asyncio.sleep(pause)
         return await self._check(condition)
 
-    async def _check(self, condition: Condition) -> Verdict:
+    async def _check(self, condition: Condition) -> CheckResult:
         config = await HBaseHook(self.hbase_conn_id).aconfig()
         return await asyncio.to_thread(check, condition, config)
 
@@ -152,10 +152,10 @@ class ConditionWatcher(BaseEventTrigger):
         condition = from_json(self.condition)
         cursor = await self._stored()
         while True:
-            verdict = await self._eventually(condition)
-            moved, event = condition.news(cursor, verdict)
+            result = await self._eventually(condition)
+            moved, event = condition.news(cursor, result)
             if event:
-                yield TriggerEvent({"condition": self.condition, "text": verdict.text, "level": verdict.level})
+                yield TriggerEvent({"condition": self.condition, "text": result.text, "level": result.level})
             elif moved != cursor:
                 await self._store(moved)
             cursor = moved
@@ -164,7 +164,7 @@ class ConditionWatcher(BaseEventTrigger):
                 await self._store(cursor)
             await asyncio.sleep(self.poll_interval)
 
-    async def _eventually(self, condition: Condition) -> Verdict:
+    async def _eventually(self, condition: Condition) -> CheckResult:
         pause = 1.0
         while True:
             try:

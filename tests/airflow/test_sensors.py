@@ -25,7 +25,7 @@ from lowtide_airflow.triggers import ConditionTrigger, ConditionWatcher
 
 from lowtide.config import Config, load
 from lowtide.errors import GatewayError, StoreError, UsageError
-from lowtide.health.conditions import CommitTableLarger, TransactionsSettled, Verdict
+from lowtide.health.conditions import CheckResult, CommitTableLarger, TransactionsSettled
 from lowtide.ledger.model import transaction_id
 
 TIME = "2026-01-31T00:00:00+00:00"
@@ -37,8 +37,8 @@ SENSORS: dict[type[sensors.ConditionSensor], dict[str, Any]] = {
     sensors.RegionWatermarkSensor: {"table": "orders", "past": TIME},
     sensors.CommitTableSensor: {"larger_than": 5},
 }
-HOLDS, NOT_YET = Verdict(True, "it holds", 1), Verdict(False, "not yet", 0)
-HOPELESS = Verdict(False, "dropped", 0, never=True)
+HOLDS, NOT_YET = CheckResult(True, "it holds", 1), CheckResult(False, "not yet", 0)
+HOPELESS = CheckResult(False, "dropped", 0, never=True)
 AWAY = GatewayError("the gateway is away")
 _CONDITION = CommitTableLarger(than=5).to_json()
 
@@ -53,7 +53,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
         done: list[Any] = []
         waiting = list(answers)
 
-        def check(condition: Any, config: Any) -> Verdict:
+        def check(condition: Any, config: Any) -> CheckResult:
             done.append(condition)
             answer = waiting.pop(0) if len(waiting) > 1 else waiting[0]
             if isinstance(answer, Exception):
@@ -216,7 +216,7 @@ def test_a_look_does_not_block_the_triggerers_loop(
     looks(HOLDS)
     both = threading.Barrier(2, timeout=10)
 
-    def check(condition: Any, config: Any) -> Verdict:
+    def check(condition: Any, config: Any) -> CheckResult:
         both.wait()
         return HOLDS
 

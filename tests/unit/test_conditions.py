@@ -80,9 +80,9 @@ def test_what_cannot_be_meant_is_refused(value: dict[str, Any], said: str) -> No
 @pytest.mark.parametrize(("reached", "met"), [(None, False), (AT - 1, False), (AT, True), (AT + 1, True)])
 def test_a_time_is_reached(reached: int | None, met: bool) -> None:
     """From the very millisecond on; nothing yet is not reached. The text has both times."""
-    verdict = TransactionsSettled(past=TIME).judge(reached)
-    assert verdict.met is met
-    assert "waiting for 2026-01-31T00:00:00" in verdict.text
+    result = TransactionsSettled(past=TIME).judge(reached)
+    assert result.met is met
+    assert "waiting for 2026-01-31T00:00:00" in result.text
 
 
 def test_a_watcher_tells_of_every_period_once() -> None:
@@ -90,10 +90,10 @@ def test_a_watcher_tells_of_every_period_once() -> None:
     condition, cursor, events = TransactionsSettled(every="1h"), None, []
     hour = 3_600_000
     for reached in (None, AT, AT + 1, AT + hour - 1, AT + hour, AT - hour, AT + hour + 5, AT + 5 * hour + 1):
-        verdict = condition.judge(reached)
-        cursor, event = condition.news(cursor, verdict)
+        result = condition.judge(reached)
+        cursor, event = condition.news(cursor, result)
         if event:
-            events.append(verdict.level)
+            events.append(result.level)
     assert events == [AT, AT + hour, AT + 5 * hour]
 
 
@@ -113,14 +113,14 @@ def test_a_watcher_tells_when_a_count_is_passed_and_again_after_it_fell() -> Non
 @pytest.mark.parametrize("found", [None, *State])
 def test_a_transactions_state(wanted: State, found: State | None) -> None:
     """Met from the wanted state on; dropped only by itself; never where it ended otherwise."""
-    verdict = TransactionIs(transaction=ID, state=wanted.value).judge(found)
+    result = TransactionIs(transaction=ID, state=wanted.value).judge(found)
     order = [None, State.INITIAL, State.IN_PROGRESS, State.COMMITTED, State.FINISHED]
     if State.DROPPED in (wanted, found):
-        assert verdict.met == (wanted is found)
-        assert verdict.never == (wanted is not found and found in (State.DROPPED, State.FINISHED))
+        assert result.met == (wanted is found)
+        assert result.never == (wanted is not found and found in (State.DROPPED, State.FINISHED))
     else:
-        assert verdict.met == (order.index(found) >= order.index(wanted))
-        assert not verdict.never
+        assert result.met == (order.index(found) >= order.index(wanted))
+        assert not result.never
 
 
 @given(st.integers(0, 100), st.integers(0, 100), st.none() | st.integers(0, 100))
