@@ -11,10 +11,11 @@ from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import UsageError
+from lowtide.run import oracles
 from lowtide.store.gateway import connect
 from lowtide.store.records import Listing
 from lowtide.store.state import StateStore
-from lowtide.tables import oracles, settings
+from lowtide.tables import settings
 from lowtide.tables.inventory import (
     Descriptor,
     Entry,
