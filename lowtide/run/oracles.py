@@ -31,7 +31,8 @@ def problems(omid: Omid, descriptors: Sequence[Descriptor], entries: Sequence[En
     found = []
     if both := [d.table for d in said if omid.is_named(d.table)]:
         found.append(
-            f"omid.tables and omid.foreign both name {_named(both)}: a table is one oracle's; take it out of one of them"
+            f"omid.tables and omid.foreign both name {_named(both)}: a table is one oracle's; "
+            "take it out of one of them"
         )
     if not others:
         if marked := [d.table for d in said if marked_families(d)[1]]:
