@@ -28,17 +28,20 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from lowtide.store.bounds import BoundRows
+from lowtide.store.commit_counts import CommitCountRows
 from lowtide.store.facts import FactRows
 from lowtide.store.history import HistoryRows, HoldRows, UncompactedRows
 from lowtide.store.journal import JournalRow
 from lowtide.store.listing import ListingRows
-from lowtide.store.marks import MarkRows
 from lowtide.store.rows import MAX_MILLIS, VALUE, dump, now
 from lowtide.store.runs import RunRows
 from lowtide.values.clock import millis
 
 
-class StateStore(FactRows, MarkRows, ListingRows, JournalRow, HistoryRows, HoldRows, UncompactedRows, RunRows):
+class StateStore(
+    FactRows, BoundRows, CommitCountRows, ListingRows, JournalRow, HistoryRows, HoldRows, UncompactedRows, RunRows
+):
     """The state table: all subjects, and what concerns more than one."""
 
     def reset(self, *, same_oracle: bool = False) -> None:
