@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from lowtide.config import Config
-from lowtide.health import bound, history_findings, ledger, oracle, runs, settings
+from lowtide.health import bound, history_findings, ledger_findings, oracle, runs, settings
 from lowtide.health.findings import EXIT_CODES, Cause, Finding, Health, Level, Severity
 from lowtide.health.history import HistoryStatus, history_statuses, removals
 from lowtide.health.ledger import LedgerStatus, ledger_status, repairs
@@ -53,13 +53,13 @@ CHECKS: tuple[Callable[[Reading, Config], Iterable[Finding]], ...] = (
     oracle.down,
     oracle.low_watermark,
     oracle.clocks,
-    ledger.money,
-    ledger.broken,
+    ledger_findings.money,
+    ledger_findings.broken,
     settings.contradicted,
     bound.never_collected,
     runs.failures,
     bound.blockers,
-    ledger.unsettled,
+    ledger_findings.unsettled,
     runs.overdue,
     history_findings.unfinished,
     history_findings.held,
@@ -68,8 +68,8 @@ CHECKS: tuple[Callable[[Reading, Config], Iterable[Finding]], ...] = (
     settings.dry_runs,
     settings.no_grace,
     history_findings.by_hand,
-    ledger.dry_run,
-    ledger.moved_back,
+    ledger_findings.dry_run,
+    ledger_findings.moved_back,
     history_findings.never,
     settings.absent,
 )
