@@ -48,6 +48,31 @@ class Counts:
         return Counts(**{name: getattr(self, name) + getattr(other, name) for name in self.__dict__})
 
 
+#: The counters of what was done, or would be: told by `lowtide runs`, in this order, and sent as metrics. Every counter
+#: is one of these or of those below.
+DONE = (
+    "healed",
+    "marked",
+    "unmarked",
+    "deleted",
+    "markers",
+    "pruned",
+    "restored",
+    "finished",
+    "dropped",
+    "failed",
+    "bytes_removed",
+)
+#: The counters of what was looked at, what was left alone, and what both cost.
+LOOKED_AT = ("candidates", "skipped", "cells_read", "bytes_read", "bytes_written")
+#: What would be written: a plan that is approved is compared by these.
+PLANNED = ("healed", "deleted", "marked", "unmarked", "markers", "bytes_removed")
+#: The columns of the report's runs in the terminal.
+REPORTED = ("healed", "deleted", "marked", "pruned", "finished", "dropped")
+#: The counts of a run on the page in Airflow.
+ON_PAGE = ("candidates", "healed", "deleted", "marked", "pruned", "failed")
+
+
 @dataclass
 class TableReport:
     """A run's work on one table. *intervals* are of start timestamps, half-open; *problems* made the run red."""

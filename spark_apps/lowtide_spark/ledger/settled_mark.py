@@ -70,7 +70,7 @@ def settle(books: Books, start: int, horizon: int, full: bool) -> None:
         full_at = now if full else mark.full_at
         return replace(mark, mark=to, run=books.run.summary.run, at=now, checked_at=now, full_at=full_at)
 
-    books.run.summary.figures["settled before, ms"] = _move(books, further).mark
+    books.run.summary.figures[settled.SETTLED_FIGURE] = _move(books, further).mark
     books.run.phase("record")
 
 
