@@ -22,6 +22,7 @@ from lowtide.store.gateway import connect, low_watermark
 from lowtide.store.state import StateStore
 from lowtide.values.clock import from_millis, millis
 from lowtide.values.durations import parse_duration, parse_time
+from lowtide.values.formats import COMMIT_ROWS
 
 __all__ = [
     "CONDITIONS",
@@ -36,9 +37,6 @@ __all__ = [
     "check",
     "from_json",
 ]
-
-#: Rows of the commit table begin with a bucket of 0 to 15.
-_COMMIT_ROWS = (b"\x00", b"\x10")
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +282,7 @@ class CommitTableLarger(Condition):
 
     def check(self, config: Config, connection: Any) -> CheckResult:
         """At most one row more than the limit; their first cells only."""
-        start, stop = _COMMIT_ROWS
+        start, stop = COMMIT_ROWS
         rows = connection.table(config.omid.commit_table).scan(
             row_start=start, row_stop=stop, limit=self.than + 1, filter="FirstKeyOnlyFilter()"
         )

@@ -6,7 +6,6 @@ import getpass
 import json
 import os
 import socket
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lowtide import __version__
+from lowtide.values.clock import now_millis
 
 
 @dataclass
@@ -138,7 +138,7 @@ class Summary:
     job: str
     run: str
     execute: bool
-    started: int = field(default_factory=lambda: int(time.time() * 1000))
+    started: int = field(default_factory=now_millis)
     seconds: float = 0.0
     low_watermark: int = 0
     bound: int | None = None

@@ -8,8 +8,8 @@ from typing import Any
 
 from lowtide.cleaning.facts import still_blocking
 from lowtide.store.records import Bound
-from lowtide.store.rows import MAX_MILLIS, VALUE, Rows, dump, time_of
-from lowtide.values.clock import millis
+from lowtide.store.rows import MAX_MILLIS, VALUE, Rows, dump
+from lowtide.values.clock import from_millis, millis
 
 
 class BoundRows(Rows):
@@ -31,7 +31,7 @@ class BoundRows(Rows):
     def bounds(self, limit: int | None = None) -> list[Bound]:
         """Logged prune bounds, newest first."""
         return [
-            Bound(time_of(v["at"]), v["value"], tuple(v["blockers"]), time_of(v.get("since", v["at"])))
+            Bound(from_millis(v["at"]), v["value"], tuple(v["blockers"]), from_millis(v.get("since", v["at"])))
             for v in self._values(b"bound/", limit)
         ]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from lowtide.cleaning.commit_count import CommitCount
-from lowtide.store.rows import COLUMN, Rows, dump, time_of
-from lowtide.values.clock import millis
+from lowtide.store.rows import COLUMN, Rows, dump
+from lowtide.values.clock import from_millis, millis
 
 _COMMITS = b"commits"
 _COUNT = COLUMN + b"count/"
@@ -29,6 +29,6 @@ class CommitCountRows(Rows):
         """The counts of the commit table that are kept, oldest first; one row is read for all."""
         cells = self._table.row(_COMMITS) if self.exists() else {}
         return [
-            CommitCount(time_of(int(column.removeprefix(_COUNT))), **json.loads(value))
+            CommitCount(from_millis(int(column.removeprefix(_COUNT))), **json.loads(value))
             for column, value in sorted(cells.items())
         ]

@@ -15,7 +15,8 @@ from lowtide.history.advice import bucket
 from lowtide.history.compaction import Uncompacted
 from lowtide.history.mark import Hold
 from lowtide.store.records import Claim, History, Intent
-from lowtide.store.rows import COLUMN, VALUE, Rows, dump, now, time_of
+from lowtide.store.rows import COLUMN, VALUE, Rows, dump
+from lowtide.values.clock import from_millis, now_millis
 from lowtide.values.formats import decode_long
 
 _MARK = COLUMN + b"mark"
@@ -94,7 +95,7 @@ class HistoryRows(Rows):
         if (
             seen.claim is None
             or seen.intended <= seen.applied
-            or now < time_of(seen.intent.get("at", 0)) + ANNOUNCED_FOR
+            or now < from_millis(seen.intent.get("at", 0)) + ANNOUNCED_FOR
         ):
             return False
         token = _claim_value(seen.claim, seen.applied, by)
@@ -123,7 +124,7 @@ class HistoryRows(Rows):
         if intent.mark <= before:
             self.check_claim(intent)  # it must be ours here too: the run is about to act
             return before
-        row, mark = _history_row(intent.table), dump({**about, "mark": intent.mark, "at": now()})
+        row, mark = _history_row(intent.table), dump({**about, "mark": intent.mark, "at": now_millis()})
         if not self._check_and_put(row, (_INTENDED, intent.token), (_MARK, mark)):
             raise FencedError(_overtaken(intent.table))
         return intent.mark
@@ -226,9 +227,11 @@ def _claim_value(known: bytes | None, mark: int, run: str, *, removing: bool = F
     under way.
     """
     others = json.loads(known).get("removing", {}) if known else {}
-    young = {r: at for r, at in others.items() if r != run and now() - at < REMOVES_FOR // timedelta(milliseconds=1)}
-    told = {**young, **({run: now()} if removing else {})}
-    value = {"mark": mark, "run": run, "at": now(), "claim": secrets.token_hex(8)}
+    young = {
+        r: at for r, at in others.items() if r != run and now_millis() - at < REMOVES_FOR // timedelta(milliseconds=1)
+    }
+    told = {**young, **({run: now_millis()} if removing else {})}
+    value = {"mark": mark, "run": run, "at": now_millis(), "claim": secrets.token_hex(8)}
     return dump({**value, "removing": told} if told else value)
 
 

@@ -34,9 +34,9 @@ from lowtide.store.facts import FactRows
 from lowtide.store.history import HistoryRows, HoldRows, UncompactedRows
 from lowtide.store.journal import JournalRow
 from lowtide.store.listing import ListingRows
-from lowtide.store.rows import MAX_MILLIS, VALUE, dump, now
+from lowtide.store.rows import MAX_MILLIS, VALUE, dump
 from lowtide.store.runs import RunRows
-from lowtide.values.clock import millis
+from lowtide.values.clock import millis, now_millis
 
 
 class StateStore(
@@ -67,7 +67,7 @@ class StateStore(
 
     def say_cluster(self) -> None:
         """Write a new token: whoever reaches the same table otherwise reads it, or a newer run's."""
-        self._table.put(b"cluster", {VALUE: dump({"token": self._nonce(), "at": now()})})
+        self._table.put(b"cluster", {VALUE: dump({"token": self._nonce(), "at": now_millis()})})
 
     def cluster(self) -> bytes | None:
         """The token, as it is stored; None before a run has acted."""

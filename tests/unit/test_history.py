@@ -286,7 +286,7 @@ def _announced(store: StateStore, monkeypatch: pytest.MonkeyPatch, ago: timedelt
     """A mark that a run announced so long ago and has not applied."""
     then = int((datetime.now(UTC) - ago).timestamp() * 1000)
     with monkeypatch.context() as patched:
-        patched.setattr(history_rows, "now", lambda: then)
+        patched.setattr(history_rows, "now_millis", lambda: then)
         return store.intend("orders", 2049, "dead")
 
 

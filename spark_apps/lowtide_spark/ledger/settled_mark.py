@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 
 from lowtide.errors import LedgerError
 from lowtide.ledger import settled
 from lowtide.ledger.model import Entry
 from lowtide.ledger.settled import Settled, trusted
-from lowtide.values.clock import EPOCH
+from lowtide.values.clock import from_millis
 from lowtide_spark.ledger.books import Books
 
 #: How often a mark that others move is tried.
@@ -103,6 +102,6 @@ def _move(books: Books, change: Callable[[Settled], Settled]) -> Settled:
 def when(at: int) -> str:
     """A time in ms, for people."""
     try:
-        return (EPOCH + timedelta(milliseconds=at)).isoformat(timespec="seconds")
+        return from_millis(at).isoformat(timespec="seconds")
     except OverflowError:  # a client's clock may say anything
         return f"{at} ms"
