@@ -1,4 +1,4 @@
-"""``python -m bench.history``: history GC, its planner and reads as of a snapshot, as ratios.
+"""``python -m bench.history``: history GC, its planner and reads at a read point, as ratios.
 
 Same store, same sides and same rounds as ``python -m bench``.
 """
@@ -86,7 +86,9 @@ def _examined(connector: Store, bare: Bare, mark: int, rounds: int) -> Ratio:
     The mark is that of a table whose history was removed yesterday: nearly all that is read stays.
     """
     ratio = Ratio(
-        "history: cells/s of finding what goes, against a bare loop over the same snapshot", ">= 0.7", unit="cells/s"
+        "history: cells/s of finding what goes, against a bare loop over the same HBase snapshot",
+        ">= 0.7",
+        unit="cells/s",
     )
     first = 10**17
 
@@ -103,7 +105,7 @@ def _examined(connector: Store, bare: Bare, mark: int, rounds: int) -> Ratio:
 def _as_of(
     spark: SparkSession, connector: Store, omid: OmidClient, snapshot: int, table: str, rows: int, rounds: int
 ) -> list[Ratio]:
-    """Reading a snapshot through the data source, from files and from the region servers, and through Omid's own
+    """Reading at a read point through the data source, from files and from the region servers, and through Omid's own
     client: cells shown a second.
 
     Of a table with much history the data source reads all of it, while the client stops at the first version that it
@@ -111,7 +113,7 @@ def _as_of(
     """
     shown = rows * COLUMNS
     ratios = {
-        way: Ratio(f"as of a snapshot of {table}, read = {way}: cells/s against Omid's client", ">= 5", unit="cells/s")
+        way: Ratio(f"at a read point of {table}, read = {way}: cells/s against Omid's client", ">= 5", unit="cells/s")
         for way in ("snapshot", "rpc")
     }
 

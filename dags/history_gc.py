@@ -1,8 +1,8 @@
 """# History GC
 
-Removes history that no snapshot at or after a table's *ancient history mark* needs: versions that were replaced before
-it, deleted columns and rows, with their shadow cells. Readers are refused snapshots before the mark. Every day at
-midnight UTC.
+Removes history that no read point at or after a table's *ancient history mark* needs: versions that were replaced
+before it, deleted columns and rows, with their shadow cells. Readers are refused read points before the mark. Every day
+at midnight UTC.
 
 The mark is the least of: now minus the table's `history_max_age`; the oracle's low watermark; the prune bound; every
 hold. It never moves back. What goes is put aside first: `lowtide restore RUN` brings it back.
@@ -49,9 +49,8 @@ with DAG(
             False,
             type="boolean",
             title="Compact",
-            description="Ticked, HBase is asked for the major compactions that pay: delete markers alone free no space. "
-            "Unticked, only "
-            "where compaction.always is configured.",
+            description="Ticked, HBase is asked for the major compactions that pay: delete markers alone free no "
+            "space. Unticked, only where compaction.always is configured.",
             section="What to do",
         ),
         "to": time_param("To", "the mark as of now", "The mark is computed as it would have been at this time. "),

@@ -92,7 +92,7 @@ class HBase(_Section):
     znode: str = "/hbase"
     thrift: Thrift = Thrift()
     #: Further properties for the HBase client, as in hbase-site.xml (Kerberos principals, timeouts, ...). Reading
-    #: snapshots needs ``hbase.rootdir``.
+    #: HBase snapshots needs ``hbase.rootdir``.
     properties: dict[str, str] = {}
     #: Says that no cell of a transactional table bears a visibility label. Where HBase has ``hbase:labels``, jobs
     #: refuse to run without that word: labels do not travel to clients, and a healed cell would have lost its own.
@@ -133,11 +133,11 @@ class Omid(_Section):
     watermark_family: str = "LWF"
     #: ``auto``: a low watermark of 10^17 or more is a world clock's.
     clock: Literal["auto", "world", "incremental"] = "auto"
-    #: True where the oracle runs with ``lowLatency``: invalidation marks are then never pruned, and reads as of a
-    #: snapshot are refused.
+    #: True where the oracle runs with ``lowLatency``: invalidation marks are then never pruned, and reads at a
+    #: read point (``asOf``) are refused.
     low_latency: bool = False
     #: Where HBase has another oracle's commit table too, jobs refuse to run until every transactional table is named,
-    #: here or in ``foreign``. Here: the tables of this oracle, names or patterns with ``*``. Else not looked at.
+    #: here or in ``foreign``. Here: the tables of this oracle, names or patterns with ``*``. Else not used.
     tables: list[str] = []
     #: The tables of other oracles, their commit tables among them, names or patterns with ``*``: never touched, never a
     #: proof, and they keep nothing back.
@@ -166,9 +166,9 @@ class State(_Section):
     sideline: str = ".lowtide/sideline"
     #: What is older is removed by the next run that acts.
     sideline_keep: Duration = timedelta(days=30)
-    #: A journal entry is kept at least this long, and while a snapshot older than its pruning exists; ``forever``
-    #: removes none. What was removed cannot be proved any more: where a table comes back from a snapshot after that,
-    #: ``lowtide resolve`` must decide.
+    #: A journal entry is kept at least this long, and while an HBase snapshot older than its pruning exists;
+    #: ``forever`` removes none. What was removed cannot be proved any more: where a table comes back from an HBase
+    #: snapshot after that, ``lowtide resolve`` must decide.
     journal_keep: Age = "forever"
 
     def check_sideline(self, master: str) -> None:
@@ -211,7 +211,7 @@ class Budget(_Section):
     rows: PositiveInt = 10_000_000
     #: Share of the cells examined.
     share: float = Field(0.5, gt=0, le=1)
-    #: Up to this many deletions the share is not looked at: small tables have large shares.
+    #: Up to this many deletions the share is not checked: small tables have large shares.
     always: NonNegativeInt = 10_000
 
 
@@ -272,16 +272,17 @@ class TableDefaults(_Section):
     #: For a table with ``DURABILITY`` ``ASYNC_WAL`` or ``SKIP_WAL``, by name: that it is worked on all the same. What a
     #: crash of HBase took of a transaction's shadow cells is then taken for never committed, as its readers do.
     accept_durability: bool = False
-    #: From region servers, or from a snapshot made for the run.
+    #: From region servers, or from an HBase snapshot made for the run.
     read: Read = Read.AUTO
-    #: ``auto`` reads a snapshot when a full pass must read at least this many bytes and ``hbase.rootdir`` is given.
+    #: ``auto`` reads an HBase snapshot when a full pass must read at least this many bytes and ``hbase.rootdir`` is
+    #: given.
     snapshot_from_bytes: NonNegativeInt = 1 << 30
     #: How old the last pass from 0 may be before a run makes one by itself.
     full_pass_every: Duration = timedelta(days=7)
     #: What scheduled and backfilled runs of ``history_gc`` do. It has a switch of its own: what it removes was
     #: committed.
     history_mode: Mode = Mode.DRY_RUN
-    #: Snapshots younger than this stay readable; older history is removed. ``forever`` removes nothing.
+    #: Read points younger than this stay readable; older history is removed. ``forever`` removes nothing.
     history_max_age: Age = timedelta(days=7)
     #: No history younger than this is removed, whatever else says so: live transactions read at their start, and nobody
     #: tracks them. Longer than the longest transaction, and than a few hours where scans are long.
@@ -364,7 +365,7 @@ class Config(_Section):
                     problems += self._against_the_journal(f"tables.{name}", settings)
             except ValidationError as error:
                 for problem in error.errors():
-                    kind = "extra_forbidden" if problem["type"] == "extra_forbidden" else _ours(_said(problem))
+                    kind = "extra_forbidden" if problem["type"] == "extra_forbidden" else _ours(_message(problem))
                     where = ("tables", name, *problem["loc"])
                     problems.append(InitErrorDetails(type=kind, loc=where, input=problem["input"]))
         if problems:
@@ -468,11 +469,11 @@ def _explain(source: str, error: ValidationError) -> str:
         if problem["type"] == "extra_forbidden":
             lines.append(f"  {place}: unknown key; see docs/configuration.md for the known ones")
         else:
-            lines.append(f"  {place}: {_said(problem)}")
+            lines.append(f"  {place}: {_message(problem)}")
     return "\n".join(lines)
 
 
-def _said(problem: ErrorDetails) -> str:
+def _message(problem: ErrorDetails) -> str:
     """What is wrong with a value. Lowtide's own texts say what was found, pydantic's do not."""
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])

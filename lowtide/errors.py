@@ -5,8 +5,8 @@
     LowtideError                     exit
     ├── UsageError                      2   arguments or configuration that cannot be meant
     │   └── ApprovalError                   the plan that was approved is no longer the plan; nothing was done
-    └── StoreError                      1   the store as it is forbids going on; nothing was changed
-        ├── GatewayError                    the Thrift gateway, HBase or the oracle cannot be reached
+    └── StoreError                      1   the store as it is forbids going on; what was done until then is safe
+        ├── GatewayError                    the Thrift gateway, HBase or the oracle does not answer, or no more
         ├── TableError                      a table is unknown, disabled or bears no marks of Omid
         ├── WatermarkError                  the low watermark is missing or has gone back
         ├── BudgetError                     the plan is out of proportion
@@ -35,9 +35,20 @@ __all__ = [
 
 
 class LowtideError(Exception):
-    """Base of all errors that are meant for people; ``exit_code`` is what a program ends with."""
+    """Base of all errors that are meant for people; ``exit_code`` is what a program ends with.
+
+    Args:
+        fact: what is so; the whole message, where that is not in two parts.
+        remedy: what to do about it, for who shows that apart; a sentence of its own, or what follows a semicolon.
+    """
 
     exit_code = 1
+
+    def __init__(self, fact: str, remedy: str = "") -> None:
+        between = ". " if remedy[:1].isupper() else "; "
+        super().__init__(f"{fact}{between}{remedy}" if remedy else fact)
+        self.fact = fact
+        self.remedy = remedy
 
 
 class UsageError(LowtideError):
@@ -55,7 +66,7 @@ class StoreError(LowtideError):
 
 
 class GatewayError(StoreError):
-    """A server cannot be reached."""
+    """A server does not answer, or stopped answering."""
 
 
 class TableError(StoreError):
@@ -71,7 +82,7 @@ class BudgetError(StoreError):
 
 
 class HistoryError(StoreError):
-    """A snapshot lies before the ancient history mark, or a hold cannot be kept."""
+    """A read point lies before the ancient history mark, or a hold cannot be kept."""
 
 
 class FormatError(StoreError):

@@ -34,7 +34,7 @@ def connector() -> Path:
 
 
 def data() -> Path:
-    """Where the stores and Airflows of this machine keep their files unless told otherwise: ``.lowtide`` in the
+    """Where the stores and Airflows of this machine keep their files unless set otherwise: ``.lowtide`` in the
     checkout, or in the current folder.
     """
     return (Path.cwd() if installed() else _CHECKOUT) / ".lowtide"

@@ -44,7 +44,7 @@ import org.apache.hadoop.hbase.util.CommonFSUtils;
  * history TABLE ROWS COLUMNS VALUE_BYTES REGIONS VERSIONS START   a table of so many committed versions of each cell;
  *                                              in every other region of 1 row in 100 only, one of the others; prints its cells
  * rpc TABLE THREADS ROUNDS                      scan the live table; a line "CELLS SECONDS" a round
- * snapshot TABLE THREADS ROUNDS                 ClientSideRegionScanner over a snapshot's files; likewise
+ * snapshot TABLE THREADS ROUNDS                 ClientSideRegionScanner over an HBase snapshot's files; likewise
  * </pre>
  */
 public final class Bare {

@@ -6,8 +6,8 @@ shadow cell and every orphan found was removed. It does not say that no orphan w
 client can still land a write that never commits.
 
 Facts speak of key ranges, not of regions: regions split, merge and move. They speak of one *incarnation* of the table:
-one that was dropped and made again, or came back from a snapshot, starts from nothing. And they speak of families of
-one *shape*: versions that HBase hid from the run were never read.
+one that was dropped and made again, or came back from an HBase snapshot, starts from nothing. And they speak of
+families of one *shape*: versions that HBase hid from the run were never read.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from lowtide.values.keyranges import KeyRange
 VOID = (
     "what was recorded no longer counts: the table was made anew, restored, or disabled and enabled since, or "
     "its families were altered, or "
-    "the records are of a version of Lowtide that did not look at this"
+    "the records are of a version of Lowtide that did not check this"
 )
-#: What is said with it of a table whose compactions Omid's compactor runs in.
+#: What is reported with it of a table whose compactions Omid's compactor runs in.
 DROPPING = (
-    "Omid's compactor is on the table: if it came back from a snapshot, that drops committed cells whose "
+    "Omid's compactor is on the table: if it came back from an HBase snapshot, that drops committed cells whose "
     "commit entries were pruned since, until a cleanup "
     "has healed them"
 )
@@ -82,7 +82,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """A number for one life of a table, and what it was known by when it was last looked at: its newest region id, and
+    """A number for one life of a table, and what it was known by when it was last read: its newest region id, and
     the time of its state.
     """
 
@@ -91,20 +91,20 @@ class Incarnation:
     stated: int = 0
 
     @classmethod
-    def unseen(cls) -> Incarnation:
-        """Before a table was ever looked at: whatever it is then is a new incarnation."""
+    def unknown(cls) -> Incarnation:
+        """Before a table was ever listed: whatever it is then is a new incarnation."""
         return cls(0, -1)
 
     def advance(self, regions: Sequence[Region]) -> Incarnation:
         """The incarnation that *regions*, listed now, belong to.
 
-        A drop, a truncation or a re-creation replaces every region, so that all ids are newer than any seen before. A
-        snapshot that is restored, or cloned under the old name, keeps the ids, but not the time of the table's state in
-        hbase:meta: that is written anew when the table is disabled, enabled or made. *Another* time, not a later one:
-        the server's clock may have been set back. As long as one region is not newer and the state is of the same time,
-        the table is the same; ids of regions born of splits and merges are then learned. A table that was only disabled
-        and enabled, or whose regions were *all* replaced by splits alone, counts as a new one too: it is then cleaned
-        again from 0, which costs time and no data.
+        A drop, a truncation or a re-creation replaces every region, so that all ids are newer than any seen before. An
+        HBase snapshot that is restored, or cloned under the old name, keeps the ids, but not the time of the table's
+        state in hbase:meta: that is written anew when the table is disabled, enabled or made. *Another* time, not a
+        later one: the server's clock may have been set back. As long as one region is not newer and the state is of the
+        same time, the table is the same; ids of regions born of splits and merges are then learned. A table that was
+        only disabled and enabled, or whose regions were *all* replaced by splits alone, counts as a new one too: it is
+        then cleaned again from 0, which costs time and no data.
         """
         created, stated = [r.created for r in regions], max((r.stated for r in regions), default=0)
         if not created:

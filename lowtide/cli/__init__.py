@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 from lowtide.errors import LowtideError
+
+#: What to do where the store stopped answering in the middle of a command.
+_THEN = (
+    "see that HBase and the Thrift gateway (hbase.thrift) run, and with `lowtide status` how things are; then give the "
+    "command again"
+)
 
 
 def main() -> None:
@@ -15,5 +22,15 @@ def main() -> None:
     try:
         app()
     except LowtideError as error:
-        print(f"lowtide: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        _end(error)
+    except Exception as error:
+        from lowtide.store.gateway import is_failure, no_answer
+
+        if not is_failure(error):
+            raise
+        _end(no_answer("the command broke off", error, _THEN))
+
+
+def _end(error: LowtideError) -> NoReturn:
+    print(f"lowtide: {error}", file=sys.stderr)
+    sys.exit(error.exit_code)

@@ -11,18 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from lowtide.cli.console import new_console
-from lowtide.cli.options import ConfigFile
+from lowtide.cli.options import ConfigFile, Json, Yes, ask
 from lowtide.config import Config, load
-from lowtide.errors import GatewayError, UsageError
+from lowtide.errors import FormatError, GatewayError, UsageError
 from lowtide.health import history_statuses
 from lowtide.health.history import kept_back
 from lowtide.health.reader import read
 from lowtide.history.advice import advise, bucket, bytes_a_day
-from lowtide.history.holding import clock_of, release, snapshot_at, take
+from lowtide.history.holding import clock_of, read_point_at, release, take
 from lowtide.history.mark import Hold
 from lowtide.run.summary import myself
-from lowtide.store.gateway import connect
-from lowtide.store.state import StateStore
+from lowtide.store.state import opened
 from lowtide.values.durations import duration_text, parse_duration, parse_time
 from lowtide.values.text import moment_text, time_text
 
@@ -40,12 +39,12 @@ def hold_add(
     config: ConfigFile = None,
     at: Annotated[
         str | None,
-        typer.Option(help="The snapshot: an ISO 8601 time with zone, or the oracle's timestamp. Now, if left out."),
+        typer.Option(help="The read point: an ISO 8601 time with zone, or the oracle's timestamp. Now, if left out."),
     ] = None,
     owner: Annotated[str | None, typer.Option(help="Whom to ask; you, if left out.", show_default=False)] = None,
     lasting: Annotated[str, typer.Option("--for", help="How long, as in 2h; hold_max_age at most.")] = "1h",
 ) -> None:
-    """Hold a table's history from a snapshot on, until it is released or expires. Prints the hold's id."""
+    """Hold a table's history from a read point on, until it is released or expires. Prints the hold's id."""
     loaded = load(config)
     try:
         duration = parse_duration(lasting)
@@ -55,7 +54,7 @@ def hold_add(
     held = take(
         loaded,
         table,
-        None if at is None else snapshot_of(loaded, at),
+        None if at is None else read_point_of(loaded, at),
         owner=myself() if owner is None else owner,
         reason=reason,
         lasting=duration,
@@ -72,8 +71,8 @@ def hold_list(
 ) -> None:
     """The holds there are, and which of them have expired."""
     loaded = load(config)
-    with connect(loaded.hbase.thrift) as connection:
-        found = StateStore(connection, loaded.state.table).holds(table)
+    with opened(loaded) as state:
+        found = state.holds(table)
     _print_holds(found, datetime.now(UTC))
 
 
@@ -82,12 +81,11 @@ def hold_release(
     table: TableName,
     identity: Annotated[str, typer.Argument(metavar="ID", help="As `lowtide hold list` shows it.")],
     config: ConfigFile = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, also where it is somebody else's.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Let go of a hold: the next run of history_gc may move the mark on. Asks before it lets go of somebody else's."""
     loaded = load(config)
-    if not yes:
-        _ask_for(loaded, table, identity)
+    _ask_for(loaded, table, identity, yes=yes)
     held = release(loaded, table, identity)
     console.print(f"{held.id} of {held.owner} on {held.table} is released.", soft_wrap=True)
 
@@ -99,9 +97,11 @@ def history_marks(config: ConfigFile = None) -> None:
     """
     loaded = load(config)
     reading = read(loaded)
+    if reading.newer:
+        raise FormatError(f"the marks cannot be read: {reading.unreachable}", "Upgrade it on this machine")
     if reading.unreachable:
-        msg = f"the marks cannot be read: {reading.unreachable}; start the Thrift gateway, or correct hbase.thrift"
-        raise GatewayError(msg)
+        fact = f"the marks cannot be read: {reading.unreachable}"
+        raise GatewayError(fact, "start the Thrift gateway, or correct hbase.thrift")
     statuses = history_statuses(reading, loaded)
     if not statuses:
         console.print("No transactional table is known yet; run: lowtide run watermark_collection --execute")
@@ -124,23 +124,22 @@ def history_advise(
         float, typer.Option(min=0, max=1, help="The share of the reads that must not be refused.")
     ] = 0.999,
     table: Annotated[str | None, typer.Option(help="Only this table.", show_default=False)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Propose an age for each table, from the ages of the snapshots that were read with asOf, and of holds.
+    """Propose an age for each table, from the ages of the read points that were read with asOf, and of holds.
 
     A read is counted when it begins, refused ones too; a hold while it is there, and when it is let go. They are not
     counted where the oracle's timestamps are a counter, but for the holds that there are.
     """
     loaded = load(config)
-    with connect(loaded.hbase.thrift) as connection:
-        state = StateStore(connection, loaded.state.table)
+    with opened(loaded) as state:
         reads, runs, holds = state.reads(), state.runs(1000, "history_gc"), state.holds()
-        now, clock = datetime.now(UTC), clock_of(loaded, connection)
+        now, clock = datetime.now(UTC), clock_of(loaded, state.connection)
     for held in holds:
-        snapshot = clock.time(held.timestamp) if held.timestamp else None  # a restore holds all there is
-        if snapshot is not None:
+        read_at = clock.time(held.timestamp) if held.timestamp else None  # a restore holds all there is
+        if read_at is not None:
             counted = reads.setdefault(held.table, {})
-            number = bucket(now - snapshot)
+            number = bucket(now - read_at)
             counted[number] = counted.get(number, 0) + 1
     advised = {
         name: _advice(loaded, name, counted, bytes_a_day(name, runs), served)
@@ -151,8 +150,8 @@ def history_advise(
         print(json.dumps(advised, indent=2))
     elif not advised:
         console.print(
-            f"No snapshot{f' of {table}' if table else ''} was read yet, so there is nothing to go by: reads with asOf "
-            "are counted by their age, where the oracle's clock is the world's.",
+            f"No read point{f' of {table}' if table else ''} was read yet, so there is nothing to go by: reads with "
+            "asOf are counted by their age, where the oracle's clock is the world's.",
             soft_wrap=True,
         )
     else:
@@ -187,7 +186,7 @@ def _print_advice(table: str, advice: dict[str, Any]) -> None:
     console.print(grid)
 
 
-def snapshot_of(config: Config, text: str) -> int:
+def read_point_of(config: Config, text: str) -> int:
     """The oracle's timestamp in *text*, or the one at that time: never later than the time.
 
     Raises:
@@ -195,22 +194,22 @@ def snapshot_of(config: Config, text: str) -> int:
     """
     if text.strip().isdecimal():
         return int(text)
-    return snapshot_at(config, parse_time(text, "--at"))
+    return read_point_at(config, parse_time(text, "--at"))
 
 
-def _ask_for(config: Config, table: str, identity: str) -> None:
+def _ask_for(config: Config, table: str, identity: str, *, yes: bool) -> None:
     """Whoever reads with a hold fails without it: the owner should know. Of one that is not there the release
     complains.
     """
-    with connect(config.hbase.thrift) as connection:
-        found = [h for h in StateStore(connection, config.state.table).holds(table) if h.id == identity]
+    with opened(config) as state:
+        found = [h for h in state.holds(table) if h.id == identity]
     for held in found:
         if held.owner != myself() and held.counts(datetime.now(UTC)):
             question = (
                 f"{identity} is a hold of {held.owner} ({held.reason}), until {moment_text(held.expires)}; you "
                 f"are {myself()}. Release it?"
             )
-            typer.confirm(question, abort=True)
+            ask(question, yes=yes)
 
 
 def _print_holds(holds: list[Hold], now: datetime) -> None:

@@ -14,8 +14,7 @@ from lowtide.cli.console import new_console
 from lowtide.cli.options import ConfigFile
 from lowtide.config import load
 from lowtide.run.summary import BY_HAND, ran_by
-from lowtide.store.gateway import connect
-from lowtide.store.state import StateStore
+from lowtide.store.state import opened
 from lowtide.values.clock import SampledClock, WorldClock, from_millis, is_world
 from lowtide.values.text import size_text, timestamp_text
 
@@ -43,8 +42,9 @@ def runs(
 ) -> None:
     """The last runs and what they did."""
     loaded = load(config)
-    with connect(loaded.hbase.thrift) as connection:
-        print_runs(console, StateStore(connection, loaded.state.table).runs(limit, job))
+    with opened(loaded) as state:
+        found = state.runs(limit, job)
+    print_runs(console, found)
 
 
 def print_runs(console: Console, runs: Sequence[dict[str, Any]]) -> None:

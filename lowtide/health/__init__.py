@@ -2,9 +2,9 @@
 
 A :class:`Reading` is what was read of a store at one moment; :func:`assess` judges it by the configuration. All of that
 is pure; :mod:`lowtide.health.reader` reads, and so does :mod:`lowtide.health.conditions`, what Airflow's sensors wait
-for, with the times of :mod:`lowtide.health.clocks`. Whatever a later job keeps in the state table gets a field there and a check in ``CHECKS``. ``lowtide
-status``, ``lowtide explain``, the report and the page in Airflow show what comes out of here; they read and judge
-nothing themselves.
+for, with the times of :mod:`lowtide.health.clocks`. Whatever a later job keeps in the state table gets a field there
+and a check in ``CHECKS``. ``lowtide status``, ``lowtide explain``, the report and the page in Airflow show what comes
+out of here; they read and judge nothing themselves.
 
 Times are wall-clock times of the machines that recorded them; timestamps are the oracle's, watermarks and bound
 inclusive.

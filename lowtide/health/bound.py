@@ -205,7 +205,7 @@ def blocker_text(blocker: Mapping[str, Any]) -> str:
     others = blocker.get("regions", 1) - 1
     more = f" and {others:,} more region{'' if others == 1 else 's'}" if others else ""
     where = f"{blocker['table']} {blocker['keys'] or ''}{more}".strip()
-    return f"{where}: {blocker['reason']}. Remedy: {blocker['remedy']}"
+    return f"{where + ': ' if where else ''}{blocker['reason']}. Remedy: {blocker['remedy']}"
 
 
 def region_cause(blocker: Mapping[str, Any]) -> Cause:

@@ -13,12 +13,12 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from lowtide.config import Config
-from lowtide.errors import GatewayError, UsageError
+from lowtide.errors import UsageError
 from lowtide.health.clocks import hbase_time, millis_of, time_reached
 from lowtide.ledger import settled, steps
 from lowtide.ledger.model import State, Table, parse_transaction, parse_transaction_id
 from lowtide.ledger.store import Tables
-from lowtide.store.gateway import connect, low_watermark
+from lowtide.store.gateway import connect, failures, low_watermark, no_answer
 from lowtide.store.state import StateStore
 from lowtide.values.clock import from_millis, millis
 from lowtide.values.durations import parse_duration, parse_time
@@ -334,16 +334,13 @@ def check(condition: Condition, config: Config) -> CheckResult:
         GatewayError: the gateway does not answer, or stopped answering.
         StoreError: see :meth:`Condition.check`.
     """
-    from thriftpy2.thrift import TException
-
     try:
         with connect(config.hbase.thrift, attempts=1) as connection:
             return condition.check(config, connection)
-    except (TException, OSError) as error:
+    except failures() as error:
         thrift = config.hbase.thrift
-        problem = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
-        msg = f"the Thrift gateway at {thrift.host}:{thrift.port} gave no answer to {condition.kind!r} ({problem})"
-        raise GatewayError(msg) from error
+        then = f"see that the Thrift gateway at {thrift.host}:{thrift.port} runs, and HBase behind it"
+        raise no_answer(f"condition {condition.kind!r}", error, then) from error
 
 
 def pauses(patience: timedelta, most: float = 30.0) -> Iterator[float]:

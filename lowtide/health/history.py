@@ -209,7 +209,7 @@ def mark_text(status: HistoryStatus, clock: Clock) -> str:
 
 
 def hold_text(hold: Hold, reading: Reading) -> tuple[str, ...]:
-    """A hold for people: table, id, snapshot, owner, reason, since when, until when."""
+    """A hold for people: table, id, read point, owner, reason, since when, until when."""
     until = moment_text(hold.expires) + ("" if hold.counts(reading.at) else ", expired")
     since = moment_text(hold.taken)
     return (hold.table, hold.id, timestamp_text(hold.timestamp, reading.clock), hold.owner, hold.reason, since, until)

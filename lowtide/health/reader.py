@@ -21,7 +21,7 @@ from lowtide.ledger import settled, steps
 from lowtide.ledger.model import Table
 from lowtide.ledger.store import Tables
 from lowtide.store import oracle_probe
-from lowtide.store.gateway import allotted, connect, low_watermark
+from lowtide.store.gateway import allotted, connect, described, low_watermark
 from lowtide.store.state import StateStore
 from lowtide.values.clock import from_millis, millis, on_world_clock
 
@@ -41,14 +41,12 @@ def read(config: Config, attempts: int = 2) -> Reading:
     try:
         with connect(config.hbase.thrift, attempts) as connection:
             return read_through(connection, config, now)
-    except GatewayError as error:
-        return Reading(now, unreachable=str(error).partition("; ")[0])  # the remedy is the finding's
-    except FormatError as error:
-        return Reading(now, unreachable=str(error), newer=True)
+    except (GatewayError, FormatError) as error:  # the remedy is the finding's
+        return Reading(now, unreachable=error.fact, newer=isinstance(error, FormatError))
     except Exception as error:  # the gateway's own errors, and connections that break half-way
-        text, thrift = str(error).strip().splitlines(), config.hbase.thrift
+        thrift = config.hbase.thrift
         where = f"reading through the gateway at {thrift.host}:{thrift.port} failed"
-        return Reading(now, unreachable=f"{where}: {type(error).__name__}: {text[0] if text else ''}")
+        return Reading(now, unreachable=f"{where}: {described(error)}")
 
 
 def read_through(connection: Any, config: Config, now: datetime, runs: int = RUNS) -> Reading:
@@ -64,7 +62,7 @@ def read_through(connection: Any, config: Config, now: datetime, runs: int = RUN
         current = low_watermark(connection, config, listed)
     except StoreError as error:
         problem = str(error)
-    recorded = state.low_watermark_seen()
+    recorded = state.recorded_low_watermark()
     world = on_world_clock(config.omid.clock, max(current or 0, recorded.low_watermark if recorded else 0))
     last = tuple(state.runs(runs)) if runs else ()
     return Reading(

@@ -2,10 +2,10 @@
 
 ::
 
-    from lowtide.history import hold, read_options, snapshot_at
+    from lowtide.history import hold, read_options, read_point_at
 
-    with hold(config, "orders", snapshot_at(config, time), reason="month end") as held:
-        ...  # every snapshot from held.timestamp on stays readable
+    with hold(config, "orders", read_point_at(config, time), reason="month end") as held:
+        ...  # every read point from held.timestamp on stays readable
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from lowtide.history.mark import Hold
 
 if TYPE_CHECKING:
-    from lowtide.history.holding import hold, read_options, release, renew, snapshot_at, take
+    from lowtide.history.holding import hold, read_options, read_point_at, release, renew, take
 
-__all__ = ["Hold", "hold", "read_options", "release", "renew", "snapshot_at", "take"]
+__all__ = ["Hold", "hold", "read_options", "read_point_at", "release", "renew", "take"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Which age of history suits a table, from the snapshots that were read. Pure.
+"""Which age of history suits a table, from the read points that were read. Pure.
 
 Reads are counted by age in buckets that double: bucket *n* holds ages from 2^(n-1) up to 2^n minutes, bucket 0 those
 below a minute.
@@ -19,13 +19,13 @@ BUCKETS = 24
 
 
 def bucket(age: timedelta) -> int:
-    """The bucket of a snapshot that was *age* old when it was read."""
+    """The bucket of a read point that was *age* old when it was read."""
     minutes = max(0, int(age / MINUTE))
     return min(minutes.bit_length(), BUCKETS - 1)
 
 
 def upper(number: int) -> timedelta:
-    """The age that a bucket's snapshots are below."""
+    """The age that a bucket's read points are below."""
     return MINUTE * (1 << number)
 
 
@@ -52,7 +52,7 @@ def advise(
     """The shortest age that serves the share *served* of the reads, and what each other age would do.
 
     Args:
-        reads: how many snapshots were read, by :func:`bucket`; refused ones count.
+        reads: how many read points were read, by :func:`bucket`; refused ones count.
         a_day: bytes of history that become ancient in a day (:func:`bytes_a_day`); None: not known.
         least: ``min_history_age``: nothing shorter is advised.
         configured: the age that history is kept for now; None: for ever.

@@ -24,7 +24,7 @@ RegionFamily = tuple[str, str]
 class Uncompacted:
     """What history GC removed from a region and no major compaction has dropped since: bytes, as KeyValues, by family.
 
-    *compacted* is the time of the region's last major compaction as HBase told it then (ms; 0: none). When it tells
+    *compacted* is the time of the region's last major compaction as HBase gave it then (ms; 0: none). When it tells
     another, nothing of this is left.
     """
 
@@ -51,7 +51,7 @@ class Gain:
 
     @property
     def reclaimed(self) -> int:
-        """Bytes on disk that it would give back, as well as can be told from the share."""
+        """Bytes on disk that it would give back, as well as the share shows."""
         return int(self.share * self.store_bytes)
 
     @property

@@ -1,7 +1,7 @@
 """Holds on history: taken, renewed, released.
 
 A hold and a run of history GC meet in the state table, and one of the two gives way: the run writes the mark it
-intends, *then* reads the holds, then applies the mark and removes; a hold is written, *then* the mark is looked at.
+intends, *then* reads the holds, then applies the mark and removes; a hold is written, *then* the mark is read.
 Whichever comes first, either the run sees the hold and keeps to it, or the hold sees the mark and is refused.
 """
 
@@ -43,9 +43,9 @@ def take(
     reason: str,
     lasting: timedelta,
 ) -> Hold:
-    """Hold *table*'s history from the snapshot *timestamp* on (None: the oracle's low watermark now) for *lasting*.
+    """Hold *table*'s history from the read point *timestamp* on (None: the oracle's low watermark now) for *lasting*.
 
-    When it returns, every snapshot from there on stays readable until the hold expires, by HBase's clock, or is
+    When it returns, every read point from there on stays readable until the hold expires, by HBase's clock, or is
     released. It is not renewed: see :func:`hold`.
 
     Raises:
@@ -65,7 +65,7 @@ def take(
         _check_table(config, state, table)
         if wanted > watermark:
             msg = (
-                f"a hold's timestamp is a snapshot that can be read: {number_and_time(wanted)} is above the low "
+                f"a hold's timestamp is a read point that can be read: {number_and_time(wanted)} is above the low "
                 f"watermark {number_and_time(watermark)}, above which nothing is removed. Leave the timestamp out: a "
                 "hold at the low watermark keeps what transactions under way see, too"
             )
@@ -78,7 +78,7 @@ def take(
             )
             raise HistoryError(msg)
         state.create()
-        taken = state.server_time()  # by which it is looked at: a reader's machine may be days off
+        taken = state.server_time()  # by which its end is judged: a reader's machine may be days off
         new = replace(new, taken=taken, expires=taken + lasting)
         state.add_hold(new)
         try:
@@ -103,7 +103,7 @@ def renew(config: Config, held: Hold, lasting: timedelta) -> Hold:
         if ends <= now:
             msg = (
                 f"hold {held.id} on {held.table} has reached its longest life (hold_max_age, taken "
-                f"{moment_text(held.taken)}); it cannot be renewed: finish, or take a new snapshot"
+                f"{moment_text(held.taken)}); it cannot be renewed: finish, or take a new read point"
             )
             raise HistoryError(msg)
         longer = replace(held, expires=ends)
@@ -127,9 +127,9 @@ def release(config: Config, table: str, identity: str) -> Hold:
             if state.drop_hold(found):
                 # For `lowtide history advise`, as the connector counts reads; a counter's ages need its samples.
                 world = on_world_clock(config.omid.clock, found.timestamp)
-                snapshot = WorldClock().time(found.timestamp) if world else None
-                if snapshot is not None:
-                    state.count_read(table, _now() - snapshot)
+                read_at = WorldClock().time(found.timestamp) if world else None
+                if read_at is not None:
+                    state.count_read(table, _now() - read_at)
                 return found
     msg = f"there is no hold {identity} on {table}; `lowtide hold list` shows those there are"
     raise HistoryError(msg)
@@ -157,7 +157,7 @@ def hold(
     Args:
         config: of the store.
         table: name.
-        timestamp: the snapshot that is read; None: the low watermark now.
+        timestamp: the read point; None: the low watermark now.
         reason: for whoever asks why a mark stands still.
         owner: None: this user on this machine.
 
@@ -315,7 +315,7 @@ def read_options(config: Config, table: str | None = None) -> dict[str, str]:
     }
 
 
-def snapshot_at(config: Config, time: datetime) -> int:
+def read_point_at(config: Config, time: datetime) -> int:
     """The oracle's timestamp at *time* (aware), never later than it: what a hold or ``asOf`` takes.
 
     Exact to the millisecond where the oracle's clock is the world's; of one that counts, the last sample at or before
@@ -365,7 +365,7 @@ def check_unit(timestamp: int, watermark: int, what: str, *, world: bool) -> Non
 
 
 def too_early(table: str, timestamp: int, mark: int) -> str:
-    """What to say to a reader of a snapshot before the mark."""
+    """What to say to a reader whose read point lies before the mark."""
     return (
         f"the read point {number_and_time(timestamp)} of {table} lies {mark - timestamp} before its ancient "
         "history mark "

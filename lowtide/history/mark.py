@@ -1,8 +1,8 @@
-"""The ancient history mark: before it a table's history is removed, and snapshot reads are refused. Pure.
+"""The ancient history mark: before it a table's history is removed, and reads there are refused. Pure.
 
 A mark is a timestamp of the oracle, inclusive, and always the last one of a base timestamp (``50 k + 49``), or 0 for
-none. No transaction starts or commits at such a number. So both halves of its meaning are exact: a snapshot at or after
-the mark reads as it always did, and what was replaced before the mark is in none of these snapshots.
+none. No transaction starts or commits at such a number. So both halves of its meaning are exact: a read point at or
+after the mark shows what it always did, and what was replaced before the mark is seen at none of these.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OF_RESTORE = "restore-"
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A promise that *table*'s history from the snapshot *timestamp* on stays until *expires*; wall-clock times."""
+    """A promise that *table*'s history from the read point *timestamp* on stays until *expires*; wall-clock times."""
 
     id: str
     table: str
@@ -180,7 +180,7 @@ def check_hold(hold: Hold, now: datetime, longest: timedelta) -> None:
             )
             raise UsageError(msg)
     if hold.timestamp < 0:
-        msg = f"a hold's timestamp is the snapshot that is read, 0 or more; found {hold.timestamp}"
+        msg = f"a hold's timestamp is the read point, 0 or more; found {hold.timestamp}"
         raise UsageError(msg)
     if hold.expires <= now:
         msg = (

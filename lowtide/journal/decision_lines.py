@@ -58,19 +58,19 @@ def parse(text: str) -> tuple[list[Decision], int]:
                 left += 1
                 continue
             case [start, "aborted"] if start.isdecimal():
-                said = Decision(int(start), None)
+                decision = Decision(int(start), None)
             case [start, "committed", commit] if start.isdecimal() and commit.isdecimal():
-                said = Decision(int(start), int(commit))
+                decision = Decision(int(start), int(commit))
             case [start, "committed", commit, table, row] if start.isdecimal() and commit.isdecimal():
-                said = Decision(int(start), int(commit), (table, row_of(row)))
+                decision = Decision(int(start), int(commit), (table, row_of(row)))
             case _:
                 msg = (
                     f"line {number}: START aborted, or START committed TIMESTAMP [TABLE ROW] is expected, found "
                     f"{line.strip()!r}; nothing was recorded"
                 )
                 raise UsageError(msg)
-        if found.setdefault(said.start, said) != said:
-            msg = f"line {number}: transaction {said.start} is decided twice, in two ways; nothing was recorded"
+        if found.setdefault(decision.start, decision) != decision:
+            msg = f"line {number}: transaction {decision.start} is decided twice, in two ways; nothing was recorded"
             raise UsageError(msg)
     return list(found.values()), left
 

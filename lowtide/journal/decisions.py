@@ -67,8 +67,8 @@ class Decisions:
         if shown is not None:
             self._check_shown(start, commit, shown)
         entry, pruned = self._entry(start), self._journaled(start)
-        for said in (entry,) if shown else (entry, pruned):
-            _check_silent(said, start, commit, shown=shown is not None)
+        for record in (entry,) if shown else (entry, pruned):
+            _check_silent(record, start, commit, shown=shown is not None)
         if not pruned.by or pruned.commit == commit:
             return ""
         return f"what {pruned.by} decided: that transaction {start} {became(pruned.commit)}"
@@ -94,9 +94,9 @@ class Decisions:
                 "orphan_cleanup --full heals them by that"
             )
             raise StoreError(msg)
-        said = self._journaled(start)
-        if said.commit not in (None, commit):
-            msg = f"{said.table} says that transaction {start} committed at {said.commit}, not at {commit}"
+        record = self._journaled(start)
+        if record.commit not in (None, commit):
+            msg = f"{record.table} says that transaction {start} committed at {record.commit}, not at {commit}"
             raise StoreError(msg)
 
     def record(self, start: int, commit: int | None, *, overrule: bool = False) -> None:
@@ -119,10 +119,10 @@ class Decisions:
             (INVALID_QUALIFIER, INVALID_VALUE) if commit is None else (COMMIT_QUALIFIER, encode_long(commit))
         )
         prefix, table, row = f"{FAMILY}:".encode(), self._connection.table(name), commit_key(start)
-        said = {prefix + column: value, prefix + DECIDED: myself().encode()}
+        record = {prefix + column: value, prefix + DECIDED: myself().encode()}
         before = table.row(row, include_timestamp=True)
-        table.put(row, said)
-        for each in before.keys() - said.keys():
+        table.put(row, record)
+        for each in before.keys() - record.keys():
             table.delete(row, columns=[each], timestamp=before[each][1])
         if overrule:
             table, mark = (
@@ -132,7 +132,7 @@ class Decisions:
             for _, at in table.cells(row, mark, versions=1, include_timestamp=True):
                 table.delete(row, columns=[mark], timestamp=at)
 
-    def _entry(self, start: int) -> _Said:
+    def _entry(self, start: int) -> _Record:
         """What the commit table proves. A value that is no commit's later than its start's checkpoints (a table
         fence's, or a damaged one) proves nothing.
         """
@@ -143,20 +143,22 @@ class Decisions:
             commit = None if entry is None else decode_commit(start, entry)
         except ValueError:
             commit = None
-        return _Said(omid.commit_table, _possible(start, commit), mark == INVALID_VALUE)
+        return _Record(omid.commit_table, _possible(start, commit), mark == INVALID_VALUE)
 
-    def _journaled(self, start: int) -> _Said:
+    def _journaled(self, start: int) -> _Record:
         """What the journal proves, of what was written since the oracle was made anew."""
         name, prefix = self._config.state.journal_table, f"{FAMILY}:".encode()
         if name not in self._tables:
-            return _Said(name)
+            return _Record(name)
         row = self._connection.table(name).row(commit_key(start), include_timestamp=True)
         row = {column.removeprefix(prefix): cell for column, cell in row.items() if cell[1] >= self._anew}
         (value, put), (mark, marked) = (row.get(column, (b"", 0)) for column in (COMMIT_QUALIFIER, INVALID_QUALIFIER))
         who, decided = row.get(DECIDED, (b"", -1))
         # Put in one mutation. What pruning has written over it since is nobody's.
         by = who.decode() if decided == (put or marked) else ""
-        return _Said(name, _possible(start, decode_long(value) if len(value) == 8 else None), mark == INVALID_VALUE, by)
+        return _Record(
+            name, _possible(start, decode_long(value) if len(value) == 8 else None), mark == INVALID_VALUE, by
+        )
 
     def _check_shown(self, start: int, commit: int | None, shown: tuple[str, bytes]) -> None:
         """Refuse a word that the shadow cells of this row do not bear out."""
@@ -174,10 +176,10 @@ class Decisions:
                 found |= {decode_long(value) for value, at in cells if at >= start and len(value) == 8}
                 found -= {at for _, at in cells}  # index population's, which proves its own cell alone
         if found != {commit}:
-            told = " and ".join(map(str, sorted(found))) or "none"
+            text = " and ".join(map(str, sorted(found))) or "none"
             msg = (
                 f"row {row.hex()} of {name} does not show that transaction {start} committed at {commit}: commit "
-                f"timestamps in its shadow cells there: {told}"
+                f"timestamps in its shadow cells there: {text}"
             )
             raise StoreError(msg)
 
@@ -221,7 +223,7 @@ def _check_numbers(start: int, commit: int | None, watermark: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Record:
     """What one table says of a transaction: a commit timestamp that it can have, which outranks a mark in the journal;
     and who decided so, if a person.
     """
@@ -236,16 +238,16 @@ def _possible(start: int, commit: int | None) -> int | None:
     return commit if commit is not None and commit >= start + CHECKPOINTS else None
 
 
-def _check_silent(said: _Said, start: int, commit: int | None, *, shown: bool) -> None:
-    """Refuse to contradict a proof, or to say it again; of a commit that a shadow cell shows, only an entry that names
-    another one.
+def _check_silent(record: _Record, start: int, commit: int | None, *, shown: bool) -> None:
+    """Refuse to contradict a proof, and to say again that it committed; that it never did may be said beside its mark.
+    Of a commit that a shadow cell shows, refuse only where an entry names another one.
     """
-    if said.by or (shown and said.commit in (None, commit)):
+    if record.by or (shown and record.commit in (None, commit)):
         return
-    if said.commit is not None or (said.mark and commit is not None):
-        told = f"that it {became(said.commit)}"
+    if record.commit is not None or (record.mark and commit is not None):
+        text = f"that it {became(record.commit)}"
         msg = (
-            f"{said.table} holds a proof of transaction {start}, {told}: orphan_cleanup goes by it, and "
+            f"{record.table} holds a proof of transaction {start}, {text}: orphan_cleanup goes by it, and "
             "nothing is left to decide. Only a shadow cell "
             "that says otherwise outranks it: --shown-in TABLE ROW, as `lowtide verify` names them"
         )

@@ -4,7 +4,7 @@ A row a transaction, with the commit table's key, family ``j``: ``C``, the commi
 mark; ``by`` beside it, of the same moment, says which person decided so. It is kept for ever unless
 ``state.journal_keep`` says otherwise; what was let go of is remembered as a *horizon*. At or below it a transaction
 that nothing proves may have committed, where its cell lies in a key range that was not under watch from before the
-proof went: one of a table that came back from a snapshot, say.
+proof went: one of a table that came back from an HBase snapshot, say.
 
 The horizon, and how far was pruned, stand in a row of the journal about itself and in the state table, so that neither
 is lost with the other. The journal says it first: one that says less than the state table remembers, or nothing, has
@@ -36,11 +36,11 @@ FAMILY = "j"
 DECIDED = b"by"
 #: The journal's row about itself: no transaction's key, so that who looks for those passes it by.
 OWN_ROW = b"journal"
-_SAID = f"{FAMILY}:value".encode()
+_OWN_VALUE = f"{FAMILY}:value".encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class OwnRow:
     """What the journal's row about itself says, as JSON; neither number ever goes down."""
 
     #: The greatest start timestamp, inclusive, that the journal let go of; 0: none.
@@ -50,24 +50,24 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observed:
     """The journal's table as it is."""
 
     listed: bool = False
     stated: int = 0
     #: How long it keeps a row; None: for ever.
     kept: timedelta | None = None
-    said: Said | None = None
+    own_row: OwnRow | None = None
 
 
-def look(connection: Any, name: str) -> Seen:
+def observe(connection: Any, name: str) -> Observed:
     """The journal's table as it is now.
 
     Raises:
         StoreError: it is disabled.
     """
     if name.encode() not in connection.tables():
-        return Seen()
+        return Observed()
     enabled, stated = table_state(connection, name)
     if not enabled:
         msg = (
@@ -75,23 +75,22 @@ def look(connection: Any, name: str) -> Seen:
             f"enable '{name}'; then: lowtide journal whole"
         )
         raise StoreError(msg)
-    raw = connection.table(name).row(OWN_ROW, [_SAID]).get(_SAID)
-    return Seen(True, stated, kept_for(connection, name), Said(**json.loads(raw)) if raw else None)
+    raw = connection.table(name).row(OWN_ROW, [_OWN_VALUE]).get(_OWN_VALUE)
+    return Observed(True, stated, kept_for(connection, name), OwnRow(**json.loads(raw)) if raw else None)
 
 
-def in_force(known: Journal, seen: Seen, name: str) -> Journal:
+def in_force(known: Journal, observed: Observed, name: str) -> Journal:
     """The journal as runs may go by it, by both that are asked.
 
     Args:
-        known: as the state remembers it; read before *seen*, of which the journal says first what the state is told
-            next.
-        seen: its table.
+        known: as the state remembers it; read before *observed*: the journal is written first, then the state.
+        observed: its table.
         name: of that.
 
     Raises:
         StoreError: it is gone, it loses rows, or it may have lost some: those would be taken for never there.
     """
-    if not seen.listed:
+    if not observed.listed:
         if known.there:
             msg = (
                 f"the journal {name} is gone: it was dropped, state.journal_table names another now, or HBase "
@@ -102,34 +101,34 @@ def in_force(known: Journal, seen: Seen, name: str) -> Journal:
             )
             raise StoreError(msg)
         return known
-    check_kept(seen, name)
-    if lost := missing(known, seen):
+    check_kept(observed, name)
+    if lost := missing(known, observed):
         msg = (
             f"the journal {name} has lost proofs of what was pruned: {lost}. Nothing is decided without them. "
-            "Restore the snapshot that has them, "
+            "Restore the HBase snapshot that has them, "
             "or correct state.journal_table; where they are lost for good: lowtide journal lost"
         )
         raise StoreError(msg)
-    if why := doubt(known, seen):
+    if why := doubt(known, observed):
         msg = (
             f"the journal {name} may have lost proofs of what was pruned: {why}. Nothing is decided by it "
             "before somebody says what is so. "
             "If it has all its rows: lowtide journal whole. If not, or if nobody knows: lowtide journal lost"
         )
         raise StoreError(msg)
-    said = seen.said or Said()
-    return Journal(True, max(known.horizon, said.horizon), max(known.pruned, said.pruned), seen.stated)
+    own_row = observed.own_row or OwnRow()
+    return Journal(True, max(known.horizon, own_row.horizon), max(known.pruned, own_row.pruned), observed.stated)
 
 
-def check_kept(seen: Seen, name: str) -> None:
+def check_kept(observed: Observed, name: str) -> None:
     """Refuse a journal that loses rows by itself.
 
     Raises:
         StoreError: its family has a TTL.
     """
-    if seen.kept is not None:
+    if observed.kept is not None:
         msg = (
-            f"the journal {name} keeps a row for {duration_text(seen.kept)} only (TTL), and holds the only "
+            f"the journal {name} keeps a row for {duration_text(observed.kept)} only (TTL), and holds the only "
             "proofs of what was pruned. In HBase's shell: "
             f"alter '{name}', {{NAME => '{FAMILY}', TTL => 'FOREVER'}}; then: lowtide journal lost, or, if "
             "none of its rows was as old as that yet: "
@@ -138,25 +137,25 @@ def check_kept(seen: Seen, name: str) -> None:
         raise StoreError(msg)
 
 
-def missing(known: Journal, seen: Seen) -> str:
+def missing(known: Journal, observed: Observed) -> str:
     """By what it is certain that a journal which is there has lost rows; empty where it is not."""
     if not known.stated:
         return ""  # of before it had a row about itself, or the state was lost
-    if seen.said is None:
+    if observed.own_row is None:
         return (
             "its row about itself is gone, as where it was truncated, dropped and made again, or restored from long ago"
         )
-    if seen.said.pruned < known.pruned:
+    if observed.own_row.pruned < known.pruned:
         return (
-            f"it was pruned up to {known.pruned}, and it says {seen.said.pruned}, as where it was restored from a "
-            "snapshot of before"
+            f"it was pruned up to {known.pruned}, and it says {observed.own_row.pruned}, as where it was "
+            "restored from an HBase snapshot of before"
         )
     return ""
 
 
-def doubt(known: Journal, seen: Seen) -> str:
+def doubt(known: Journal, observed: Observed) -> str:
     """Why a journal that is there may have lost rows; empty where nothing speaks for that."""
-    if known.stated not in (0, seen.stated):
+    if known.stated not in (0, observed.stated):
         return "it was disabled and enabled, restored, or made anew"
     return known.doubt
 
@@ -169,10 +168,10 @@ def checked(connection: Any, state: StateStore, name: str, *, acting: bool) -> J
         StoreError: it is not to be gone by, or its row about itself cannot be written.
     """
     known = state.journal()
-    seen = look(connection, name)
-    if acting and seen.kept is not None:
-        state.doubt_journal(f"it kept a row for {duration_text(seen.kept)} only (TTL)")
-    found = in_force(known, seen, name)
+    observed = observe(connection, name)
+    if acting and observed.kept is not None:
+        state.doubt_journal(f"it kept a row for {duration_text(observed.kept)} only (TTL)")
+    found = in_force(known, observed, name)
     if acting and found.there:
         hold(connection, state, name, found)
     return found
@@ -188,15 +187,15 @@ def hold(connection: Any, state: StateStore, name: str, journal: Journal) -> Non
     table = connection.table(name)
     try:
         while True:
-            raw = table.row(OWN_ROW, [_SAID]).get(_SAID)
-            known = Said(**json.loads(raw)) if raw else Said()
-            said = Said(max(known.horizon, journal.horizon), max(known.pruned, journal.pruned))
-            if (raw and said == known) or check_and_put(
+            raw = table.row(OWN_ROW, [_OWN_VALUE]).get(_OWN_VALUE)
+            known = OwnRow(**json.loads(raw)) if raw else OwnRow()
+            own_row = OwnRow(max(known.horizon, journal.horizon), max(known.pruned, journal.pruned))
+            if (raw and own_row == known) or check_and_put(
                 connection,
                 name,
                 OWN_ROW,
-                (_SAID, raw),
-                (_SAID, json.dumps(asdict(said), separators=(",", ":")).encode()),
+                (_OWN_VALUE, raw),
+                (_OWN_VALUE, json.dumps(asdict(own_row), separators=(",", ":")).encode()),
             ):
                 break
     except Exception as error:  # Thrift's
@@ -212,13 +211,13 @@ def settle(connection: Any, state: StateStore, name: str, *, lost_up_to: int = 0
     """Take the journal as it is, by a person's word: it is whole, or let go of what it had up to *lost_up_to*. One that
     is not there is done without.
     """
-    seen = look(connection, name)
+    observed = observe(connection, name)
     known = state.journal()
-    if seen.listed:
-        said = seen.said or Said()
-        horizon = max(known.horizon, said.horizon, lost_up_to)
-        hold(connection, state, name, replace(known, horizon=horizon, pruned=max(known.pruned, said.pruned)))
-    state.settle_journal(there=seen.listed, horizon=lost_up_to, stated=seen.stated)
+    if observed.listed:
+        own_row = observed.own_row or OwnRow()
+        horizon = max(known.horizon, own_row.horizon, lost_up_to)
+        hold(connection, state, name, replace(known, horizon=horizon, pruned=max(known.pruned, own_row.pruned)))
+    state.settle_journal(there=observed.listed, horizon=lost_up_to, stated=observed.stated)
 
 
 def unwatched(keys: KeyRange, facts: Sequence[Fact], horizon: int) -> bool:

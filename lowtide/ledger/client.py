@@ -54,14 +54,15 @@ class Ledger:
             msg = f"sender and recipient are the same, {sender}; name two users"
             raise UsageError(msg)
         what = f"transfer of {request.amount} from {sender} to {recipient} (request {request.nonce})"
-        return self._node.run(lambda: steps.transfer(request, self.issuer, self._now), what)
+        names = {request.sender: sender, request.recipient: recipient}
+        return self._node.run(lambda: steps.transfer(request, self.issuer, self._now, names), what)
 
     def balance(self, nickname: str) -> int:
         """The sum of the user's finished records whose transactions are finished, at one moment; below zero only for
         the issuer.
         """
         user = user_id(nickname)
-        return self._node.run(lambda: steps.balance(user), f"balance of {nickname}")
+        return self._node.run(lambda: steps.balance(user, {user: nickname}), f"balance of {nickname}")
 
     def show(self, transaction: str) -> dict[str, Cells]:
         """A transaction's rows as they are, ``transaction``, ``debit``, ``credit``."""

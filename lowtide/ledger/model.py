@@ -255,7 +255,7 @@ class Decision:
 
     Args:
         reason: why it never runs; empty: it runs.
-        spent: the sender's earlier debits that run, all told: those of every smaller number, none missing.
+        spent: the sender's earlier debits that run, in all: those of every smaller number, none missing.
         credited: finished credits of the sender that were seen; there may be more, there can never be fewer.
     """
 
@@ -333,7 +333,7 @@ class Record:
         for name, due in self.cells.items():
             found = cells.get(name)
             if found != due and (found is not None or "state" in cells):
-                msg = f"record {self.row}: {name} is {_said(found)}, its transaction says {due!r}"
+                msg = f"record {self.row}: {name} is {_shown(found)}, its transaction says {due!r}"
                 raise ContradictionError(msg)
         text = cells.get("state")
         if text is None:
@@ -430,7 +430,7 @@ def parse_transaction(id: str, cells: Cells) -> Transaction:
     for name, value in due.items():
         found = cells.get(name)
         if found != value and (found is not None or state is not None):
-            raise _wrong(id, f"{name} is {_said(found)}, its request says {value!r}")
+            raise _wrong(id, f"{name} is {_shown(found)}, its request says {value!r}")
     decision = _part(id, cells, "decision", Decision)
     _check_order(id, state, decision)
     return Transaction(id, number, request, all(name in cells for name in due), state, decision)
@@ -471,7 +471,7 @@ def _wrong(id: str, what: str) -> ContradictionError:
     return ContradictionError(f"transaction {id}: {what}")
 
 
-def _said(value: str | None) -> str:
+def _shown(value: str | None) -> str:
     return "missing" if value is None else repr(value)
 
 

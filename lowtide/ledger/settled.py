@@ -75,7 +75,7 @@ class Settled:
 
 
 def trusted(mark: Settled, now: int) -> Settled:
-    """*mark*, or where it tells of times after *now* (ms of HBase's servers) one that is told nothing: then the full
+    """*mark*, or where it tells of times after *now* (ms of HBase's servers) one that knows nothing: then the full
     check is due.
 
     A run that took the time from a machine whose clock was fast has moved it over transactions that had not begun, and

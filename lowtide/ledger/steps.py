@@ -17,7 +17,7 @@ number of them, stopped and resumed at will, come to one outcome:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, TypeVar
@@ -46,6 +46,7 @@ from lowtide.ledger.model import (
 _MOST_STEPS = 100
 #: How often a changing balance is read before that is an error.
 _MOST_READS = 20
+_NO_NAMES: Mapping[str, str] = {}
 #: Records of a user that are read at once: some users have millions.
 RECORDS_A_PAGE = 1000
 
@@ -116,7 +117,7 @@ class Need(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observed:
     """What an actor knows of a transaction: rows as it read them, with its own writes laid upon them.
 
     *debit*, *credit*: None where not read. *closed*: its index entry is removed.
@@ -128,7 +129,7 @@ class Seen:
     credit: Cells | None = None
     closed: bool = False
 
-    def after(self, write: Write) -> Seen:
+    def after(self, write: Write) -> Observed:
         """What is known once *write* was acknowledged."""
         if isinstance(write, Remove):
             return replace(self, closed=True)
@@ -150,32 +151,32 @@ class Outcome:
     reason: str = ""
 
 
-def advance(seen: Seen) -> Write | Need | None:
+def advance(observed: Observed) -> Write | Need | None:
     """The next write of a transaction, what must be read to name it, or None: it is over and its index entry removed.
 
     Raises:
         ContradictionError: its rows are such as no client leaves them.
     """
-    transaction = parse_transaction(seen.id, seen.row)
+    transaction = parse_transaction(observed.id, observed.row)
     if transaction.state is None:
         if not transaction.complete:
-            return Put(Table.TRANSACTIONS, seen.id, transaction.cells)
-        return _state(seen.id, None, State.INITIAL)
+            return Put(Table.TRANSACTIONS, observed.id, transaction.cells)
+        return _state(observed.id, None, State.INITIAL)
     if transaction.state is State.INITIAL:
         if transaction.decision is None:
             return Need.DECISION
-        return _state(seen.id, State.INITIAL, State.IN_PROGRESS if transaction.decision.runs else State.DROPPED)
+        return _state(observed.id, State.INITIAL, State.IN_PROGRESS if transaction.decision.runs else State.DROPPED)
     if transaction.state is State.IN_PROGRESS:
-        return _in_progress(transaction, seen)
+        return _in_progress(transaction, observed)
     if transaction.state is State.COMMITTED:
-        return _committed(transaction, seen)
-    return None if seen.closed else Remove(Table.OPEN, transaction.entry.row)
+        return _committed(transaction, observed)
+    return None if observed.closed else Remove(Table.OPEN, transaction.entry.row)
 
 
-def _in_progress(transaction: Transaction, seen: Seen) -> Write | Need:
-    if seen.debit is None or seen.credit is None:
+def _in_progress(transaction: Transaction, observed: Observed) -> Write | Need:
+    if observed.debit is None or observed.credit is None:
         return Need.RECORDS
-    for record, cells in ((transaction.debit, seen.debit), (transaction.credit, seen.credit)):
+    for record, cells in ((transaction.debit, observed.debit), (transaction.credit, observed.credit)):
         state = record.state(cells)
         if state is RecordState.FINISHED:
             msg = f"record {record.row} is finished, its transaction only in progress"
@@ -184,19 +185,19 @@ def _in_progress(transaction: Transaction, seen: Seen) -> Write | Need:
             if not record.complete(cells):
                 return Put(Table.RECORDS, record.row, record.cells)
             return CheckAndPut(Table.RECORDS, record.row, "state", None, RecordState.PENDING)
-    return _state(seen.id, State.IN_PROGRESS, State.COMMITTED)
+    return _state(observed.id, State.IN_PROGRESS, State.COMMITTED)
 
 
-def _committed(transaction: Transaction, seen: Seen) -> Write:
+def _committed(transaction: Transaction, observed: Observed) -> Write:
     """The records are there, so they are finished unread; where one refused, both have been read since, and say why."""
-    for record, cells in ((transaction.debit, seen.debit), (transaction.credit, seen.credit)):
+    for record, cells in ((transaction.debit, observed.debit), (transaction.credit, observed.credit)):
         state = RecordState.PENDING if cells is None else record.state(cells)
         if state is None:
             msg = f"record {record.row} is missing or has no state, and its transaction is committed"
             raise ContradictionError(msg)
         if state is RecordState.PENDING:
             return CheckAndPut(Table.RECORDS, record.row, "state", RecordState.PENDING, RecordState.FINISHED)
-    return _state(seen.id, State.COMMITTED, State.FINISHED)
+    return _state(observed.id, State.COMMITTED, State.FINISHED)
 
 
 def _state(id: str, before: State | None, after: State) -> CheckAndPut:
@@ -206,10 +207,10 @@ def _state(id: str, before: State | None, after: State) -> CheckAndPut:
 # -- one transaction
 
 
-def drive(seen: Seen, issuer: str, until_decided: bool = False) -> Program[Transaction]:
+def drive(observed: Observed, issuer: str, until_decided: bool = False) -> Program[Transaction]:
     """Bring a claimed transaction to its end, or only to its decision; the transaction as it stands then.
 
-    In state ``committed`` a record is known unread to be pending: *seen* may leave it out, and then it counts as
+    In state ``committed`` a record is known unread to be pending: *observed* may leave it out, and then it counts as
     finished once the check-and-put was acknowledged.
 
     Raises:
@@ -217,60 +218,60 @@ def drive(seen: Seen, issuer: str, until_decided: bool = False) -> Program[Trans
         LedgerError: it keeps changing without getting on.
     """
     for _ in range(_MOST_STEPS):
-        if until_decided and seen.row.get("decision") is not None:
-            return parse_transaction(seen.id, seen.row)
-        step = advance(seen)
+        if until_decided and observed.row.get("decision") is not None:
+            return parse_transaction(observed.id, observed.row)
+        step = advance(observed)
         if step is None:
-            return parse_transaction(seen.id, seen.row)
+            return parse_transaction(observed.id, observed.row)
         if step is Need.RECORDS:
-            seen = yield from _with_records(seen)
+            observed = yield from _with_records(observed)
         elif step is Need.DECISION:
-            decision = yield from decide(parse_transaction(seen.id, seen.row), issuer)
-            seen = yield from _written(
-                seen, CheckAndPut(Table.TRANSACTIONS, seen.id, "decision", None, decision.encode())
+            decision = yield from decide(parse_transaction(observed.id, observed.row), issuer)
+            observed = yield from _written(
+                observed, CheckAndPut(Table.TRANSACTIONS, observed.id, "decision", None, decision.encode())
             )
         else:
-            seen = yield from _written(seen, step)
+            observed = yield from _written(observed, step)
     msg = (
-        f"transaction {seen.id} was tried {_MOST_STEPS} times and does not get on; look at it with: lowtide ledger "
-        f"show {seen.id}"
+        f"transaction {observed.id} was tried {_MOST_STEPS} times and does not get on; look at it with: lowtide ledger "
+        f"show {observed.id}"
     )
     raise LedgerError(msg)
 
 
-def _written(seen: Seen, write: Write) -> Program[Seen]:
-    """*seen* after *write*, or, where another was faster, all rows read anew."""
+def _written(observed: Observed, write: Write) -> Program[Observed]:
+    """*observed* after *write*, or, where another was faster, all rows read anew."""
     held = yield write
     if isinstance(write, CheckAndPut) and not held:
-        return (yield from _with_records(seen))
+        return (yield from _with_records(observed))
     if write.table is Table.RECORDS and isinstance(write, CheckAndPut):
-        seen = _known(seen, write)
-    return seen.after(write)
+        observed = _known(observed, write)
+    return observed.after(write)
 
 
-def _known(seen: Seen, write: CheckAndPut) -> Seen:
+def _known(observed: Observed, write: CheckAndPut) -> Observed:
     """An acknowledged check-and-put of an unread record tells that it was as its transaction says."""
-    transaction = parse_transaction(seen.id, seen.row)
-    if write.row == transaction.debit.row and seen.debit is None:
-        return replace(seen, debit=transaction.debit.cells)
-    if write.row == transaction.credit.row and seen.credit is None:
-        return replace(seen, credit=transaction.credit.cells)
-    return seen
+    transaction = parse_transaction(observed.id, observed.row)
+    if write.row == transaction.debit.row and observed.debit is None:
+        return replace(observed, debit=transaction.debit.cells)
+    if write.row == transaction.credit.row and observed.credit is None:
+        return replace(observed, credit=transaction.credit.cells)
+    return observed
 
 
-def _with_records(seen: Seen) -> Program[Seen]:
+def _with_records(observed: Observed) -> Program[Observed]:
     """Transaction and records as they were at one moment.
 
     The records are read between two readings of the transaction that agree. Otherwise a record could seem to be behind
     its transaction, or ahead of it, only because it was read earlier or later.
     """
-    row = seen.row
+    row = observed.row
     while True:
-        transaction = parse_transaction(seen.id, row)
+        transaction = parse_transaction(observed.id, row)
         debit, credit = yield Read(Table.RECORDS, (transaction.debit.row, transaction.credit.row))
-        before, (row,) = row, (yield Read(Table.TRANSACTIONS, (seen.id,)))
+        before, (row,) = row, (yield Read(Table.TRANSACTIONS, (observed.id,)))
         if row == before:
-            return replace(seen, row=row, debit=debit, credit=credit)
+            return replace(observed, row=row, debit=debit, credit=credit)
 
 
 def repair(entry: Entry, issuer: str) -> Program[Outcome | None]:
@@ -284,7 +285,7 @@ def repair(entry: Entry, issuer: str) -> Program[Outcome | None]:
     if not row or ("request" in row and parse_transaction(entry.id, row).entry != entry):
         yield Remove(Table.OPEN, entry.row)
         return None
-    return outcome((yield from drive(Seen(entry.id, row), issuer)))
+    return outcome((yield from drive(Observed(entry.id, row), issuer)))
 
 
 def outcome(transaction: Transaction) -> Outcome:
@@ -312,7 +313,7 @@ def decide(transaction: Transaction, issuer: str) -> Program[Decision]:
 def _basis(transaction: Transaction, issuer: str) -> Program[tuple[int, int]]:
     """What the sender spent before, and credits known to be finished."""
     sender, before = transaction.request.sender, None
-    undecided: list[Seen] = []
+    undecided: list[Observed] = []
     for number in range(transaction.number - 1, 0, -1):
         id = transaction_id(sender, number)
         (row,) = yield Read(Table.TRANSACTIONS, (id,))
@@ -323,9 +324,9 @@ def _basis(transaction: Transaction, issuer: str) -> Program[tuple[int, int]]:
         if earlier.decision:
             before = earlier
             break
-        undecided.append(Seen(id, row))
-    for seen in reversed(undecided):
-        before = yield from drive(seen, issuer, until_decided=True)
+        undecided.append(Observed(id, row))
+    for observed in reversed(undecided):
+        before = yield from drive(observed, issuer, until_decided=True)
     if before is None or before.decision is None:
         return 0, 0
     return before.spent, before.decision.credited
@@ -390,7 +391,9 @@ def side(transaction: Transaction, user: str) -> Record:
 # -- what people and programs ask for
 
 
-def transfer(request: Request, issuer: str, now: Callable[[], int]) -> Program[Outcome]:
+def transfer(
+    request: Request, issuer: str, now: Callable[[], int], names: Mapping[str, str] = _NO_NAMES
+) -> Program[Outcome]:
     """Check, claim the sender's next number, and bring the transaction to its end.
 
     What can be seen to be impossible before the claim is refused and leaves no trace. What turns out so after it is
@@ -402,6 +405,7 @@ def transfer(request: Request, issuer: str, now: Callable[[], int]) -> Program[O
             claim: the settled mark goes by that time.
         issuer: who may go below zero.
         now: the clock that stamps, ms.
+        names: by which errors call users, by id; one without a name they call by its id.
 
     Raises:
         UsageError: a user is unknown, or the balance too small; nothing was written.
@@ -409,8 +413,7 @@ def transfer(request: Request, issuer: str, now: Callable[[], int]) -> Program[O
     """
     unknown = yield from _unknown_users(request.sender, request.recipient)
     if unknown:
-        msg = f"unknown user {', '.join(unknown)}; add it with: lowtide ledger user add NICKNAME"
-        raise UsageError(msg)
+        raise UsageError(_unknown(unknown, names))
     last = yield from _last(request.sender)
     if request.sender != issuer:
         yield from _check_balance(request, last)
@@ -430,7 +433,7 @@ def transfer(request: Request, issuer: str, now: Callable[[], int]) -> Program[O
             break
         yield Remove(Table.OPEN, entry.row)
     try:
-        return outcome((yield from drive(Seen(id, row), issuer)))
+        return outcome((yield from drive(Observed(id, row), issuer)))
     except ContradictionError as error:
         msg = f"{error}; this transfer is transaction {id} and goes on when that is mended: do not transfer again"
         raise ContradictionError(msg) from error
@@ -455,25 +458,33 @@ def _check_balance(request: Request, last: Transaction | None) -> Program[None]:
         raise UsageError(msg)
 
 
-def balance(user: str) -> Program[int]:
+def _unknown(users: Sequence[str], names: Mapping[str, str]) -> str:
+    called = ", ".join(names.get(user, user) for user in users)
+    return f"unknown user {called}; add it with: lowtide ledger user add NICKNAME"
+
+
+def balance(user: str, names: Mapping[str, str] = _NO_NAMES) -> Program[int]:
     """The sum of a user's records that are finished and whose transaction is, as it was at one moment.
 
-    Nothing that counts ever stops counting. So two readings that agree are the state between them.
+    Nothing that counts ever stops counting. So two readings that agree are the state between them. *names*: as in
+    :func:`transfer`.
 
     Raises:
         UsageError: the user is unknown.
         LedgerError: it changed at every reading.
     """
-    if (yield from _unknown_users(user)):
-        msg = f"unknown user {user}; add it with: lowtide ledger user add NICKNAME"
-        raise UsageError(msg)
+    if unknown := (yield from _unknown_users(user)):
+        raise UsageError(_unknown(unknown, names))
     before = yield from _finished(user)
     for _ in range(_MOST_READS):
         now = yield from _finished(user)
         if now == before:
             return sum(now)
         before = now
-    msg = f"the balance of user {user} changed at each of {_MOST_READS} readings; ask again when less is going on"
+    msg = (
+        f"the balance of user {names.get(user, user)} changed at each of {_MOST_READS} readings; ask again when less "
+        "is going on"
+    )
     raise LedgerError(msg)
 
 
@@ -492,22 +503,22 @@ def audit(id: str, user: str | None = None) -> Program[Transaction]:
     if not row:
         msg = f"record {user}/{id} has no transaction" if user else f"transaction {id} is gone"
         raise ContradictionError(msg)
-    seen = yield from _with_records(Seen(id, row))
-    transaction = parse_transaction(id, seen.row)
+    observed = yield from _with_records(Observed(id, row))
+    transaction = parse_transaction(id, observed.row)
     if user:
         side(transaction, user)
-    for record, cells in zip(transaction.records, (seen.debit or {}, seen.credit or {}), strict=True):
+    for record, cells in zip(transaction.records, (observed.debit or {}, observed.credit or {}), strict=True):
         _audit_record(transaction, record, cells)
     return transaction
 
 
 def _audit_record(transaction: Transaction, record: Record, cells: Cells) -> None:
     state = record.state(cells)
-    said = f"is {state}" if state else "exists" if cells else "is missing"
+    actual = f"is {state}" if state else "exists" if cells else "is missing"
     ahead = state is RecordState.FINISHED and transaction.state not in (State.COMMITTED, State.FINISHED)
     behind = state is not RecordState.FINISHED and transaction.state is State.FINISHED
     if ahead or behind or (cells and transaction.state is State.DROPPED):
-        msg = f"record {record.row} {said}, and its transaction is {transaction.state or 'only claimed'}"
+        msg = f"record {record.row} {actual}, and its transaction is {transaction.state or 'only claimed'}"
         raise ContradictionError(msg)
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lowtide.errors import GatewayError, LedgerError, LowtideError, TableError, UsageError
+from lowtide.errors import LedgerError, LowtideError, TableError, UsageError
 from lowtide.ledger import steps
 from lowtide.ledger.model import FAMILY, ISSUER_ROW, Table
 from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan, Write
-from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, pool
+from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, failures, no_answer, pool
 
 if TYPE_CHECKING:
     from lowtide.config import Config
@@ -46,7 +46,7 @@ AtOnce = Callable[[Sequence[Read | Write]], list[Any]]
 
 
 class Tables:
-    """Works off operations on one happybase connection. Not thread-safe, as happybase is not.
+    """Carries out operations on one happybase connection. Not thread-safe, as happybase is not.
 
     Args:
         connection: of happybase.
@@ -178,7 +178,7 @@ class Node:
             with self._pool.connection() as connection:
                 store = _Patient(connection, self._tables(connection))
                 return steps.run(program(), store)
-        except _failures() as error:
+        except failures() as error:
             raise _left(what, error, store is not None and store.written) from error
 
     def run_many(
@@ -211,7 +211,7 @@ class Node:
         return found
 
     def answers(self, operations: Sequence[Operation]) -> list[Any]:
-        """The answer to each of *operations*, or the exception; those after a failed one are worked off all the
+        """The answer to each of *operations*, or the exception; those after a failed one are carried out all the
         same.
         """
         found: list[Any] = []
@@ -221,7 +221,7 @@ class Node:
                     store = _Patient(connection, self._tables(connection))
                     for operation in operations[len(found) :]:
                         found.append(store(operation))
-            except _failures(LowtideError) as error:  # the next ones on a connection that the pool has renewed
+            except failures(LowtideError) as error:  # the next ones on a connection that the pool has renewed
                 found.append(error)
         return found
 
@@ -229,7 +229,7 @@ class Node:
         try:
             if self._hook:
                 self._hook(write, moment)
-        except _failures() as error:
+        except failures() as error:
             return error
         return None
 
@@ -257,7 +257,7 @@ class _Patient:
         for attempt in range(3):
             try:
                 return self._tables(operation)
-            except _failures():
+            except failures():
                 if attempt == 2:
                     raise
                 _renew(self._connection)
@@ -312,7 +312,7 @@ class _SideBySide:
             yield each.item, end.value
         except LowtideError as error:
             yield each.item, error
-        except _failures() as error:
+        except failures() as error:
             yield each.item, _left(what(each.item), error, each.written)
         else:
             each.written |= not isinstance(each.operation, Read | Scan)
@@ -344,20 +344,10 @@ class _SideBySide:
             yield call
 
 
-def _failures(*more: type[Exception]) -> tuple[type[Exception], ...]:
-    """What a call raises whose answer is missing; and *more*."""
-    from thriftpy2.thrift import TException
-
-    return (TException, OSError, *more)
-
-
 def _left(what: str, error: Exception, written: bool) -> LowtideError:
-    said = f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
     if written:
-        return LedgerError(
-            f"{what}: no answer from the store ({said}); it was left as it is, a repair brings it to its end"
-        )
-    return GatewayError(f"{what}: no answer from the store ({said}); nothing was written")
+        return LedgerError(str(no_answer(what, error, "it was left as it is, a repair brings it to its end")))
+    return no_answer(what, error, "nothing was written")
 
 
 def _renew(connection: Any) -> None:

@@ -113,8 +113,8 @@ class JobRun:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotCheck:
-    """One snapshot read through Omid's client in every table: the values found, and how many differ from the model."""
+class ReadPointCheck:
+    """Every table at one read point, through Omid's client: the values found, and how many differ from the model."""
 
     timestamp: int
     values: int
@@ -126,7 +126,8 @@ class ModelCheck:
     """What readers see, compared with what they must see by the workload's model."""
 
     tables: tuple[str, ...]
-    snapshots: tuple[SnapshotCheck, ...]
+    #: At each read point; the name is that of the report's JSON.
+    snapshots: tuple[ReadPointCheck, ...]
 
     @property
     def values(self) -> int:
@@ -141,7 +142,7 @@ class ModelCheck:
     @property
     def sentence(self) -> str:
         """The result in a sentence."""
-        read = f"{len(self.snapshots)} snapshots x {len(self.tables)} tables read through Omid's client"
+        read = f"{len(self.snapshots)} read points x {len(self.tables)} tables read through Omid's client"
         if self.differences:
             return f"{read}: {self.differences:,} of {self.values:,} values differ from the model"
         return f"{read} equal the model: {self.values:,} values compared"

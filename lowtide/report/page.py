@@ -52,7 +52,7 @@ class Axis:
 
     @classmethod
     def of(cls, report: Report) -> Axis:
-        """Wide enough for every day, mark and snapshot of *report*."""
+        """Wide enough for every day, mark and read point of *report*."""
         marks = [m.watermark for m in report.after.regions]
         marks += [report.after.low_watermark, report.after.bound or 0]
         marks += [d.to_ts for d in report.days]

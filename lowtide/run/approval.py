@@ -120,13 +120,13 @@ def check(plan: Approved, tables: Iterable[Mapping[str, Any]]) -> None:
     differing = [name for name in sorted({*now, *plan.parts}) if now.get(name) != plan.parts.get(name)]
     if differing:
         nothing = Part({})
-        said = [
+        named = [
             f"{name}: planned {now.get(name, nothing)}; approved {plan.parts.get(name, nothing)}"
             for name in differing[:_NAMED]
         ]
         more = [f"and {len(differing) - _NAMED} more tables"] if len(differing) > _NAMED else []
         msg = (
-            f"the plan is no longer the one of run {plan.run} that was approved ({'. '.join([*said, *more])}); "
+            f"the plan is no longer the one of run {plan.run} that was approved ({'. '.join([*named, *more])}); "
             "nothing was done. "
             "Make a new plan and have that approved"
         )

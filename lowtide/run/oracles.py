@@ -27,15 +27,15 @@ def problems(omid: Omid, descriptors: Sequence[Descriptor], entries: Sequence[En
     """
     families = {omid.commit_family, omid.watermark_family}
     others = [d.table for d in descriptors if families <= set(d.families)]
-    said = [d for d in descriptors if omid.is_foreign(d.table)]
+    foreign = [d for d in descriptors if omid.is_foreign(d.table)]
     found = []
-    if both := [d.table for d in said if omid.is_named(d.table)]:
+    if both := [d.table for d in foreign if omid.is_named(d.table)]:
         found.append(
             f"omid.tables and omid.foreign both name {_named(both)}: a table is one oracle's; "
             "take it out of one of them"
         )
     if not others:
-        if marked := [d.table for d in said if marked_families(d)[1]]:
+        if marked := [d.table for d in foreign if marked_families(d)[1]]:
             found.append(
                 f"omid.foreign names {_named(marked)}, marked as transactional, and HBase has no commit table "
                 f"but {omid.commit_table}. Take what is "

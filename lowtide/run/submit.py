@@ -30,15 +30,15 @@ JOBS = (
     "survey",
     "verify",
 )
-#: Those that look and write nothing, each with arguments of its own.
-LOOKING = ("survey", "verify")
+#: Those that only read, each with arguments of its own.
+INSPECTIONS = ("survey", "verify")
 
 _INTERVAL = ("orphan_cleanup", "transaction_repair")
 _REMOVING = ("orphan_cleanup", "history_gc")
 #: The options that only some jobs have a use for, and which: those are offered and given to no other.
 TAKEN_BY = {
     # The ledger's jobs say themselves why they take none.
-    "--table": (*_REMOVING, "sideline_restore", "transaction_repair", "balances", *LOOKING),
+    "--table": (*_REMOVING, "sideline_restore", "transaction_repair", "balances", *INSPECTIONS),
     "--discovered": _REMOVING,
     "--from": (*_INTERVAL, "journal_replay"),
     "--to": (*_INTERVAL, "history_gc"),
@@ -50,8 +50,8 @@ TAKEN_BY = {
     "--approved": approval.JOBS,
     "--compact": ("history_gc",),
     "--output": ("balances",),
-    "--sample": LOOKING,
-    "--rate": LOOKING,
+    "--sample": INSPECTIONS,
+    "--rate": INSPECTIONS,
     "--restore": ("sideline_restore",),
     "--since-snapshot": ("journal_replay",),
     "--as-committed": ("sideline_restore",),
@@ -63,21 +63,28 @@ def takes(job: str, option: str) -> bool:
     return job in TAKEN_BY.get(option, JOBS)
 
 
+def last_value(arguments: Sequence[str], option: str) -> str | None:
+    """What *arguments* give for *option*, as ``--option VALUE`` or ``--option=VALUE``: the last of them, which is the
+    one that the job goes by. None: nothing; empty: the value is missing.
+    """
+    value = None
+    for name, following in pairwise([*arguments, ""]):
+        if name == option:
+            value = following
+        elif name.startswith(f"{option}="):
+            value = name.removeprefix(f"{option}=")
+    return value
+
+
 def without_grace(job: str, arguments: Sequence[str]) -> bool:
-    """Whether a run that acts is told by its *arguments* to prune without grace, and not that this is meant
+    """Whether the *arguments* of a run that acts ask to prune without grace, and not that this is meant
     (``--yes``).
     """
     if job != "commit_table_pruning" or "--execute" not in arguments or "--yes" in arguments:
         return False
-    given = [
-        value
-        for name, following in pairwise([*arguments, ""])
-        for value in (
-            [following] if name == "--grace" else [name.removeprefix("--grace=")] if name.startswith("--grace=") else []
-        )
-    ]
+    grace = last_value(arguments, "--grace")
     try:
-        return bool(given) and not parse_duration(given[-1])
+        return grace is not None and not parse_duration(grace)
     except ValueError:  # the job says what is wrong with it
         return False
 

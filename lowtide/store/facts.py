@@ -27,7 +27,7 @@ class FactRows(OracleRows):
         """What is recorded of *table*; an empty state where nothing is."""
         cells = self._table.row(_row(table)) if self.exists() else {}
         raw = cells.get(_INCARNATION)
-        incarnation = Incarnation(**json.loads(raw)) if raw else Incarnation.unseen()
+        incarnation = Incarnation(**json.loads(raw)) if raw else Incarnation.unknown()
         facts = tuple(
             _parse_fact(value) for column, value in sorted(cells.items()) if column.startswith(_FACT) and value
         )
@@ -86,8 +86,8 @@ class FactRows(OracleRows):
         many ranges were recorded.
         """
         taken = self.begin(table, [])
-        unseen = Incarnation(taken.incarnation.number + 1, -1)
-        self._write_checked(taken, _INCARNATION, dump(asdict(unseen)))
+        unknown = Incarnation(taken.incarnation.number + 1, -1)
+        self._write_checked(taken, _INCARNATION, dump(asdict(unknown)))
         if taken.facts:
             self._table.delete(_row(table), columns=[_fact_column(f.keys) for f in taken.facts])
         return len(taken.facts)

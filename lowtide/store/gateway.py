@@ -27,7 +27,7 @@ from lowtide.values.skew import Allotted
 if TYPE_CHECKING:
     from lowtide.config import Config, Thrift
 
-#: How Lowtide's own tables keep a family. Said in full: of what Thrift is not told it makes three versions, no bloom
+#: How Lowtide's own tables keep a family. Given in full: of what Thrift is not given it makes three versions, no bloom
 #: filter and no block cache.
 FAMILY_SETTINGS = {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_enabled": True}
 
@@ -60,11 +60,8 @@ def connect(thrift: Thrift, attempts: int = 4) -> Iterator[Any]:
     try:
         connection = opened()
     except Exception as error:
-        msg = (
-            f"the Thrift gateway at {thrift.host}:{thrift.port} does not answer ({type(error).__name__}: {error}); "
-            "start it, or set hbase.thrift in the configuration"
-        )
-        raise GatewayError(msg) from error
+        fact = f"the Thrift gateway at {thrift.host}:{thrift.port} does not answer ({type(error).__name__}: {error})"
+        raise GatewayError(fact, "start it, or set hbase.thrift in the configuration") from error
     try:
         yield connection
     finally:
@@ -88,6 +85,41 @@ def pool(thrift: Thrift, size: int, attempts: int = 4) -> Iterator[Any]:
     finally:
         while not connections._queue.empty():
             connections._queue.get().close()
+
+
+def failures(*more: type[Exception]) -> tuple[type[Exception], ...]:
+    """What a call through the gateway raises whose answer is missing: Thrift's errors, those that HBase sends among
+    them, and the socket's; and *more*. For a block that asks the gateway and does nothing else; see
+    :func:`is_failure`.
+    """
+    from thriftpy2.thrift import TException
+
+    return (TException, OSError, *more)
+
+
+def is_failure(error: Exception) -> bool:
+    """Whether *error*, of which nobody knows what raised it, is one of :func:`failures`: of the system's errors only
+    those of a connection, for others may be a file's.
+    """
+    if isinstance(error, OSError):
+        return isinstance(error, ConnectionError | TimeoutError)
+    return isinstance(error, failures())
+
+
+def described(error: Exception) -> str:
+    """Type and first line of *error*: what HBase sends has a Java stack trace for its text."""
+    return f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
+
+
+def no_answer(what: str, error: Exception, then: str) -> GatewayError:
+    """The error that one of :func:`failures` becomes.
+
+    Args:
+        what: had no answer.
+        error: what was raised.
+        then: what is to be known, or to be done.
+    """
+    return GatewayError(f"{what}: no answer from the store ({described(error)}); {then}")
 
 
 def _arguments(thrift: Thrift) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from lowtide.values.formats import decode_long
 
 _MARK = COLUMN + b"mark"
 _INTENDED = COLUMN + b"intended"
-#: A run that said so long ago that it removes history, and nothing since, is dead.
+#: A run that announced a removal of history so long ago, and nothing since, is dead.
 REMOVES_FOR = timedelta(days=1)
 #: A mark that was announced so long ago and is not applied yet is a dead run's, or one's that plans anew for long. A
 #: hold may take its claim: the run can then no longer apply the mark, whether it lives or not.
@@ -40,26 +40,26 @@ class HistoryRows(Rows):
         """The marks of all tables that have one, by name."""
         return [_parse_history(row[8:].decode(), cells) for row, cells in self._scan(b"history/")]
 
-    def intend(self, table: str, mark: int, run: str, seen: History | None = None) -> Intent:
+    def intend(self, table: str, mark: int, run: str, observed: History | None = None) -> Intent:
         """Say which mark a run is going to apply, before it reads the holds; it takes the place of any claim before it.
 
         Args:
             table: name.
             mark: to be applied.
             run: id.
-            seen: the table's history as it was before the run read the table; what was read is worth nothing if
+            observed: the table's history as it was before the run read the table; what was read is worth nothing if
                 somebody has claimed the mark since, to remove or to put back. None: whatever was claimed is overtaken.
 
         Raises:
-            FencedError: there is a claim that came after *seen*.
+            FencedError: there is a claim that came after *observed*.
         """
         row = _history_row(table)
         while True:
-            known = self._table.row(row).get(_INTENDED) if seen is None else seen.claim
+            known = self._table.row(row).get(_INTENDED) if observed is None else observed.claim
             token = _claim_value(known, mark, run)
             if self._change(row, _INTENDED, known, token):
                 return Intent(table, mark, token)
-            if seen is not None:
+            if observed is not None:
                 raise FencedError(_overtaken(table))
 
     def lower_intent(self, intent: Intent, mark: int, run: str) -> Intent:
@@ -86,20 +86,20 @@ class HistoryRows(Rows):
         """
         self._claim_again(intent, intent.mark, run)
 
-    def overtake(self, seen: History, now: datetime, by: str) -> bool:
+    def overtake(self, observed: History, now: datetime, by: str) -> bool:
         """Take the claim of a run that announced a mark long ago and has not applied it, so that it never will; whether
         that was done.
 
-        The mark may have been applied since *seen*: look again.
+        The mark may have been applied since *observed*: read it again.
         """
         if (
-            seen.claim is None
-            or seen.intended <= seen.applied
-            or now < from_millis(seen.intent.get("at", 0)) + ANNOUNCED_FOR
+            observed.claim is None
+            or observed.intended <= observed.applied
+            or now < from_millis(observed.intent.get("at", 0)) + ANNOUNCED_FOR
         ):
             return False
-        token = _claim_value(seen.claim, seen.applied, by)
-        return self._change(_history_row(seen.table), _INTENDED, seen.claim, token)
+        token = _claim_value(observed.claim, observed.applied, by)
+        return self._change(_history_row(observed.table), _INTENDED, observed.claim, token)
 
     def check_claim(self, intent: Intent) -> None:
         """Refuse to go on where another has claimed the mark since.
@@ -169,14 +169,14 @@ class HoldRows(Rows):
         return True
 
     def reads(self) -> dict[str, dict[int, int]]:
-        """By table: how many snapshots were read, by the bucket of their age."""
+        """By table: how many read points were read, by the bucket of their age."""
         return {
             row[6:].decode(): {int(column[6:]): decode_long(value) for column, value in cells.items()}
             for row, cells in self._scan(b"reads/")
         }
 
     def count_read(self, table: str, age: timedelta) -> None:
-        """Count a snapshot that was *age* old when it was no longer needed."""
+        """Count a read point that was *age* old when it was no longer needed."""
         self._table.counter_inc(f"reads/{table}".encode(), b"s:age/%d" % bucket(age))
 
 
@@ -230,9 +230,9 @@ def _claim_value(known: bytes | None, mark: int, run: str, *, removing: bool = F
     young = {
         r: at for r, at in others.items() if r != run and now_millis() - at < REMOVES_FOR // timedelta(milliseconds=1)
     }
-    told = {**young, **({run: now_millis()} if removing else {})}
+    runs = {**young, **({run: now_millis()} if removing else {})}
     value = {"mark": mark, "run": run, "at": now_millis(), "claim": secrets.token_hex(8)}
-    return dump({**value, "removing": told} if told else value)
+    return dump({**value, "removing": runs} if runs else value)
 
 
 def _overtaken(table: str) -> str:

@@ -38,8 +38,8 @@ class JournalRow(Rows):
         self._change_journal(lambda known: replace(known, doubt=why))
 
     def settle_journal(self, *, there: bool, horizon: int, stated: int) -> None:
-        """Remember what a person said: of the journal in this life of its table, or without one, all but what lies at
-        or below *horizon* is known.
+        """Remember what a person declared: of the journal in this life of its table, or without one, all but what lies
+        at or below *horizon* is known.
         """
         self._change_journal(
             lambda known: Journal(there, max(horizon, known.horizon), known.pruned, stated if there else 0)

@@ -33,7 +33,7 @@ class OracleRows(Rows):
         Raises:
             WatermarkError: *current* is below the recorded one, or one before it was.
         """
-        recorded = self.low_watermark_seen()
+        recorded = self.recorded_low_watermark()
         if recorded is None or (current >= recorded.low_watermark and recorded.back is None):
             return
         went = current if current < recorded.low_watermark else recorded.back
@@ -68,7 +68,7 @@ class OracleRows(Rows):
             if self._check_and_put(b"oracle", (VALUE, known), (VALUE, dump(value))):
                 return
 
-    def low_watermark_seen(self) -> Recorded | None:
+    def recorded_low_watermark(self) -> Recorded | None:
         """The highest low watermark ever seen, and when it was seen first; None on a new store."""
         value = self._json(b"oracle", None)
         return None if value is None else Recorded(value["low_watermark"], from_millis(value["at"]), value.get("back"))

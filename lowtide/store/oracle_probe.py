@@ -1,6 +1,6 @@
 """Whether the oracle is up, as far as a connection to its port tells.
 
-For jobs and for people, from any machine: nothing of Omid's protocol is spoken, and no timestamp is taken. (The stack
+For jobs and for people, from any machine: nothing of Omid's protocol is used, and no timestamp is taken. (The stack
 on one machine asks its own oracle for a timestamp, :mod:`lowtide.lab.stack.probes`: it has started it and must know
 that it works.)
 """

@@ -53,7 +53,7 @@ class Listing(NamedTuple):
 
     entries: tuple[Entry, ...] = ()
     low_watermark: int = 0
-    #: Tables of which somebody said that their transactions are this oracle's.
+    #: Tables of which somebody confirmed that their transactions are this oracle's.
     confirmed: frozenset[str] = frozenset()
 
 

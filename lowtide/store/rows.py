@@ -1,5 +1,5 @@
-"""Rows of the state table: reads that know its format, and writes with a check. What the rows mean is said where each
-subject is.
+"""Rows of the state table: reads that know its format, and writes with a check. What the rows mean is described where
+each subject is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Rows:
     """Reads and checked writes of the state table through one happybase connection. Not thread-safe, as happybase is
     not.
 
-    The first of them looks at the format too, and every one raises :class:`FormatError` where a newer Lowtide wrote the
+    The first of them reads the format too, and every one raises :class:`FormatError` where a newer Lowtide wrote the
     records.
     """
 
@@ -52,7 +52,7 @@ class Rows:
         self._there = there
         self._nonce = nonce
         self._handle = connection.table(table)
-        self._format_seen = False
+        self._format_known = False
 
     @property
     def connection(self) -> Any:
@@ -62,21 +62,20 @@ class Rows:
     @property
     def _table(self) -> Any:
         """The table, whose format is known from here on."""
-        if not self._format_seen:
+        if not self._format_known:
             self._check_format(self._handle.row(_FORMAT).get(VALUE))
         return self._handle
 
     def _check_format(self, stored: bytes | None) -> None:
         value = json.loads(stored) if stored else {}
         if value.get("format", 1) > FORMAT:
-            msg = (
+            fact = (
                 f"the records in {self._name} have format {value['format']}, written by Lowtide "
-                f"{value.get('lowtide', 'of another version')}; "
-                f"this is Lowtide {__version__}, which knows formats up to {FORMAT}. Upgrade it on this "
-                "machine; nothing was done"
+                f"{value.get('lowtide', 'of another version')}; this is Lowtide {__version__}, which knows formats up "
+                f"to {FORMAT}"
             )
-            raise FormatError(msg)
-        self._format_seen = True
+            raise FormatError(fact, "Upgrade it on this machine; nothing was done")
+        self._format_known = True
 
     def exists(self) -> bool:
         """Whether the state table is there; reads on a store without one give empty answers. Once there, it is not
@@ -94,9 +93,9 @@ class Rows:
         if not self.exists():
             self._connection.create_table(self._name, {FAMILY: FAMILY_SETTINGS})
 
-    def say_format(self) -> None:
-        """Write which format the records have from here on, where that is not said yet: an older Lowtide that knows the
-        row refuses them then.
+    def record_format(self) -> None:
+        """Write which format the records have from here on, where that is not recorded yet: an older Lowtide that knows
+        the row refuses them then.
         """
         known = self._table.row(_FORMAT).get(VALUE)
         if json.loads(known or b"{}").get("format", 1) < FORMAT:
@@ -136,7 +135,7 @@ class Rows:
         """Put *new*, which nobody else writes, in the place of *old*; whether that was done.
 
         HBase's client in the gateway repeats a check whose answer it lost, and is refused by what it wrote itself the
-        first time: so a refusal is looked at.
+        first time: so a refusal is checked.
         """
         return (
             self._check_and_put(row, (column, old), (column, new)) or self._table.row(row, [column]).get(column) == new
@@ -181,7 +180,7 @@ class Rows:
 
     def _one(self, row: bytes) -> dict[bytes, bytes]:
         """A row; the first is read together with the format."""
-        if self._format_seen:
+        if self._format_known:
             found: dict[bytes, bytes] = self._handle.row(row)
             return found
         both = dict(self._handle.rows([_FORMAT, row]))

@@ -14,29 +14,36 @@ zero-padded so that they sort):
 ``journal``               whether the journal was ever made, what it says of itself, and in which life of its table it is known to be whole
 ``commits``               commit entries and invalidation marks as counted, one column a count, the newest few hundred
 ``inventory``             the tables found last, and the low watermark that was read before them
-``confirmed/NAME``        that somebody said that a table's transactions are this oracle's
+``confirmed/NAME``        that somebody confirmed that a table's transactions are this oracle's
 ``watermarks/NAME``       region watermarks computed last
 ``history/NAME``          the ancient history mark applied, and the one that a run intends to apply
 ``hold/NAME/ID``          a hold on a table's history; an empty value is one that was let go
 ``uncompacted/NAME``      what history GC removed and no major compaction has dropped yet, one column a region
-``reads/NAME``            how many snapshots of a table were read, one counter an age (``lowtide.history.advice``), eight bytes each
+``reads/NAME``            how many read points of a table were read, one counter an age (``lowtide.history.advice``), eight bytes each
 ``now/TOKEN``             written and removed again, for the time of HBase's clock
 ``run/INVERTED-MILLIS/JOB/RUN``   a run's summary, newest first
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from lowtide.store.bounds import BoundRows
 from lowtide.store.commit_counts import CommitCountRows
 from lowtide.store.facts import FactRows
+from lowtide.store.gateway import connect
 from lowtide.store.history import HistoryRows, HoldRows, UncompactedRows
 from lowtide.store.journal import JournalRow
 from lowtide.store.listing import ListingRows
 from lowtide.store.rows import MAX_MILLIS, VALUE, dump
 from lowtide.store.runs import RunRows
 from lowtide.values.clock import millis, now_millis
+
+if TYPE_CHECKING:
+    from lowtide.config import Config
 
 
 class StateStore(
@@ -48,16 +55,16 @@ class StateStore(
         """Forget all cleaned ranges, bounds, samples and the low watermark seen; epochs and past runs stay.
 
         For an oracle that was made anew: after it, everything is cleaned again from 0, and what the journal holds of a
-        transaction proves nothing of another that the oracle gave the same number since. ``lowtide.store.reset`` says
-        when it may be done. With *same_oracle* no number was given twice, as where only the commit table came back:
-        what the journal holds stays a proof.
+        transaction proves nothing of another that the oracle gave the same number since.
+        ``lowtide.cleaning.renumbered`` says when it may be done. With *same_oracle* no number was given twice, as where
+        only the commit table came back: what the journal holds stays a proof.
         """
         if not self.exists():
             return
         since = self.numbered_anew() if same_oracle else millis(self.server_time())
         value = {"generation": self.generation() + 1, "since": since}
-        self._table.put(b"generation", {VALUE: dump(value)})  # first: a run under way looks at it before it acts
-        self.say_format()
+        self._table.put(b"generation", {VALUE: dump(value)})  # first: a run under way reads it before it acts
+        self.record_format()
         self.put_inventory(self.inventory())  # its low watermark says nothing of another life's timestamps
         for row, _ in list(self._scan(b"table/")):
             self.void(row.removeprefix(b"table/").decode())
@@ -65,7 +72,7 @@ class StateStore(
             for row, _ in list(self._scan(prefix)):
                 self._table.delete(row)
 
-    def say_cluster(self) -> None:
+    def record_cluster(self) -> None:
         """Write a new token: whoever reaches the same table otherwise reads it, or a newer run's."""
         self._table.put(b"cluster", {VALUE: dump({"token": self._nonce(), "at": now_millis()})})
 
@@ -82,3 +89,15 @@ class StateStore(
                 at = MAX_MILLIS - int(row.split(b"/")[1])
                 if at < millis(before):
                     self._table.delete(row)
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[StateStore]:
+    """The configured state table over a connection of its own, which is closed at the end of the block; the gateway
+    closes one that idles for a minute.
+
+    Raises:
+        GatewayError: nothing answers at the gateway's address.
+    """
+    with connect(config.hbase.thrift) as connection:
+        yield StateStore(connection, config.state.table)

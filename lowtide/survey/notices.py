@@ -67,7 +67,7 @@ def table_notices(entry: Entry, descriptor: Descriptor) -> list[Notice]:
             Notice(
                 Severity.CAUTION,
                 name,
-                "it holds view indexes of Phoenix's, which are read without a snapshot: SQL through them shows rows "
+                "it holds view indexes of Phoenix's, which are read without a read point: SQL through them shows rows "
                 "that were never committed, until their orphans are deleted",
                 f"lowtide run orphan_cleanup --table {name} --execute",
             )

@@ -35,8 +35,8 @@ class Kind(StrEnum):
     TRANSACTIONAL = "transactional"
     #: Holds no transactional cells: configured so, or no mark and no shadow cell in the sample.
     PLAIN = "plain"
-    #: No mark, yet shadow cells, or disabled so that none can be looked for: nothing is touched, and the prune bound is
-    #: 0 until the configuration says what it is.
+    #: No mark, yet shadow cells, or disabled so that none can be searched for: nothing is touched, and the prune bound
+    #: is 0 until the configuration says what it is.
     UNMARKED = "unmarked"
 
 
@@ -68,12 +68,12 @@ class Entry:
     names: tuple[str, ...] = ()
     #: Why it is left alone for now although it holds cells of transactions, or may: it keeps the prune bound back.
     doubt: str = ""
-    #: Whether its readers see orphans: the table of view indexes has no filter of snapshots, so SQL shows what lies
-    #: there.
+    #: Whether its readers see orphans: the table of view indexes lacks Omid's snapshot filter, so SQL shows what
+    #: lies there.
     unfiltered: bool = False
     #: Whether Omid's own compactor runs in its compactions.
     compactor: bool = False
-    #: Of the transactional families, see :func:`lowtide.tables.settings.shape_of`; only known of a table that was looked at
+    #: Of the transactional families, see :func:`lowtide.tables.settings.shape_of`; only known of a table that was listed
     #: now.
     shape: str = ""
     #: A low watermark that a collection recorded while the table was not there, inclusive: a transaction of this oracle
@@ -164,7 +164,7 @@ def classify(descriptor: Descriptor, configured: Kind | None, shadowed: frozense
 def contradiction(descriptor: Descriptor, key: str, recorded: Kind | None) -> str:
     """Why a table that the configuration calls plain cannot be meant to be; empty where nothing speaks against it.
 
-    A plain table holds no prune bound back and is never looked at, so that a wrong word would cost proofs, and without
+    A plain table holds no prune bound back and is never read, so that a wrong word would cost proofs, and without
     a trace.
 
     Args:
@@ -173,23 +173,23 @@ def contradiction(descriptor: Descriptor, key: str, recorded: Kind | None) -> st
         recorded: what the last collection listed the table as; None where it did not.
     """
     families, mark = marked_families(descriptor)
-    said = f"{key} is plain in the configuration, and table {descriptor.table}"
+    where = f"{key} is plain in the configuration, and table {descriptor.table}"
     if mark == FAMILY_FLAG:
-        seen = f"bears Omid's mark: {FAMILY_FLAG} is true of {', '.join(sorted(families))}"
+        mark_text = f"bears Omid's mark: {FAMILY_FLAG} is true of {', '.join(sorted(families))}"
         return (
-            f"{said} {seen}. Take {key} out; or, where no transaction writes the table any more, take off the mark: "
-            + "; ".join(_unflag(descriptor.table, family) for family in sorted(families))
+            f"{where} {mark_text}. Take {key} out; or, where no transaction writes the table any more, "
+            "take off the mark: " + "; ".join(_unflag(descriptor.table, family) for family in sorted(families))
         )
     if mark:
         return (
-            f"{said} bears Omid's mark, the coprocessor {mark}. Take {key} out; or, where no transaction writes "
+            f"{where} bears Omid's mark, the coprocessor {mark}. Take {key} out; or, where no transaction writes "
             "the table any more, take off the mark"
         )
     if recorded is Kind.TRANSACTIONAL:
         return (
-            f"{said} was recorded as transactional by the last collection. Take {key} out and run "
+            f"{where} was recorded as transactional by the last collection. Take {key} out and run "
             "watermark_collection with --execute, "
-            "which looks at the table for itself; it may be called plain after that if it is found to be no "
+            "which reads the table for itself; it may be called plain after that if it is found to be no "
             "longer transactional"
         )
     return ""
@@ -231,7 +231,7 @@ def came_after(entry: Entry, before: Entry | None, low_watermark: int, confirmed
         entry: as it is now.
         before: as the last collection recorded it; None where that did not list it.
         low_watermark: as that collection recorded it; 0 where none did.
-        confirmed: whether somebody said that the table's transactions are this oracle's.
+        confirmed: whether somebody confirmed that the table's transactions are this oracle's.
     """
     if confirmed or entry.kind is Kind.PLAIN or entry.mark == "configuration":
         return 0
@@ -242,7 +242,7 @@ def doubt_older_cells(entry: Entry, after: int, older: bool) -> Entry:
     """*entry*, doubted where it holds cells that are *older* than it: another oracle's, or those of a table that was
     here under another name.
 
-    Once seen without such cells it is like any other. One that cannot be looked at now is looked at when it can be.
+    Once seen without such cells it is like any other. One that cannot be read now is read when it can be.
 
     Args:
         entry: as it is now.
@@ -251,7 +251,7 @@ def doubt_older_cells(entry: Entry, after: int, older: bool) -> Entry:
     """
     if not after:
         return entry
-    if not looked_at(entry):
+    if not checks_age(entry):
         return replace(entry, came_after=after)
     if not older:
         return entry
@@ -265,7 +265,7 @@ def doubt_older_cells(entry: Entry, after: int, older: bool) -> Entry:
     return replace(entry, came_after=after).doubted(why)
 
 
-def looked_at(entry: Entry) -> bool:
+def checks_age(entry: Entry) -> bool:
     """Whether it is asked of the table if its cells are older than it."""
     return entry.enabled and entry.kind is Kind.TRANSACTIONAL
 

@@ -17,7 +17,7 @@ from lowtide.tables.inventory import Descriptor, Entry, Kind, is_phoenix
 
 #: Where the catalog lies: without and with Phoenix's namespace mapping.
 CATALOG_TABLES = ("SYSTEM.CATALOG", "SYSTEM:CATALOG")
-#: The columns that are looked at, all in family ``0``.
+#: The columns that are read, all in family ``0``.
 COLUMNS = (b"TABLE_TYPE", b"TRANSACTION_PROVIDER", b"INDEX_STATE", b"LINK_TYPE")
 
 _TYPE, _PROVIDER, _STATE, _LINK = COLUMNS
@@ -32,7 +32,7 @@ _UNFINISHED = {b"b": "is being built", b"c": "is being created", b"r": "is being
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CatalogEntry:
     """What the catalog says of one physical table: its names in SQL, whether Omid's transactions write it, what is
     unfinished.
     """
@@ -46,7 +46,7 @@ class Said:
 class Catalog:
     """The whole catalog by physical table; *unreadable*: why it could not be read, where Phoenix is there."""
 
-    tables: Mapping[str, Said]
+    tables: Mapping[str, CatalogEntry]
     unreadable: str = ""
 
 
@@ -63,7 +63,7 @@ def parse(cells: Iterable[tuple[bytes, bytes, bytes]]) -> Catalog:
             headers[key][qualifier] = value
         elif qualifier == _LINK and value == _PHYSICAL and len(parts) == 5:
             physical[key] = parts[4].decode(errors="replace")
-    tables: dict[str, Said] = {}
+    tables: dict[str, CatalogEntry] = {}
     for key, columns in sorted(headers.items()):
         if columns.get(_TYPE) not in (b"u", b"i", b"v"):
             continue
@@ -72,8 +72,8 @@ def parse(cells: Iterable[tuple[bytes, bytes, bytes]]) -> Catalog:
         mapped = f"{schema}:{table}" if schema else table
         unfinished = _UNFINISHED.get(columns.get(_STATE, b""), "")
         for place in {physical[key]} if key in physical else {name, mapped}:
-            known = tables.get(place, Said())
-            tables[place] = Said(
+            known = tables.get(place, CatalogEntry())
+            tables[place] = CatalogEntry(
                 # A view shares its table's place and name; the names of view indexes are all that place has.
                 (*known.names, name) if columns[_TYPE] != b"v" else known.names,
                 known.transactional or columns.get(_PROVIDER) == _OMID,
@@ -82,7 +82,7 @@ def parse(cells: Iterable[tuple[bytes, bytes, bytes]]) -> Catalog:
     return Catalog(tables)
 
 
-def told_by(catalog: Catalog | None, entry: Entry, descriptor: Descriptor) -> Entry:
+def with_catalog(catalog: Catalog | None, entry: Entry, descriptor: Descriptor) -> Entry:
     """*entry* with what the catalog adds: names, and reasons to leave a table alone. What the configuration says
     stands.
 
@@ -93,19 +93,19 @@ def told_by(catalog: Catalog | None, entry: Entry, descriptor: Descriptor) -> En
     """
     if catalog is None or not is_phoenix(descriptor):
         return entry
-    said = catalog.tables.get(entry.table, Said())
-    entry = replace(entry, names=said.names)
+    listed = catalog.tables.get(entry.table, CatalogEntry())
+    entry = replace(entry, names=listed.names)
     system = entry.table.startswith(("SYSTEM.", "SYSTEM:"))
     if entry.mark == "configuration" or system:
         return entry
-    if entry.kind is Kind.PLAIN and said.transactional:
+    if entry.kind is Kind.PLAIN and listed.transactional:
         return _doubted(
             entry, descriptor, "Phoenix's catalog says that Omid's transactions write it, but it bears no known mark"
         )
     if entry.kind is Kind.PLAIN and catalog.unreadable:
         return _doubted(entry, descriptor, f"{UNREADABLE} ({catalog.unreadable})")
-    if entry.kind is Kind.TRANSACTIONAL and said.unfinished:
-        return replace(entry, doubt=f"{UNFINISHED}{said.unfinished}")
+    if entry.kind is Kind.TRANSACTIONAL and listed.unfinished:
+        return replace(entry, doubt=f"{UNFINISHED}{listed.unfinished}")
     return entry
 
 

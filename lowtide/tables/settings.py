@@ -33,11 +33,11 @@ def shape_of(descriptor: Descriptor, families: Iterable[str]) -> str:
     """The settings of *families* by which HBase hides or loses cells, as text: what was read under one shape says
     nothing under another.
     """
-    told = [
+    described = [
         f"{family}: " + " ".join(f"{name}={_value(descriptor, family, name)}" for name in _OPEN)
         for family in sorted(families)
     ]
-    return "; ".join([*told, f"DURABILITY={descriptor.attributes.get('DURABILITY', 'USE_DEFAULT')}"])
+    return "; ".join([*described, f"DURABILITY={descriptor.attributes.get('DURABILITY', 'USE_DEFAULT')}"])
 
 
 def hiding(descriptor: Descriptor, families: Iterable[str]) -> list[str]:
@@ -49,10 +49,10 @@ def hiding(descriptor: Descriptor, families: Iterable[str]) -> list[str]:
         values = {name: _value(descriptor, family, name) for name in _OPEN}
         wrong = {name: value for name, value in values.items() if value.upper() not in _OPEN[name][1]}
         if wrong:
-            told = ", ".join(f"{name} => {value}" for name, value in wrong.items())
+            described = ", ".join(f"{name} => {value}" for name, value in wrong.items())
             mended = ", ".join(f"{name} => {_OPEN[name][2]}" for name in wrong)
             found.append(
-                f"family {family} has {told}, so HBase hides cells of it; in HBase's shell: "
+                f"family {family} has {described}, so HBase hides cells of it; in HBase's shell: "
                 f"alter '{descriptor.table}', {{NAME => '{family}', {mended}}}"
             )
     return found

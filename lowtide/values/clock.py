@@ -50,7 +50,7 @@ class WorldClock:
             return None
 
     def first_time(self, timestamp: int) -> datetime | None:
-        """The first millisecond that is not before *timestamp*: what is told of a mark can be read at."""
+        """The first millisecond that is not before *timestamp*: the time that is shown of a mark can be read at."""
         return self.time(timestamp + UNITS_PER_MILLI - 1)
 
 
@@ -101,13 +101,13 @@ def clock_contradiction(kind: str, watermark: int) -> str:
     Taken for a counter, the world's clock makes every plain cell's milliseconds an orphan's timestamp.
     """
     if kind == "incremental" and is_world(watermark):
-        seen, meant = "which counts a world clock's nanoseconds", "world"
+        observed, meant = "which counts a world clock's nanoseconds", "world"
     elif kind == "world" and 0 < watermark < WORLD_CLOCK_MIN:
-        seen, meant = f"which is a counter's: a world clock's is {WORLD_CLOCK_MIN} or more", "incremental"
+        observed, meant = f"which is a counter's: a world clock's is {WORLD_CLOCK_MIN} or more", "incremental"
     else:
         return ""
     return (
-        f"omid.clock is {kind} in the configuration, and the oracle's low watermark is {watermark}, {seen}. Say "
+        f"omid.clock is {kind} in the configuration, and the oracle's low watermark is {watermark}, {observed}. Say "
         f"{meant}, or auto"
     )
 

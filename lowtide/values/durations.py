@@ -48,12 +48,16 @@ def parse_duration(value: object) -> timedelta:
 
 
 def duration_text(span: timedelta) -> str:
-    """*span* as :func:`parse_duration` takes it, in the largest unit of which it is a whole number."""
-    seconds = span.total_seconds()
+    """*span*, which is not negative, as :func:`parse_duration` takes it: in the largest unit of which it is a whole
+    number, or in seconds with a fraction (read again to the microsecond, up to a hundred years).
+    """
+    seconds = span // timedelta(seconds=1)
+    if fraction := f"{span.microseconds:06}".rstrip("0"):
+        return f"{seconds}.{fraction}s"
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
         if seconds >= size and seconds % size == 0:
-            return f"{int(seconds // size)}{unit}"
-    return f"{seconds:g}s"
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
 
 
 def parse_time(text: str, what: str = "time") -> datetime:

@@ -20,8 +20,10 @@ SHADOW_SUFFIX = b"\xc2\x80"
 #: Row of the commit table that holds the low watermark, and its qualifier.
 LOW_WATERMARK_ROW = b"LOW_WATERMARK"
 LOW_WATERMARK_QUALIFIER = b"LWC"
-#: Row of the oracle's timestamp table that holds the highest timestamp it has allotted to itself, and its qualifier.
+#: Row of the oracle's timestamp table that holds the highest timestamp it has allotted to itself, and its column (the
+#: family is Omid's default).
 ALLOTTED_ROW = b"MAX_TIMESTAMP_R"
+ALLOTTED_FAMILY = b"MAX_TIMESTAMP_CF"
 ALLOTTED_QUALIFIER = b"MAX_TIMESTAMP_Q"
 #: Qualifiers of a commit entry and of an invalidation mark.
 COMMIT_QUALIFIER = b"C"

@@ -17,11 +17,12 @@ def quoted(data: bytes) -> str:
     return '"' + "".join(chr(b) if b in plain else f"\\x{b:02X}" for b in data) + '"'
 
 
-def put_long(table: str, row: bytes, family: bytes, qualifier: bytes, timestamp: int, number: int) -> str:
-    """Put a number in eight bytes, as a shadow cell holds its commit timestamp."""
-    return (
-        f"put '{table}', {quoted(row)}, {quoted(family + b':' + qualifier)}, {quoted(encode_long(number))}, {timestamp}"
-    )
+def put_long(table: str, row: bytes, family: bytes, qualifier: bytes, number: int, timestamp: int | None = None) -> str:
+    """Put a number in eight bytes, as a shadow cell holds its commit timestamp; without *timestamp* at HBase's own
+    time.
+    """
+    column, value = quoted(family + b":" + qualifier), quoted(encode_long(number))
+    return f"put '{table}', {quoted(row)}, {column}, {value}" + ("" if timestamp is None else f", {timestamp}")
 
 
 def delete(table: str, row: bytes, family: bytes, qualifier: bytes, timestamp: int) -> str:

@@ -1,4 +1,4 @@
-"""What a verification finds: invariants that do not hold, notes, and what could not be looked at. Pure."""
+"""What a verification finds: invariants that do not hold, notes, and what could not be checked. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Violation:
 
 @dataclass
 class Verification:
-    """What was found, and what could not be looked at."""
+    """What was found, and what could not be checked."""
 
     run: str
     low_watermark: int = 0

@@ -48,8 +48,8 @@ def horizon(records: Records) -> int:
 
     By the state table or by the journal's row about itself.
     """
-    said = (records.get(row, {}).get("value", "{}") for row in ("journal", JOURNALS_OWN))
-    return max(int(json.loads(value).get("horizon", 0)) for value in said)
+    values = (records.get(row, {}).get("value", "{}") for row in ("journal", JOURNALS_OWN))
+    return max(int(json.loads(value).get("horizon", 0)) for value in values)
 
 
 def history_mark(records: Records, table: str) -> int:

@@ -66,7 +66,7 @@ def allowed(start: bytes, stop: bytes, ranges: Sequence[Recorded]) -> int | None
     """How far the records let the watermark of [start, stop) be, inclusive, by brute force.
 
     Every row between two edges of the recorded *ranges* is in the same of them, so that one row of each stretch is
-    looked at. None: the table has no record that still speaks of it, so that whatever was published is of a table of
+    checked. None: the table has no record that still describes it, so that whatever was published is of a table of
     before.
 
     Args:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from lowtide.errors import UsageError
-from lowtide.run.submit import LOOKING, takes
+from lowtide.run.submit import INSPECTIONS, takes
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LENGTH = 150
@@ -59,7 +59,7 @@ def needs_approval(run: Run) -> bool:
 
 def how(run: Run, job: str = "") -> list[str]:
     """``--execute``, nothing (a dry run, or a *job* that only reads), or ``--as-configured`` where nobody chose."""
-    if job in LOOKING:
+    if job in INSPECTIONS:
         return []
     if "execute" not in run.params:
         return ["--as-configured"]

@@ -1,8 +1,7 @@
 """The deadline of a run: a DAG that has not ended well in time leaves a mark behind, and somebody should know why.
 
 Airflow's scheduler watches the deadline; its triggerer calls :func:`late`, or what an installation names instead. DAG
-files import this
-module: what reads the store is imported by the call.
+files import this module: what reads the store is imported by the call.
 """
 
 from __future__ import annotations

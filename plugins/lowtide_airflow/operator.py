@@ -41,7 +41,8 @@ class LowtideSparkOperator(SparkSubmitOperator):
     Program, class path and Spark settings are those of ``lowtide run`` (:mod:`lowtide.run.submit`); the arguments
     follow from the kind of run (:mod:`lowtide_airflow.arguments`). After the job the log has its summary as a table,
     XCom its digest, and every outlet's asset event carries the digest too, and Airflow's metrics get its numbers
-    (:mod:`lowtide_airflow.metrics`). A dry run sends no asset event: it has nothing to hand on.
+    (:mod:`lowtide_airflow.metrics`). A run for which somebody chose a dry run sends no asset event: it has
+    nothing to hand on. One that goes by the configuration does, also where the mode there is dry-run.
 
     The task fails when the job did not do all of its plan, with the list of problems as its message. A retry runs under
     the same run name and leaves out what the first try has recorded. Bad arguments or configuration fail without a

@@ -93,6 +93,8 @@ def all_problems(summary: Mapping[str, Any]) -> Iterator[str]:
 
 def log_lines(summary: Mapping[str, Any]) -> list[str]:
     """The summary for people: one line a table, what was done (or would be, in a dry run), what was skipped and why."""
+    from lowtide.health.bound import blocker_text  # not with the DAG files, which import this module
+
     did = "executed" if summary["execute"] else "dry run, nothing was changed"
     lines = [f"{summary['job']} {summary['run']}: {summary['state']}, {did}, {summary['seconds']} s"]
     if summary["tables"]:
@@ -104,9 +106,7 @@ def log_lines(summary: Mapping[str, Any]) -> list[str]:
             lines += [f"  {'':{width}}  note: {note}" for note in table["notes"]]
     if summary["bound"] is not None:
         lines.append(f"  prune bound {summary['bound']}, low watermark {summary['low_watermark']}")
-    for blocker in summary["blockers"][:_MOST]:
-        lines.append("  held by " + ", ".join(f"{name} {value}" for name, value in blocker.items() if value))
-    return lines
+    return [*lines, *(f"  held by {blocker_text(blocker)}" for blocker in summary["blockers"][:_MOST])]
 
 
 def _counted(counts: Mapping[str, Any]) -> str:

@@ -47,10 +47,10 @@ def history(reading: Reading, config: Config) -> Section | None:
         for h in history_statuses(reading, config)
     )
     text = (
-        "What was replaced before its ancient history mark is removed from a table, and snapshots before the mark are "
-        "refused. What could go is what the last dry run counted, where it is newer than the last run that acted. What "
-        "is not compacted is removed, and on disk until HBase compacts; history_gc --compact asks for the compactions "
-        "that pay."
+        "What was replaced before its ancient history mark is removed from a table, and read points before the mark "
+        "are refused. What could go is what the last dry run counted, where it is newer than the last run that acted. "
+        "What is not compacted is removed, and on disk until HBase compacts; history_gc --compact asks for the "
+        "compactions that pay."
     )
     columns = ("table", "history_mode", "mark", "applied", "kept back by", "last removed", "could go", "not compacted")
     return Section("History", text, columns, rows) if rows else None
@@ -62,7 +62,7 @@ def _gone(removal: Removal | None) -> str:
 
 def holds(reading: Reading, _: Config) -> Section | None:
     """The holds there are."""
-    text = "Promises that history from a snapshot on stays. To let one go: lowtide hold release TABLE ID."
+    text = "Promises that history from a read point on stays. To let one go: lowtide hold release TABLE ID."
     columns = ("table", "id", "from", "owner", "reason", "taken", "expires")
     rows = tuple(hold_text(hold, reading) for hold in reading.holds)
     return Section("Holds on history", text, columns, rows) if rows else None

@@ -17,11 +17,11 @@ from lowtide_airflow.deadline import deadline
 #: One slot: whatever starts a run (the day, a backfill, a person), one job at a time works on the store.
 POOL = "lowtide"
 
-#: Cleanup recorded what it cleaned.
+#: A cleanup is over, and what it cleaned, if anything, is recorded.
 CLEANED = Asset("lowtide_cleaned", uri="lowtide://store/cleaned")
 #: Region watermarks and prune bound were computed from it.
 MARKED = Asset("lowtide_marked", uri="lowtide://store/marked")
-#: The ledger was repaired, and its settled mark moved.
+#: A repair of the ledger ended well; where its mode is dry-run it changed nothing, and the settled mark stayed.
 SETTLED = Asset("lowtide_settled", uri="lowtide://ledger/settled")
 
 #: How Airflow shows the mapped task of a batch of tables.

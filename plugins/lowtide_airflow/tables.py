@@ -11,8 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lowtide.errors import TableError
-from lowtide.store.gateway import connect
-from lowtide.store.state import StateStore
+from lowtide.store.state import opened
 from lowtide.tables.inventory import Kind
 
 if TYPE_CHECKING:
@@ -33,11 +32,11 @@ def sizes(config: Config, named: Sequence[str]) -> dict[str, int]:
         GatewayError: the gateway does not answer.
         TableError: a named table does not exist or is disabled.
     """
-    with connect(config.hbase.thrift) as connection:
-        listed = [name.decode() for name in connection.tables()]
-        known = {entry.table: entry for entry in StateStore(connection, config.state.table).inventory()}
+    with opened(config) as state:
+        listed = [name.decode() for name in state.connection.tables()]
+        known = {entry.table: entry for entry in state.inventory()}
         if named:
-            _check(connection, named, listed)
+            _check(state.connection, named, listed)
     chosen = list(dict.fromkeys(named)) or candidates(config, listed, known)
     return {name: known[name].bytes if name in known else 0 for name in chosen}
 

@@ -1,7 +1,7 @@
 """The survey: what a cleanup would find and do, and what the owner should know. Writes nothing to the store.
 
-It finds and decides as ``orphan_cleanup`` does, by the same code (:func:`lowtide_spark.cleaning.orphans.look`); what
-is its own is adding up.
+It finds and decides as ``orphan_cleanup`` does, by the same code
+(:func:`lowtide_spark.cleaning.orphans.find_and_decide`); what is its own is adding up.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from lowtide.survey.terminal import print_survey
 from lowtide.tables.inventory import Descriptor, Entry, Kind
 from lowtide.values.formats import ALLOTTED_ROW, SHADOW_PREFIX, SHADOW_SUFFIX
 from lowtide_spark.cleaning import rules
-from lowtide_spark.cleaning.orphans import look
+from lowtide_spark.cleaning.orphans import find_and_decide
 from lowtide_spark.cleaning.suspects import prepare
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.progress import told
+from lowtide_spark.run.progress import progress_printed
 
 AGES = (
     ("up to an hour", timedelta(hours=1)),
@@ -42,7 +42,7 @@ AGES = (
     ("up to 30 days", timedelta(days=30)),
 )
 OLDER, UNKNOWN_AGE = "older", "of unknown age"
-#: Growth is told over the last days.
+#: Growth is counted over the last days.
 WINDOW = timedelta(days=7)
 #: Below this there is too little to tell growth from.
 LEAST_WINDOW = timedelta(hours=1)
@@ -77,8 +77,8 @@ def take(run: Run) -> Survey:
     run.phase("plan")
     with ExitStack() as held:
         sampled = None if run.options.sample is None else {w.entry.table: w.ranges for w in works}
-        with told(run.store.spark, "survey"):
-            _look(run, works, inventory, held, sampled)
+        with progress_printed(run.store.spark, "survey"):
+            _find_and_decide(run, works, inventory, held, sampled)
             if sampled is not None:
                 for work in works:
                     _go_on(work)
@@ -102,19 +102,21 @@ def take(run: Run) -> Survey:
     )
 
 
-def _look(
+def _find_and_decide(
     run: Run,
     works: Sequence[CleanupWork],
     inventory: Sequence[Entry],
     held: ExitStack,
     sampled: Mapping[str, Sequence[WorkRange]] | None,
 ) -> None:
-    """Find and decide; where the commit table cannot be understood no table is judged, and the rest is still told."""
+    """Find and decide; where the commit table cannot be understood no table is judged, and the rest is still
+    reported.
+    """
     try:
-        look(run, works, inventory, held, sampled)
+        find_and_decide(run, works, inventory, held, sampled)
     except StoreError as error:
         for work in works:
-            work.give_up("it was not looked at, since the commit table cannot be understood")
+            work.give_up("it was not judged, since the commit table cannot be understood")
         run.summary.problems.append(str(error))
 
 
@@ -229,7 +231,7 @@ def _age_edges(run: Run) -> list[tuple[str, int]]:
 
 
 def _growth(run: Run, rows: DataFrame, watermark: int) -> tuple[float | None, float | None]:
-    """How many rows of the last days' transactions stayed, a day, and how many days were looked at.
+    """How many rows of the last days' transactions stayed, a day, and how many days were counted.
 
     Only rows at or below the low watermark: those above it may be of transactions that are about to complete.
     """

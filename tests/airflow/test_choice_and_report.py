@@ -58,6 +58,17 @@ def test_the_log_says_of_each_table_what_was_done() -> None:
     assert "executed" in text
 
 
+def test_the_log_says_what_holds_the_bound_as_status_does() -> None:
+    """In a sentence: where, why, and what to do; of a store without tables there is no where."""
+    held = {"table": "orders", "region": "r", "keys": "[a, b)", "watermark": 7, "reason": "never cleaned"}
+    nowhere = {"table": "", "region": None, "keys": None, "watermark": 0, "reason": "no table"}
+    summary = a_summary(blockers=[{**held, "regions": 3, "remedy": "clean it"}, {**nowhere, "remedy": "look"}])
+    assert report.log_lines(summary.to_json())[-2:] == [
+        "  held by orders [a, b) and 2 more regions: never cleaned. Remedy: clean it",
+        "  held by no table. Remedy: look",
+    ]
+
+
 def test_the_log_of_a_dry_run_says_that_nothing_was_changed() -> None:
     """Counts of a plan must not read as deeds."""
     assert "nothing was changed" in report.log_lines(a_summary(execute=False).to_json())[0]

@@ -32,8 +32,7 @@ from lowtide.lab.airflow import Dags, Run, Task
 from lowtide.lab.servers import Process, start_time
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import OmidClient
-from lowtide.store.gateway import connect
-from lowtide.store.state import StateStore
+from lowtide.store.state import opened
 from tests.prove import PROVE
 
 DAYS = tuple(date(2026, 1, 5) + timedelta(n) for n in range(7 if PROVE else 2))
@@ -180,8 +179,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def make_days(site: Site) -> list[list[int]]:
     """Orphans of some past days and of today; the samples say when the oracle's counter stood where."""
     orphans = []
-    with connect(site.config.hbase.thrift) as connection:
-        state = StateStore(connection, site.config.state.table)
+    with opened(site.config) as state:
         state.create()
         for day in DAYS:
             orphans.append(site.orphan("orders"))
@@ -466,8 +464,7 @@ def test_the_page_has_the_stores_numbers(site: Site) -> None:
         with pytest.raises(HTTPError) as refused:
             build_opener(ProxyHandler({})).open(f"{address}/lowtide/{path}")
         assert refused.value.code == 401
-    with connect(site.config.hbase.thrift) as connection:
-        state = StateStore(connection, site.config.state.table)
+    with opened(site.config) as state:
         bound, runs, published = state.bounds(1)[0], state.runs(60), state.watermarks()
     data = site.shown()
     assert data["bound"]["x"] == bound.value

@@ -81,8 +81,8 @@ def test_every_dag_is_loaded_and_runs(dags: Dags, rest: Rest) -> None:
 
 
 def test_a_run_through_the_api_cleans_the_store(stack: Composed, dags: Dags) -> None:
-    """What the scheduled dry run found, a run that executes does, on the cluster and from snapshots; a survey then
-    finds no orphan.
+    """What the scheduled dry run found, a run that executes does, on the cluster and from HBase snapshots; a survey
+    then finds no orphan.
     """
     scheduled = daily_run(dags)
     executing = dags.trigger("orphan_cleanup", {"execute": True, "full": True})
@@ -124,7 +124,7 @@ def test_what_went_is_put_aside_on_hdfs(stack: Composed) -> None:
         assert re.search(rf"/{table}/.*\.parquet$", listed, re.MULTILINE), listed
 
 
-def test_every_snapshot_reads_as_the_clients_wrote_it(stack: Composed) -> None:
+def test_every_read_point_reads_as_the_clients_wrote_it(stack: Composed) -> None:
     """Through Omid's own client, compared with the record of what was committed."""
     said = stack.run("run", "--rm", "--no-deps", "-T", "workload", "compare")
     tell(said.strip().splitlines()[-1])

@@ -30,7 +30,7 @@ WIDE = [b"c%02d" % number for number in range(30)]
 
 
 def _hidden(others: list[tuple[Key, int, bool]], key: Key, is_family: bool, snapshot: int, bare: bool) -> bool:
-    """Whether a snapshot passes the version over for another, by proven cells alone (the contract of
+    """Whether a read point passes the version over for another, by proven cells alone (the contract of
     ``replaced_ts``).
     """
     proven = [other for other in others if other[1] < snapshot]
@@ -223,7 +223,7 @@ def _has_data(row: Row, key: Key) -> bool:
 
 
 def _passed_over(sight: Row, proof: dict[Key, int], key: Key, mark: int, mixed: bool) -> bool:
-    """Whether the mark's snapshot would not show the version even if it had been committed at once."""
+    """Whether the mark's read point would not show the version even if it had been committed at once."""
     seen = [k for k in sight if k.family == key.family and proof[k] < mark]
     tombstones = [] if mixed else [k for k in seen if is_family_tombstone(k, sight[k])]
     newest = max(tombstones, key=lambda k: k.timestamp, default=None)

@@ -1,4 +1,4 @@
-"""Omid's reader on a row in memory: what the client shows at a snapshot, read off ``SnapshotFilterImpl`` line by line.
+"""Omid's reader on a row in memory: what the client shows at a read point, by ``SnapshotFilterImpl``, line by line.
 
 It is a model to hold the rules against, so it keeps the client's own steps: one version of every HBase column first,
 further versions by pending gets; the commit cache of the result at hand; the family deletion cache, and the search for
@@ -55,7 +55,7 @@ def data_qualifier(qualifier: bytes) -> bytes:
 
 @dataclass
 class Reader:
-    """One row's cells, the commit table, and the snapshot."""
+    """One row's cells, the commit table, and the read point."""
 
     row: Row
     snapshot: int

@@ -1,5 +1,5 @@
-"""Which cells no snapshot at or after the mark needs: random histories against the reader's own steps, and the cases by
-name.
+"""Which cells no read point at or after the mark needs: random histories against the reader's own steps, and the cases
+by name.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def after(cells: Cells, mutations: Iterable[SparkRow]) -> Cells:
 
 
 def seen(cells: Cells, mark: int, entries: Mapping[int, int]) -> list[tuple[int, object]]:
-    """What Omid's client shows of the row at every snapshot from the mark on at which something may change."""
+    """What Omid's client shows of the row at every read point from the mark on at which something may change."""
     commit = [c for c in commits(cells).values() if c >= mark] + [c for c in entries.values() if c >= mark]
     shown: list[tuple[int, object]] = []
     for snapshot in sorted({mark, *(c + 1 for c in commit), *(c for c in commit), 10**9}):
@@ -112,7 +112,7 @@ def planned(
 def test_nothing_extra_goes_and_nothing_extra_stays(
     histories: dict[bytes, History], planned: tuple[dict[bytes, list[SparkRow]], dict[bytes, list[SparkRow]]]
 ) -> None:
-    """Of 500 random histories exactly those cells go that the mark's snapshot and all later ones pass over."""
+    """Of 500 random histories exactly those cells go that the mark's read point and all later ones pass over."""
     seen_kinds: set[object] = set()
     for name, history in histories.items():
         wanted = leaving(history.cells, MARK, FIRST)
@@ -130,7 +130,7 @@ def test_nothing_extra_goes_and_nothing_extra_stays(
 
 
 @seeds.each("parts of a plan")
-def test_every_snapshot_from_the_mark_on_reads_as_before(
+def test_every_read_point_from_the_mark_on_reads_as_before(
     histories: dict[bytes, History], planned: tuple[dict[bytes, list[SparkRow]], dict[bytes, list[SparkRow]]], seed: int
 ) -> None:
     """After all mutations, and after any part of them in the order in which they are sent, Omid's client shows the
@@ -239,7 +239,7 @@ class Case:
 
 CASES = {
     "ordering by start alone would remove a version that is visible": Case(
-        # 900 began later and commits after the mark; until then 800 is what snapshots show.
+        # 900 began later and commits after the mark; until then 800 is what readers are shown.
         "shown later",
         a={"old": (700, 750), "shown": (800, 850), "later": (900, 1100)},
     ),

@@ -326,7 +326,7 @@ def test_marks_are_told(world: dict[str, Row]) -> None:
 
 def work(plan: DataFrame) -> CleanupWork:
     entry = Entry("t", Kind.TRANSACTIONAL, True, frozenset({"f"}))
-    state = TableState("t", 1, Incarnation.unseen(), ())
+    state = TableState("t", 1, Incarnation.unknown(), ())
     return CleanupWork(TableReport("t", execute=True), entry, [], state, [], [], suspects=plan, plan=plan)
 
 

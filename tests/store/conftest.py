@@ -30,9 +30,8 @@ from scene import Scene, staged
 from lowtide.config import Config, load
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
-from lowtide.run.submit import LOOKING
-from lowtide.store.gateway import connect
-from lowtide.store.state import StateStore
+from lowtide.run.submit import INSPECTIONS
+from lowtide.store.state import StateStore, opened
 from tests import warm
 
 JOBS = {
@@ -180,7 +179,7 @@ def job(spark: SparkSession, configure: Callable[..., Path], tmp_path: Path) -> 
         summary = tmp_path / "summary.json"
         summary.unlink(missing_ok=True)
         argv = ["--config", str(config or configure()), "--summary", str(summary), *arguments]
-        code = run_job(name, JOBS[name], argv, read_only=name in LOOKING, blind=2 if name == "verify" else 1)
+        code = run_job(name, JOBS[name], argv, read_only=name in INSPECTIONS, blind=2 if name == "verify" else 1)
         return Outcome(code, json.loads(summary.read_text()))
 
     return run
@@ -196,8 +195,8 @@ def connector(spark: SparkSession, configure: Callable[..., Path]) -> Store:
 def state(stack: Stack, configure: Callable[..., Path]) -> Iterator[StateStore]:
     """Lowtide's records."""
     config = load(configure())
-    with connect(config.hbase.thrift) as connection:
-        yield StateStore(connection, config.state.table)
+    with opened(config) as state:
+        yield state
 
 
 @pytest.fixture

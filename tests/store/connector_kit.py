@@ -123,7 +123,7 @@ class Kit:
 
     @contextmanager
     def snapshot(self, table: str) -> Iterator[dict[str, str]]:
-        """Options that read a new snapshot of the table; snapshot and scratch folder are gone afterwards."""
+        """Options that read a new HBase snapshot of the table; it and the scratch folder are gone afterwards."""
         name = f"s{uuid.uuid4().hex[:10]}"
         self.admin.createSnapshot(self.options, table, name)
         scratch = self.admin.scratchDir(self.options, name)

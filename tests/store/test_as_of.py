@@ -1,4 +1,4 @@
-"""Reading a table as of a snapshot: what Omid's client shows, refused where history is gone, and holds for the time of
+"""Reading a table at a read point: what Omid's client shows, refused where history is gone, and holds for the time of
 a read.
 """
 
@@ -52,7 +52,7 @@ def config(configure: Callable[..., Path]) -> Config:
 
 @pytest.fixture
 def as_of(spark: SparkSession, config: Config) -> Read:
-    """A table as of a snapshot, through the data source."""
+    """A table at a read point, through the data source."""
 
     def read(table: str, at: object, **options: str) -> DataFrame:
         reader = spark.read.format("lowtide").options(**config.hbase.client_properties()).options(**options)
@@ -84,7 +84,7 @@ def cells(frame: DataFrame) -> dict[tuple[bytes, bytes, bytes], bytes]:
 def test_shows_what_omids_client_shows(
     as_of: Read, stack: Stack, job: Job, omid: OmidClient, tmp_path: Path, collected: Callable[[str], int], seed: int
 ) -> None:
-    """At every snapshot, before anything was cleaned (commit entries without shadow cells, orphans, deletes of all
+    """At every read point, before anything was cleaned (commit entries without shadow cells, orphans, deletes of all
     kinds) and after history was removed: the same cells, from the region servers and from files, and nothing is
     written. Before the mark: refused, by name.
     """
@@ -123,7 +123,7 @@ def test_shows_what_omids_client_shows(
 
 
 def _two_regions(scene: Scene, lasting: tuple[bytes, ...] = ()) -> tuple[str, int]:
-    """A table of two regions, and a snapshot at which both rows show what is replaced after it; rows *lasting* are
+    """A table of two regions, and a read point at which both rows show what is replaced after it; rows *lasting* are
     not.
     """
     table = scene.table(splits=(b"m",))
@@ -283,7 +283,7 @@ def test_the_commit_table_is_read_before_the_data(
         reader = threading.Thread(target=lambda frame=frame, shown=shown: shown.extend(_values(frame)))
         reader.start()
         try:
-            while not read_snapshots(table):  # the folder comes first, a second before the snapshot stands
+            while not read_snapshots(table):  # the folder comes first, a second before the HBase snapshot stands
                 assert reader.is_alive()
             omid.delete_commit_entry(start)
             in_time = len(read_snapshots(table)) == 1
@@ -292,7 +292,7 @@ def test_the_commit_table_is_read_before_the_data(
         assert shown == [b"committed"]
         if in_time:
             break
-        # The snapshot stood by then, so nothing was tried.
+        # The HBase snapshot stood by then, so nothing was tried.
         del frame
         _until(lambda: not read_snapshots(table))
         omid.add_commit_entry(start, commit)
@@ -305,8 +305,10 @@ def _values(frame: DataFrame) -> list[bytes]:
     return [bytes(r.value) for r in frame.collect()]
 
 
-def test_every_snapshot_before_the_mark_is_refused(as_of: Read, scene: Scene, collected: Callable[[str], int]) -> None:
-    """The mark itself is read, and what is after it; of what is before it not one snapshot, however near or far."""
+def test_every_read_point_before_the_mark_is_refused(
+    as_of: Read, scene: Scene, collected: Callable[[str], int]
+) -> None:
+    """The mark itself is read, and what is after it; of what is before it not one read point, however near or far."""
     table, snapshot = _two_regions(scene)
     mark = collected(table)
     for at in (mark, mark + 1):
@@ -329,7 +331,7 @@ def test_family_tombstones_beside_puts_without_qualifier_are_read_as_the_client_
     as_of: Read, scene: Scene, spark: SparkSession, stack: Stack, seed: int
 ) -> None:
     """What a family tombstone hides hangs on the puts without qualifier above it, and on who sees them: in random rows
-    of every shape, at snapshots all along, the cells are those of the client's model."""
+    of every shape, at read points all along, the cells are those of the client's model."""
     source, rows = random.Random(seed), dict[bytes, dict[Key, bytes]]()
     while len(rows) < 200:
         row = random_history(source, lambda beat: 50 * beat, 30).cells
@@ -378,7 +380,7 @@ def test_rows_that_are_no_text_are_not_mixed_up(as_of: Read, scene: Scene, omid:
 
 
 def test_milliseconds_are_no_timestamps_of_an_oracle_on_the_worlds_clock(as_of: Read, scene: Scene) -> None:
-    """They would be a snapshot of 1970, which shows nothing: refused, with the time that was meant."""
+    """They would be a read point of 1970, which shows nothing: refused, with the time that was meant."""
     table, other = scene.table(), _another_store(scene, 1_790_000_000_000_000_000)
     with pytest.raises(Exception, match=r"asOf = 1700000000000 is no timestamp of this oracle.*2023-11-14T22:13:20Z"):
         as_of(table, 1_700_000_000_000, **other).collect()
@@ -398,10 +400,10 @@ def test_records_of_a_newer_lowtide_are_not_read(as_of: Read, scene: Scene) -> N
         as_of(table, 5000, **other).collect()
 
 
-def test_where_omids_compactor_runs_nothing_is_read_as_of_a_snapshot(
+def test_where_omids_compactor_runs_nothing_is_read_at_a_read_point(
     as_of: Read, scene: Scene, omid: OmidClient, state: StateStore, config: Config
 ) -> None:
-    """It keeps the version that began last below the low watermark, though a snapshot there sees the one before:
+    """It keeps the version that began last below the low watermark, though a reader there sees the one before:
     refused by name, also where the compactor came while the read went on. So is a mark that cannot be understood."""
     table, snapshot = _two_regions(scene)
     rows = as_of(table, snapshot).toLocalIterator()
@@ -461,7 +463,7 @@ def test_what_omids_compactor_may_have_removed_is_refused_after_it_is_gone(
     assert cells(as_of(table, commit + 1)) == omid.read(table, commit + 1)
 
 
-def test_one_dataframe_is_one_snapshot(
+def test_one_dataframe_has_one_read_point(
     as_of: Read,
     scene: Scene,
     omid: OmidClient,
@@ -469,8 +471,8 @@ def test_one_dataframe_is_one_snapshot(
     state: StateStore,
     read_snapshots: Callable[[str], list[str]],
 ) -> None:
-    """Whatever is asked of it, again and again, comes from the snapshot of its first use, as long as it is referenced;
-    and so it is held.
+    """Whatever is asked of it, again and again, comes from the read point of its first use, as long as it is
+    referenced; and so it is held.
     """
     table, _ = _two_regions(scene)
     omid.drop("LOWTIDE_STATE")
@@ -516,7 +518,7 @@ def test_tables_without_transactions_are_refused(as_of: Read, scene: Scene, omid
 
 
 def test_a_family_that_does_not_keep_all_versions_is_refused(as_of: Read, scene: Scene) -> None:
-    """HBase keeps from readers what a snapshot shows: the family is named with the statement that mends it, live and
+    """HBase keeps from readers what a read point shows: the family is named with the statement that mends it, live and
     from files.
     """
     table = scene.table(("f", "g"), versions=3)
@@ -549,7 +551,7 @@ def test_a_family_whose_settings_hide_cells_is_refused(
     assert len(as_of(table, at).collect()) == 1
 
 
-def test_beside_an_oracle_in_low_latency_mode_nothing_is_read_as_of_a_snapshot(
+def test_beside_an_oracle_in_low_latency_mode_nothing_is_read_at_a_read_point(
     as_of: Read, scene: Scene, config: Config
 ) -> None:
     """Its clients write their commit entries when they like, below the low watermark too: a second read could show
@@ -569,7 +571,7 @@ def test_beside_an_oracle_in_low_latency_mode_nothing_is_read_as_of_a_snapshot(
 def test_a_read_with_a_hold_is_not_overtaken(
     as_of: Read, scene: Scene, collected: Callable[[str], int], state: StateStore, config: Config
 ) -> None:
-    """With hold = true the run keeps to the read's snapshot, also where only its rows are referenced; when the read is
+    """With hold = true the run keeps to the read point, also where only its rows are referenced; when the read is
     no longer referenced the hold is let go (Spark itself refers to what toLocalIterator reads until the driver
     ends)."""
     table, snapshot = _two_regions(scene)
@@ -601,8 +603,10 @@ def test_a_read_of_files_is_not_overtaken(
     lasting: Callable[[str], int],
 ) -> None:
     """With read = snapshot the rows come from an HBase snapshot of its own, so history GC and a major compaction take
-    nothing from a read that has begun, also where only its rows are referenced; when they are not any more, snapshot
-    and folder go, of a killed driver after a day. The next read before the mark is refused, and makes nothing."""
+    nothing from a read that has begun, also where only its rows are referenced; when they are not any more, HBase
+    snapshot and folder go, of a killed driver after a day. The next read before the mark is refused, and makes
+    nothing.
+    """
     table, snapshot = _two_regions(scene)
     frame = as_of(table, snapshot, read="snapshot")
     assert len(frame.collect()) == 2
@@ -644,7 +648,7 @@ def test_files_are_not_read_where_the_mark_passed_while_the_snapshot_was_made(
         records, row = connection.table(config.state.table), f"history/{table}".encode()
         reader.start()
         try:
-            while not read_snapshots(table):  # the folder comes first, a second before the snapshot stands
+            while not read_snapshots(table):  # the folder comes first, a second before the HBase snapshot stands
                 assert reader.is_alive()
             records.put(row, {b"s:mark": json.dumps({"mark": scene.omid.watermark()}).encode()})
             reader.join()
@@ -685,7 +689,7 @@ def read_snapshots(stack: Stack) -> Callable[[str], list[str]]:
 
 @pytest.fixture
 def lasting(spark: SparkSession, stack: Stack) -> Callable[[str], int]:
-    """After how many seconds HBase drops a snapshot by itself."""
+    """After how many seconds HBase drops the HBase snapshot by itself."""
 
     def seconds(name: str) -> int:
         jvm: Any = spark._jvm
@@ -731,7 +735,7 @@ def _collect_garbage() -> None:
 def test_a_hold_of_python_keeps_what_the_connector_reads(
     as_of: Read, scene: Scene, collected: Callable[[str], int], config: Config
 ) -> None:
-    """Holds are one thing, whoever takes them: one taken beforehand keeps the snapshot readable."""
+    """Holds are one thing, whoever takes them: one taken beforehand keeps the read point readable."""
     table, snapshot = _two_regions(scene)
     take(config, table, snapshot, owner="test", reason="later", lasting=timedelta(hours=1))
     assert collected(table) == at_most(snapshot)

@@ -37,7 +37,7 @@ FOREVER = {"TTL": str(2**31 - 1)}
 
 @pytest.fixture
 def as_of(spark: SparkSession, configure: Callable[..., Path]) -> Callable[[str], set[bytes]]:
-    """The rows that a table's newest snapshot shows."""
+    """The rows that a table shows now."""
     options = read_options(load(configure()))
 
     def read(table: str) -> set[bytes]:
@@ -115,7 +115,7 @@ def test_what_comes_back_is_cleaned_again_by_the_next_run(
     """Under its old name, or restored in place: the regions bear their old ids, and the records do not count any more.
 
     Every read point shows then what it showed before. Until then the prune bound is 0, and its blocker says why. The
-    commit is proved by the journal, to a read as of a snapshot too; a transaction without proof is an orphan.
+    commit is proved by the journal, to a read at a read point too; a transaction without proof is an orphan.
     """
     table = scene.table(splits=(b"m",))
     start, commit = scene.crashed_after_commit(table, row=b"healed")
@@ -152,7 +152,7 @@ def test_what_comes_back_is_cleaned_again_by_the_next_run(
 def test_readers_see_all_of_a_table_that_comes_back_after_a_replay(
     job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str]
 ) -> None:
-    """Of Omid's client every read point, before any cleanup: an entry that was pruned since the snapshot is there
+    """Of Omid's client every read point, before any cleanup: an entry that was pruned since the HBase snapshot is there
     again, also a second time; what is marked since stays aborted. A dry run puts nothing. The cleanup heals by them,
     and pruning takes them again.
     """
@@ -186,14 +186,14 @@ def test_readers_see_all_of_a_table_that_comes_back_after_a_replay(
     assert not {start, orphan} & set(omid.commit_table())
     assert omid.read(table, at) == everything
     unknown = job("journal_replay", "--since-snapshot", "nobody")
-    assert (unknown.code, "HBase has no snapshot nobody" in unknown.problems) == (2, True)
+    assert (unknown.code, "there is no HBase snapshot nobody" in unknown.problems) == (2, True)
 
 
 def test_a_shadow_cell_that_lies_apart_is_rewritten_with_its_data_when_it_comes_back(
     job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[[str], str]
 ) -> None:
-    """A reader wrote it, into another file than its data's, and the commit entry was pruned after the snapshot: the
-    journal tells which they are, so that Omid's compactor, put on the table when it is clean, takes neither. So too
+    """A reader wrote it, into another file than its data's, and the commit entry was pruned after the HBase snapshot:
+    the journal tells which they are, so that Omid's compactor, put on the table when it is clean, takes neither. So too
     where the first run goes a part of the way only.
     """
     table = scene.table()
@@ -272,7 +272,7 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     """Old bytes are loaded when the journal has let go of the entry and the commit table is compacted: even a full pass
     deletes no committed cell.
 
-    Nor does a read as of a snapshot leave it out. What they say to do leads to green, both ways, for all of them at
+    Nor does a read at a read point leave it out. What they say to do leads to green, both ways, for all of them at
     once: the run lists them in a file. A table that was under watch all the time loses its orphans as ever.
     """
     table, watched = scene.table(), scene.table()
@@ -436,13 +436,13 @@ def test_a_table_that_is_restored_while_a_run_goes_on_is_left_to_the_next(
     name = snapshot(table)
     for outcome in clean_and_prune(job, table):
         assert outcome.code == 0, outcome.problems
-    look = orphans.look
+    find_and_decide = orphans.find_and_decide
 
     def restored(*arguments: Any) -> Any:
         omid.restore(name)
-        return look(*arguments)
+        return find_and_decide(*arguments)
 
-    monkeypatch.setattr(orphans, "look", restored)
+    monkeypatch.setattr(orphans, "find_and_decide", restored)
     red = job("orphan_cleanup", "--table", table, "--full", "--execute")
     monkeypatch.undo()
     assert (red.code, scene.healed(table, start, row=b"healed")) == (1, None)
@@ -500,9 +500,9 @@ def test_a_journal_that_lost_rows_is_not_gone_by_until_somebody_says_so(
     as_of: Callable[[str], set[bytes]],
     way: str,
 ) -> None:
-    """Truncated, restored from a snapshot of before, or with a TTL: what it has no more is not taken for never there.
-    Every job that decides stops, reads as of a snapshot do, and all say what is to be done; it leads to green, and no
-    committed cell is lost.
+    """Truncated, restored from an HBase snapshot of before, or with a TTL: what it has no more is not taken for never
+    there. Every job that decides stops, reads at a read point do, and all say what is to be done; it leads to green,
+    and no committed cell is lost.
     """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table, row=b"healed")

@@ -190,12 +190,12 @@ def test_a_low_watermark_that_is_still_to_come_is_not_believed(
     orphan = scene.orphan(table)
     omid.advance_watermark()
     assert job("watermark_collection", "--execute").code == 0
-    known = state.low_watermark_seen().low_watermark
+    known = state.recorded_low_watermark().low_watermark
     far = WorldClock().timestamp(datetime.now(UTC) + HOUR)
     monkeypatch.setattr(Run, "_stored_low_watermark", lambda _: far)
     outcome = job("orphan_cleanup", "--table", table, "--execute")
     monkeypatch.undo()
-    assert state.low_watermark_seen().low_watermark == known
+    assert state.recorded_low_watermark().low_watermark == known
     assert scene.has(table, orphan)
     assert outcome.code == 1
     assert "ahead of the clock of HBase's region server" in outcome.problems

@@ -13,7 +13,7 @@ from scene import Scene
 
 from lowtide.config import load
 from lowtide.errors import GatewayError, StoreError, UsageError
-from lowtide.health import conditions
+from lowtide.health import clocks
 from lowtide.health.conditions import (
     CommitTableLarger,
     LowWatermarkPast,
@@ -152,7 +152,7 @@ def test_the_ledger(
         update={"ledger": books.config.ledger.model_copy(update={"grace": timedelta(seconds=40)})}
     )
     with monkeypatch.context() as patched:
-        patched.setattr(conditions, "datetime", Fast)
+        patched.setattr(clocks, "datetime", Fast)
         assert not check(TransactionsSettled(past=datetime.now(UTC).isoformat()), patient).met
     relay = Relay(stack.config.thrift_port)
     relay.close()

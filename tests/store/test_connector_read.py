@@ -1,4 +1,4 @@
-"""Reading through the connector, from a live table and from snapshots."""
+"""Reading through the connector, from a live table and from HBase snapshots."""
 
 from __future__ import annotations
 
@@ -402,7 +402,7 @@ def test_plain_tables(kit: Kit) -> None:
 
 
 def test_the_catalog(kit: Kit, mixed: str) -> None:
-    """Tables, regions and snapshots are DataFrames too."""
+    """Tables, regions and HBase snapshots are DataFrames too."""
     tables = {r.table: r for r in kit.read(None, view="tables").collect()}
     assert tables[mixed].enabled
     assert tables[mixed].family == "f"
@@ -422,7 +422,7 @@ def test_the_catalog(kit: Kit, mixed: str) -> None:
 
 
 def test_snapshots_leave_nothing_behind(kit: Kit, mixed: str, stack: Stack) -> None:
-    """After the scratch folder was dropped there is no trace of the read on the file system, and no snapshot."""
+    """After the scratch folder was dropped there is no trace of the read on the file system, and no HBase snapshot."""
     with kit.snapshot(mixed) as options:
         folder = Path(urlparse(options["restoreDir"]).path)
         frame = kit.read(mixed, **options)

@@ -309,7 +309,7 @@ def test_major_compaction_drops_markers_and_waits(kit: Kit, table: str) -> None:
 
 
 def test_admin_errors_name_the_table(kit: Kit, table: str) -> None:
-    """Snapshots of what is not there, or under a name that is taken, are refused with words that help."""
+    """HBase snapshots of what is not there, or under a name that is taken, are refused with words that help."""
     with pytest.raises(IllegalArgumentException, match="Unknown table: nowhere"):
         kit.admin.createSnapshot(kit.options, "nowhere", "s")
     kit.admin.createSnapshot(kit.options, table, f"{table}_s")

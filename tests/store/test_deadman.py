@@ -22,8 +22,7 @@ from scene import Scene
 from lowtide.config import Config, load
 from lowtide.history import holding
 from lowtide.lab.workload import OmidClient
-from lowtide.store.gateway import connect
-from lowtide.store.state import StateStore
+from lowtide.store.state import StateStore, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = "\n".join(file.read_text() for file in sorted((ROOT / "spark_apps").rglob("*.py")))
@@ -44,14 +43,16 @@ def test_every_way_from_python_to_java_is_an_effect_or_a_read(spark: SparkSessio
     """The classes that the jobs call, their public static methods, the methods of file systems and writers: no list
     lacks one.
     """
-    called = {name for name in re.findall(r"_jvm\.((?:\w+\.)+[A-Z]\w*)", SOURCES) if not name.startswith("java.")}
-    ours = {name.rpartition(".")[2] for name in called if name.startswith("lowtide.connector.")}
-    assert ours == set(deadman.JAVA_EFFECTS)
-    # A path is a name, and the other reads a stream to its end.
-    assert {n for n in called if not n.startswith("lowtide.")} == {
+    called = re.findall(r"\bjvm(?:\(run\))?\.((?:\w+\.)+\w+)", SOURCES.replace("_jvm", "jvm"))
+    # A path is a name, and the other reads a stream to its end. The connector's classes are asked for in one place.
+    assert {n for n in called if not n.startswith("java.")} == {
         "org.apache.hadoop.fs.Path",
-        "org.apache.commons.io.IOUtils",
+        "org.apache.commons.io.IOUtils.toString",
+        "lowtide.connector",
     }
+    assert called.count("lowtide.connector") == 1
+    ours = set(re.findall(r"\b_java\(\)\.(\w+)", SOURCES))
+    assert ours == set(deadman.JAVA_EFFECTS)
     assert SOURCES.count("IOUtils.") == SOURCES.count("IOUtils.toString(")
     for name in ours:
         owner = getattr(spark._jvm.lowtide.connector, name)  # type: ignore[union-attr]
@@ -115,8 +116,8 @@ def test_after_the_cut_nothing_of_the_run_takes_effect(
 
 def _publish(config: Config, name: str) -> None:
     """A write of a run that means nothing to any job."""
-    with connect(config.hbase.thrift) as connection:
-        StateStore(connection, config.state.table).put_watermarks(name, {})
+    with opened(config) as state:
+        state.put_watermarks(name, {})
 
 
 def _at(step: str) -> deadman.Watch:
@@ -210,7 +211,7 @@ def test_the_cuts_of_a_run() -> None:
 def test_a_job_is_caught_at_every_seam(
     job: Callable[..., Outcome], scene: Scene, configure: Callable[..., Path], omid: OmidClient
 ) -> None:
-    """A cleanup that reads a snapshot and puts aside: what it does is told step by step."""
+    """A cleanup that reads an HBase snapshot and puts aside: what it does is told step by step."""
     table = scene.table()
     scene.orphan(table)
     scene.crashed_after_commit(table, qualifier=b"c")

@@ -36,8 +36,8 @@ Job = Callable[..., Outcome]
 
 TRANSACTIONS = 1000 if PROVE else 300
 SNAPSHOTS = 50
-#: Transactions on top of those that the low watermark has passed, and the snapshots among them that must be there to be
-#: compared.
+#: Transactions on top of those that the low watermark has passed, and the read points among them that must be there to
+#: be compared.
 LATER, LATER_SNAPSHOTS = 120, 50
 #: Rounds of jobs beside clients at work; in each job one client is killed.
 ROUNDS = 5 if PROVE else 2
@@ -58,10 +58,10 @@ def drop(omid: OmidClient) -> None:
 
 
 def check_snapshots(omid: OmidClient, model: Model, timestamps: list[int]) -> int:
-    """Every table at every snapshot shows what the model says; the number of comparisons."""
+    """Every table at every read point shows what the model says; the number of comparisons."""
     for timestamp in timestamps:
         for table in model.tables:
-            assert omid.read(table, timestamp) == model.snapshot(table, timestamp), (table, timestamp)
+            assert omid.read(table, timestamp) == model.shown_at(table, timestamp), (table, timestamp)
     return len(timestamps) * len(model.tables)
 
 
@@ -95,10 +95,10 @@ def clean_and_prune(job: Job) -> tuple[Outcome, Outcome]:
 def test_the_model_holds_after_the_jobs_and_after_omids_compactor(
     job: Job, stack: Stack, omid: OmidClient, tmp_path: Path, seed: int, family_deletes: bool
 ) -> None:
-    """After cleanup and pruning every snapshot reads as the model says, nothing unproved is left at or below the low
-    watermark, no commit-table row at or below the bound; a second run changes nothing; and after Omid's compactor ran
-    minor and major, every snapshot above the low watermark still reads so (without family deletes, which it loses by
-    itself).
+    """After cleanup and pruning every read point shows what the model says, nothing unproved is left at or below the
+    low watermark, no commit-table row at or below the bound; a second run changes nothing; and after Omid's compactor
+    ran minor and major, every read point above the low watermark still shows it (without family deletes, which it loses
+    by itself).
     """
     shape = Shape() if family_deletes else Shape(row_deletes=0.0, family_deletes=0.0)
     result: Result = run(stack, seed=seed, transactions=TRANSACTIONS, out=tmp_path / "history", shape=shape, omid=omid)

@@ -112,8 +112,8 @@ def test_a_wrong_mark_that_cannot_be_removed_is_told(
 def test_what_dead_runs_made_of_hbases_is_swept(
     job: Job, scene: Scene, omid: OmidClient, stack: Stack, configure: Callable[..., Path]
 ) -> None:
-    """The next cleanup of a table that reads a snapshot drops those of dead runs, of history GC too, and folders that
-    are older than a day; other tables', and what only looks like them, it leaves alone.
+    """The next cleanup of a table that reads an HBase snapshot drops those of dead runs, of history GC too, and folders
+    that are older than a day; other tables', and what only looks like them, it leaves alone.
     """
     config = configure(defaults={"read": "snapshot", "history_max_age": "0s", "min_history_age": "0s"})
     table, other = scene.table(), scene.table()

@@ -150,12 +150,12 @@ def test_a_family_that_does_not_keep_all_versions_is_left_alone(
 
 
 @seeds.each("history of a workload", always=[1])
-def test_every_snapshot_from_the_mark_on_reads_as_before(
+def test_every_read_point_from_the_mark_on_reads_as_before(
     job: Job, gc: Callable[..., Outcome], stack: Stack, omid: OmidClient, config: Config, tmp_path: Path, seed: int
 ) -> None:
     """After a workload of crashing and conflict-free clients exactly what the model names goes, a dry run counts the
-    same, a second run writes nothing, and every snapshot from the mark on reads so through the real client; restores
-    bring all of it back.
+    same, a second run writes nothing, and every read point from the mark on shows the same through the real client;
+    restores bring all of it back.
     """
     shape = Shape(tables=("orders",), rows=12, conflict_free=0.2, deletes=0.15, family_deletes=0.06, row_deletes=0.05)
     tables = list(shape.tables)
@@ -241,7 +241,7 @@ def _collect(
 def _check(omid: OmidClient, result: Result, tables: list[str], timestamps: list[int]) -> None:
     for timestamp in timestamps:
         for table in tables:
-            assert omid.read(table, timestamp) == result.model.snapshot(table, timestamp), (table, timestamp)
+            assert omid.read(table, timestamp) == result.model.shown_at(table, timestamp), (table, timestamp)
 
 
 @seeds.each("random history", always=[11])
@@ -305,7 +305,7 @@ def _random_rows(seed: int, number: int, beats: int, mark: int) -> dict[bytes, d
         # Those below are drawn by chance: in two rows they could be of one transaction, which the model of a row knows
         # nothing of.
         cells = {k: v for k, v in whole.items() if k.timestamp >= 50 * number}
-        # Between two of these timestamps every snapshot shows the same; other rows' commits lie anywhere.
+        # Between two of these timestamps every read point shows the same; other rows' commits lie anywhere.
         stamps = {int.from_bytes(v, "big") + 1 for k, v in cells.items() if is_shadow(k.qualifier)}
         stamps |= {stamp for k in cells for stamp in (k.timestamp, k.timestamp + 1)}
         try:
@@ -576,7 +576,7 @@ def test_a_hold_that_comes_first_is_honoured(
     assert outcome.table(table)["mark"]["applied"] == at_most(snapshot)
     assert "came while the run went on" in str(outcome.table(table)["notes"])
     assert omid.read(table, snapshot) == before
-    # The first version was replaced before the mark; the second only when the third, which the snapshot shows, was
+    # The first version was replaced before the mark; the second only when the third, which the read point shows, was
     # committed.
     assert outcome.totals["deleted"] == 1
 

@@ -81,8 +81,8 @@ def test_the_journal_is_kept_as_long_as_an_older_snapshot_of_a_table(
     """An entry below the bound goes once it is older than ``journal_keep`` and than a day before every HBase snapshot
     that could bring its cells back.
 
-    A snapshot of a table that was dropped since counts, one of a plain table, of the journal or of the commit table
-    does not. A dry run removes nothing.
+    An HBase snapshot of a table that was dropped since counts, one of a plain table, of the journal or of the commit
+    table does not. A dry run removes nothing.
     """
     plain, table = scene.table(omid_enabled=False), scene.table()
     for harmless in (plain, JOURNAL, "OMID_COMMIT_TABLE"):
@@ -117,8 +117,8 @@ def test_the_journal_is_kept_for_its_time(
     configure: Callable[..., Path],
     recorded: Callable[..., int],
 ) -> None:
-    """Where no snapshot is older, ``journal_keep`` is what an entry is kept, and nothing younger goes; unless it is
-    configured, nothing does at all.
+    """Where no HBase snapshot is older, ``journal_keep`` is what an entry is kept, and nothing younger goes; unless it
+    is configured, nothing does at all.
 
     What went is remembered as a horizon.
     """

@@ -148,8 +148,8 @@ def test_a_snapshot_that_cannot_be_made(
     monkeypatch: pytest.MonkeyPatch,
     scene: Scene,
 ) -> None:
-    """Where HBase refuses the snapshot (its name is taken by one of another table), the table is named with the remedy
-    and left alone.
+    """Where HBase refuses the HBase snapshot (its name is taken by one of another table), the table is named with the
+    remedy and left alone.
     """
     table, other = scene.tables[0], scene.table()
     number = uuid.UUID(int=1)

@@ -159,7 +159,7 @@ def test_an_empty_table_and_a_new_one_are_recorded(
 def test_a_clone_is_a_table_of_its_own(
     job: Job, scene: Scene, omid: OmidClient, connector: Store, state: StateStore
 ) -> None:
-    """A table cloned from a snapshot inherits no record: it is cleaned from 0."""
+    """A table cloned from an HBase snapshot inherits no record: it is cleaned from 0."""
     table = scene.table()
     scene.orphan(table)
     omid.snapshot(table, f"{table}-snap")
@@ -176,8 +176,8 @@ def test_a_clone_is_a_table_of_its_own(
 
 @pytest.mark.usefixtures("no_snapshots")
 def test_both_ways_of_reading_see_the_same(job: Job, scene: Scene, omid: OmidClient, configure: Any) -> None:
-    """Over a snapshot, made after the low watermark was read and with the memstore flushed, a run finds what it finds
-    over rpc; no snapshot is left.
+    """Over an HBase snapshot, made after the low watermark was read and with the memstore flushed, a run finds what it
+    finds over rpc; none is left.
     """
     table = scene.table(splits=(b"m",))
     for row in ROWS:

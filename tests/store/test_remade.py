@@ -97,8 +97,8 @@ def test_history_gc_removes_nothing_of_what_came_back(
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
 ) -> None:
-    """A snapshot of before a version was replaced is restored while the run is at work: the version that was about to
-    go is what readers are shown, and stays so at every read point.
+    """An HBase snapshot of before a version was replaced is restored while the run is at work: the version that was
+    about to go is what readers are shown, and stays so at every read point.
 
     The run is red and names the table; run again it is green, and so is everything after it.
     """
@@ -150,8 +150,8 @@ def test_a_restore_hides_nothing_of_what_came_back(
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
 ) -> None:
-    """A tombstone that a restore brings back would hide what an older snapshot, restored meanwhile, shows: nothing is
-    put, and the restore is red.
+    """A tombstone that a restore brings back would hide what an older HBase snapshot, restored meanwhile, shows:
+    nothing is put, and the restore is red.
 
     Run again on the table as it was, it brings all of it back.
     """
@@ -189,8 +189,8 @@ def test_a_restore_hides_nothing_of_what_came_back(
 def test_a_cleanup_deletes_nothing_of_what_came_back(
     job: Job, scene: Scene, omid: OmidClient, snapshot: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is an orphan by all that there is may be proved by a shadow cell of the snapshot that comes back before it
-    is deleted: it stays, and the next run heals it.
+    """What is an orphan by all that there is may be proved by a shadow cell of the HBase snapshot that comes back
+    before it is deleted: it stays, and the next run heals it.
     """
     table = scene.table()
     start, commit = omid.begin(), omid.begin()

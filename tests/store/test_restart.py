@@ -79,7 +79,7 @@ def test_killed_at_any_effect_and_run_again(
         return job("orphan_cleanup", "--table", table, "--execute", "--run-id", name, config=config)
 
     state.create()  # or the first run had effects more than those after it
-    state.say_format()
+    state.record_format()
     reference = leftovers(scene)
     whole = deadman.run(lambda: cleanup(reference, "whole"))
     assert whole.result is not None

@@ -355,8 +355,8 @@ def test_a_row_behind_a_delete_marker_leaves_its_cells_undecided(
 
 
 def test_the_journal_outlives_the_commit_entry(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """A restored snapshot brings back a cell without shadow cell after its entry was pruned: the journal proves its
-    commit.
+    """A restored HBase snapshot brings back a cell without shadow cell after its entry was pruned: the journal proves
+    its commit.
     """
     table = scene.table()
     start, commit = scene.crashed_after_commit(table)
@@ -946,6 +946,29 @@ def test_what_was_taken_for_aborted_comes_back_as_committed(job: Job, scene: Sce
     again = job("orphan_cleanup", *(f"--table={table}" for table in tables), "--full", "--execute")
     assert (again.code, again.totals["deleted"]) == (0, 1), again.problems
     assert omid.read(tables[0], snapshot) == {(b"a", b"a", b"q"): b"lost"}
+
+
+def test_no_commit_is_decided_of_numbers_that_an_oracle_made_anew_may_give_again(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore
+) -> None:
+    """A low watermark that went back stops a restore that would call a transaction committed: the journal says nothing
+    of it, its mark stays, no cell comes back.
+    """
+    table = scene.table()
+    wronged, commit = scene.orphan(table), omid.begin()
+    watermark = omid.advance_watermark()
+    removed = clean(job, table)
+    assert removed.totals["deleted"] == 1
+    back = ("--restore", removed.summary["run"], "--execute", "--as-committed", f"{wronged}={commit}")
+    state.record_low_watermark(watermark + 10**6)
+    try:
+        refused = job("sideline_restore", *back)
+    finally:
+        state.reset()
+    assert scene.data(table) == {}, "nothing comes back"
+    assert omid.commit_table()[wronged].invalid
+    assert (refused.code, "gone back" in refused.problems) == (1, True), refused.problems
+    assert job("sideline_restore", *back).code == 0, "nothing else was in its way"
 
 
 def test_what_else_was_removed_of_a_transaction_is_named_until_it_is_back(

@@ -91,7 +91,7 @@ def whole(counts: list[Counted]) -> dict[str, int]:
 
 
 def everything(omid: OmidClient) -> dict[str, Any]:
-    """The store as far as a write could change it: tables, snapshots, cells, and the servers' own counters."""
+    """The store as far as a write could change it: tables, HBase snapshots, cells, and the servers' own counters."""
     names = omid.tables()
     return {
         "tables": names,
@@ -147,8 +147,8 @@ def test_a_survey_counts_what_is_there_and_writes_nothing(
 ) -> None:
     """Over crashed clients' leftovers a survey equals a brute-force count, cell by cell and byte by byte; a sample
     states the estimates and the intervals that follow from brute-force counts of the regions drawn; regions that split
-    and move while it reads change nothing; and after all of that no table, snapshot, cell or write counter of HBase has
-    changed. (How often such an interval holds the truth is tried in the unit tests.)"""
+    and move while it reads change nothing; and after all of that no table, HBase snapshot, cell or write counter of
+    HBase has changed. (How often such an interval holds the truth is tried in the unit tests.)"""
     shape = Shape()
     state.create()
     try:

@@ -15,7 +15,7 @@ from lowtide.cli.app import app
 from lowtide.config import Thrift
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
-from lowtide.run.submit import LOOKING
+from lowtide.run.submit import INSPECTIONS
 from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
 from tests import warm
@@ -65,7 +65,7 @@ def test_the_gateway_of_another_store_is_refused_by_every_job(
         crossed = configure(hbase=dict([part]), state={"table": crossed_state})
         for name in JOBS:
             # A run that only looks has nothing to go wrong by before one has acted through either.
-            outcome = job(name, *([] if name in ("balances", *LOOKING) else ["--execute"]), config=crossed)
+            outcome = job(name, *([] if name in ("balances", *INSPECTIONS) else ["--execute"]), config=crossed)
             assert (omid.raw(table), omid.commit_table()) == before
             assert outcome.code == 2, outcome.problems
             assert "different HBase clusters" in outcome.problems

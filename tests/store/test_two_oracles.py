@@ -105,7 +105,7 @@ def test_each_oracle_keeps_its_cells(
 ) -> None:
     """Clients of both leave crashed and aborted transactions behind, under numbers that both have given. No job of
     either goes on before each table is named; then each cleans and prunes its own, touches nothing of the other's, and
-    every snapshot of both reads as before."""
+    every read point of both shows what it did before."""
     # Point 10 tears a transaction for its readers, and a cleanup makes it whole by its shadow cells in another table.
     points = [point for point in CRASH_POINTS if point != 10]
     mine, theirs = (
@@ -185,7 +185,7 @@ def test_an_oracle_begins_where_the_statement_of_a_refused_reset_says(omid: Omid
         assert other.watermark() == number
 
 
-def test_in_low_latency_mode_a_second_read_of_a_snapshot_would_show_more(
+def test_in_low_latency_mode_a_second_read_at_a_read_point_would_show_more(
     connector: Store, scene: Scene, second: Oracle
 ) -> None:
     """The oracle has answered and its low watermark has passed the commit, and the client has not yet written its

@@ -247,7 +247,7 @@ def test_a_range_that_is_not_read_to_its_end_ends_the_work_on_its_table(
     name: str,
 ) -> None:
     """Where the end of one of the ranges is missing in what was read, nothing of the table is removed or recorded;
-    other tables are worked off.
+    other tables are cleaned.
     """
     eager = configure(defaults={"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}})
     table, other = scene.table(splits=(b"g", b"s")), scene.table()

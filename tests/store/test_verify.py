@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]
 JOURNAL = Config().state.journal_table
 TRANSACTIONS = 150
-#: Snapshots of any age may be given up.
+#: Read points of any age may be given up.
 AT_ONCE = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
 
 
@@ -158,7 +158,7 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
     }
     assert ("V6", table, "", None) in told
     assert part.name in done.problems
-    assert "this is told until 20" in done.problems, "a sideline that is lost makes nothing red for ever"
+    assert "this is reported until 20" in done.problems, "a sideline that is lost makes nothing red for ever"
     remedies = {v["transaction"]: v["remedy"] for v in wrong["violations"] if v["invariant"] == "V3"}
 
     state.put_watermarks(table, mark)

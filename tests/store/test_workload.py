@@ -62,7 +62,7 @@ def assert_snapshots_equal(omid: OmidClient, model: Model, timestamps: list[int]
     for table in model.tables:
         torn = model.torn_columns(table)
         for timestamp in timestamps:
-            read, expected = omid.read(table, timestamp), model.snapshot(table, timestamp)
+            read, expected = omid.read(table, timestamp), model.shown_at(table, timestamp)
             different = {
                 column: (read.get(column), expected.get(column))
                 for column in (read.keys() | expected.keys()) - torn
@@ -74,11 +74,11 @@ def assert_snapshots_equal(omid: OmidClient, model: Model, timestamps: list[int]
 # --- a whole workload -------------------------------------------------------------------------------------------------
 
 
-def test_every_snapshot_equals_the_model_before_any_cleaning(omid: OmidClient, workload: Result) -> None:
+def test_every_read_point_equals_the_model_before_any_cleaning(omid: OmidClient, workload: Result) -> None:
     """At 60 read timestamps Omid's reader shows, in each of three tables, exactly what the history implies."""
     timestamps = workload.model.read_timestamps(60)
     assert len(timestamps) == 60
-    sizes = [len(workload.model.snapshot("orders", timestamp)) for timestamp in timestamps]
+    sizes = [len(workload.model.shown_at("orders", timestamp)) for timestamp in timestamps]
     assert sizes[-1] > 50
     assert len(set(sizes)) > 10
     assert_snapshots_equal(omid, workload.model, timestamps)

@@ -31,11 +31,11 @@ def snapshots(omid: OmidClient, table: str) -> list[str]:
 
 
 def scratch(stack: Stack) -> Path:
-    """Where runs that read snapshots make their folders."""
+    """Where runs that read HBase snapshots make their folders."""
     root = Path(urlsplit(stack.hbase_properties()["hbase.rootdir"]).path)
     return root.with_name(f"{root.name}-lowtide-scratch")
 
 
 def folders(stack: Stack, table: str) -> list[str]:
-    """Scratch folders of runs that read snapshots of the table."""
+    """Scratch folders of runs that read HBase snapshots of the table."""
     return [each.name for each in scratch(stack).glob(f"lowtide-run-{table}-*")]

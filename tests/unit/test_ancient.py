@@ -61,7 +61,7 @@ def test_the_mark_is_the_least_of_what_its_limits_allow(stamps: list[int]) -> No
 
 
 def test_history_stays_for_the_configured_age() -> None:
-    """On a good day the mark is now minus the age: a snapshot begun exactly then is still readable, one before is
+    """On a good day the mark is now minus the age: a read point of exactly then is still readable, one before is
     not.
     """
     mark, holding = mark_of(found())
@@ -142,7 +142,7 @@ def test_a_counter_without_samples_tells_no_age() -> None:
     ],
 )
 def test_holds_that_cannot_be_meant_are_refused(changes: dict[str, object], text: str) -> None:
-    """No owner, no reason, no snapshot, no life, or too long a life: each is named."""
+    """No owner, no reason, no read point, no life, or too long a life: each is named."""
     with pytest.raises(UsageError, match=text):
         check_hold(hold(**changes), NOW, timedelta(days=7))
     check_hold(hold(), NOW, timedelta(days=7))

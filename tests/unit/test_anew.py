@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from lowtide.cleaning.renumbered import BEYOND, beginning, refusal
 from lowtide.store.records import Epoch
-from lowtide.store.reset import BEYOND, beginning, refusal
 from lowtide.values.clock import is_world
 from lowtide.values.formats import CHECKPOINTS, encode_long
+from lowtide.values.hbase_shell import quoted
 
 OWN = ("LOWTIDE_STATE", "LOWTIDE_JOURNAL")
 
@@ -19,11 +20,11 @@ def test_a_counter_is_told_where_to_begin() -> None:
     """The statement for HBase's shell, with the number's bytes, and what to do where nothing of before is left."""
     told = refusal(1000, 950, "OMID_TIMESTAMP_TABLE", OWN)
     number = beginning(1000)
-    shell = "".join(f"\\x{byte:02X}" for byte in encode_long(number))
+    shell = quoted(encode_long(number))
     for word in (
         "low watermark 950, below 1000",
         f"begin at {number}",
-        f"put 'OMID_TIMESTAMP_TABLE', 'MAX_TIMESTAMP_R', 'MAX_TIMESTAMP_CF:MAX_TIMESTAMP_Q', \"{shell}\"",
+        f'put \'OMID_TIMESTAMP_TABLE\', "MAX_TIMESTAMP_R", "MAX_TIMESTAMP_CF:MAX_TIMESTAMP_Q", {shell}; start it',
         "drop LOWTIDE_STATE and LOWTIDE_JOURNAL",
     ):
         assert word in told

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.tables.inventory import Descriptor, Entry, Kind, classify
-from lowtide.tables.phoenix_catalog import Catalog, Said, parse, told_by
+from lowtide.tables.phoenix_catalog import Catalog, CatalogEntry, parse, with_catalog
 
 OMID = b"\x82"
 INDEXER = "org.apache.phoenix.index.PhoenixTransactionalIndexer"
@@ -43,11 +43,11 @@ def test_tables_are_found_under_their_physical_names() -> None:
     their table's.
     """
     found = parse(CELLS).tables
-    assert found["ORDERS"] == Said(("ORDERS",), True)
-    assert found["BY_DAY"] == Said(("BY_DAY",), True)
-    assert found["S.LATE"] == found["S:LATE"] == Said(("S.LATE",), True, "index S.LATE is being built")
-    assert found["S.PLAIN"] == Said(("S.PLAIN",), False)
-    assert found["_IDX_ORDERS"] == Said(("V1", "V2"), True, "index V2 is being rebuilt")
+    assert found["ORDERS"] == CatalogEntry(("ORDERS",), True)
+    assert found["BY_DAY"] == CatalogEntry(("BY_DAY",), True)
+    assert found["S.LATE"] == found["S:LATE"] == CatalogEntry(("S.LATE",), True, "index S.LATE is being built")
+    assert found["S.PLAIN"] == CatalogEntry(("S.PLAIN",), False)
+    assert found["_IDX_ORDERS"] == CatalogEntry(("V1", "V2"), True, "index V2 is being rebuilt")
     assert "V" not in found
     assert not any("CATALOG" in name for name in found)
 
@@ -62,7 +62,7 @@ def test_any_rows_can_be_read(cells: list[tuple[bytes, bytes, bytes]]) -> None:
 
 def look(table: str, *coprocessors: str, catalog: Catalog | None = None, configured: Kind | None = None) -> Entry:
     descriptor = Descriptor(table, True, {}, coprocessors, {"0": {}})
-    return told_by(catalog, classify(descriptor, configured, frozenset()), descriptor)
+    return with_catalog(catalog, classify(descriptor, configured, frozenset()), descriptor)
 
 
 def test_what_the_catalog_says_is_added() -> None:

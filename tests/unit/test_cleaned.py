@@ -168,8 +168,8 @@ def regions(*created: int, stated: int = 0) -> list[Region]:
 
 def test_first_look_begins_a_life() -> None:
     """A table never looked at is a new one, whatever its regions; no regions at all tell nothing."""
-    assert Incarnation.unseen().advance(regions(5, 3)) == Incarnation(1, 5)
-    assert Incarnation.unseen().advance(regions(0)) == Incarnation(1, 0)
+    assert Incarnation.unknown().advance(regions(5, 3)) == Incarnation(1, 5)
+    assert Incarnation.unknown().advance(regions(0)) == Incarnation(1, 0)
     assert Incarnation(4, 9).advance([]) == Incarnation(4, 9)
 
 
@@ -193,7 +193,7 @@ def test_a_snapshot_that_is_restored_begins_a_new_life() -> None:
     """It keeps the ids of regions, also of some; the time of the table's state is another then, be it earlier: that is
     all that tells.
     """
-    seen = Incarnation.unseen().advance(regions(5, 8, stated=70))
+    seen = Incarnation.unknown().advance(regions(5, 8, stated=70))
     assert seen.advance(regions(5, 9, stated=70)).number == seen.number
     for stated in (71, 69, 0):
         back = seen.advance(regions(5, 8, stated=stated))
@@ -203,7 +203,7 @@ def test_a_snapshot_that_is_restored_begins_a_new_life() -> None:
 
 def test_a_run_knows_that_its_table_came_back_while_it_went_on() -> None:
     """By another state of it; splits are its own, also where they have replaced every region."""
-    taken = Incarnation.unseen().advance(regions(5, 8, stated=70))
+    taken = Incarnation.unknown().advance(regions(5, 8, stated=70))
     assert [taken.lives(regions(5, 8, 9, stated=stated)) for stated in (70, 71, 69, 0)] == [True, False, False, False]
     assert taken.lives(regions(9, 10, stated=70))
 
@@ -220,7 +220,7 @@ def test_incarnations_never_go_back(looks: list[tuple[list[int], int]]) -> None:
     """Number and newest id only grow, another state is another life, and looking twice at the same regions changes
     nothing.
     """
-    seen = Incarnation.unseen()
+    seen = Incarnation.unknown()
     for created, stated in looks:
         following = seen.advance(regions(*created, stated=stated))
         assert following.number >= seen.number

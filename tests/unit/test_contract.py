@@ -317,7 +317,7 @@ def test_what_is_written_to_the_state(
 ) -> None:
     """The same rows, columns and keys as are read; the inventory and the journal to the value."""
     monkeypatch.setattr(StateStore, "server_time", lambda _: at(77))
-    store.say_format()
+    store.record_format()
     store.reset()
     store.apply_mark(store.intend("orders", 1049, "gc"), {"run": "gc", "held_by": []})
     store.remember_journal(horizon=100, pruned=900, stated=7)
@@ -344,7 +344,7 @@ def test_records_of_a_newer_lowtide_are_refused(connection: Connection, store: S
 def test_journals(v: dict[str, Any]) -> None:
     """Whether the journal is known to have all its rows."""
     known = life.Journal(**v["remembered"])
-    seen = life.Seen(True, v["stated"], None, life.Said(**v["said"]) if v["said"] else None)
+    seen = life.Observed(True, v["stated"], None, life.OwnRow(**v["said"]) if v["said"] else None)
     assert (not life.missing(known, seen) and not life.doubt(known, seen)) is v["whole"]
 
 

@@ -1,17 +1,30 @@
-"""What a person decides of many transactions at once: the file that a run writes and ``lowtide resolve`` reads, and
-what the command takes.
+"""What a person decides: of many transactions at once, the file that a run writes and ``lowtide resolve`` reads; and
+what the commands ask before they act.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
+from lowtide.cli import decisions
+from lowtide.cli import state as state_command
 from lowtide.cli.app import app
-from lowtide.errors import UsageError
+from lowtide.errors import LowtideError, StoreError, UsageError, WatermarkError
+from lowtide.journal import life
 from lowtide.journal.decision_lines import Decision, lines, parse
+from lowtide.journal.decisions import Decisions
+from lowtide.store.records import Journal
+from lowtide.values.formats import INVALID_QUALIFIER, INVALID_VALUE, commit_key
+from tests.unit.test_journal import ENTRIES, JOURNAL, START, Tables
 
 
 def test_a_file_that_a_run_wrote_decides_what_is_filled_in() -> None:
@@ -66,3 +79,153 @@ def test_what_is_no_decision_or_two_is_refused(given: list[str], tmp_path: Path)
     file.write_text("5000 undecided\n")
     refused = CliRunner().invoke(app, ["resolve", *(str(file) if part == "FILE" else part for part in given)])
     assert isinstance(refused.exception, UsageError), refused.output
+
+
+class World:
+    """A store as the commands see it, how many connections to it are open, and what was done to it."""
+
+    def __init__(self) -> None:
+        self.connection = Tables(ENTRIES, JOURNAL)
+        self.known, self.observed = Journal(True, stated=7), life.Observed(True, 7, None, life.OwnRow())
+        self.there = self.recorded = True
+        self.low_watermark = 100
+        self.open = 0
+        self.done: list[str] = []
+
+    @contextmanager
+    def opened(self, _: object) -> Iterator[World]:
+        self.open += 1
+        yield self
+        self.open -= 1
+
+    def read(self, _: str) -> Any:
+        return SimpleNamespace(epoch=SimpleNamespace(counter=int(self.recorded)))
+
+    def has_table(self, _: str) -> bool:
+        return self.there
+
+    def exists(self) -> bool:
+        return True
+
+    def numbered_anew(self) -> int:
+        return 0
+
+    def journal(self) -> Journal:
+        return self.known
+
+    def bounds(self) -> list[Any]:
+        return []
+
+    def recorded_low_watermark(self) -> Any:
+        return SimpleNamespace(low_watermark=100)
+
+    def create(self) -> None:
+        """Nothing is lost by it."""
+
+    def void(self, _: str) -> int:
+        self.done.append("voided")
+        return 1
+
+    def confirm(self, _: str) -> None:
+        self.done.append("confirmed")
+
+    def reset(self, *, same_oracle: bool) -> None:
+        self.done.append("reset" if not same_oracle else "reset, of the same oracle")
+
+    def add_run(self, run: dict[str, Any]) -> None:
+        self.done.append(run["job"])
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A journal that was disabled and enabled, a table, and records of it."""
+    made = World()
+    for module in (decisions, state_command):
+        monkeypatch.setattr(module, "opened", made.opened)
+        monkeypatch.setattr(module, "low_watermark", lambda *_: made.low_watermark)
+    monkeypatch.setattr(life, "observe", lambda *_: made.observed)
+    monkeypatch.setattr(life, "hold", lambda *_: None)
+    monkeypatch.setattr(life, "settle", lambda *_, **__: made.done.append("settled"))
+    monkeypatch.setattr(Decisions, "record", lambda *_, **__: made.done.append("decided"))
+    return made
+
+
+def say(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, argv: list[str], meanwhile: Callable[[World], None]
+) -> Result:
+    """Give a command; while it waits for the answer, *meanwhile* happens."""
+
+    def answer(question: str, abort: bool) -> None:
+        assert abort
+        assert question
+        assert (world.open, world.done) == (0, [])
+        meanwhile(world)
+
+    monkeypatch.setattr("typer.confirm", answer)
+    (tmp_path / "lowtide.yaml").write_text("")
+    return CliRunner().invoke(app, [*argv, "--config", str(tmp_path / "lowtide.yaml")])
+
+
+def lives_on(world: World) -> None:
+    """The journal's table, disabled and enabled since."""
+    world.observed = replace(world.observed, stated=world.observed.stated + 1)
+
+
+def decided(world: World) -> None:
+    """By somebody else."""
+    world.connection.table(JOURNAL).put(
+        commit_key(START), {b"j:" + INVALID_QUALIFIER: INVALID_VALUE, b"j:" + life.DECIDED: b"bob@farm"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "done"),
+    [
+        (["forget", "orders"], ["voided", "forget"]),
+        (["resolve", str(START), "--aborted"], ["decided", "resolve"]),
+        (["confirm", "orders"], ["confirmed", "confirm"]),
+        (["journal", "lost"], ["settled", "journal lost"]),
+        (["journal", "whole"], ["settled", "journal whole"]),
+        (["state", "reset"], ["reset", "state reset"]),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else "",
+)
+def test_no_connection_waits_for_an_answer(
+    argv: list[str], done: list[str], world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The gateway closes one that idles for a minute: it is asked with none open, and then done."""
+    if argv == ["journal", "whole"]:
+        lives_on(world)
+    told = say(world, monkeypatch, tmp_path, argv, lambda _: None)
+    assert (told.exit_code, world.done) == (0, done), told.exception
+    assert world.open == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "meanwhile", "error"),
+    [
+        (["forget", "orders"], lambda world: setattr(world, "recorded", False), UsageError),
+        (["resolve", str(START), "--aborted"], lambda world: setattr(world, "observed", life.Observed()), StoreError),
+        (["resolve", str(START), "--committed", str(START + 100)], decided, StoreError),
+        (["confirm", "orders"], lambda world: setattr(world, "there", False), UsageError),
+        (["journal", "lost"], lambda world: setattr(world, "observed", life.Observed()), StoreError),
+        (["journal", "whole"], lives_on, StoreError),
+        (["state", "reset"], lambda world: setattr(world, "low_watermark", 50), WatermarkError),
+    ],
+    ids=["forget", "resolve", "resolve anew", "confirm", "journal lost", "journal whole", "state reset"],
+)
+def test_what_changed_before_the_answer_came_is_not_acted_on(
+    argv: list[str],
+    meanwhile: Callable[[World], None],
+    error: type[LowtideError],
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Records that are gone, a decision of somebody else, a table that was dropped, another life of the journal's: the
+    answer was given to another question.
+    """
+    if argv == ["journal", "whole"]:
+        lives_on(world)
+    refused = say(world, monkeypatch, tmp_path, argv, meanwhile)
+    assert (type(refused.exception), world.done) == (error, [])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lowtide.errors import UsageError
-from lowtide.values.durations import parse_duration, parse_time
+from lowtide.values.durations import LONGEST, duration_text, parse_duration, parse_time
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,32 @@ def test_durations(text: object, expected: timedelta) -> None:
 def test_durations_add_up(days: int, hours: int, minutes: int) -> None:
     """Several parts in a row are their sum."""
     assert parse_duration(f"{days}d{hours}h{minutes}m") == timedelta(days=days, hours=hours, minutes=minutes)
+
+
+@pytest.mark.parametrize(
+    ("span", "text"),
+    [
+        (timedelta(), "0s"),
+        (timedelta(milliseconds=250), "0.25s"),
+        (timedelta(seconds=90), "90s"),
+        (timedelta(hours=36), "36h"),
+        (timedelta(days=7), "7d"),
+        (timedelta(seconds=1_000_001), "1000001s"),
+    ],
+)
+def test_a_duration_is_written_in_its_largest_unit(span: timedelta, text: str) -> None:
+    """As a whole number of it, without an exponent; a fraction is one of seconds."""
+    assert duration_text(span) == text
+
+
+@given(
+    st.timedeltas(timedelta(), timedelta(days=36500))
+    | st.integers(0, LONGEST.days * 86400).map(lambda seconds: timedelta(seconds=seconds))
+)
+@example(timedelta(seconds=1_000_001))
+def test_a_duration_that_was_written_is_read_as_the_same(span: timedelta) -> None:
+    """Whole seconds however many there are; a hundred years to the microsecond."""
+    assert parse_duration(duration_text(span)) == span
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from happybase.batch import Batch
+from Hbase_thrift import IOError as HBaseError
+from thriftpy2.transport import TTransportException
 
-from lowtide.errors import WatermarkError
-from lowtide.store.gateway import check_and_put, parse_low_watermark
+from lowtide import cli
+from lowtide.config import Config
+from lowtide.errors import GatewayError, WatermarkError
+from lowtide.health import reader
+from lowtide.store.gateway import check_and_put, connect, parse_low_watermark
 
 
 def test_low_watermark_is_eight_bytes() -> None:
@@ -31,6 +39,23 @@ def test_malformed_low_watermark_stops(value: bytes) -> None:
         parse_low_watermark(value, "OMID")
 
 
+def test_a_gateway_that_is_not_there_is_told_with_the_remedy_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For who shows the remedy beside it; whatever the system's words for it are."""
+    thrift = Config().hbase.thrift
+
+    def nobody(**_: object) -> None:
+        raise ConnectionRefusedError("refused; nobody there")
+
+    monkeypatch.setattr("happybase.Connection", nobody)
+    with pytest.raises(GatewayError) as refused, connect(thrift, attempts=1):
+        pass
+    where = f"the Thrift gateway at {thrift.host}:{thrift.port} does not answer"
+    assert refused.value.fact == f"{where} (ConnectionRefusedError: refused; nobody there)"
+    assert str(refused.value) == f"{refused.value.fact}; start it, or set hbase.thrift in the configuration"
+    assert reader.read(Config(), attempts=1).unreachable == refused.value.fact
+    assert pickle.loads(pickle.dumps(refused.value)).remedy == refused.value.remedy
+
+
 def test_the_gateway_is_asked_to_sync_what_it_writes() -> None:
     """With ``writeToWAL`` the gateway asks HBase for ``SYNC_WAL``, which outranks the durability of the table."""
     sent: list[Any] = []
@@ -42,3 +67,43 @@ def test_the_gateway_is_asked_to_sync_what_it_writes() -> None:
     sent += batch._mutations[b"r"]
     assert len(sent) == 3
     assert all(mutation.writeToWAL for mutation in sent)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (TTransportException(TTransportException.END_OF_FILE, "read 0 bytes"), "TTransportException: .*read 0 bytes"),
+        (HBaseError(message=b"AccessDenied\n\tat java"), "IOError: .*AccessDenied"),
+        (ConnectionResetError(104, "reset by peer"), "ConnectionResetError: .*reset by peer"),
+        (TimeoutError("timed out"), "TimeoutError: timed out"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_a_gateway_that_breaks_off_is_one_message(
+    error: Exception, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of whichever command, with what to look at; no traceback, and exit code 1."""
+    assert _main(error, monkeypatch) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert re.match(f"lowtide: the command broke off: no answer from the store \\({told}.*Thrift gateway", line)
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "denied", "page.html"), OSError(28, "full"), KeyError("x")])
+def test_what_is_no_failure_of_the_gateway_is_not_taken_for_one(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that cannot be written, a disk that is full, a mistake in the program."""
+    with pytest.raises(type(error)):
+        _main(error, monkeypatch)
+
+
+def _main(error: Exception, monkeypatch: pytest.MonkeyPatch) -> object:
+    """The exit code of the command line where *error* comes out of its command."""
+
+    def app() -> None:
+        raise error
+
+    monkeypatch.setattr(import_module("lowtide.cli.app"), "app", app)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return ended.value.code

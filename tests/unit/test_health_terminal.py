@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from lowtide.cleaning.commit_count import CommitCount
 from lowtide.cleaning.facts import NEVER
 from lowtide.cli.app import app
-from lowtide.errors import GatewayError
+from lowtide.errors import FormatError, GatewayError
 from lowtide.health import Reading
 from lowtide.store.records import Bound
 from lowtide.values.clock import millis
@@ -112,6 +112,10 @@ def test_marks_are_told_of_all_tables_with_what_keeps_them_back_now(
     down = ask(monkeypatch, config, Reading(NOW, unreachable="nobody answers at h:1"), "history", "marks")
     assert isinstance(down.exception, GatewayError)
     assert "nobody answers at h:1; start the Thrift gateway" in str(down.exception)
+    newer = Reading(NOW, unreachable="the records have format 9; this is Lowtide 1", newer=True)
+    refused = ask(monkeypatch, config, newer, "history", "marks").exception
+    assert isinstance(refused, FormatError)
+    assert "this is Lowtide 1. Upgrade it" in str(refused)
 
 
 def test_explain_says_it_of_one_table(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:

@@ -214,7 +214,7 @@ def test_a_hold_that_is_renewed_while_it_is_released_is_released(
         holding.release(Config(), "orders", held.id)
 
 
-def test_milliseconds_are_no_snapshot_of_a_world_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_milliseconds_are_no_read_point_of_a_world_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hold at a number that such an oracle cannot have given holds nothing that anybody means; none is left
     behind.
     """
@@ -444,7 +444,7 @@ def _work(execute: bool = True, compactor: bool = False) -> HistoryWork:
 def test_a_mark_is_told_as_applied_only_when_it_is() -> None:
     """A run that is going to act has not applied anything yet: it may stop before."""
     work = _work()
-    mark._tell_mark(SimpleNamespace(summary=SimpleNamespace(blockers=[])), work, 99)  # type: ignore[arg-type]
+    mark._report_mark(SimpleNamespace(summary=SimpleNamespace(blockers=[])), work, 99)  # type: ignore[arg-type]
     assert work.report.mark is not None
     assert (work.report.mark["mark"], work.report.mark["applied"]) == (1049, 99)
 

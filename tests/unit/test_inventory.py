@@ -13,11 +13,11 @@ from lowtide.tables.inventory import (
     Entry,
     Kind,
     came_after,
+    checks_age,
     classify,
     contradiction,
     doubt_lost_marks,
     doubt_older_cells,
-    looked_at,
 )
 
 FLAG = {FAMILY_FLAG: "true"}
@@ -219,7 +219,7 @@ def test_a_table_made_between_two_runs_raises_no_doubt() -> None:
 def test_a_newcomer_that_cannot_be_looked_at_is_looked_at_later() -> None:
     """Disabled, or without a mark: whoever enables or marks it is asked then."""
     for hidden in (look(table(f=FLAG, enabled=False)), look(table(f={}), "f")):
-        assert not looked_at(hidden)
+        assert not checks_age(hidden)
         kept = doubt_older_cells(hidden, came_after(hidden, None, 1000, confirmed=False), older=False)
         assert (kept.doubt, kept.came_after) == ("", 1000)
         now = look(table(f=FLAG))

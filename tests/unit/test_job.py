@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,7 +12,8 @@ from lowtide_spark.run import job as program
 from typer.testing import CliRunner
 
 from lowtide.cli.app import app
-from lowtide.run.submit import JOBS, LOOKING, TAKEN_BY
+from lowtide.errors import GatewayError
+from lowtide.run.submit import INSPECTIONS, JOBS, TAKEN_BY
 
 #: What an option that wants a value is given.
 VALUES = {
@@ -47,7 +49,7 @@ def test_an_option_is_offered_to_the_jobs_that_have_a_use_for_it(
         assert f"unrecognized arguments: {option}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("job", [name for name in JOBS if name not in LOOKING])
+@pytest.mark.parametrize("job", [name for name in JOBS if name not in INSPECTIONS])
 def test_what_a_run_reads_of_its_options_is_always_there(job: str) -> None:
     """Also where its job does not offer them."""
     options = program.arguments(job, [])
@@ -56,7 +58,7 @@ def test_what_a_run_reads_of_its_options_is_always_there(job: str) -> None:
     assert options.rate == 0
 
 
-@pytest.mark.parametrize("job", [name for name in JOBS if name not in LOOKING])
+@pytest.mark.parametrize("job", [name for name in JOBS if name not in INSPECTIONS])
 def test_every_option_of_a_job_is_explained(
     job: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,17 +72,39 @@ def test_every_option_of_a_job_is_explained(
     assert "lowtide run history_gc -- --help" in " ".join(CliRunner().invoke(app, ["run", "--help"]).output.split())
 
 
-def test_sparks_start_is_booked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is what a small run takes longest for."""
+@pytest.fixture
+def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Neither store nor Spark: what a job's frame does around its body. The arguments that every job needs."""
     file = tmp_path / "lowtide.yaml"
     file.write_text("")
     monkeypatch.setattr(program, "connect", lambda _: nullcontext())
-    monkeypatch.setattr(program.Run, "check_cluster", lambda _: None)
+    for check in ("check_cluster", "check_clock"):
+        monkeypatch.setattr(program.Run, check, lambda _: None)
     monkeypatch.setattr(program, "session", lambda _: time.sleep(0.2))
     monkeypatch.setattr(program, "Store", lambda *_: None)
+    return ["--config", str(file)]
+
+
+def test_sparks_start_is_booked(nothing_there: list[str]) -> None:
+    """It is what a small run takes longest for."""
     phases: dict[str, float] = {}
-    run = program.run_job(
-        "balances", lambda run: phases.update(run.summary.phases), ["--config", str(file)], read_only=True
-    )
-    assert run == 0
+    code = program.run_job("balances", lambda run: phases.update(run.summary.phases), nothing_there, read_only=True)
+    assert code == 0
     assert 0.2 <= phases["start"] < 5
+
+
+def test_a_run_whose_summary_is_not_kept_ends_red(
+    nothing_there: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Though its work went well: nobody finds it in the store. Its exit code says what its summary does."""
+
+    def unreachable(_: program.Run) -> None:
+        msg = "the gateway does not answer"
+        raise GatewayError(msg)
+
+    monkeypatch.setattr(program.Run, "state", unreachable)
+    file = tmp_path / "summary.json"
+    assert program.run_job("balances", lambda _: None, [*nothing_there, "--summary", str(file)]) == 1
+    assert json.loads(file.read_text())["problems"] == [
+        "the summary is not in the state table: the gateway does not answer"
+    ]

@@ -12,7 +12,7 @@ from lowtide.cleaning.facts import Fact
 from lowtide.config import Config
 from lowtide.errors import StoreError, UsageError
 from lowtide.journal.decisions import Decisions
-from lowtide.journal.life import Journal, Said, Seen, in_force, unwatched
+from lowtide.journal.life import Journal, Observed, OwnRow, in_force, unwatched
 from lowtide.run.summary import myself
 from lowtide.values.formats import (
     COMMIT_QUALIFIER,
@@ -107,23 +107,23 @@ def test_a_journal_that_is_missing_is_not_an_empty_one() -> None:
     """Once it was there, a run that does not find it is refused, with all three ways out; a store that never had one
     goes on.
     """
-    assert in_force(Journal(), Seen(), JOURNAL) == Journal()
+    assert in_force(Journal(), Observed(), JOURNAL) == Journal()
     with pytest.raises(StoreError, match=f"the journal {JOURNAL} is gone.*state.journal_table.*lowtide journal lost"):
-        in_force(Journal(there=True), Seen(), JOURNAL)
+        in_force(Journal(there=True), Observed(), JOURNAL)
 
 
 @pytest.mark.parametrize(
     ("known", "seen", "held"),
     [
-        (Journal(), Seen(True, 7), Journal(True, 0, 0, 7)),
-        (Journal(True, 5), Seen(True, 7), Journal(True, 5, 0, 7)),
-        (Journal(), Seen(True, 7, None, Said(5, 9)), Journal(True, 5, 9, 7)),
-        (Journal(True, 6, 8, 7), Seen(True, 7, None, Said(5, 9)), Journal(True, 6, 9, 7)),
-        (Journal(False, 6, 8), Seen(True, 7), Journal(True, 6, 8, 7)),
+        (Journal(), Observed(True, 7), Journal(True, 0, 0, 7)),
+        (Journal(True, 5), Observed(True, 7), Journal(True, 5, 0, 7)),
+        (Journal(), Observed(True, 7, None, OwnRow(5, 9)), Journal(True, 5, 9, 7)),
+        (Journal(True, 6, 8, 7), Observed(True, 7, None, OwnRow(5, 9)), Journal(True, 6, 9, 7)),
+        (Journal(False, 6, 8), Observed(True, 7), Journal(True, 6, 8, 7)),
     ],
     ids=["of before", "upgraded", "state lost", "state restored", "made after it was lost"],
 )
-def test_the_higher_horizon_is_in_force(known: Journal, seen: Seen, held: Journal) -> None:
+def test_the_higher_horizon_is_in_force(known: Journal, seen: Observed, held: Journal) -> None:
     """Of the state's and of the journal's own; what neither of them has said yet is no contradiction."""
     assert in_force(known, seen, JOURNAL) == held
 
@@ -131,23 +131,23 @@ def test_the_higher_horizon_is_in_force(known: Journal, seen: Seen, held: Journa
 @pytest.mark.parametrize(
     ("seen", "doubt", "told"),
     [
-        (Seen(True, 7), "", "has lost .*row about itself is gone.*lowtide journal lost"),
-        (Seen(True, 8), "", "has lost .*row about itself is gone.*lowtide journal lost"),
-        (Seen(True, 8, None, Said(5, 8)), "", "has lost .*pruned up to 9, and it says 8.*lowtide journal lost"),
-        (Seen(True, 8, None, Said(5, 9)), "", "may have lost .*lowtide journal whole.*lowtide journal lost"),
-        (Seen(True, 7, None, Said(5, 9)), "it had a TTL", "may have lost .*TTL.*whole.*lowtide journal lost"),
+        (Observed(True, 7), "", "has lost .*row about itself is gone.*lowtide journal lost"),
+        (Observed(True, 8), "", "has lost .*row about itself is gone.*lowtide journal lost"),
+        (Observed(True, 8, None, OwnRow(5, 8)), "", "has lost .*pruned up to 9, and it says 8.*lowtide journal lost"),
+        (Observed(True, 8, None, OwnRow(5, 9)), "", "may have lost .*lowtide journal whole.*lowtide journal lost"),
+        (Observed(True, 7, None, OwnRow(5, 9)), "it had a TTL", "may have lost .*TTL.*whole.*lowtide journal lost"),
         (
-            Seen(True, 7, timedelta(days=30), Said(5, 9)),
+            Observed(True, 7, timedelta(days=30), OwnRow(5, 9)),
             "",
             f"for 30d only.*alter '{JOURNAL}', {{NAME => 'j', TTL => 'FOREVER'}}",
         ),
     ],
     ids=["truncated", "made anew", "restored", "enabled", "had a ttl", "has a ttl"],
 )
-def test_a_journal_that_may_have_lost_rows_is_refused(seen: Seen, doubt: str, told: str) -> None:
+def test_a_journal_that_may_have_lost_rows_is_refused(seen: Observed, doubt: str, told: str) -> None:
     """By its row about itself, by the life of its table, by what a run saw of it before; each with the ways out."""
     known = Journal(True, 5, 9, 7)
-    assert in_force(known, Seen(True, 7, None, Said(5, 9)), JOURNAL) == known
+    assert in_force(known, Observed(True, 7, None, OwnRow(5, 9)), JOURNAL) == known
     with pytest.raises(StoreError, match=f"the journal {JOURNAL} .*{told}"):
         in_force(replace(known, doubt=doubt), seen, JOURNAL)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -11,8 +12,10 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from lowtide.config import Config
 from lowtide.errors import LedgerError, UsageError
 from lowtide.ledger import steps
+from lowtide.ledger.client import Ledger
 from lowtide.ledger.model import ContradictionError, RecordState, State, Table, transaction_id, user_id
 from lowtide.ledger.steps import CheckAndPut, Outcome, Program, Put, Read, Scan
 from tests.unit.ledger_memory import ISSUER, Memory, Stopped, opened, request, transfer
@@ -169,6 +172,20 @@ def test_what_can_be_seen_to_be_impossible_leaves_no_trace() -> None:
         with pytest.raises(UsageError, match=said):
             steps.run(transfer(asked), memory)
     assert memory.rows == before
+
+
+def test_errors_name_users_as_they_were_given() -> None:
+    """Whoever typed a nickname cannot know its id."""
+    memory = opened("ann", money=10)
+    node: Any = SimpleNamespace(config=Config(), run=lambda program, _: steps.run(program(), memory))
+    book = Ledger(node)
+    for ask, said in (
+        (lambda: book.balance("eve"), "unknown user eve; add it"),
+        (lambda: book.transfer("ann", "eve", 1), "unknown user eve; add it"),
+        (lambda: book.transfer("bob", "eve", 1), "unknown user bob, eve; add it"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            ask()
 
 
 def test_parallel_transfers_cannot_overdraw() -> None:

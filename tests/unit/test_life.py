@@ -21,7 +21,7 @@ def listed(stated: int) -> list[Region]:
 
 def work(*, given_up: bool = False) -> Any:
     """Of a table whose state was written at BEFORE when the run listed its regions."""
-    taken = SimpleNamespace(incarnation=Incarnation.unseen().advance(listed(BEFORE)))
+    taken = SimpleNamespace(incarnation=Incarnation.unknown().advance(listed(BEFORE)))
     return SimpleNamespace(table="orders", state=taken, suspects=None if given_up else object(), ranges=[object()])
 
 
@@ -42,7 +42,7 @@ def test_nothing_is_marked_nor_done_to_a_table_that_came_back_while_it_was_read(
 ) -> None:
     """Its error is kept, and its work ends, before the first mark; the other tables go on."""
     came, stays = work(), work()
-    came.state = SimpleNamespace(incarnation=Incarnation.unseen().advance(listed(SINCE)))
+    came.state = SimpleNamespace(incarnation=Incarnation.unknown().advance(listed(SINCE)))
     marked, acted, problems = [], [], []
     for one in (came, stays):
         one.give_up = lambda why, one=one: (problems.append(why), setattr(one, "suspects", None))

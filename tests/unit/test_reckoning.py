@@ -16,7 +16,7 @@ from lowtide.tables.inventory import Entry, Kind
 
 def _work(**planned: int) -> CleanupWork:
     entry = Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f"))
-    state = TableState("orders", 1, Incarnation.unseen(), ())
+    state = TableState("orders", 1, Incarnation.unknown(), ())
     work = CleanupWork(TableReport("orders", execute=True), entry, [], state, [], [])
     work.planned = Counter({(rules.HEAL, region): number for region, number in planned.items()})
     work.planned[rules.DELETE, "elsewhere"] = 7

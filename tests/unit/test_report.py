@@ -24,9 +24,9 @@ from lowtide.report import (
     Leftovers,
     ModelCheck,
     Observation,
+    ReadPointCheck,
     RegionMark,
     Report,
-    SnapshotCheck,
     Workload,
     by_day,
     contents,
@@ -71,7 +71,7 @@ def _report(**changes: object) -> Report:
         before=before,
         days=DAYS,
         runs=(cleanup, JobRun("commit_table_pruning", "p-1", NOW, 14.0, True, "done", pruned=108)),
-        check=ModelCheck(("accounts", "orders"), (SnapshotCheck(900, 150, 0), SnapshotCheck(2400, 160, 0))),
+        check=ModelCheck(("accounts", "orders"), (ReadPointCheck(900, 150, 0), ReadPointCheck(2400, 160, 0))),
         workload=Workload(7, (("committed", 900), ("abandoned", 80))),
         commands=(("Airflow", "http://127.0.0.1:8080"), ("stop", "lowtide demo --down")),
     )
@@ -190,7 +190,7 @@ def test_nothing_is_claimed_that_was_not_looked_at():
     [
         ({"after": _observation(leftovers=(Leftovers("orders", 3, 0, 9),))}, "3 orphaned cells are left in orders"),
         ({"after": _observation(leftovers=(Leftovers("orders", 0, 2, 9),))}, "2 unproven cells are left in orders"),
-        ({"check": ModelCheck(("t",), (SnapshotCheck(5, 10, 4),))}, "4 of 10 values differ from the model"),
+        ({"check": ModelCheck(("t",), (ReadPointCheck(5, 10, 4),))}, "4 of 10 values differ from the model"),
         (
             {"runs": (JobRun("orphan_cleanup", "r", NOW, 1, True, "failed", problems=("x", "y")),)},
             "2 problem(s) in orphan_cleanup r",
@@ -215,7 +215,7 @@ def test_a_good_report_has_no_faults():
 
 def test_wrong_values_before_the_cleaning_are_no_fault():
     """Torn transactions are what the cleaning is for; the page says how many values they made wrong."""
-    report = _report(check_before=ModelCheck(("t",), (SnapshotCheck(5, 10, 4),)))
+    report = _report(check_before=ModelCheck(("t",), (ReadPointCheck(5, 10, 4),)))
     assert report.faults == []
     assert "4 of 10 values were wrong. They belong to torn transactions" in _Page(render(report)).text
 

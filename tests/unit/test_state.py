@@ -69,10 +69,10 @@ def store(records: Records) -> StateStore:
         lambda s: s.inventory(),
         lambda s: s.bounds(),
         lambda s: s.journal(),
-        lambda s: s.say_cluster(),
+        lambda s: s.record_cluster(),
         lambda s: s.add_run({"job": "j", "run": "r", "started": 1}),
         lambda s: s.begin("orders", []),
-        lambda s: s.say_format(),
+        lambda s: s.record_format(),
     ],
 )
 def test_records_of_a_newer_lowtide_are_neither_read_nor_written(use: Callable[[StateStore], Any]) -> None:
@@ -80,6 +80,7 @@ def test_records_of_a_newer_lowtide_are_neither_read_nor_written(use: Callable[[
     records = Records(format=NEWER)
     with pytest.raises(FormatError) as refused:
         use(store(records))
+    assert str(refused.value) == f"{refused.value.fact}. {refused.value.remedy}"
     for word in ("LOWTIDE_STATE", f"format {FORMAT + 1}", "Lowtide 9.9.9", f"Lowtide {__version__}", "Upgrade"):
         assert word in str(refused.value)
     assert list(records.held) == [b"format"]
@@ -99,11 +100,11 @@ def test_records_of_before_are_read_and_say_their_format_once_a_run_acts(monkeyp
 
     monkeypatch.setattr(rows, "check_and_put", put)
     assert [e.table for e in store(records).inventory()] == ["orders"]
-    store(records).say_format()
+    store(records).record_format()
     said = json.loads(records.held[b"format"][b"s:value"])
     assert (said["format"], said["lowtide"]) == (FORMAT, __version__)
     before = dict(records.held[b"format"])
-    store(records).say_format()
+    store(records).record_format()
     assert records.held[b"format"] == before
 
 
@@ -111,8 +112,8 @@ def test_the_format_costs_no_read_of_its_own_where_a_row_is_read_first() -> None
     """It comes with that; the later ones are read alone."""
     records = Records(oracle=b'{"low_watermark": 5, "at": 1}')
     states = store(records)
-    assert states.low_watermark_seen().low_watermark == 5
-    assert states.low_watermark_seen().low_watermark == 5
+    assert states.recorded_low_watermark().low_watermark == 5
+    assert states.recorded_low_watermark().low_watermark == 5
     assert records.reads == {"rows": 1, "row": 1}
 
 
@@ -124,6 +125,7 @@ def test_a_newer_format_is_a_finding_of_its_own(monkeypatch: pytest.MonkeyPatch)
     assert finding.cause is Cause.NEWER
     assert "Lowtide 9.9.9" in finding.why
     assert "Upgrade" in finding.remedy
+    assert "Upgrade" not in finding.why, "the remedy is told twice"
 
 
 class _Open:

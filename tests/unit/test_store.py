@@ -73,7 +73,7 @@ def test_regions_come_in_the_order_of_their_keys(store: Store, monkeypatch: pyte
 
 
 def test_a_runs_snapshot_goes_whatever_happens(store: Store, asked: list[tuple[Any, ...]]) -> None:
-    """With its scratch folder: a snapshot that stays keeps the files of what was removed since."""
+    """With its scratch folder: an HBase snapshot that stays keeps the files of what was removed since."""
     with pytest.raises(ValueError, match="in the middle"), store.snapshot("orders", "run", sweep=False) as source:
         raise ValueError("in the middle")
     assert ("createSnapshot", "orders", source.snapshot) in asked

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from lowtide import paths
+from lowtide.cli import jobs
+from lowtide.cli.app import app
 from lowtide.config import Config, Spark
 from lowtide.errors import UsageError
 from lowtide.run import submit
@@ -102,6 +103,44 @@ def test_spark_is_found_where_no_environment_is_active(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ("", None),
+        ("--executed --grace-period 1h", None),
+        ("--grace 1h", "1h"),
+        ("--grace=1h --execute", "1h"),
+        ("--grace=1h --grace 2h", "2h"),
+        ("--grace 1h --grace=2h", "2h"),
+        ("--grace", ""),
+        ("--grace=", ""),
+    ],
+)
+def test_an_option_has_the_value_that_was_given_last(arguments: str, value: str | None) -> None:
+    """In both of the forms that the job takes."""
+    assert submit.last_value(arguments.split(), "--grace") == value
+
+
+@pytest.mark.parametrize("given", ["--config {}", "--config={}", "--config other.yaml --config={}"])
+def test_a_job_is_submitted_by_the_configuration_that_it_is_given(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever way the option is written: the master is that file's, and the job is given the same."""
+    file = tmp_path / "lowtide.yaml"
+    file.write_text("spark: {master: 'local[7]', connector_class_path: [one.jar]}\n")
+    ran: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        ran.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(jobs.subprocess, "run", run)
+    argv = given.format(file).split()
+    assert CliRunner().invoke(app, ["run", "verify", *argv]).exit_code == 0
+    assert ran[0][1:3] == ["--master", "local[7]"]
+    assert ran[0][-len(argv) :] == argv
+
+
+@pytest.mark.parametrize(
     ("arguments", "asked"),
     [
         ("--execute --grace 0s", True),
@@ -122,11 +161,11 @@ def test_pruning_without_grace_is_asked_about(arguments: str, asked: bool, monke
     argv = arguments.split()
     assert submit.without_grace("commit_table_pruning", argv) is asked
     assert not submit.without_grace("transaction_repair", argv)
-    cli, given = import_module("lowtide.cli.app"), []  # the package has the application under this name
-    monkeypatch.setattr(cli, "_submit", lambda _, argv: given.extend(argv))
+    given: list[str] = []
+    monkeypatch.setattr(jobs, "_submit", lambda _, argv: given.extend(argv))
     for terminal, answer in ((True, "n\n"), (True, "y\n"), (False, "n\n")):
         given.clear()
-        monkeypatch.setattr(cli, "_on_a_terminal", lambda terminal=terminal: terminal)
-        result = CliRunner().invoke(cli.app, ["run", "commit_table_pruning", *argv], input=answer)
+        monkeypatch.setattr(jobs, "_on_a_terminal", lambda terminal=terminal: terminal)
+        result = CliRunner().invoke(app, ["run", "commit_table_pruning", *argv], input=answer)
         assert ("Prune without grace?" in result.output) is (asked and terminal)
         assert given == ([] if asked and terminal and answer == "n\n" else argv)

@@ -38,7 +38,7 @@ NOW = datetime.now(UTC)
 def state(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The holds that there are, for the commands on them."""
     there: dict[str, Any] = {"holds": []}
-    monkeypatch.setattr("lowtide.cli.history.connect", lambda _: nullcontext(Connection()))
+    monkeypatch.setattr("lowtide.cli.history.opened", lambda _: nullcontext(StateStore(Connection(), "LOWTIDE_STATE")))
     monkeypatch.setattr(StateStore, "holds", lambda *_: there["holds"])
     return there
 

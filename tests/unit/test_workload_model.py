@@ -34,13 +34,13 @@ def done(start: int, commit: int | None, *cells: Cell, crash: int | None = None)
 
 
 def shown(read_timestamp: int, *transactions: Transaction) -> dict[tuple[bytes, bytes, bytes], bytes]:
-    return Model(transactions).snapshot("t", read_timestamp)
+    return Model(transactions).shown_at("t", read_timestamp)
 
 
 # --- the model --------------------------------------------------------------------------------------------------------
 
 
-def test_a_snapshot_shows_what_was_committed_before_it() -> None:
+def test_a_read_point_shows_what_was_committed_before_it() -> None:
     """A commit is seen by read timestamps above it, and not at it."""
     first, second = done(50, 100, put(b"one")), done(150, 200, put(b"two"))
     assert shown(100, first, second) == {}

@@ -28,7 +28,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of the workload: the same seed makes the same script.")] = _DEFAULTS.seed,
     transactions: Annotated[int, typer.Option(min=70, help="Spread over the days.")] = _DEFAULTS.transactions,
     days: Annotated[int, typer.Option(min=1, max=30, help="Past days.")] = _DEFAULTS.days,
-    snapshots: Annotated[int, typer.Option(min=1, help="Compared with the model.")] = _DEFAULTS.snapshots,
+    snapshots: Annotated[int, typer.Option(min=1, help="Read points compared with the model.")] = _DEFAULTS.snapshots,
     zookeeper_port: Port = _DEFAULTS.zookeeper_port,
     thrift_port: Port = _DEFAULTS.thrift_port,
     tso_port: Port = _DEFAULTS.tso_port,

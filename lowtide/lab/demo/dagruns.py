@@ -12,8 +12,7 @@ from lowtide.lab.airflow import LocalAirflow, Run
 from lowtide.lab.demo.settings import DemoError
 from lowtide.report import Day, JobRun
 from lowtide.report.contents import job_run
-from lowtide.store.gateway import connect
-from lowtide.store.state import StateStore
+from lowtide.store.state import opened
 
 Tell = Callable[[str], None]
 
@@ -97,8 +96,8 @@ def _follow(airflow: LocalAirflow, runs: list[Run]) -> Iterator[Run]:
 
 def _jobs_of(config: Config, run: Run, days: Sequence[Day] = ()) -> list[JobRun]:
     """The job runs that a DAG run started, oldest first: a retry has one for each try."""
-    with connect(config.hbase.thrift) as connection:
-        summaries = StateStore(connection, config.state.table).runs(job=run.dag_id)
+    with opened(config) as state:
+        summaries = state.runs(job=run.dag_id)
     return [job_run(s, days) for s in reversed(summaries) if s["context"].get("run_id") == run.run_id]
 
 

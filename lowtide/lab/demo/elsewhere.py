@@ -71,10 +71,10 @@ def fill(context: typer.Context) -> None:
 @app.command()
 def compare(
     context: typer.Context,
-    snapshots: Annotated[int, typer.Option(min=1, help="How many are read.")] = _DEFAULTS.snapshots,
+    snapshots: Annotated[int, typer.Option(min=1, help="How many read points are compared.")] = _DEFAULTS.snapshots,
 ) -> None:
-    """Read snapshots through Omid's client and compare every value with what the clients did. Exit code 1 if one
-    differs.
+    """Read tables at read points through Omid's client and compare every value with what the clients did. Exit code 1
+    if one differs.
     """
     place: _Place = context.obj
     model = Model.load(place.history)

@@ -11,8 +11,7 @@ from lowtide.lab.demo.settings import DemoSettings
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import Model, OmidClient, RemoteStore, Result, Shape, run
 from lowtide.report import Workload
-from lowtide.store.gateway import connect
-from lowtide.store.state import StateStore
+from lowtide.store.state import opened
 
 #: A table of each size.
 SHAPE = Shape(tables=("accounts", "audit", "orders"), rows=90)
@@ -54,8 +53,7 @@ def backdate(config: Config, boundaries: Sequence[int], today: date) -> None:
     Timestamps of an oracle that counts mean what these samples say; ``watermark_collection`` would have noted them day
     by day.
     """
-    with connect(config.hbase.thrift) as connection:
-        state = StateStore(connection, config.state.table)
+    with opened(config) as state:
         state.create()
         for back, boundary in enumerate(reversed(boundaries)):
             state.add_sample(datetime.combine(today - timedelta(days=back), time(), UTC), boundary)

@@ -33,7 +33,8 @@ class DemoError(LowtideError):
 class DemoSettings:
     """A demo: its folder, its ports, and how much happens in it.
 
-    *transactions* are spread evenly over *days* past days. *snapshots* are read at the end and compared with the model.
+    *transactions* are spread evenly over *days* past days. *snapshots* read points are compared with the
+    model at the end.
     """
 
     home: Path = CHECKOUT / ".lowtide" / "demo"

@@ -24,7 +24,7 @@ from lowtide.lab.stack import Stack
 from lowtide.lab.workload import Model, OmidClient, Result
 from lowtide.report import ModelCheck, Observation, Report, contents, render, scans, terminal
 from lowtide.store.gateway import connect
-from lowtide.store.state import StateStore
+from lowtide.store.state import opened
 from lowtide.values.clock import oracle_clock
 
 
@@ -101,8 +101,8 @@ class _Story:
         """
         config = load(self.settings.config_file)
         backdate(config, made.boundaries, self.today)
-        with connect(config.hbase.thrift) as connection:
-            clock = oracle_clock(config.omid.clock, made.watermark, StateStore(connection, config.state.table).samples)
+        with opened(config) as state:
+            clock = oracle_clock(config.omid.clock, made.watermark, state.samples)
         return contents.last_days(clock, self.today, self.settings.days)
 
     # -- looking
@@ -123,7 +123,7 @@ class _Story:
         return seen, check
 
     def _look_after(self, omid: OmidClient, model: Model, days: Sequence[values.Day]) -> tuple[Observation, ModelCheck]:
-        with self.screen.step("What is right now: the same looks, and every snapshot against the model") as tell:
+        with self.screen.step("What is right now: the same looks, and every read point against the model") as tell:
             seen = self._look(tell, days)
             check = compare(omid, model, model.read_timestamps(self.settings.snapshots), tell)
         self.screen.show(terminal.regions(seen))
@@ -180,8 +180,8 @@ class _Story:
     def _runs(self, days: Sequence[values.Day]) -> tuple[values.JobRun, ...]:
         """Every run that the state table knows, oldest first."""
         config = load(self.settings.config_file)
-        with connect(config.hbase.thrift) as connection:
-            summaries = StateStore(connection, config.state.table).runs()
+        with opened(config) as state:
+            summaries = state.runs()
         return tuple(contents.job_run(summary, days) for summary in reversed(summaries))
 
     def _commands(self, airflow: LocalAirflow) -> tuple[tuple[str, str], ...]:
@@ -199,5 +199,5 @@ class _Story:
 def _title(days: int, check: ModelCheck, after: Observation) -> str:
     clean = not (after.orphans or after.unproven)
     if clean and not check.differences:
-        return f"{days} days of crashes cleaned up; every snapshot reads right"
+        return f"{days} days of crashes cleaned up; every read point reads right"
     return "The cleaning left something undone" if not clean else "Readers do not see what the model says"

@@ -53,7 +53,7 @@ def write_logging(folder: Path) -> None:
 
 
 def client_properties(config: StackConfig) -> dict[str, str]:
-    """What an HBase client needs to reach the store, and a snapshot reader to find its files."""
+    """What an HBase client needs to reach the store, and a reader of HBase snapshots to find their files."""
     return {
         "hbase.zookeeper.quorum": LOOPBACK,
         "hbase.zookeeper.property.clientPort": str(config.zookeeper_port),

@@ -5,7 +5,7 @@
     with OmidClient(stack) as omid:
         result = run(stack, seed=1, transactions=1000, out=Path("history.jsonl"), omid=omid)
         for timestamp in result.model.read_timestamps(50):
-            assert omid.read("orders", timestamp) == result.model.snapshot("orders", timestamp)
+            assert omid.read("orders", timestamp) == result.model.shown_at("orders", timestamp)
 
 ``script`` says what is to be done (pure, from a seed), ``history`` what was done, ``model`` what must be seen.
 """

@@ -1,4 +1,4 @@
-"""One long-lived Omid client in Java, driven from Python: snapshots, raw cells, regions, tables, the commit table."""
+"""One long-lived Omid client in Java, driven from Python: reads, raw cells, regions, tables, the commit table."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class OmidClient(Program):
         super().__init__(store, "lowtide.workload.Client", store.oracle, commit_table, heap=heap, log="client")
         self._conflict_map_size = store.conflict_map_size
 
-    # --- snapshots and cells ----------------------------------------------------------------------------------------
+    # --- read points and cells ---------------------------------------------------------------------------------------
 
     def read(self, table: str, timestamp: int, *, heal: bool = False) -> dict[Column, bytes]:
         """The table as Omid's reader shows it to a transaction with this read timestamp.
@@ -77,7 +77,7 @@ class OmidClient(Program):
         return int(self._do("count", table=table, timestamp=timestamp))
 
     def begin(self) -> int:
-        """A fresh start timestamp: a snapshot at it shows everything committed before."""
+        """A fresh start timestamp: a read point at it shows everything committed before."""
         return int(self._do("begin"))
 
     def raw(self, table: str) -> list[RawCell]:
@@ -192,7 +192,7 @@ class OmidClient(Program):
         self._do("clone", snapshot=snapshot, table=table)
 
     def restore(self, snapshot: str) -> None:
-        """Put the snapshot's table back to what it was."""
+        """Put the HBase snapshot's table back to what it was."""
         self._do("restore", snapshot=snapshot)
 
     def delete_snapshot(self, snapshot: str) -> None:

@@ -1,4 +1,4 @@
-"""What any snapshot of a workload's tables must show, computed from its history alone.
+"""What a reader of a workload's tables must be shown at any read point, computed from its history alone.
 
 The rules are Omid's reader's (``SnapshotFilterImpl``), applied to what the clients wrote and to which of them
 committed:
@@ -114,7 +114,7 @@ class _Version(NamedTuple):
 
 
 class Model:
-    """The history of a workload and the snapshots that follow from it."""
+    """The history of a workload and what readers must be shown by it."""
 
     def __init__(self, transactions: Iterable[Transaction]) -> None:
         self.transactions = sorted(transactions, key=lambda transaction: transaction.start)
@@ -148,7 +148,7 @@ class Model:
         outcomes.update(f"ended by {each.ended}" for each in self.transactions if each.ended is not None)
         return outcomes
 
-    def snapshot(self, table: str, read_timestamp: int) -> dict[Column, bytes]:
+    def shown_at(self, table: str, read_timestamp: int) -> dict[Column, bytes]:
         """The cells that a transaction with this read timestamp sees: {(row, family, qualifier): value}."""
         columns = self._columns.get(table, {})
         hidden: dict[tuple[bytes, bytes], int] = {}

@@ -1,4 +1,4 @@
-"""Run a workload whose clients really crash, and know afterwards what every snapshot must show."""
+"""Run a workload whose clients really crash, and know afterwards what every read point must show."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Result:
     watermark: int
     """The low watermark at the end: above every transaction of the workload."""
     boundaries: list[int]
-    """The oracle's start timestamp at the end of each slice: a snapshot there shows that slice and those before."""
+    """The oracle's start timestamp at the end of each slice: a read point there shows that slice and those before."""
     seconds: float
 
 

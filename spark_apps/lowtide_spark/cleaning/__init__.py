@@ -1,1 +1,1 @@
-"""Orphan cleanup, watermarks, pruning."""
+"""Orphan cleanup, region watermarks and the prune bound, commit-table pruning."""

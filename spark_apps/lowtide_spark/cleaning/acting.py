@@ -16,7 +16,7 @@ from lowtide_spark.frames.sideline import put_aside
 from lowtide_spark.frames.startset import start_set
 from lowtide_spark.frames.store import Life, Written, by_region
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import failures_kept, in_regions
+from lowtide_spark.run.table_work import failures_kept, in_regions
 
 
 def act_all(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStack) -> None:
@@ -90,7 +90,7 @@ def _skip(work: CleanupWork, written: Sequence[Written], why: str) -> int:
 def _after_refusal(run: Run, work: CleanupWork, deletes: DataFrame, regions: Sequence[str]) -> None:
     """A guard found a shadow cell where there was none: committed after all.
 
-    The mark was wrong and goes; the ranges are not recorded, so that the next run looks at them again.
+    The mark was wrong and goes; the ranges are not recorded, so that the next run reads them again.
     """
     work.stop(regions, "a cell was committed while the run went on; run again")
     with ExitStack() as held:
@@ -101,7 +101,7 @@ def _after_refusal(run: Run, work: CleanupWork, deletes: DataFrame, regions: Seq
         marks.remove(run, [work], committed.select("start_ts").distinct())
 
 
-def look_again(run: Run, work: CleanupWork) -> None:
+def check_healed(run: Run, work: CleanupWork) -> None:
     """Read every healed cell once more, by its key: a range is recorded only where each has its shadow cell, or is gone
     itself.
 
@@ -111,15 +111,16 @@ def look_again(run: Run, work: CleanupWork) -> None:
     if work.healed is None or work.suspects is None:
         return
     healed = work.healed.where(~in_regions(work.stopped))
-    for seen in run.store.write(_seen_rows(healed), work.table):
-        if seen.refused:
+    for answer in run.store.write(_healed_rows(healed), work.table):
+        if answer.refused:
             work.stop(
-                [seen.region], f"{seen.refused} healed cells have no shadow cell when they are read again; run again"
+                [answer.region],
+                f"{answer.refused} healed cells have no shadow cell when they are read again; run again",
             )
-        if seen.failed:
-            work.stop([seen.region], f"{seen.failed} healed cells could not be read again: {seen.failure}")
+        if answer.failed:
+            work.stop([answer.region], f"{answer.failed} healed cells could not be read again: {answer.failure}")
 
 
-def _seen_rows(cells: DataFrame) -> DataFrame:
+def _healed_rows(cells: DataFrame) -> DataFrame:
     key = ("region", "row", "family", "qualifier", "timestamp")
     return cells.select(F.lit("see_healed").alias("op"), *key, F.col("tc").alias("commit_ts"))

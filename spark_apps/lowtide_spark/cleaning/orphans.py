@@ -21,7 +21,7 @@ from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.sideline import sweep as sweep_sideline
 from lowtide_spark.frames.startset import StartSet, start_set
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import failures_kept
+from lowtide_spark.run.table_work import failures_kept
 
 
 def clean(run: Run) -> None:
@@ -35,21 +35,21 @@ def clean(run: Run) -> None:
     suspects.drop_left_snapshots(run, works)
     run.phase("plan")
     with ExitStack() as held:
-        looked = look(run, works, inventory, held)
+        found = find_and_decide(run, works, inventory, held)
         taken = [w for w in works if w.execute and w.ranges]
         if taken:
             run.check_approved()
             run.check_low_watermark_again()
-            acting.act_all(run, taken, looked.known, held)
+            acting.act_all(run, taken, found.known, held)
             for work in taken:
                 with failures_kept(work):
                     if work.waits is not None and work.stopped:
                         undecided.listed(run, work.report, work.waits)
             run.phase("act")
-            recording.stop_if_entries_came(run, taken, looked.committed)
+            recording.stop_if_entries_came(run, taken, found.committed)
             for work in taken:
                 with failures_kept(work):
-                    acting.look_again(run, work)
+                    acting.check_healed(run, work)
             run.check_low_watermark_again()
             for work in taken:
                 with failures_kept(work):
@@ -59,27 +59,27 @@ def clean(run: Run) -> None:
 
 
 @dataclass(frozen=True)
-class Looked:
+class Found:
     """What reading showed: transactions with a commit entry, and what is known of every transaction in question."""
 
     committed: StartSet
     known: DataFrame
 
 
-def look(
+def find_and_decide(
     run: Run,
     works: Sequence[CleanupWork],
     inventory: Sequence[Entry],
     held: ExitStack,
     proofs_in: Mapping[str, Sequence[WorkRange]] | None = None,
-) -> Looked:
+) -> Found:
     """Find the suspects of every table and decide them: each work has its plan and its counts then. Writes nothing.
 
     Args:
         run: the run.
         works: as :func:`~lowtide_spark.cleaning.suspects.prepare` made them.
         inventory: every table of the cluster.
-        held: what is made on the way, such as snapshots, goes when it is closed.
+        held: what is made on the way, such as HBase snapshots, goes when it is closed.
         proofs_in: the only ranges, by table, that are searched for shadow cells of the transactions in question; for
             estimates, never for a run that acts. None: every transactional table from end to end.
     """
@@ -93,4 +93,4 @@ def look(
     known = proofs.verdicts(run, works, inventory, entries, held, proofs_in)
     plan.decide_all(run, works, known)
     run.phase("decide")
-    return Looked(committed, known)
+    return Found(committed, known)

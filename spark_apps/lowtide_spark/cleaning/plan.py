@@ -14,7 +14,7 @@ from lowtide_spark.cleaning import marks, rules, undecided
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames.computed import frozen
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import failures_kept, in_regions, stop_unknown
+from lowtide_spark.run.table_work import failures_kept, in_regions, stop_unknown
 
 
 def decide_all(run: Run, works: Sequence[CleanupWork], known: DataFrame) -> None:
@@ -42,7 +42,7 @@ def decide(run: Run, work: CleanupWork, known: DataFrame) -> None:
         plan.where(F.col("action") == rules.STOP),
         ("why", *undecided.PLACE),
         first,
-        lambda one: undecided.told(run, work.table, one),
+        lambda one: undecided.describe(run, work.table, one),
     )
     work.decided = plan
     if work.waits is None:

@@ -113,7 +113,7 @@ def _doomed(rows: DataFrame, run: Run, report: TableReport) -> DataFrame:
 
 
 def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableReport) -> None:
-    """The journal first: a snapshot restored later has no other proof. Nothing is deleted that is not in it."""
+    """The journal first: an HBase snapshot restored later has no other proof. Nothing is deleted that is not in it."""
     counts = report.counts
     planned, counts.pruned = counts.pruned, 0
     run.store.create_table(run.config.state.journal_table, omid.JOURNAL_FAMILY)
@@ -174,13 +174,13 @@ def _unanswered(written: list[Written], planned: int, report: TableReport, what:
 
 
 def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: TableReport) -> None:
-    """Drop journal entries that are old enough, that no snapshot predates, and that no table needs now.
+    """Drop journal entries that are old enough, that no HBase snapshot predates, and that no table needs now.
 
     No table needs those up to the bound, as it is *fresh*. Those of dropped tables are among them. None are dropped
     unless the configuration asks for it.
 
-    Only snapshots of tables known to be plain, or of Lowtide's and Omid's own, do not count. A day of margin lies
-    between the master's clock, which dates the snapshots, and ours, which dates the entries.
+    Only HBase snapshots of tables known to be plain, or of Lowtide's and Omid's own, do not count. A day of margin lies
+    between the master's clock, which dates those, and ours, which dates the entries.
     """
     if run.config.state.journal_keep == "forever":
         return

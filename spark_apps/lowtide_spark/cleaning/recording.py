@@ -63,7 +63,7 @@ def record(run: Run, work: CleanupWork) -> None:
             state.record(work.state, fact)
             fresh.append(fact)
         for old in work.state.facts:
-            said_again = all(cleaned_intervals(old.keys, fresh).covers(a, b) for a, b in old.intervals)
-            if old.keys not in {f.keys for f in fresh} and said_again:
+            covered = all(cleaned_intervals(old.keys, fresh).covers(a, b) for a, b in old.intervals)
+            if old.keys not in {f.keys for f in fresh} and covered:
                 state.forget(work.state, old.keys)
     work.report.regions_recorded = len(fresh)

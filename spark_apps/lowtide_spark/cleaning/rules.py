@@ -93,7 +93,7 @@ def verdicts(
         ``why``.
     """
     ours = F.col("unconfirmed").isNull()
-    said = (
+    parts = (
         starts.select("start_ts", F.lit(True).alias("asked")),
         # A row of an odd start (older than Omid 1.0) has a problem, and speaks of the cells of its base all the same.
         entries.select(
@@ -121,7 +121,7 @@ def verdicts(
         hidden.select("start_ts", F.lit(True).alias("hidden")),
     )
     # One union and one grouping: five joins would shuffle five times.
-    everything = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), said)
+    everything = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
     most = (
         "asked",
         "entry",

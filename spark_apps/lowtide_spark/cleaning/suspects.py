@@ -21,11 +21,11 @@ from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen
 from lowtide_spark.frames.startset import StartSet, start_set
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import begin_report, count_read, source
+from lowtide_spark.run.table_work import begin_report, choose_source, count_read
 
 #: Rows of the commit table that prove a commit by themselves.
 PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is not null"
-#: Rows of each of its regions whose keys are looked at, wherever the interval lies.
+#: Rows of each of its regions whose keys are read, wherever the interval lies.
 KEY_SAMPLE = 100
 
 
@@ -43,7 +43,7 @@ def prepare(run: Run, entry: Entry, watermark: int) -> CleanupWork | None:
                 report.notes.append(f"{DROPPING}. In HBase's shell, at once: {without_compactor(entry.table)}")
         horizon = run.journal.horizon
         if any(life.unwatched(r.keys, facts, horizon) for r in regions):
-            report.notes.append(_apart_unseen(entry.table, horizon))
+            report.notes.append(_unknown_files(entry.table, horizon))
         ranges = plan_ranges(
             run.request, regions, facts, run.clock, watermark, run.config.table(entry.table).full_pass_every
         )
@@ -58,7 +58,7 @@ def prepare(run: Run, entry: Entry, watermark: int) -> CleanupWork | None:
     return CleanupWork(report, entry, regions, state, facts, ranges)
 
 
-def _apart_unseen(table: str, horizon: int) -> str:
+def _unknown_files(table: str, horizon: int) -> str:
     """What :func:`rewritten` cannot do where the journal tells no more whose entries were pruned."""
     return (
         f"the journal has let go of what was pruned up to {horizon}: committed cells of before that may lie in "
@@ -69,7 +69,7 @@ def _apart_unseen(table: str, horizon: int) -> str:
 
 
 def drop_left_snapshots(run: Run, works: Sequence[CleanupWork]) -> None:
-    """Drop HBase's snapshots of runs that were killed, whether or not there is anything to read: with the table's epoch
+    """Drop HBase snapshots of runs that were killed, whether or not there is anything to read: with the table's epoch
     taken nobody reads them any more. One that cannot be dropped makes the run red and keeps nothing from being cleaned.
     """
     acting = {w.entry.table: w for w in works if w.execute}
@@ -84,11 +84,11 @@ def entries(run: Run, works: Sequence[CleanupWork]) -> DataFrame:
     """The commit table's rows for all that will be read, frozen. One that is of an unknown form makes the run red.
 
     Raises:
-        StoreError: there are rows whose keys are of no form that is known; nothing can be said of any transaction then.
+        StoreError: there are rows whose keys are of no form that is known; nothing is known of any transaction then.
     """
     table, family = run.config.omid.commit_table, run.config.omid.commit_family
     entries = frozen(omid.entries(run.store.cells(table, rows_of(works)), family))
-    # Another key generator's rows lie anywhere: some of each region are looked at, beside those of the interval.
+    # Another key generator's rows lie anywhere: some of each region are read, beside those of the interval.
     elsewhere = omid.entries(run.store.cells(table, first=KEY_SAMPLE), family)
     for row in entries.unionByName(elsewhere).where("start_ts is null").limit(1).collect():
         msg = (
@@ -131,8 +131,8 @@ def rewritten(work: CleanupWork, committed: StartSet, pruned: StartSet | None, h
     one when nothing was recorded.
 
     A shadow cell that lies in another file than its data is lost to Omid's compactor. The entry goes when every such
-    pair was written anew, but a table that comes back from a snapshot has them as they lay before. Where a fact tells
-    of a range they were written anew since.
+    pair was written anew, but a table that comes back from an HBase snapshot has them as they lay before. Where a fact
+    tells of a range they were written anew since.
     """
     if not pruned or pruned.span[1] <= (first := first_unrecorded(work.ranges, work.facts)):
         return committed
@@ -144,7 +144,7 @@ def find(run: Run, work: CleanupWork, rewritten: StartSet, held: ExitStack) -> N
     if not work.ranges:
         return
     full = any(r.from_ts == 0 for r in work.ranges)
-    work.source = source(run, work, held, full=full, sweep=work.execute)
+    work.source = choose_source(run, work, held, full=full, sweep=work.execute)
     work.report.read = work.source.name
     versions = run.store.versions(work.table, work.ranges, work.families, work.source)
     suspects = frozen(rewritten.suspects(versions))

@@ -1,4 +1,4 @@
-"""What no rule decides, told to people.
+"""What no rule decides, described for people.
 
 A cell with the statements that mend it, and the list of transactions that wait for ``lowtide resolve``.
 """
@@ -22,7 +22,7 @@ PLACE = ("row", "family", "qualifier", "timestamp")
 MOST = 100_000
 
 
-def told(run: Run, table: str, cell: Row) -> str:
+def describe(run: Run, table: str, cell: Row) -> str:
     """Why nothing is done about *cell* (``why``, :data:`PLACE`); the statements that its remedy names are filled in."""
     row, family, qualifier = bytes(cell.row), bytes(cell.family), bytes(cell.qualifier)
     start = base(cell.timestamp)
@@ -49,12 +49,13 @@ def odd_entry(table: str, entry: Row) -> str:
     *entry* is one of :func:`lowtide_spark.frames.omid.entries`.
     """
     row = bytes(entry.row)
-    said = f"{entry.problem} (row {row.hex()}); left alone"
+    problem = f"{entry.problem} (row {row.hex()}); left alone"
     if entry.start_ts is None:  # no transaction's key
-        return said
+        return problem
     mend = hbase_shell.delete_row(table, row, max(entry.newest, after(entry.start_ts) - 1))
     return (
-        f"{said}. Say what became of transaction {base(entry.start_ts)}: lowtide resolve; then in HBase's shell: {mend}"
+        f"{problem}. Say what became of transaction {base(entry.start_ts)}: lowtide resolve; then in HBase's shell: "
+        f"{mend}"
     )
 
 

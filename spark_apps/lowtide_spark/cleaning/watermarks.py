@@ -50,7 +50,7 @@ def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
 
     Of the versions that began at or below the low watermark it keeps the one that began last, which may have
     committed later, though before now. What it leaves can be read from then on. Now is no timestamp where the oracle
-    counts: there such a table stays one that the compactor was on, and nothing is read of it as of a snapshot.
+    counts: there such a table stays one that the compactor was on, and nothing is read of it at a read point.
 
     Returns:
         the inventory to publish.
@@ -73,7 +73,7 @@ def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
 def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark], list[Blocker]]:
     """The watermark of every region of every transactional table as listed now, and the tables that block as a whole.
 
-    Disabled tables block at what is recorded of them: their cells cannot be looked at, and they may come back.
+    Disabled tables block at what is recorded of them: their cells cannot be read, and they may come back.
     """
     marks: list[RegionMark] = []
     blocked: list[Blocker] = []
@@ -114,11 +114,11 @@ def _unmarked(entry: Entry) -> Blocker:
         None,
         0,
         f"it has shadow cells{families} but no mark of Omid",
-        _say(entry),
+        _kind_remedy(entry),
     )
 
 
-def _say(entry: Entry) -> str:
+def _kind_remedy(entry: Entry) -> str:
     """To call a table plain is refused where it bears a mark."""
     plain = " or plain" if entry.kind is Kind.UNMARKED else ""
     return f"say in the configuration what it is: tables: {{{entry.table}: {{kind: transactional}}}}{plain}"
@@ -127,7 +127,7 @@ def _say(entry: Entry) -> str:
 def _left_alone(entry: Entry, lowest: int) -> Blocker:
     if entry.enabled:
         # A doubt of a table that bears a mark tells its own remedy.
-        remedy = "mend that" if entry.kind is Kind.TRANSACTIONAL else f"mend that, or {_say(entry)}"
+        remedy = "mend that" if entry.kind is Kind.TRANSACTIONAL else f"mend that, or {_kind_remedy(entry)}"
         return Blocker(entry.table, None, None, lowest, entry.doubt, remedy)
     return Blocker(entry.table, None, None, lowest, "the table is disabled", f"enable {entry.table}, or drop it")
 

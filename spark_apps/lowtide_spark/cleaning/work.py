@@ -12,7 +12,7 @@ from lowtide.cleaning.facts import Fact
 from lowtide.cleaning.planning import WorkRange
 from lowtide.store.records import TableState
 from lowtide_spark.frames.store import LIVE, Source
-from lowtide_spark.run.passage import RegionWork
+from lowtide_spark.run.table_work import RegionWork
 
 
 @dataclass

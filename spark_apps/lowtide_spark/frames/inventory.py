@@ -12,30 +12,29 @@ from pyspark.sql import functions as F
 from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import UsageError
 from lowtide.run import oracles
-from lowtide.store.gateway import connect
 from lowtide.store.records import Listing
-from lowtide.store.state import StateStore
+from lowtide.store.state import opened
 from lowtide.tables.inventory import (
     Descriptor,
     Entry,
     Kind,
     came_after,
+    checks_age,
     classify,
     contradiction,
     doubt_lost_marks,
     doubt_older_cells,
     is_phoenix,
-    looked_at,
     marked_families,
 )
-from lowtide.tables.phoenix_catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, told_by
+from lowtide.tables.phoenix_catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, with_catalog
 from lowtide.tables.settings import hiding, losing, shape_of
 from lowtide.values.clock import first_timestamp, on_world_clock
 from lowtide.values.formats import after
 from lowtide.values.keyranges import KeyRange
 from lowtide_spark.frames.store import Store, cause
 
-#: Rows at the start of each region that are looked at for shadow cells, where a family bears no mark.
+#: Rows at the start of each region that are searched for shadow cells, where a family bears no mark.
 SAMPLE_ROWS = 1000
 #: Tables sampled in one Spark job.
 SAMPLE_BATCH = 40
@@ -65,7 +64,7 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     config = store.config
     listed = [d for d in store.descriptors() if d.table not in config.own_tables]
     descriptors = [d for d in listed if not config.omid.is_foreign(d.table)]
-    listing, labels = _told_by_gateway(store)
+    listing, labels = _from_gateway(store)
     recorded = {e.table: e for e in listing.entries}
     contradictions = _contradictions(store, descriptors, recorded)
     kinds = {d.table: None if d.table in contradictions else config.table(d.table).kind for d in descriptors}
@@ -76,7 +75,7 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     catalog = _catalog(store, descriptors)
     entries = []
     for d in sorted(descriptors, key=lambda d: d.table):
-        entry = told_by(catalog, classify(d, kinds[d.table], shadowed.get(d.table, frozenset())), d)
+        entry = with_catalog(catalog, classify(d, kinds[d.table], shadowed.get(d.table, frozenset())), d)
         entries.append(replace(_doubted(store, entry, d, recorded), shape=shape_of(d, entry.families)))
     entries = _newcomers_settled(store, entries, listing, recorded)
     problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *labels]
@@ -86,12 +85,12 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     return entries
 
 
-def _told_by_gateway(store: Store) -> tuple[Listing, list[str]]:
+def _from_gateway(store: Store) -> tuple[Listing, list[str]]:
     """The inventory as recorded last; and why no cell may be copied, where HBase labels cells."""
     config = store.config
-    with connect(config.hbase.thrift) as connection:
-        listing = StateStore(connection, config.state.table).listing()
-        labelled = bool(connection.table(META).row(LABELS_TABLE.encode()))
+    with opened(config) as state:
+        listing = state.listing()
+        labelled = bool(state.connection.table(META).row(LABELS_TABLE.encode()))
     return listing, [LABELLED] if labelled and not config.hbase.unlabelled else []
 
 
@@ -115,7 +114,7 @@ def _newcomers_settled(
         e.table: came_after(e, recorded.get(e.table), listing.low_watermark, e.table in listing.confirmed)
         for e in entries
     }
-    asked = {e.table: came[e.table] for e in entries if came[e.table] and looked_at(e)}
+    asked = {e.table: came[e.table] for e in entries if came[e.table] and checks_age(e)}
     older = _with_cells_up_to(store, asked)
     return [doubt_older_cells(e, came[e.table], e.table in older) for e in entries]
 
@@ -156,7 +155,7 @@ def _catalog(store: Store, descriptors: Sequence[Descriptor]) -> Catalog | None:
     try:
         cells = store.cells(table).where(F.col("qualifier").isin([bytearray(name) for name in COLUMNS]))
         return parse((bytes(c.row), bytes(c.qualifier), bytes(c.value)) for c in cells.collect())
-    except Exception as error:  # Spark's, HBase's: whatever it is, what the catalog would have said is not known
+    except Exception as error:  # Spark's, HBase's: whatever it is, what the catalog would have shown is not known
         return Catalog({}, f"{table}: {cause(error)}")
 
 

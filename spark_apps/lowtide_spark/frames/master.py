@@ -1,4 +1,4 @@
-"""What HBase's master is asked for: snapshots, tables, flushes, compactions."""
+"""What HBase's master is asked for: HBase snapshots, tables, flushes, compactions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from lowtide_spark.frames.reading import Source
 
 #: Durabilities of tables whose servers may lose what they acknowledged.
 UNSYNCED = ("ASYNC_WAL", "SKIP_WAL")
-#: No run reads a snapshot for so long: a scratch folder of before is a dead one's.
+#: No run reads an HBase snapshot for so long: a scratch folder of before is a dead one's.
 SCRATCH_KEPT = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class HBaseSnapshot:
     """An HBase snapshot; *created* in ms."""
 
     name: str
@@ -32,13 +32,13 @@ class Snapshot:
 
 
 class Master(Connector):
-    """What HBase's master does: snapshots and their scratch folders, tables of our own, flushes, compactions."""
+    """What HBase's master does: HBase snapshots and their scratch folders, tables of our own, flushes, compactions."""
 
-    def snapshots(self) -> list[Snapshot]:
-        """All snapshots of the cluster."""
-        return [Snapshot(r.snapshot, r.table, r.created) for r in self._read("snapshots").collect()]
+    def snapshots(self) -> list[HBaseSnapshot]:
+        """All HBase snapshots of the cluster."""
+        return [HBaseSnapshot(r.snapshot, r.table, r.created) for r in self._read("snapshots").collect()]
 
-    def left_snapshots(self, tables: Collection[str]) -> list[Snapshot]:
+    def left_snapshots(self, tables: Collection[str]) -> list[HBaseSnapshot]:
         """Those of :meth:`snapshot` that are still there, of these tables: of runs at work, or of killed ones."""
         return [
             s
@@ -47,7 +47,7 @@ class Master(Connector):
         ]
 
     def drop_snapshot(self, name: str) -> None:
-        """Drop a snapshot; nothing happens where it is gone.
+        """Drop an HBase snapshot; nothing happens where it is gone.
 
         Raises:
             StoreError: it cannot be dropped.
@@ -63,7 +63,7 @@ class Master(Connector):
 
     @contextmanager
     def snapshot(self, table: str, run: str, sweep: bool) -> Iterator[Source]:
-        """A snapshot of *table*, memstore included, dropped at the end whatever happens.
+        """An HBase snapshot of *table*, memstore included, dropped at the end whatever happens.
 
         Args:
             table: name.
@@ -86,8 +86,8 @@ class Master(Connector):
                 made.callback(self._admin().dropSnapshot, self._options, name)
             except Exception as error:
                 msg = (
-                    f"cannot make a snapshot of {table} for run {run}: {cause(error)}; "
-                    "allow snapshots (hbase.snapshot.enabled, ADMIN permission), or set read: rpc for this table"
+                    f"cannot make an HBase snapshot of {table} for run {run}: {cause(error)}; "
+                    "allow HBase snapshots (hbase.snapshot.enabled, ADMIN permission), or set read: rpc for this table"
                 )
                 raise StoreError(msg) from error
             yield Source(name, scratch)

@@ -23,7 +23,7 @@ FOREVER = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """How a table is read: from the live table, or from a snapshot and its scratch folder."""
+    """How a table is read: from the live table, or from an HBase snapshot and its scratch folder."""
 
     snapshot: str | None = None
     scratch: str | None = None

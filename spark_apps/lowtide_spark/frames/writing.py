@@ -120,7 +120,7 @@ class Writing(Connector):
         return [Written(**r) for r in json.loads(self._admin().takeReport(name))]
 
     def work_rows(self, family: str, operations: Sequence[Sequence[Any]]) -> list[Any]:
-        """Work off reads and writes of rows by key, many at once.
+        """Carry out reads and writes of rows by key, many at once.
 
         Each has its answer, or a text that says why there is none. The operations and their answers are those of
         ``lowtide.connector.Rows`` (see the connector's page).

@@ -1,8 +1,8 @@
-"""History GC: what no snapshot at or after a table's ancient history mark needs is put aside and deleted.
+"""History GC: what no read point at or after a table's ancient history mark needs is put aside and deleted.
 
 Its order is what keeps readers safe (docs/history.md): the plan is made for a mark that every known limit allows; then
 the mark is published as intended, then the holds are read again, then the mark is applied, and only then anything is
-deleted. A reader looks at the applied mark when it begins and when it ends.
+deleted. A reader reads the applied mark when it begins and when it ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lowtide_spark.frames.sideline import sweep as sweep_sideline
 from lowtide_spark.history import mark, plan, removal
 from lowtide_spark.history.compaction import compact
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import failures_kept
+from lowtide_spark.run.table_work import failures_kept
 
 
 def collect_history(run: Run) -> None:

@@ -40,7 +40,7 @@ def compact(run: Run, work: HistoryWork) -> None:
     families: dict[str, list[str]] = {}
     for gain in chosen:
         families.setdefault(gain.region, []).append(gain.family)
-    _tell_gains(work, found, chosen)
+    _report_gains(work, found, chosen)
     would = (
         f"{len(families)} of {len(work.regions)} regions hold, within the budget, families of which "
         f"{settings.share:.0%} or more is removed"
@@ -83,11 +83,11 @@ def _book(run: Run, work: HistoryWork, compacted: Sequence[Gain], sizes: Mapping
     work.report_regions()
 
 
-def _tell_gains(work: HistoryWork, found: Sequence[Gain], chosen: Sequence[Gain]) -> None:
+def _report_gains(work: HistoryWork, found: Sequence[Gain], chosen: Sequence[Gain]) -> None:
     """Put what a compaction would do into the regions from which something goes or which are to be compacted."""
-    told: dict[str, list[dict[str, Any]]] = {}
+    gains: dict[str, list[dict[str, Any]]] = {}
     for g in found:
-        told.setdefault(g.region, []).append(
+        gains.setdefault(g.region, []).append(
             {
                 "family": g.family,
                 "share": round(g.share, 4),
@@ -99,7 +99,7 @@ def _tell_gains(work: HistoryWork, found: Sequence[Gain], chosen: Sequence[Gain]
     listed = {r["region"] for r in work.by_region}
     nothing = {"versions": 0, "shadows": 0, "bytes": 0, "markers": 0}
     work.by_region += [{"region": r, **nothing} for r in sorted({g.region for g in chosen} - listed)]
-    work.by_region = [{**r, "compaction": told.get(r["region"], [])} for r in work.by_region]
+    work.by_region = [{**r, "compaction": gains.get(r["region"], [])} for r in work.by_region]
     work.report_regions()
 
 

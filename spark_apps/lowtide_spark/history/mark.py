@@ -17,7 +17,7 @@ from lowtide_spark.cleaning.watermarks import region_marks
 from lowtide_spark.history import plan
 from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import begin_report
+from lowtide_spark.run.table_work import begin_report
 
 
 def bound(run: Run, inventory: Sequence[Entry], watermark: int) -> tuple[int, str]:
@@ -36,8 +36,8 @@ def bound(run: Run, inventory: Sequence[Entry], watermark: int) -> tuple[int, st
 
 
 def prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -> HistoryWork | None:
-    """What to do for one table, and the mark that its limits allow; None where it cannot be told, which makes the run
-    red.
+    """What to do for one table, and the mark that its limits allow; None where it cannot be computed, which makes the
+    run red.
     """
     report = begin_report(run, entry)
     try:
@@ -45,7 +45,7 @@ def prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -
         with run.state() as state:
             # Claims before holds: a restore takes its hold first, so one that is not seen here is seen when this run
             # claims.
-            seen = state.history(entry.table)
+            before = state.history(entry.table)
             holds = state.holds(entry.table)
             uncompacted = still_there(state.uncompacted(entry.table), last_compactions(regions))
         found = limits(
@@ -66,19 +66,19 @@ def prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -
         part = run.approved.parts.get(entry.table)
         mark = part.mark if part and part.mark else 0
         found.append(Limit(mark, f"the plan of run {run.approved.run}", "make a new plan", By.PLAN))
-    work = HistoryWork(report, entry, regions, found, mark_of(found)[0], seen, uncompacted=uncompacted)
-    _tell_mark(run, work, seen.applied)
+    work = HistoryWork(report, entry, regions, found, mark_of(found)[0], before, uncompacted=uncompacted)
+    _report_mark(run, work, before.applied)
     return work
 
 
-def _tell_mark(run: Run, work: HistoryWork, applied: int) -> None:
+def _report_mark(run: Run, work: HistoryWork, applied: int) -> None:
     """Put the mark, and what keeps it from moving on, into the report; what is no mere age is a blocker of the run."""
     mark, holding = mark_of(work.limits)
-    told = [
+    reasons = [
         {"mark": at_most(x.timestamp), "reason": x.what, "remedy": x.remedy, "since": x.since and millis(x.since)}
         for x in holding
     ]
-    work.report.mark = {"mark": mark, "applied": applied, "held_by": told}
+    work.report.mark = {"mark": mark, "applied": applied, "held_by": reasons}
     work.report.intervals = [(0, mark + 1)] if mark else []
     if mark < applied:
         work.report.notes.append(
@@ -87,7 +87,7 @@ def _tell_mark(run: Run, work: HistoryWork, applied: int) -> None:
     run.summary.blockers = [b for b in run.summary.blockers if b["table"] != work.table]
     if not any(limit.by in (By.AGE, By.PLAN) for limit in holding):
         where = {"table": work.table, "region": None, "keys": None, "watermark": mark}
-        run.summary.blockers += [{**where, **one} for one in told]
+        run.summary.blockers += [{**where, **one} for one in reasons]
 
 
 def apply(run: Run, work: HistoryWork) -> Intent:
@@ -98,7 +98,7 @@ def apply(run: Run, work: HistoryWork) -> Intent:
     """
     try:
         with run.state() as state:
-            intent = state.intend(work.table, work.mark, run.request.run, work.seen)
+            intent = state.intend(work.table, work.mark, run.request.run, work.before)
             holds = [h for h in state.holds(work.table) if h.counts(run.request.now)]
             mark = min([work.mark, *(at_most(h.timestamp) for h in holds)])
             if mark < work.mark:

@@ -17,7 +17,7 @@ from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.history import superseded
 from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import count_read, in_regions, source, stop_unknown
+from lowtide_spark.run.table_work import choose_source, count_read, in_regions, stop_unknown
 
 
 def find(run: Run, work: HistoryWork, held: ExitStack) -> None:
@@ -26,7 +26,7 @@ def find(run: Run, work: HistoryWork, held: ExitStack) -> None:
     if work.mark == 0:
         report.notes.append("nothing may go: " + "; ".join(limit.what for limit in mark_of(work.limits)[1]))
         return
-    read_from = source(run, work, held, full=True, sweep=False)
+    read_from = choose_source(run, work, held, full=True, sweep=False)
     report.read, report.regions = read_from.name, len(work.regions)
     # No upper end: whatever lies under the empty qualifier decides what family tombstones hide, however young it is.
     ranges = [WorkRange(r.name, r.keys, 0, FOREVER) for r in work.regions]

@@ -16,7 +16,7 @@ from lowtide_spark.history import mark, plan, superseded
 from lowtide_spark.history.compaction import remember
 from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import in_regions
+from lowtide_spark.run.table_work import in_regions
 
 
 def act(run: Run, work: HistoryWork) -> None:

@@ -1,7 +1,7 @@
-"""Which cells no snapshot at or after the ancient history mark needs, as column expressions. No effects.
+"""Which cells no read point at or after the ancient history mark needs, as column expressions. No effects.
 
-Omid's reader (``SnapshotFilterImpl``) shows, of the versions of a column with a commit timestamp below its snapshot,
-the one with the highest *cell* timestamp; a tombstone shows nothing. Of the family tombstones in its snapshot it
+Omid's reader (``SnapshotFilterImpl``) shows, of the versions of a column with a commit timestamp below its read point,
+the one with the highest *cell* timestamp; a tombstone shows nothing. Of the family tombstones committed before that it
 takes the highest one, and hides every cell of the row and family up to that one's *commit* timestamp. So, for a mark
 that no commit timestamp equals:
 

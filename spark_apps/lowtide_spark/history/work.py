@@ -12,7 +12,7 @@ from lowtide.history.compaction import RegionFamily
 from lowtide.history.mark import Limit
 from lowtide.store.records import History
 from lowtide_spark.frames.store import Life
-from lowtide_spark.run.passage import RegionWork
+from lowtide_spark.run.table_work import RegionWork
 
 #: Regions that the summary tells of, those that lose most.
 MOST_REGIONS = 1000
@@ -25,7 +25,7 @@ class HistoryWork(RegionWork):
     limits: list[Limit]
     mark: int
     #: The mark and the claims to it before anything was read.
-    seen: History
+    before: History
     cells: DataFrame | None = None
     plan: DataFrame | None = None
     #: Bytes that earlier runs removed and no major compaction has dropped yet.

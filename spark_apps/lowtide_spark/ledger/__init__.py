@@ -1,1 +1,1 @@
-"""The ledger: repair and balances."""
+"""The ledger: repair of transfers, balances, and the check of all of its books."""

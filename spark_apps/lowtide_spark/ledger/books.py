@@ -21,8 +21,8 @@ from lowtide_spark.run.context import Run
 
 #: Problems named one by one; more are counted.
 MOST_NAMED = 50
-#: Rows that the columns alone do not clear, looked at one by one. More than these are the sign of something else.
-_MOST_LOOKED_AT = 100_000
+#: Rows that the columns alone do not clear, checked one by one. More than these are the sign of something else.
+_MOST_CHECKED = 100_000
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ class Books:
             StoreError: some of them could not be checked.
         """
         wrong: list[str] = []
-        looked_at = 0
+        checked = 0
 
         def rows() -> Iterator[Any]:
-            nonlocal looked_at
-            for row in keys.limit(_MOST_LOOKED_AT).toLocalIterator():
-                looked_at += 1
+            nonlocal checked
+            for row in keys.limit(_MOST_CHECKED).toLocalIterator():
+                checked += 1
                 yield row
 
         def program(row: Any) -> Program[Any]:
@@ -117,8 +117,8 @@ class Books:
         if (len(self.report.problems), self.report.counts.failed) != before:
             msg = f"{self.report.counts.failed} transactions could not be checked: {self.report.problems[-1]}"
             raise StoreError(msg)
-        if looked_at >= _MOST_LOOKED_AT:
-            wrong.append(f"{_MOST_LOOKED_AT} rows or more seem to contradict each other; no more were looked at")
+        if checked >= _MOST_CHECKED:
+            wrong.append(f"{_MOST_CHECKED} rows or more seem to contradict each other; no more were checked")
         return wrong
 
     def contradiction(self, text: str) -> None:

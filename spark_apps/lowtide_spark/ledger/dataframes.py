@@ -94,7 +94,7 @@ class LedgerFrames:
 
 
 class LedgerRows:
-    """Works off the ledger's operations through the connector, all that are asked at the same time in one call.
+    """Carries out the ledger's operations through the connector, all that are asked at the same time in one call.
 
     Each has its answer. See :data:`lowtide.ledger.store.AtOnce` for whom it is for. An operation without an answer
     gets a :class:`ConnectionError`.
@@ -106,12 +106,12 @@ class LedgerRows:
 
     def __call__(self, operations: Sequence[Read | Write]) -> list[Any]:
         try:
-            found = self._store.work_rows(FAMILY, [self._said(operation) for operation in operations])
+            found = self._store.work_rows(FAMILY, [self._as_json(operation) for operation in operations])
         except StoreError as error:
             return [ConnectionError(str(error))] * len(operations)
         return [_answer(operation, answer) for operation, answer in zip(operations, found, strict=True)]
 
-    def _said(self, operation: Read | Write) -> list[Any]:
+    def _as_json(self, operation: Read | Write) -> list[Any]:
         table = f"{self._prefix}{operation.table}"
         if isinstance(operation, Read):
             return ["read", table, [_to_bytes(row) for row in operation.rows]]
@@ -177,8 +177,8 @@ def paid_in(issuer: str) -> Column:
 
     The transaction's columns: ``sender``, ``recipient``, ``money``.
     """
-    said = F.lit(issuer)
-    return F.when(F.col("sender") == said, F.col("money")).when(F.col("recipient") == said, -F.col("money"))
+    paying = F.lit(issuer)
+    return F.when(F.col("sender") == paying, F.col("money")).when(F.col("recipient") == paying, -F.col("money"))
 
 
 def settled_sides(transactions: DataFrame, records: DataFrame) -> DataFrame:
@@ -211,7 +211,7 @@ def balanced() -> Column:
 def orderly() -> Column:
     """Whether a transaction's row is one that clients leave, as far as columns can tell.
 
-    The others are looked at one by one. Whatever this clears, :func:`lowtide.ledger.model.parse_transaction` takes too.
+    The others are checked one by one. Whatever this clears, :func:`lowtide.ledger.model.parse_transaction` takes too.
     """
     amount, recipient, sender, timestamp = (F.regexp_extract("request", _REQUEST, group) for group in range(1, 5))
     state, decision = F.col("state"), F.col("decision")

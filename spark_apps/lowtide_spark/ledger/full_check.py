@@ -26,7 +26,7 @@ def check_everything(books: Books, mark: int) -> list[Entry]:
         the entries that were put back; of a dry run, those that would be.
 
     Raises:
-        StoreError: an open transaction could not be looked at, or not be given its entry.
+        StoreError: an open transaction could not be read, or not be given its entry.
     """
     transactions = books.frames.transactions().localCheckpoint(eager=True)
     records = books.frames.records()
@@ -50,7 +50,7 @@ def check_everything(books: Books, mark: int) -> list[Entry]:
         settled_mark.move_back(books, min(passed))
     if books.report.counts.failed != failed:
         msg = (
-            "open transactions could not be looked at, or not be given their index entries: "
+            "open transactions could not be read, or not be given their index entries: "
             f"{books.report.problems[-1]}; the settled mark stays"
         )
         raise StoreError(msg)
@@ -74,7 +74,7 @@ def _passed(books: Books, mark: int) -> list[Entry]:
         books.report.notes.append(
             f"{len(found)} open transactions lie below the settled mark, the oldest of {when(oldest.timestamp)} "
             f"({oldest.id}): a client's clock is slow, or it took longer than the grace to claim; who waited for the "
-            "mark was told too early"
+            "mark was set too early"
         )
     return found
 

@@ -18,7 +18,7 @@ def check_money(books: Books, when: str, since: int, until: int) -> None:
     """Every finished transaction has moved its amount, once: then what all users have is what was paid in.
 
     Those that changed since *since* (ms of the servers' clocks; 0: all), and those whose records did, up to *until*,
-    before anything is read. What does not add up in one reading is looked at by itself, since tables are read one after
+    before anything is read. What does not add up in one reading is checked by itself, since tables are read one after
     the other while clients go on.
 
     Raises:
@@ -28,7 +28,7 @@ def check_money(books: Books, when: str, since: int, until: int) -> None:
     moving = dataframes.finished(books.frames.transactions(("sender", "recipient", "amount", "state"), since))
     # Kept, so that the records are read later than every transaction that they are compared with.
     moving = moving.localCheckpoint(eager=True)
-    # Kept where the count has computed them: doubtful ones are looked at as they were counted.
+    # Kept where the count has computed them: doubtful ones are checked as they were counted.
     records = books.frames.records(("amount", "state"), since)
     sides = dataframes.settled_sides(moving, records).localCheckpoint(eager=False)
     good, paid_in = dataframes.balanced(), dataframes.paid_in(books.issuer)
@@ -39,7 +39,7 @@ def check_money(books: Books, when: str, since: int, until: int) -> None:
     figures[names[0]] = total
     if not since:
         figures["paid in"] = paid
-    wrong = _second_look(books, sides.where(~good)) if doubtful else []
+    wrong = _checked_again(books, sides.where(~good)) if doubtful else []
     if since:
         wrong += _later_records(books, moving, since, until)
     figures[names[1]] = len(wrong)
@@ -55,7 +55,7 @@ def check_money(books: Books, when: str, since: int, until: int) -> None:
         raise StoreError(msg)
 
 
-def _second_look(books: Books, doubtful: DataFrame) -> list[str]:
+def _checked_again(books: Books, doubtful: DataFrame) -> list[str]:
     """What is wrong with transactions that seem not to have moved their amount exactly once."""
     return books.audit(doubtful.where("foreign = 0").select("key", F.lit(None).alias("user"))) + [
         f"transaction {r.key} has {r.foreign} finished record(s) of users that have no part in it"

@@ -18,7 +18,7 @@ _MOST_TRIES = 10
 
 
 def take_up(books: Books) -> Settled:
-    """The mark that was found; one of a time to come is told of, and not trusted.
+    """The mark that was found; one of a time to come is reported, and not trusted.
 
     A run that acts takes it back before anything is done: what goes by it waits then.
     """

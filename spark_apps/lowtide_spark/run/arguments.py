@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
-from lowtide.run.submit import LOOKING, takes
+from lowtide.run.submit import INSPECTIONS, takes
 
 
 def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -32,7 +32,7 @@ def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace
     )
     parser.add_argument("--summary", type=Path, metavar="FILE", help="write the summary there, as JSON")
     parser.set_defaults(table=[])
-    (_looking if job in LOOKING else _working)(parser, job)
+    (_inspecting if job in INSPECTIONS else _working)(parser, job)
     return parser.parse_args(argv)
 
 
@@ -63,7 +63,7 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
         else "where the interval ends; else as far as is safe"
     )
     offer("--to", f"{until}: ISO 8601 with zone", dest="end", metavar="TIME")
-    offer("--full", "look at everything, also at what is recorded as done", action="store_true")
+    offer("--full", "read everything, also what is recorded as done", action="store_true")
     offer("--grace", "instead of the configured grace, as in 15m or 24h; 0s: none", metavar="DURATION")
     offer("--yes", "do not ask on a terminal whether 0s is meant", action="store_true")
     offer(
@@ -87,8 +87,8 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
     )
 
 
-def _looking(parser: argparse.ArgumentParser, job: str) -> None:
-    """What a survey and the verifier can be told: no way to make them act."""
+def _inspecting(parser: argparse.ArgumentParser, job: str) -> None:
+    """The arguments of a survey and of the verifier: none makes them act."""
     parser.add_argument("--sample", type=_share, metavar="SHARE", help="read only this share of each table's regions")
     parser.add_argument("--rate", type=_rate, default=0, metavar="BYTES", help="read at most so much a second: 20MB")
     parser.add_argument("--json", type=Path, metavar="FILE")

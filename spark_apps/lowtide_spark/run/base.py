@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -13,9 +12,8 @@ from lowtide.cleaning.planning import Request
 from lowtide.config import Budget, Config, Mode
 from lowtide.run.approval import Approved
 from lowtide.run.summary import Summary
-from lowtide.store.gateway import connect
 from lowtide.store.records import Journal
-from lowtide.store.state import StateStore
+from lowtide.store.state import StateStore, opened
 from lowtide_spark.frames.store import Store
 
 
@@ -32,12 +30,12 @@ class Base:
     approved: Approved | None = None
     #: When the low watermark was read, by HBase's clock where the run may write: the oracle had given it out by then.
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    #: Whether the job promises to write nothing to the store at all: no record, no summary, no snapshot that was not
-    #: asked for.
+    #: Whether the job promises to write nothing to the store at all: no record, no summary, no HBase snapshot that was
+    #: not asked for.
     read_only: bool = False
     #: How often the records had been reset when the low watermark was read.
     generation: int = 0
-    #: How far the oracle's clock is ahead of HBase's, as far as that can be told; negative: behind.
+    #: How far the oracle's clock is ahead of HBase's, as far as that is known; negative: behind.
     oracle_ahead: timedelta = timedelta()
     _journal: Journal | None = field(default=None, init=False, repr=False)
     #: When the phase that is booked next began.
@@ -48,11 +46,9 @@ class Base:
         """Whether the run may write to the store."""
         return bool(self.options.execute or self.options.as_configured)
 
-    @contextmanager
-    def state(self) -> Iterator[StateStore]:
+    def state(self) -> AbstractContextManager[StateStore]:
         """The state table, over a connection of its own: the gateway closes those that idle while Spark works."""
-        with connect(self.config.hbase.thrift) as connection:
-            yield StateStore(connection, self.config.state.table)
+        return opened(self.config)
 
     def phase(self, name: str) -> None:
         """Book the time since the last call under *name*."""

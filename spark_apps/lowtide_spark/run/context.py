@@ -13,7 +13,7 @@ from lowtide_spark.run.oracle import OracleChecks
 from lowtide_spark.run.tables import TableChoice
 
 #: How often a row that other runs write too is compared, read both ways.
-_LOOKS = 5
+_TRIES = 5
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Run(OracleChecks, TableChoice):
         """Refuse a gateway of another HBase than ZooKeeper leads to: facts of one store would be recorded of the other.
         And records that vanish.
 
-        That is kept as a summary behind the gateway, where `lowtide status` and the page look.
+        That is kept as a summary behind the gateway, where `lowtide status` and the page read it.
 
         Raises:
             StoreError: the state table has a TTL.
@@ -34,14 +34,14 @@ class Run(OracleChecks, TableChoice):
         with self.state() as state:
             if self.acting:
                 state.create()
-                state.say_format()
-                state.say_cluster()
+                state.record_format()
+                state.record_cluster()
             elif not state.exists():
                 return  # nothing is recorded that could be taken for this store's
             state.check_kept()
-            for _ in range(_LOOKS):  # another run may write its own between the two
-                told = state.cluster()
-                if told == self.store.row(table, FAMILY, "cluster").get("value"):
+            for _ in range(_TRIES):  # another run may write its own between the two
+                token = state.cluster()
+                if token == self.store.row(table, FAMILY, "cluster").get("value"):
                     return
         msg = (
             f"hbase.thrift ({thrift.host}:{thrift.port}) and hbase.zookeeper_quorum "
@@ -81,15 +81,15 @@ class Run(OracleChecks, TableChoice):
         return self._journal.there
 
     def hold_journal(self, *, horizon: int = 0, pruned: int = 0) -> None:
-        """Have it said, by the journal and the state, that nothing up to *horizon* need be in the journal, and that it
-        was *pruned* so far.
+        """Have it recorded, in the journal and the state, that nothing up to *horizon* need be in the journal, and that
+        it was *pruned* so far.
 
         Raises:
             StoreError: as :meth:`has_journal`; or the journal takes no row.
         """
         self.has_journal()
-        said = replace(
+        journal = replace(
             self.journal, horizon=max(horizon, self.journal.horizon), pruned=max(pruned, self.journal.pruned)
         )
         with self.state() as state:
-            life.hold(state.connection, state, self.config.state.journal_table, said)
+            life.hold(state.connection, state, self.config.state.journal_table, journal)

@@ -68,8 +68,8 @@ def run_job(
         code = blind
     finally:
         summary.seconds = round(time.monotonic() - started, 2)
-    if run is not None and not read_only:
-        _keep(run)
+    if run is not None and not read_only and not _keep(run):
+        code = code or 1
     if options.summary:
         summary.write(options.summary)
     report(summary, problems_only=read_only)
@@ -123,11 +123,13 @@ def _pair(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _keep(run: Run) -> None:
-    """Keep the summary in the state table, where the page finds it; a store that refuses it has said so already."""
+def _keep(run: Run) -> bool:
+    """Keep the summary in the state table, where the page finds it; whether that went well, or there is no such table."""
     try:
         with run.state() as state:
             if state.exists():
                 state.add_run(run.summary.to_json())
     except LowtideError as error:
         run.summary.problems.append(f"the summary is not in the state table: {error}")
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""The low watermark of a run, and the clocks that it goes by: read first, looked at again before anything is done."""
+"""The low watermark of a run, and the clocks that it goes by: read first, checked again before anything is done."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from functools import cached_property
 from pyspark.sql import functions as F
 
 from lowtide.errors import GatewayError, StoreError, UsageError, WatermarkError
-from lowtide.run.submit import LOOKING
+from lowtide.run.submit import INSPECTIONS
 from lowtide.store import oracle_probe
-from lowtide.store.gateway import allotted, connect, parse_low_watermark
+from lowtide.store.gateway import allotted, parse_low_watermark
 from lowtide.store.state import StateStore
 from lowtide.values.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
 from lowtide.values.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
 from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refusal
 from lowtide_spark.run.base import Base
 
-#: The jobs that change nothing in the store, whatever they are told.
-_READING = ("balances", *LOOKING)
+#: The jobs that change nothing in the store, whatever their arguments.
+_READING = ("balances", *INSPECTIONS)
 _ORACLE_SECONDS = 5.0
 
 
@@ -30,7 +30,8 @@ class OracleChecks(Base):
     """The oracle's low watermark and the clocks, as far as a run may go by them."""
 
     def check_clock(self) -> None:
-        """Before anything else: this machine's clock and HBase's agree. From here on the run goes by HBase's.
+        """Before a table of anybody's is written to: this machine's clock and HBase's agree. From here on the run goes by
+        HBase's.
 
         A run that only plans says what is wrong and goes on, if there is a state table to ask by.
 
@@ -65,11 +66,10 @@ class OracleChecks(Base):
             if wrong := clock_contradiction(self.config.omid.clock, watermark):
                 raise UsageError(wrong)
         self.read_at = datetime.now(UTC)
-        with connect(self.config.hbase.thrift) as connection:
-            state = StateStore(connection, self.config.state.table)
+        with self.state() as state:
             with _doubting(doubts):
                 self._check_recorded(state, watermark)
-            ahead = oracle_ahead(allotted(connection, self.config), self.request.now)
+            ahead = oracle_ahead(allotted(state.connection, self.config), self.request.now)
             self.oracle_ahead = ahead or timedelta()
             # Before it is remembered: one that is far ahead would have every right one after it refused.
             self._refuse(oracle_apart(ahead, watermark, self.request.now), doubts)
@@ -94,9 +94,8 @@ class OracleChecks(Base):
             self._check_recorded(state, self._stored_low_watermark())
         if generation != self.generation:
             msg = (
-                f"the records were reset since this run began ({self.generation} resets then, {generation} "
-                "now), as after an oracle was made anew; "
-                "nothing more is done or recorded. Run again"
+                f"the records were reset since this run began ({self.generation} resets then, {generation} now), as "
+                "after an oracle was made anew; nothing more is done or recorded. Run again"
             )
             raise WatermarkError(msg)
 

@@ -1,4 +1,4 @@
-"""How far Spark is, told in lines while it works."""
+"""How far Spark is, printed while it works."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 
 
 @contextmanager
-def told(spark: SparkSession, what: str, every_seconds: float = 10) -> Iterator[None]:
+def progress_printed(spark: SparkSession, what: str, every_seconds: float = 10) -> Iterator[None]:
     """Print how many of the running stages' tasks are done, every so often, while the body runs."""
     over = threading.Event()
     started = time.monotonic()
 
-    def tell() -> None:
+    def print_progress() -> None:
         tracker = spark.sparkContext.statusTracker()
         while not over.wait(every_seconds):
             stages = [s for s in map(tracker.getStageInfo, tracker.getActiveStageIds()) if s is not None]
@@ -25,10 +25,10 @@ def told(spark: SparkSession, what: str, every_seconds: float = 10) -> Iterator[
                 seconds = time.monotonic() - started
                 print(f"{what}: {done} of {tasks} parts of this step read, {seconds:.0f} s so far", flush=True)
 
-    teller = threading.Thread(target=tell, name="progress", daemon=True)
-    teller.start()
+    printer = threading.Thread(target=print_progress, name="progress", daemon=True)
+    printer.start()
     try:
         yield
     finally:
         over.set()
-        teller.join()
+        printer.join()

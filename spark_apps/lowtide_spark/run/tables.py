@@ -33,10 +33,10 @@ class TableChoice(Base):
                 self.summary.problems.append(_refusal(name, entry))
             else:
                 print(f"{self.summary.job}: {name} is passed over: {_refusal(name, entry)}", flush=True)
-        self._tell_left_alone(inventory, names)
+        self._report_left_alone(inventory, names)
         return chosen
 
-    def _tell_left_alone(self, inventory: Sequence[Entry], names: Sequence[str]) -> None:
+    def _report_left_alone(self, inventory: Sequence[Entry], names: Sequence[str]) -> None:
         """A note on each table that is in doubt and that nobody asked for by name; one that was asked for is a
         problem.
         """
@@ -49,7 +49,7 @@ class TableChoice(Base):
 
     def mend_tables(self, names: Iterable[str]) -> list[str]:
         """Give tables of our own that the gateway made by its defaults what these leave out; notes on what was done.
-        Those that are right cost a look.
+        Those that are right cost a read.
         """
         with connect(self.config.hbase.thrift) as connection:
             there = connection.tables()

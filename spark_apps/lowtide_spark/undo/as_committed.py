@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,7 +21,7 @@ from lowtide_spark.cleaning.proofs import shadow_cells
 from lowtide_spark.frames import sideline
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.omid import base_of
-from lowtide_spark.frames.startset import StartSet
+from lowtide_spark.frames.startset import start_set
 from lowtide_spark.run.context import Run
 from lowtide_spark.undo import live
 
@@ -54,8 +55,8 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
 
     Raises:
         UsageError, StoreError: one cannot have committed then
-        (:meth:`lowtide.journal.decisions.Decisions.check_overruled`), or has no
-            cell here.
+            (:meth:`lowtide.journal.decisions.Decisions.check_overruled`), or has no cell here.
+        WatermarkError: the oracle was made anew.
     """
     if not wanted:
         return cells.withColumn("decided", F.lit(False))
@@ -69,12 +70,14 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
             "orphans' timestamps are in its sideline"
         )
         raise UsageError(msg)
+    run.read_low_watermark()  # refuses an oracle that was made anew: its numbers may be another transaction's now
     run.has_journal()  # one that is gone, or lost rows, is not made anew
     with connect(run.config.hbase.thrift) as connection, run.state() as state:
         allowed = Decisions(connection, run.config, state.numbered_anew())
         for each, commit in wanted.items():
             allowed.check_overruled(each, commit)
-    _check_shadow_cells(run, decisions)
+    with ExitStack() as held:
+        _check_shadow_cells(run, decisions, held)
     if run.summary.execute:
         _decide(run, wanted, decisions)
     decides = F.col("commit_ts").isNull() & F.col("decided_ts").isNotNull()
@@ -87,10 +90,9 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
     )
 
 
-def _check_shadow_cells(run: Run, decisions: DataFrame) -> None:
+def _check_shadow_cells(run: Run, decisions: DataFrame, held: ExitStack) -> None:
     """Refuse a commit timestamp that a shadow cell of the same transaction contradicts, in any table."""
-    starts = StartSet(decisions)
-    found, blind = shadow_cells(run, take_inventory(run.store), starts, {})
+    found, blind = shadow_cells(run, take_inventory(run.store), start_set(decisions, held), {})
     if blind:
         msg = (
             "a transactional table is disabled, so it cannot be searched for shadow cells of these transactions; "
@@ -111,7 +113,6 @@ def _check_shadow_cells(run: Run, decisions: DataFrame) -> None:
                 "put it under omid.foreign"
             )
         raise UsageError(msg)
-    starts.close()
 
 
 def _decide(run: Run, wanted: Mapping[int, int], decisions: DataFrame) -> None:
@@ -131,7 +132,7 @@ def _decide(run: Run, wanted: Mapping[int, int], decisions: DataFrame) -> None:
 def name_the_rest(run: Run, wanted: Mapping[int, int], restored: Collection[str], there: Collection[str]) -> None:
     """Name what was removed of *wanted* transactions, and is not back: until it is, readers see a part of each.
 
-    What the journal says of them is said for every table, so all sidelines that are kept are looked into, but for the
+    What the journal says of them is said for every table, so all sidelines that are kept are searched, but for the
     tables that this run has *restored*: their own reports tell. *there*: the tables that HBase has.
     """
     if not wanted:
@@ -146,14 +147,16 @@ def name_the_rest(run: Run, wanted: Mapping[int, int], restored: Collection[str]
         )
         for row in found.orderBy("run").collect():
             decisions = " ".join(f"--as-committed {start}={wanted[start]}" for start in row.starts)
-            told = (
+            removed = (
                 f"run {row.run} removed {row.n} cells of transaction {', '.join(map(str, row.starts))} in {table}, too"
             )
             if table in there:
                 command = f"lowtide restore {shlex.quote(row.run)} --table {table} {decisions} --execute"
-                run.summary.problems.append(f"{told}; until they are back readers see the rest without them: {command}")
+                run.summary.problems.append(
+                    f"{removed}; until they are back readers see the rest without them: {command}"
+                )
             else:
-                run.summary.notes.append(f"{told}, which is not in HBase any more")
+                run.summary.notes.append(f"{removed}, which is not in HBase any more")
     others = {name for names in aside.lost.values() for name in names} - {run.options.restore}
     for name in sorted(others):
         run.summary.notes.append(

@@ -55,10 +55,10 @@ def put_back(run: Run, report: TableReport, families: Sequence[str], back: DataF
             return False
     first = _hiding(back)
     if not first.isEmpty():
-        unseen = live.compare(run, report.table, families, first).missing.count()
-        if unseen:
+        hidden_still = live.compare(run, report.table, families, first).missing.count()
+        if hidden_still:
             report.problems.append(
-                f"{unseen} tombstones are put but {STILL_HIDDEN}, so what they hide is not put back; "
+                f"{hidden_still} tombstones are put but {STILL_HIDDEN}, so what they hide is not put back; "
                 f"major-compact {report.table} and run the restore again"
             )
             return False

@@ -2,13 +2,13 @@
 
 A table as it was then has cells whose commit only an entry proved that has been pruned since. The next cleanup heals
 them by the journal; readers that come before it do not see them. With their entries back they do, at once. What was
-pruned *since* the snapshot is enough: whatever was pruned before had its cells healed before, in the snapshot too.
+pruned *since* it was made is enough: whatever was pruned before had its cells healed before, in it too.
 
 Rows of before the oracle was made anew are left out, and counted: their numbers may be those of other transactions by
 now.
 
 An entry comes back above the delete marker that pruning left, so not at the timestamp that Omid would give it; Omid's
-reader does not look at that (``HBaseCommitTable.getCommitTimestamp``), and pruning removes up to whatever is there.
+reader does not use that (``HBaseCommitTable.getCommitTimestamp``), and pruning removes up to whatever is there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lowtide_spark.frames import omid
 from lowtide_spark.frames.startset import StartSet
 from lowtide_spark.run.context import Run
 
-#: The master's clock dates snapshots, a region server's the journal's rows.
+#: The master's clock dates HBase snapshots, a region server's the journal's rows.
 MARGIN = timedelta(days=1)
 
 
@@ -77,8 +77,8 @@ def _since(run: Run) -> datetime:
         if snapshot.name == wanted:
             return from_millis(snapshot.created) - MARGIN
     msg = (
-        f"HBase has no snapshot {wanted}; list_snapshots in its shell names those there are. Give --from TIME for one "
-        "that is gone"
+        f"there is no HBase snapshot {wanted}; list_snapshots in its shell names those there are. Give --from TIME for "
+        "one that is gone"
     )
     raise UsageError(msg)
 

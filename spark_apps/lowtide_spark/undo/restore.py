@@ -29,7 +29,7 @@ from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.values.text import number_and_time
 from lowtide_spark.frames.sideline import sideline
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.passage import TableWork, failures_kept
+from lowtide_spark.run.table_work import TableWork, failures_kept
 from lowtide_spark.undo import as_committed, judgement, live
 from lowtide_spark.undo.protection import Protection, protected
 from lowtide_spark.undo.putting_back import IF_ANOTHER, STILL_HIDDEN, drop_delete_markers, put_back
@@ -127,7 +127,7 @@ def _report_plan(report: TableReport, judged: DataFrame, already: int, mark: int
         report.notes.append(f"{decided} of the cells come back as committed, to be read at once")
     if mark and not back.where(F.col("commit_ts").isNotNull() & ~F.col("decided")).isEmpty():
         report.notes.append(
-            f"snapshots before the mark {number_and_time(mark)} stay refused to asOf; Omid's own client reads "
+            f"read points before the mark {number_and_time(mark)} stay refused to asOf; Omid's own client reads "
             "them. The next "
             "run of history_gc removes again what comes back, unless history_max_age is raised before"
         )

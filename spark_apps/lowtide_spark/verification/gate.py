@@ -1,4 +1,4 @@
-"""The gate before pruning: one look at the tables themselves that no cell still needs what is about to go.
+"""The gate before pruning: one read of the tables themselves, which shows that no cell still needs what is about to go.
 
 It reads as the verifier does. The bound follows from records. The gate believes none: it is the last moment at which
 the entry is there to heal with.
@@ -66,7 +66,7 @@ def _lacking(run: Run, entry: Entry, starts: StartSet) -> list[str]:
     # passes over no file that holds one which hides more than its own version.
     cells = run.store.cells(entry.table, regions, every=True)
     found = _without(entry, cells, starts).limit(_MOST + 1).collect()
-    told = [
+    lines = [
         f"{entry.table}, row {bytes(r.row).hex()}, family {bytes(r.family).decode()}, qualifier "
         f"{bytes(r.qualifier).hex() or 'none'}: the cell of transaction {r.start_ts} at {r.timestamp} lacks its shadow "
         f"cell, although its range is recorded as cleaned. Run lowtide run orphan_cleanup --table {entry.table} --full "
@@ -74,8 +74,8 @@ def _lacking(run: Run, entry: Entry, starts: StartSet) -> list[str]:
         for r in found[:_NAMED]
     ]
     if len(found) > _NAMED:
-        told.append(f"{entry.table}: {'at least ' if len(found) > _MOST else ''}{len(found) - _NAMED:,} cells more")
-    return told
+        lines.append(f"{entry.table}: {'at least ' if len(found) > _MOST else ''}{len(found) - _NAMED:,} cells more")
+    return lines
 
 
 def _without(entry: Entry, cells: DataFrame, starts: StartSet) -> DataFrame:

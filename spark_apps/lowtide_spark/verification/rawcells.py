@@ -67,7 +67,7 @@ def pairs(cells: DataFrame) -> DataFrame:
     )
     around = len(SHADOW_PREFIX) + len(SHADOW_SUFFIX)
     of_data = F.substring(name, F.lit(len(SHADOW_PREFIX) + 1), length - around)
-    told = visible(cells).select(
+    parts = visible(cells).select(
         *_FAMILY,
         F.when(is_shadow, of_data).otherwise(name).alias("qualifier"),
         "timestamp",
@@ -79,7 +79,7 @@ def pairs(cells: DataFrame) -> DataFrame:
     )
     most = ("data", "hash", "tombstone", "shadow", "odd")
     return (
-        told.groupBy(*_COLUMN, "timestamp")
+        parts.groupBy(*_COLUMN, "timestamp")
         .agg(*(F.max(column).alias(column) for column in most))
         .withColumn("start_ts", start_of(F.col("timestamp")))
     )
@@ -115,7 +115,7 @@ def proofs(commit: DataFrame, journal: DataFrame, family: str) -> DataFrame:
         table's alone).
     """
     start = number(F.substring("row", 2, 8))
-    told = []
+    parts = []
     at = F.col("timestamp").alias("at")
     for cells, commit_ts, names, more in (
         (
@@ -127,7 +127,7 @@ def proofs(commit: DataFrame, journal: DataFrame, family: str) -> DataFrame:
         (journal, number(F.col("value")), ("pruned", "pruned_mark"), ()),
     ):
         committed = (F.col("qualifier") == F.lit(COMMIT_QUALIFIER)) & (commit_ts > start)
-        told.append(
+        parts.append(
             cells.where((F.length("row") == 9) & (F.col("kind") == "put")).select(
                 start_of(start).alias("start_ts"),
                 F.when(committed, commit_ts).alias(names[0]),
@@ -135,7 +135,7 @@ def proofs(commit: DataFrame, journal: DataFrame, family: str) -> DataFrame:
                 *more,
             )
         )
-    return told[0].unionByName(told[1], allowMissingColumns=True)
+    return parts[0].unionByName(parts[1], allowMissingColumns=True)
 
 
 def deleted_entries(commit: DataFrame) -> DataFrame:

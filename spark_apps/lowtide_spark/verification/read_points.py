@@ -21,7 +21,7 @@ from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cell
 def compare(run: Run, found: Verification, tables: Sequence[Table], records: Records) -> None:
     """V6: write what the read points show, or hold it against what was written."""
     if not tables:
-        found.unseen.append("there is no table to read as of anything")
+        found.unseen.append("there is no table to read")
         return
     if run.options.after is not None:
         before = json.loads(run.options.after.read_text("utf-8"))["tables"]
@@ -107,9 +107,12 @@ def _show(cells: DataFrame, commits: DataFrame, points: Sequence[int]) -> dict[s
     joined = columns.drop(*(f"f{i}" for i in range(len(points)))).join(hidden, ["row", "family"])
     figures = []
     for i in range(len(points)):
-        seen = F.col(f"v{i}.timestamp").isNotNull() & ~F.col(f"v{i}.tombstone")
-        seen &= F.coalesce(F.col(f"h{i}") < F.col(f"v{i}.timestamp"), F.lit(True))
+        shown_here = F.col(f"v{i}.timestamp").isNotNull() & ~F.col(f"v{i}.tombstone")
+        shown_here &= F.coalesce(F.col(f"h{i}") < F.col(f"v{i}.timestamp"), F.lit(True))
         digest = F.xxhash64("row", "family", "qualifier", f"v{i}.timestamp", f"v{i}.hash")
-        figures += [F.count_if(seen).alias(f"n{i}"), F.sum(F.when(seen, digest).cast("decimal(38,0)")).alias(f"d{i}")]
+        figures += [
+            F.count_if(shown_here).alias(f"n{i}"),
+            F.sum(F.when(shown_here, digest).cast("decimal(38,0)")).alias(f"d{i}"),
+        ]
     (total,) = joined.agg(*figures).collect()
     return {str(p): {"cells": total[f"n{i}"], "hash": str(total[f"d{i}"] or 0)} for i, p in enumerate(points)}

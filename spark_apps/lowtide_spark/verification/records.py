@@ -14,11 +14,11 @@ from lowtide.verification.records import JOURNALS_OWN, Records
 from lowtide.verification.watermarks import watermark_violations
 from lowtide_spark.run.context import Run
 
-#: Records that the verifier looks at, by the beginning of their rows.
+#: Records that the verifier reads, by the beginning of their rows.
 _RECORDS = ("table/", "watermarks/", "bound/", "history/", "journal", "run/", "inventory")
 _MAX_MILLIS = 10**15
-#: Between two looks at records that do not agree: a collection may just be publishing.
-_LOOK_AGAIN = 5.0
+#: Between two reads of records that do not agree: a collection may just be publishing.
+_SECONDS_BETWEEN_READS = 5.0
 
 
 def read(run: Run) -> Records:
@@ -45,7 +45,7 @@ def read(run: Run) -> Records:
 def check(run: Run, found: Verification, records: Records, families: Mapping[str, frozenset[str]]) -> None:
     violations, notes = watermark_violations(records, families)
     if violations:
-        time.sleep(_LOOK_AGAIN)
+        time.sleep(_SECONDS_BETWEEN_READS)
         violations, notes = watermark_violations(read(run), families)
     if found.bound > found.low_watermark:
         violations.append(

@@ -88,13 +88,13 @@ def _mends(run: Run, transaction: Row) -> str:
     stamps = dict.fromkeys(
         s for s in (least and least.shadow, most and most.shadow, transaction.entry, transaction.pruned) if s
     )
-    told = []
+    lines = []
     for one in {c.shadow: c for c in (least, most) if c}.values():
         place = one.place
         row, family, name = bytes.fromhex(place.row), bytes(place.family), shadow_qualifier(bytes(place.qualifier))
-        told += [
+        lines += [
             f"a shadow cell in row {place.row} of {place.table} says {one.shadow}; where {other} is right: "
-            + hbase_shell.put_long(place.table, row, family, name, place.timestamp, other)
+            + hbase_shell.put_long(place.table, row, family, name, other, place.timestamp)
             for other in stamps
             if other != one.shadow
         ]
@@ -105,12 +105,12 @@ def _mends(run: Run, transaction: Row) -> str:
     )
     if transaction.entry:
         wrong = hbase_shell.delete_row(entries, key, transaction.at)
-        told.append(f"{entries} says {transaction.entry}; where that is wrong: {wrong}")
+        lines.append(f"{entries} says {transaction.entry}; where that is wrong: {wrong}")
     if transaction.pruned:
         wrong = hbase_shell.delete_row(journal, key)
         if least and least.shadow == most.shadow:  # readers go by it
             wrong = _REMEDY_SHOWN.format(
                 start=transaction.start_ts, shadow=least.shadow, table=least.place.table, row=least.place.row
             )
-        told.append(f"{journal} says {transaction.pruned}; where that is wrong: {wrong}")
-    return "; ".join(told)
+        lines.append(f"{journal} says {transaction.pruned}; where that is wrong: {wrong}")
+    return "; ".join(lines)

@@ -41,28 +41,27 @@ def check(run: Run, records: Records, found: Verification) -> list[Violation]:
         if what:
             remedy = (
                 f"What it lacks cannot be put back by lowtide restore {name}: look for a copy of the folder. Nothing "
-                f"in the store is wrong; without a copy this is told until {until[name]:%Y-%m-%d %H:%M} UTC, when "
+                f"in the store is wrong; without a copy this is reported until {until[name]:%Y-%m-%d %H:%M} UTC, when "
                 "sidelines of then go (state.sideline_keep)"
             )
             wrong.append(Violation("V5", table, f"run {name} removed {number:,} cells: {what}", remedy))
-    found.notes.append(
-        f"{len(removed)} sidelines of the last {run.config.state.sideline_keep.days} days were looked at"
-    )
+    found.notes.append(f"{len(removed)} sidelines of the last {run.config.state.sideline_keep.days} days were checked")
     return wrong
 
 
 def _lost(run: Run, name: str, table: str, number: int) -> str:
     """What is wrong with one sideline; empty: nothing."""
     jvm: Any = run.store.spark._jvm  # py4j knows no types of Java's
-    hadoop = jvm.org.apache.hadoop.fs
-    folder = hadoop.Path(f"{run.config.state.sideline.rstrip('/')}/{_file_name(name)}/{_file_name(table)}")
+    folder = jvm.org.apache.hadoop.fs.Path(
+        f"{run.config.state.sideline.rstrip('/')}/{_file_name(name)}/{_file_name(table)}"
+    )
     files = folder.getFileSystem(run.store.spark._jsc.hadoopConfiguration())
     if not files.exists(folder):
         return f"its sideline {folder} is not there"
     there = {s.getPath().getName(): s.getLen() for s in files.listStatus(folder)}
     if "_lowtide.json" not in there:
         return f"its sideline {folder} has no list of its files"
-    stream = files.open(hadoop.Path(folder, "_lowtide.json"))
+    stream = files.open(jvm.org.apache.hadoop.fs.Path(folder, "_lowtide.json"))
     try:
         text = jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
     finally:

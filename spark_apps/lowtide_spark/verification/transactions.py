@@ -47,15 +47,15 @@ def check(run: Run, found: Verification, tables: Sequence[Table]) -> None:
         )
     of_cells = reduce(DataFrame.unionByName, parts)
     gone = deleted_entries(run.store.cells(run.config.omid.commit_table, raw=True))
-    said = (
+    proofs = (
         commits_and_marks(run)
         .where(start <= found.low_watermark)
         .unionByName(gone.withColumn("deleted", F.lit(True)), allowMissingColumns=True)
     )
-    known = _by_transaction(of_cells.unionByName(said, allowMissingColumns=True))
+    known = _by_transaction(of_cells.unionByName(proofs, allowMissingColumns=True))
     kept = known.withColumn("wrong", _wrong(run, found)).where("wrong is not null or cells > 0")
-    told = ("lacks", "least", "most", "entry", "pruned", "at", "below_bound", "below_mark")
-    counted = kept.select("start_ts", "wrong", *told, "by_table").persist()
+    known_of = ("lacks", "least", "most", "entry", "pruned", "at", "below_bound", "below_mark")
+    counted = kept.select("start_ts", "wrong", *known_of, "by_table").persist()
     try:
         _count_cells(found, tables, counted)
         remedies.name(run, found, counted)

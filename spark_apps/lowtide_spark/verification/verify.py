@@ -16,7 +16,7 @@ from lowtide.verification.findings import Verification
 from lowtide.verification.records import bound, horizon, published
 from lowtide_spark.frames.store import cause
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.progress import told
+from lowtide_spark.run.progress import progress_printed
 from lowtide_spark.verification import read_points, records, sidelines, transactions
 from lowtide_spark.verification.tables import families_by_table, planned
 
@@ -26,14 +26,14 @@ def verify(run: Run) -> None:
 
     Raises:
         UsageError: whole tables are to be compared, and a share of them read.
-        StoreError: no invariant is broken, as far as could be seen, and something could not be looked at.
+        StoreError: no invariant is broken, as far as could be seen, and something could not be checked.
     """
     if run.options.sample and (run.options.before or run.options.after):
         msg = "--before and --after compare whole tables, and --sample reads some regions of each: leave one out"
         raise UsageError(msg)
     found = Verification(run.request.run)
-    with told(run.store.spark, "verify"):
-        _look(run, found)
+    with progress_printed(run.store.spark, "verify"):
+        _check(run, found)
     if run.options.json is not None:
         run.options.json.write_text(found.to_json(), "utf-8")
     for line in _lines(found):
@@ -45,7 +45,7 @@ def verify(run: Run) -> None:
     run.summary.problems += found.unseen
 
 
-def _look(run: Run, found: Verification) -> None:
+def _check(run: Run, found: Verification) -> None:
     # First of all what is claimed, then what is there: what was published holds for good.
     found.low_watermark = run.read_low_watermark(found.notes)
     claimed = records.read(run)
@@ -70,11 +70,11 @@ def _look(run: Run, found: Verification) -> None:
 
 @contextmanager
 def _part(found: Verification, what: str) -> Iterator[None]:
-    """One part that cannot be looked at does not hide the others."""
+    """One part that cannot be checked does not hide the others."""
     try:
         yield
     except Exception as error:  # Spark's, HBase's
-        found.unseen.append(f"{what} could not be looked at: {cause(error)}")
+        found.unseen.append(f"{what} could not be checked: {cause(error)}")
 
 
 def _lines(found: Verification) -> Iterator[str]:

@@ -23,9 +23,9 @@ import org.apache.hadoop.hbase.util.Bytes;
  * A read point, as the oracle counts time, and what its readers need to know of the commit table.
  *
  * <p>The order is what makes it right. The low watermark is read first, and no later read point is taken: every
- * transaction that commits before it has its commit entry by then. Then the ancient history mark is looked at, then
+ * transaction that commits before it has its commit entry by then. Then the ancient history mark is read, then
  * the commit table is read, then the data: a transaction that completes in between shows by its entry or by its shadow
- * cells, one whose entry was pruned before, by the journal. When the data were read, the mark is looked at again:
+ * cells, one whose entry was pruned before, by the journal. When the data were read, the mark is read again:
  * history GC moves it before it deletes anything, so a reader that still finds it at or before the read point has seen
  * everything. Each piece of a live table does so at its end, or when no more of its rows are asked for; where an HBase
  * snapshot is made of the data, it is enough to look when that stands. Mark and data are found by the table's name, so
@@ -152,7 +152,7 @@ final class AsOf implements Serializable {
     /**
      * Fails where rows of the live table may have been read when their history was gone, or when it was another table.
      */
-    void lookAgain(Options options) throws IOException {
+    void checkAgain(Options options) throws IOException {
         checkMark(options, OVERTAKEN);
         checkSame(options);
     }

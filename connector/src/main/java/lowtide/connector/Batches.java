@@ -17,7 +17,7 @@ import org.apache.hadoop.hbase.client.Table;
 /** Actions on rows of one table, sent several requests at a time, each with its result. */
 final class Batches {
     /**
-     * Guarded mutations a server works off one by one, each with a sync of its log; several requests at a time share
+     * A server applies guarded mutations one by one, each with a sync of its log; several requests at a time share
      * the syncs. Reads of a request are done one by one too.
      */
     static final int REQUESTS = 8;

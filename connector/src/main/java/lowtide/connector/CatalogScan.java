@@ -36,9 +36,9 @@ import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The views {@code tables}, {@code regions} and {@code snapshots}: read by the driver, as they are at that moment. */
+/** The views {@code tables}, {@code regions}, {@code snapshots} (HBase's): read by the driver, as they are then. */
 final class CatalogScan implements LocalScan {
-    private static final int LOOKS = 3;
+    private static final int ATTEMPTS = 3;
     private static final long PAUSE_MILLIS = 1000;
 
     private final Options options;
@@ -108,7 +108,7 @@ final class CatalogScan implements LocalScan {
      * which he has neither CREATE nor ADMIN; hbase:meta, which everybody may read, has the state of each.
      */
     private static List<TableDescriptor> listed(Connection connection, Admin admin) throws IOException {
-        for (int look = 1;; look++) {
+        for (int attempt = 1;; attempt++) {
             // First of all: what is made between the two is listed, and is not missed.
             Set<TableName> hidden = known(connection);
             List<TableDescriptor> listed = admin.listTableDescriptors();
@@ -116,7 +116,7 @@ final class CatalogScan implements LocalScan {
             if (hidden.isEmpty()) {
                 return listed;
             }
-            if (look == LOOKS) {
+            if (attempt == ATTEMPTS) {
                 throw new IOException("HBase has tables that it does not list to the user "
                         + User.getCurrent().getShortName() + ": " + hidden + ". They may hold the proofs of commits."
                         + " Grant this user ADMIN, globally; where such a table is gone, remove its"

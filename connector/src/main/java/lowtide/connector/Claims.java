@@ -75,12 +75,12 @@ final class Claims {
     }
 
     /**
-     * The look that a batch is sent on the strength of; by two clocks, for the monotonic one stands still in a machine
+     * When the claims were read that a batch is sent by; by two clocks, for the monotonic one stands still in a machine
      * that sleeps.
      */
-    private record Look(long nanos, long millis) {
-        static Look now() {
-            return new Look(System.nanoTime(), System.currentTimeMillis());
+    private record ReadTime(long nanos, long millis) {
+        static ReadTime now() {
+            return new ReadTime(System.nanoTime(), System.currentTimeMillis());
         }
 
         long age() {
@@ -135,11 +135,11 @@ final class Claims {
     }
 
     /** Reads the claims; gives what tells, at any later time, why a batch must not be sent (any more), or null. */
-    Batches.Permit look(Connection connection) throws IOException {
+    Batches.Permit read(Connection connection) throws IOException {
         if (claims.isEmpty()) {
             return Batches.ALWAYS;
         }
-        Look look = Look.now();
+        ReadTime read = ReadTime.now();
         for (Claim claim : claims) {
             if (lost == null && !claim.stands(connection)) {
                 lost = "not tried: " + claim.lost();
@@ -149,7 +149,7 @@ final class Claims {
             return () -> lost;
         }
         return () -> {
-            long age = look.age();
+            long age = read.age();
             return age <= freshMillis ? null
                     : "not tried: " + age + " ms have passed since the claim was read (" + claims.get(0) + ")";
         };

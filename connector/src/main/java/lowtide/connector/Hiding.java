@@ -4,7 +4,7 @@ import java.util.Arrays;
 
 /**
  * What hides the versions of one row and family: the higher versions of the column, and the family tombstones. It is
- * told of every data cell, once, in HBase's order.
+ * given every data cell, once, in HBase's order.
  */
 final class Hiding {
     /** As the commit of what hides a version: no read point shows it. */

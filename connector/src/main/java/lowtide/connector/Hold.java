@@ -85,7 +85,7 @@ class Hold implements Runnable {
     /**
      * Fails where a run of history GC is about to apply a mark above the read point. Of a run that announced it long
      * ago and has not applied it the claim is taken, as {@code lowtide.store.state.StateStore.overtake} has it: that
-     * run can then no longer apply it. It may have done so just before, so the applied mark is to be looked at after
+     * run can then no longer apply it. It may have done so just before, so the applied mark is to be read after
      * this.
      */
     void refuseIntended() throws IOException {

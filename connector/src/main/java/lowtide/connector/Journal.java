@@ -73,24 +73,24 @@ class Journal implements Serializable {
         long start = Omid.start(timestamp);
         Long found = known.get(start);
         if (found == null) {
-            found = look(Connections.get(options.hbase), start);
+            found = read(Connections.get(options.hbase), start);
             known.put(start, found);
         }
         return found;
     }
 
-    private long look(Connection connection, long start) throws IOException {
+    private long read(Connection connection, long start) throws IOException {
         Result row;
-        JsonNode said = MissingNode.getInstance();
+        JsonNode ownRow = MissingNode.getInstance();
         JsonNode remembered;
         try (Table table = connection.getTable(TableName.valueOf(options.journalTable))) {
             row = table.get(new Get(Omid.commitKey(start)).addFamily(FAMILY));
             // After the row was looked for: the horizon is moved before anything goes, in the journal first.
             remembered = Records.journal(connection, options);
             JsonNode own = Records.parsed(table.get(new Get(OWN_ROW).addFamily(FAMILY)), FAMILY, "value");
-            said = own == null ? said : own;
+            ownRow = own == null ? ownRow : own;
         } catch (TableNotFoundException e) {
-            row = null; // said to be lost: below its horizon nothing is decided
+            row = null; // reported lost: below its horizon nothing is decided
             remembered = Records.journal(connection, options);
         }
         if (row == null && remembered.path("there").asBoolean()) {
@@ -99,10 +99,10 @@ class Journal implements Serializable {
                     + " Lowtide's configuration has it (state.journal_table).");
         }
         if (row == null || row.isEmpty()) {
-            if (start <= Math.max(remembered.path("horizon").asLong(), said.path("horizon").asLong())) {
+            if (start <= Math.max(remembered.path("horizon").asLong(), ownRow.path("horizon").asLong())) {
                 throw undecided(start, "the journal " + options.journalTable + " has let go of its time");
             }
-            if (row != null && !whole(connection, remembered, said)) {
+            if (row != null && !whole(connection, remembered, ownRow)) {
                 throw undecided(start, "the journal " + options.journalTable + " may have lost its row");
             }
             return Omid.NONE;
@@ -135,8 +135,8 @@ class Journal implements Serializable {
         return outcome;
     }
 
-    private boolean whole(Connection connection, JsonNode remembered, JsonNode said) throws IOException {
-        return whole(remembered, said, Tables.stated(connection, TableName.valueOf(options.journalTable)));
+    private boolean whole(Connection connection, JsonNode remembered, JsonNode ownRow) throws IOException {
+        return whole(remembered, ownRow, Tables.stated(connection, TableName.valueOf(options.journalTable)));
     }
 
     /**
@@ -145,10 +145,10 @@ class Journal implements Serializable {
      *
      * @param stated when the journal's table was made, enabled or restored last
      */
-    static boolean whole(JsonNode remembered, JsonNode said, long stated) {
+    static boolean whole(JsonNode remembered, JsonNode ownRow, long stated) {
         long known = remembered.path("stated").asLong();
-        boolean same = known == 0 || known == stated && !said.isMissingNode()
-                && said.path("pruned").asLong() >= remembered.path("pruned").asLong();
+        boolean same = known == 0 || known == stated && !ownRow.isMissingNode()
+                && ownRow.path("pruned").asLong() >= remembered.path("pruned").asLong();
         return same && remembered.path("doubt").asText().isEmpty();
     }
 

@@ -50,7 +50,7 @@ record Mutation(String op, String region, byte[] row, byte[] family, byte[] qual
         boolean commits = known == Op.PUT_COMMITTED || known == Op.HEAL_IF_PRESENT
                 || known == Op.PUT_COMMITTED_IF_PRESENT;
         boolean puts = known == Op.PUT || known == Op.PUT_IF_ABSENT || commits;
-        // A put without value would be a tombstone to Omid: that has to be said with an empty value.
+        // A put without value would be a tombstone to Omid: that has to be given as an empty value.
         require("value", !puts || value != null);
         require("timestamp", timestamp != Omid.NONE || known == Op.PUT || known == Op.PUT_IF_ABSENT);
         require("commit_ts", !commits && known != Op.SEE_HEALED || commit != Omid.NONE);

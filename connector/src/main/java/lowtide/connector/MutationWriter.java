@@ -32,8 +32,8 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
  * Sends the mutations of one task in batches. What comes in sequence for one row without a guard becomes one atomic
  * row mutation, up to a batch. In which order different mutations of one row take effect is not defined.
  *
- * <p>What HBase cannot work off at once, because a region moves or is closed, is sent again by the writer, not by
- * HBase's client: the claims are looked at each time. The client would go on sending when the region is back, be it in
+ * <p>What HBase cannot apply at once, because a region moves or is closed, is sent again by the writer, not by
+ * HBase's client: the claims are read each time. The client would go on sending when the region is back, be it in
  * a table that was restored meanwhile.
  */
 final class MutationWriter implements DataWriter<InternalRow> {
@@ -189,7 +189,7 @@ final class MutationWriter implements DataWriter<InternalRow> {
         for (int tried = 0;; tried++) {
             Batches.Permit permit;
             try {
-                permit = claims.look(connection);
+                permit = claims.read(connection);
             } catch (InterruptedIOException e) {
                 throw e;
             } catch (IOException e) {

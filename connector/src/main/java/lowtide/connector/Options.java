@@ -168,7 +168,7 @@ final class Options implements Serializable {
         try {
             return table == null || table.isEmpty() ? table : TableName.valueOf(table).getNameAsString();
         } catch (IllegalArgumentException e) {
-            return table; // told when it is used
+            return table; // refused when it is used
         }
     }
 

@@ -65,7 +65,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
         this.tally = new Tally(piece.families());
         // What replaced a version lies above it: an upper bound from a filter must not hide that from the reader.
         long to = withReplaced ? Long.MAX_VALUE : pushdown.to;
-        RowFilter filter = asOf != null ? new RowFilter.Seen(asOf.readPoint)
+        RowFilter filter = asOf != null ? new RowFilter.AtReadPoint(asOf.readPoint)
                 : withReplaced && pushdown.to < Long.MAX_VALUE
                 ? new RowFilter.Before(pushdown.to, pushdown.filter()) : pushdown.filter();
         // A reader looks at no cell above its read point.
@@ -177,7 +177,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
         }
         if (!ended) {
             ended = true;
-            lookAgain();
+            checkAgain();
         }
         // One for each family, and one where there is none.
         if (!options.endRows || ends >= Math.max(1, tally.families())) {
@@ -205,9 +205,9 @@ final class PieceReader implements PartitionReader<InternalRow> {
      * What was read of a live table holds if nothing took from it meanwhile; an HBase snapshot was looked at when it
      * stood.
      */
-    private void lookAgain() throws IOException {
+    private void checkAgain() throws IOException {
         if (asOf != null && !options.readsFiles) {
-            asOf.lookAgain(options);
+            asOf.checkAgain(options);
         }
     }
 
@@ -329,7 +329,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
         }
         // Who asked for a few rows only, as limit and first do, reads to no end; the error fails his task all the same.
         if (!ended && rows > 0) {
-            lookAgain();
+            checkAgain();
         }
     }
 }

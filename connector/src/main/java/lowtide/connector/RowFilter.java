@@ -56,12 +56,12 @@ interface RowFilter extends Serializable {
         }
     }
 
-    /** What a read point sees: committed before it, and not yet replaced. */
-    final class Seen implements RowFilter {
+    /** What is shown at a read point: committed before it, and not yet replaced. */
+    final class AtReadPoint implements RowFilter {
         private static final long serialVersionUID = 1;
         private final long readPoint;
 
-        Seen(long readPoint) {
+        AtReadPoint(long readPoint) {
             this.readPoint = readPoint;
         }
 

@@ -31,7 +31,7 @@ import org.apache.hadoop.hbase.client.Row;
  * where the write of a DataFrame only counts. An operation on one row is atomic by itself; those of one call take
  * effect in any order.
  *
- * <p>HBase's client repeats what had no answer. A check that held is therefore told to be refused where its first
+ * <p>HBase's client repeats what had no answer. A check that held is therefore reported as refused where its first
  * answer was lost: whoever asks must read again after a refusal before concluding anything.
  */
 public final class Rows {
@@ -50,7 +50,7 @@ public final class Rows {
     }
 
     /**
-     * Works off operations and waits for all answers. Bytes are written as text of their values (ISO 8859-1).
+     * Carries out operations and waits for all answers. Bytes are written as text of their values (ISO 8859-1).
      *
      * @param family of all cells
      * @param operations JSON list of {@code ["read", table, [row, ...]]}, {@code ["put", table, row, {column: value}]},

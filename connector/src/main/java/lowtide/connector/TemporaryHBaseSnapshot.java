@@ -9,7 +9,7 @@ import org.apache.hadoop.hbase.client.SnapshotType;
 
 /**
  * An HBase snapshot for one read, and the folder with its references. Both go when the read is not referenced any
- * more, or when the driver ends. Of a driver that is killed the snapshot stays until HBase removes it after
+ * more, or when the driver ends. Of a driver that is killed the HBase snapshot stays until HBase removes it after
  * {@link #LASTING_SECONDS}, and the folder, a few bytes for each file, stays.
  */
 final class TemporaryHBaseSnapshot implements Runnable {
@@ -29,7 +29,7 @@ final class TemporaryHBaseSnapshot implements Runnable {
         this.folder = folder;
     }
 
-    /** Makes it, memstore included, and looks at the mark once more; it lasts as long as the reader is referenced. */
+    /** Makes it, memstore included, and reads the mark once more; it lasts as long as the reader is referenced. */
     static RestoredFiles take(Options options, AsOf asOf, Object reader) throws IOException {
         Connection connection = Connections.get(options.hbase);
         String table = options.table.replaceAll("[^A-Za-z0-9]", "-");

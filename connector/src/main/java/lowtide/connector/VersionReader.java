@@ -131,7 +131,7 @@ final class VersionReader implements RowReader {
             }
             view.set(cell);
             if (Omid.endsAsShadow(view.array, view.offset, view.length)) {
-                seen();
+                countCell();
                 if (shadow(cell)) {
                     return true;
                 }
@@ -140,7 +140,7 @@ final class VersionReader implements RowReader {
                     startChunk(false);
                     return false;
                 }
-                seen();
+                countCell();
                 early.add(view.array, view.offset, view.length, cell, withValue);
             } else if (Omid.sortsAfterShadows(view.array, view.offset, view.length)) {
                 if (!shadowsDone) {
@@ -150,7 +150,7 @@ final class VersionReader implements RowReader {
                         return false;
                     }
                 }
-                seen();
+                countCell();
                 if (data(cell)) {
                     return true;
                 }
@@ -160,7 +160,7 @@ final class VersionReader implements RowReader {
                     shadows.clear();
                     continue;
                 }
-                seen();
+                countCell();
                 early.add(view.array, view.offset, view.length, cell, withValue);
             }
         }
@@ -178,7 +178,7 @@ final class VersionReader implements RowReader {
         return false;
     }
 
-    private void seen() {
+    private void countCell() {
         position++;
         tally.add(view.bytes);
     }

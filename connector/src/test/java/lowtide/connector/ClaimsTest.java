@@ -48,19 +48,19 @@ class ClaimsTest {
     @Test
     void aWriterStopsForGoodWhenItsClaimHasChanged() throws IOException {
         Claims claims = new Claims(Claims.parse(OPTION));
-        assertNull(claims.look(connection).refusal());
+        assertNull(claims.read(connection).refusal());
         stands = "8";
         String text = "not tried: another run, or a restore, has taken over (row o of LOWTIDE_STATE has changed)";
-        assertEquals(text, claims.look(connection).refusal());
+        assertEquals(text, claims.read(connection).refusal());
         stands = "7";
-        assertEquals(text, claims.look(connection).refusal());
+        assertEquals(text, claims.read(connection).refusal());
     }
 
     /** A claim that is gone stands no more. */
     @Test
     void aClaimThatIsGoneStandsNoMore() throws IOException {
         stands = null;
-        assertTrue(new Claims(Claims.parse(OPTION)).look(connection).refusal().contains("has taken over"));
+        assertTrue(new Claims(Claims.parse(OPTION)).read(connection).refusal().contains("has taken over"));
     }
 
     /**
@@ -71,27 +71,27 @@ class ClaimsTest {
     void aWriterStopsForGoodWhenItsTableHasComeBack() throws IOException {
         Claims claims = new Claims(Claims.parse("[{\"table\": \"orders\", \"stated\": 70}]"));
         written = 70;
-        assertNull(claims.look(connection).refusal());
+        assertNull(claims.read(connection).refusal());
         written = 60;
         String text = "not tried: orders was restored, made anew, or disabled and enabled while the run went on";
-        assertEquals(text, claims.look(connection).refusal());
+        assertEquals(text, claims.read(connection).refusal());
         written = 70;
-        assertEquals(text, claims.look(connection).refusal());
+        assertEquals(text, claims.read(connection).refusal());
     }
 
     /** Of several each has to stand, the last too. */
     @Test
     void everyClaimHasToStand() throws IOException {
         String both = OPTION.replace("]", ", {\"table\": \"orders\", \"stated\": 70}]");
-        assertTrue(new Claims(Claims.parse(both)).look(connection).refusal().contains("orders was restored"));
+        assertTrue(new Claims(Claims.parse(both)).read(connection).refusal().contains("orders was restored"));
     }
 
     /** What was read too long ago permits nothing: the process may have slept since. */
     @Test
     void anOldLookPermitsNothing() throws IOException {
-        Batches.Permit permit = new Claims(Claims.parse(OPTION), -1).look(connection);
+        Batches.Permit permit = new Claims(Claims.parse(OPTION), -1).read(connection);
         assertTrue(permit.refusal().contains("have passed since the claim was read (row o of LOWTIDE_STATE)"));
-        assertNull(new Claims(List.of(), -1).look(connection).refusal(), "without claims nothing is looked at");
+        assertNull(new Claims(List.of(), -1).read(connection).refusal(), "without claims nothing is looked at");
     }
 
     /** A claim that lacks something is refused when the write is set up. */

@@ -29,7 +29,7 @@ class UnnamedTest {
         AsOf asOf = new AsOf(READ_POINT, false, Commits.NONE, Journal.NONE, 0);
         List<String> shown = new ArrayList<>();
         try (VersionReader reader = new VersionReader(store, scan, new Tally(new byte[][] {Bytes.toBytes("f")}),
-                new RowFilter.Seen(READ_POINT), false, true, false, asOf, Options.DEFAULT_PAIRING_LIMIT)) {
+                new RowFilter.AtReadPoint(READ_POINT), false, true, false, asOf, Options.DEFAULT_PAIRING_LIMIT)) {
             while (reader.next()) {
                 if (reader.kind() == Kind.PUT) {
                     shown.add(Bytes.toString(reader.qualifier()) + "@" + reader.timestamp());

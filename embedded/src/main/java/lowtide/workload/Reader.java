@@ -23,7 +23,7 @@ import org.apache.omid.transaction.Snapshots;
 import org.apache.omid.transaction.TTable;
 import org.apache.omid.transaction.Transaction;
 
-/** Cells: at a snapshot through Omid, or raw with every version and delete marker; and single raw writes. */
+/** Cells: at a read point through Omid, or raw with every version and delete marker; and single raw writes. */
 final class Reader {
 
     private final Store store;
@@ -95,7 +95,7 @@ final class Reader {
         return Arrays.equals(row, Bytes.toBytes(text)) && text.indexOf('\uFFFD') < 0;
     }
 
-    /** How many cells a snapshot shows: for measurements, without the way back over the pipe. */
+    /** How many cells a read point shows: for measurements, without the way back over the pipe. */
     private JsonElement count(JsonObject request) throws Exception {
         long cells = 0;
         try (TTable table = Snapshots.table(store.table(request.get("table").getAsString()), false);

@@ -12,7 +12,7 @@ import org.apache.hadoop.hbase.client.SnapshotDescription;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 
-/** Tables: made, emptied, dropped, snapshotted, and given Omid's own compactor. */
+/** Tables: made, emptied, dropped, kept as HBase snapshots, and given Omid's own compactor. */
 final class Tables {
 
     private static final String COMPACTOR = "org.apache.omid.transaction.OmidCompactor";
@@ -136,7 +136,7 @@ final class Tables {
                 .filter(each -> each.getName().equals(snapshot))
                 .map(SnapshotDescription::getTableName)
                 .findAny()
-                .orElseThrow(() -> new IllegalArgumentException("there is no snapshot " + snapshot));
+                .orElseThrow(() -> new IllegalArgumentException("there is no HBase snapshot " + snapshot));
         admin.disableTable(name);
         admin.restoreSnapshot(snapshot);
         admin.enableTable(name);

@@ -8,7 +8,8 @@ made unambiguous; those to come can, by an oracle that begins beyond all that we
 from __future__ import annotations
 
 from lowtide.values.clock import is_world
-from lowtide.values.formats import WORLD_CLOCK_MIN, base, encode_long
+from lowtide.values.formats import ALLOTTED_FAMILY, ALLOTTED_QUALIFIER, ALLOTTED_ROW, WORLD_CLOCK_MIN, base
+from lowtide.values.hbase_shell import put_long
 
 #: How far beyond the highest *low watermark* seen a counter is set: what was given out above that is not known. At a
 #: million transactions a second this is eight months.
@@ -35,10 +36,9 @@ def refusal(recorded: int, current: int, timestamp_table: str, own_tables: tuple
         how = "Set the clock of the oracle's machine, and wait until its low watermark has passed that one"
     else:
         number = beginning(recorded)
-        value = "".join(f"\\x{byte:02X}" for byte in encode_long(number))
+        put = put_long(timestamp_table, ALLOTTED_ROW, ALLOTTED_FAMILY, ALLOTTED_QUALIFIER, number)
         how = (
-            f"Stop the oracle; let it begin at {number}: in HBase's shell put '{timestamp_table}', 'MAX_TIMESTAMP_R', "
-            f"'MAX_TIMESTAMP_CF:MAX_TIMESTAMP_Q', \"{value}\"; start it, with "
+            f"Stop the oracle; let it begin at {number}: in HBase's shell {put}; start it, with "
             "DefaultHBaseTimestampStorageModule as its timestampStoreModule (one that keeps "
             "its timestamps in ZooKeeper has the number in /omid/timestamp). Then reset"
         )

@@ -105,7 +105,7 @@ def begin_report(run: Run, entry: Entry) -> TableReport:
     return report
 
 
-def source(run: Run, work: RegionWork, held: ExitStack, *, full: bool, sweep: bool) -> Source:
+def choose_source(run: Run, work: RegionWork, held: ExitStack, *, full: bool, sweep: bool) -> Source:
     """The live table, or an HBase snapshot made now: after the low watermark was read, memstore included.
 
     Args:
@@ -130,30 +130,30 @@ def count_read(work: RegionWork, read: DataFrame, expected: int, what: str) -> N
     """Count what was read of a table, rows of the view ``versions``.
 
     Raises:
-        StoreError: not every region, or key range, told its end.
+        StoreError: not every region, or key range, was read to its end.
     """
     is_end = F.col("kind") == "end_of_range"
     [counted] = read.agg(
         F.sum("cells_read"), F.sum("bytes_read"), F.count_if(~is_end), F.count_distinct(F.when(is_end, F.col("region")))
     ).collect()
     counts = work.report.counts
-    counts.cells_read, counts.bytes_read, counts.candidates, seen = (int(value or 0) for value in counted)
-    if seen != expected:
-        msg = f"{expected} {what} of {work.table} were to be read, {seen} were read to their end"
+    counts.cells_read, counts.bytes_read, counts.candidates, ended = (int(value or 0) for value in counted)
+    if ended != expected:
+        msg = f"{expected} {what} of {work.table} were to be read, {ended} were read to their end"
         raise StoreError(msg)
 
 
 def stop_unknown(
-    work: RegionWork, unknown: DataFrame, fields: Sequence[str], first: Column, told: Callable[[Any], str]
+    work: RegionWork, unknown: DataFrame, fields: Sequence[str], first: Column, describe: Callable[[Any], str]
 ) -> None:
-    """Stop each region that holds a cell which no rule decides, and tell of one of them.
+    """Stop each region that holds a cell which no rule decides, and name one of them.
 
     Args:
         work: the table.
         unknown: those cells.
-        fields: columns that *told* takes, ``row`` and ``timestamp`` among them.
+        fields: columns that *describe* takes, ``row`` and ``timestamp`` among them.
         first: by which that one is chosen: the lowest.
-        told: what is wrong with it, and what follows.
+        describe: what is wrong with it, and what follows.
     """
     found = unknown.groupBy("region").agg(F.count("*").alias("n"), F.min_by(F.struct(*fields), first).alias("one"))
     for region in found.collect():
@@ -161,7 +161,7 @@ def stop_unknown(
         work.stop(
             [region.region],
             f"{region.n} cells that no rule decides, such as row {bytes(one.row).hex()} at timestamp {one.timestamp}: "
-            f"{told(one)}",
+            f"{describe(one)}",
         )
 
 

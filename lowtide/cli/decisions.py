@@ -1,5 +1,7 @@
-"""``lowtide forget``, ``lowtide resolve``, ``lowtide journal``: what a person decides about records that are no
-longer true.
+"""``lowtide forget``, ``resolve``, ``confirm`` and ``journal``: what a person decides of records, tables and
+transactions, where nothing that is stored decides it.
+
+Each command looks, asks with no connection open, and looks again before it acts on the answer.
 """
 
 from __future__ import annotations
@@ -10,15 +12,15 @@ from typing import Annotated
 import typer
 
 from lowtide.cli.console import new_console
-from lowtide.cli.options import ConfigFile, Yes
-from lowtide.config import load, source
-from lowtide.errors import UsageError
+from lowtide.cli.options import ConfigFile, Yes, ask
+from lowtide.config import Config, load, source
+from lowtide.errors import StoreError, UsageError
 from lowtide.journal import life
 from lowtide.journal.decision_lines import UNDECIDED, Decision, parse, row_of
 from lowtide.journal.decisions import Decisions, became
 from lowtide.run.summary import by_hand
-from lowtide.store.gateway import connect, low_watermark
-from lowtide.store.state import StateStore
+from lowtide.store.gateway import low_watermark
+from lowtide.store.state import StateStore, opened
 
 journal_app = typer.Typer(no_args_is_help=True, help="What was pruned from the commit table.")
 
@@ -32,19 +34,23 @@ def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: Confi
     under it.
     """
     loaded = load(config)
-    with connect(loaded.hbase.thrift) as connection:
-        state = StateStore(connection, loaded.state.table)
-        if not state.read(table).epoch.counter:
-            msg = f"nothing is recorded of {table} in {loaded.state.table}; `lowtide status` lists what there is"
-            raise UsageError(msg)
-        if not yes:
-            typer.confirm(f"Forget what was cleaned of {table}? The next orphan_cleanup reads it from 0.", abort=True)
+    with opened(loaded) as state:
+        _check_recorded(loaded, state, table)
+    ask(f"Forget what was cleaned of {table}? The next orphan_cleanup reads it from 0.", yes=yes)
+    with opened(loaded) as state:
+        _check_recorded(loaded, state, table)
         ranges = state.void(table)
         state.add_run(by_hand("forget", f"forgot {ranges} key ranges of {table}", source(config)).to_json())
     console.print(
         f"{ranges} key ranges of {table} forgotten. The next orphan_cleanup reads it from 0; until then the prune "
         "bound is 0."
     )
+
+
+def _check_recorded(config: Config, state: StateStore, table: str) -> None:
+    if not state.read(table).epoch.counter:
+        msg = f"nothing is recorded of {table} in {config.state.table}; `lowtide status` lists what there is"
+        raise UsageError(msg)
 
 
 def resolve(
@@ -79,29 +85,47 @@ def resolve(
     decisions, left = _decisions(starts or [], aborted, committed, shown_in, file)
     loaded = load(config)
     name = loaded.state.journal_table
-    with connect(loaded.hbase.thrift) as connection:
-        state = StateStore(connection, loaded.state.table)
-        anew = state.numbered_anew()
-        life.checked(connection, state, name, acting=False)  # one that is gone, or lost rows, is not made anew
-        allowed = Decisions(connection, loaded, anew)
-        for each in decisions:
-            replaced = allowed.check(each.start, each.commit, each.shown)
-            if replaced:
-                console.print(
-                    f"This replaces {replaced}. Where a cleanup has acted on that already, `lowtide verify` names the "
-                    "cells that still say so, and what it deleted is in its sideline: `lowtide restore`."
-                )
-        decided = _summed_up(decisions)
-        if not yes:
-            typer.confirm(f"Record in {name} that {decided}?", abort=True)
+    with opened(loaded) as state:
+        _, replaced = _allowed(loaded, state, decisions)
+    for old in replaced:
+        console.print(
+            f"This replaces {old}. Where a cleanup has acted on that already, `lowtide verify` names the cells that "
+            "still say so, and what it deleted is in its sideline: `lowtide restore`."
+        )
+    decided = _summed_up(decisions)
+    ask(f"Record in {name} that {decided}?", yes=yes)
+    with opened(loaded) as state:
+        allowed, now = _allowed(loaded, state, decisions)
+        _check_same(replaced, now, f"what {name} says of these transactions")
         for each in decisions:
             allowed.record(each.start, each.commit, overrule=each.shown is not None)
         state.create()
-        life.checked(connection, state, name, acting=True)
+        life.checked(state.connection, state, name, acting=True)
         state.add_run(by_hand("resolve", f"decided that {decided}", source(config)).to_json())
     console.print(f"Recorded in {name}. The next orphan_cleanup --execute acts on it.")
     if left:
         console.print(f"{left} lines of {file} are still {UNDECIDED}; they were left out.")
+
+
+def _allowed(config: Config, state: StateStore, decisions: list[Decision]) -> tuple[Decisions, list[str]]:
+    """By what these decisions are allowed, all of them, and what was decided before that they replace."""
+    anew = state.numbered_anew()
+    # A journal that is gone, or lost rows, is not made anew.
+    life.checked(state.connection, state, config.state.journal_table, acting=False)
+    allowed = Decisions(state.connection, config, anew)
+    replaced = [allowed.check(each.start, each.commit, each.shown) for each in decisions]
+    return allowed, [old for old in replaced if old]
+
+
+def _check_same(before: object, now: object, what: str) -> None:
+    """Refuse to act on an answer that was given to a question about something else.
+
+    Raises:
+        StoreError: what was read *before* the question is not what there is *now*.
+    """
+    if now != before:
+        msg = f"{what} changed before the answer came; nothing was recorded. Give the command again: it asks anew"
+        raise StoreError(msg)
 
 
 def _decisions(
@@ -159,23 +183,27 @@ def confirm(
     judged, and cleaned, like any other's.
     """
     loaded = load(config)
-    with connect(loaded.hbase.thrift) as connection:
-        state = StateStore(connection, loaded.state.table)
-        if not state.has_table(table):
-            msg = f"no such table: {table}; `lowtide status` lists what there is"
-            raise UsageError(msg)
-        if not yes:
-            typer.confirm(
-                f"Did the oracle of this store give every timestamp in {table}? A committed cell of another's has no "
-                "proof here, and is deleted.",
-                abort=True,
-            )
+    with opened(loaded) as state:
+        _check_there(state, table)
+    ask(
+        f"Did the oracle of this store give every timestamp in {table}? A committed cell of another's has no proof "
+        "here, and is deleted.",
+        yes=yes,
+    )
+    with opened(loaded) as state:
+        _check_there(state, table)
         state.create()
         state.confirm(table)
         state.add_run(
             by_hand("confirm", f"took the transactions of {table} for this oracle's", source(config)).to_json()
         )
     console.print(f"Confirmed. The next orphan_cleanup takes {table} like any other table.")
+
+
+def _check_there(state: StateStore, table: str) -> None:
+    if not state.has_table(table):
+        msg = f"no such table: {table}; `lowtide status` lists what there is"
+        raise UsageError(msg)
 
 
 @journal_app.command("lost")
@@ -185,62 +213,77 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
     """
     loaded = load(config)
     name = loaded.state.journal_table
-    with connect(loaded.hbase.thrift) as connection:
-        state = StateStore(connection, loaded.state.table)
-        known, seen = state.journal(), life.look(connection, name)
-        life.check_kept(seen, name)
-        said = seen.said or life.Said()
-        horizon = max(known.pruned, said.pruned, *(bound.value for bound in state.bounds()))
-        if not known.pruned and seen.said is None:
-            # Neither side knows how far was pruned, as where both are lost. It was never beyond this.
-            horizon = max(horizon, low_watermark(connection, loaded))
-        if not yes:
-            typer.confirm(
-                f"Go on without {'rows that ' if seen.listed else ''}{name}{' has lost' if seen.listed else ''}? Of "
-                f"tables that come back from a snapshot, transactions up to {horizon} that have no shadow cell and no "
-                "proof can then only be decided by hand.",
-                abort=True,
-            )
+    with opened(loaded) as state:
+        there, horizon = _lost(loaded, state)
+    ask(
+        f"Go on without {f'rows that {name} has lost' if there else name}? Of tables that come back from an HBase "
+        f"snapshot, transactions up to {horizon} that have no shadow cell and no proof can then only be decided by "
+        "hand.",
+        yes=yes,
+    )
+    with opened(loaded) as state:
+        still_there, horizon = _lost(loaded, state)  # no lower, and higher by what was pruned since
+        _check_same(there, still_there, f"whether there is a table {name}")
         state.create()
-        life.settle(connection, state, name, lost_up_to=horizon)
+        life.settle(state.connection, state, name, lost_up_to=horizon)
         note = f"went on without what {name} has lost, of transactions up to {horizon}"
         state.add_run(by_hand("journal lost", note, source(config)).to_json())
     console.print(f"Noted. Horizon: {horizon}.")
 
 
+def _lost(config: Config, state: StateStore) -> tuple[bool, int]:
+    """Whether the journal is there, and up to which start timestamp, inclusive, it may have lost what was pruned."""
+    name = config.state.journal_table
+    known, observed = state.journal(), life.observe(state.connection, name)
+    life.check_kept(observed, name)
+    own_row = observed.own_row or life.OwnRow()
+    horizon = max(known.pruned, own_row.pruned, *(bound.value for bound in state.bounds()))
+    if not known.pruned and observed.own_row is None:
+        # Neither side knows how far was pruned, as where both are lost. It was never beyond this.
+        horizon = max(horizon, low_watermark(state.connection, config))
+    return observed.listed, horizon
+
+
 @journal_app.command("whole")
 def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
     """Say that the journal has all its rows, though HBase cannot show it: it was only disabled and enabled, or was
-    restored from a snapshot that has all.
+    restored from an HBase snapshot that has all.
     """
     loaded = load(config)
     name = loaded.state.journal_table
-    with connect(loaded.hbase.thrift) as connection:
-        state = StateStore(connection, loaded.state.table)
-        known, seen = state.journal(), life.look(connection, name)
-        life.check_kept(seen, name)
-        if not seen.listed:
-            msg = (
-                f"HBase has no table {name}: restore it, correct state.journal_table, or, where it is lost for "
-                "good: lowtide journal lost"
-            )
-            raise UsageError(msg)
-        if lost := life.missing(known, seen):
-            msg = (
-                f"{name} is not whole: {lost}. Restore the snapshot that has its rows; where they are lost for "
-                "good: lowtide journal lost"
-            )
-            raise UsageError(msg)
-        why = life.doubt(known, seen)
-        if not why:
-            console.print(f"Nothing speaks against {name}; nothing was noted.")
-            return
-        if not yes:
-            typer.confirm(
-                f"{name}: {why}. Does it have every row that was ever pruned into it? Without its proof a committed "
-                "cell that comes back is deleted.",
-                abort=True,
-            )
-        life.settle(connection, state, name)
+    with opened(loaded) as state:
+        doubted = _doubted(loaded, state)
+    why, _ = doubted
+    if not why:
+        console.print(f"Nothing speaks against {name}; nothing was noted.")
+        return
+    ask(
+        f"{name}: {why}. Does it have every row that was ever pruned into it? Without its proof a committed cell that "
+        "comes back is deleted.",
+        yes=yes,
+    )
+    with opened(loaded) as state:
+        _check_same(doubted, _doubted(loaded, state), f"what speaks against {name}")
+        life.settle(state.connection, state, name)
         state.add_run(by_hand("journal whole", f"took {name} for whole: {why}", source(config)).to_json())
     console.print(f"Noted. {name} is gone by again.")
+
+
+def _doubted(config: Config, state: StateStore) -> tuple[str, int]:
+    """Why the journal, which is there, may have lost rows, and in which life of its table; empty: nothing says so."""
+    name = config.state.journal_table
+    known, observed = state.journal(), life.observe(state.connection, name)
+    life.check_kept(observed, name)
+    if not observed.listed:
+        msg = (
+            f"HBase has no table {name}: restore it, correct state.journal_table, or, where it is lost for "
+            "good: lowtide journal lost"
+        )
+        raise UsageError(msg)
+    if lost := life.missing(known, observed):
+        msg = (
+            f"{name} is not whole: {lost}. Restore the HBase snapshot that has its rows; where they are lost for "
+            "good: lowtide journal lost"
+        )
+        raise UsageError(msg)
+    return life.doubt(known, observed), observed.stated

@@ -1,0 +1,63 @@
+"""``lowtide state``: Lowtide's own records."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lowtide.cleaning import renumbered
+from lowtide.cli.console import new_console
+from lowtide.cli.options import ConfigFile, Yes, ask
+from lowtide.config import Config, load, source
+from lowtide.errors import WatermarkError
+from lowtide.run.summary import by_hand
+from lowtide.store.gateway import low_watermark
+from lowtide.store.state import StateStore, opened
+
+state_app = typer.Typer(no_args_is_help=True, help="Lowtide's own records.")
+
+console = new_console()
+
+
+@state_app.command("reset")
+def state_reset(
+    config: ConfigFile = None,
+    same_oracle: Annotated[
+        bool,
+        typer.Option(
+            "--same-oracle",
+            help="It lost no timestamps, only the commit table came back from a backup: the journal stays a proof.",
+        ),
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Forget all recorded ranges, bounds and time samples, after the oracle was made anew; all is then cleaned again
+    from 0.
+
+    What was journaled before decides nothing any more, except with --same-oracle. Refused, with what is to be done,
+    while the low watermark is below one that was recorded.
+    """
+    loaded = load(config)
+    with opened(loaded) as state:
+        _check_reset(loaded, state)
+    ask(f"Forget every recorded watermark in {loaded.state.table}?", yes=yes)
+    with opened(loaded) as state:
+        _check_reset(loaded, state)
+        state.reset(same_oracle=same_oracle)
+        if state.exists():
+            oracle = ", of the same oracle" if same_oracle else ""
+            note = f"forgot what was recorded of all tables{oracle}"
+            state.add_run(by_hand("state reset", note, source(config)).to_json())
+    console.print("Forgotten. The next orphan_cleanup reads from 0.")
+
+
+def _check_reset(config: Config, state: StateStore) -> None:
+    """Refuse to reset while the oracle gives numbers that it has given before."""
+    recorded = state.recorded_low_watermark()
+    if recorded is None:
+        return
+    current = low_watermark(state.connection, config)
+    own = (config.state.table, config.state.journal_table)
+    if why := renumbered.refusal(recorded.low_watermark, current, config.omid.timestamp_table, own):
+        raise WatermarkError(why)
