@@ -256,8 +256,9 @@ def _now() -> datetime:
 
 
 def _check_mark(state: StateStore, held: Hold, now: datetime) -> None:
-    """Refuse a hold whose history is gone, or about to go. *now*: by HBase's clock, as a dead run's claim is told by its
-    age.
+    """Refuse a hold whose history is gone, or about to go.
+
+    *now*: by HBase's clock; a run whose claim is old enough by it is taken for dead.
     """
     history = state.history(held.table)
     # A run that was killed between announcing its mark and applying it would refuse all holds until another run acts.

@@ -73,7 +73,7 @@ class Entry:
     unfiltered: bool = False
     #: Whether Omid's own compactor runs in its compactions.
     compactor: bool = False
-    #: Of the transactional families, see :func:`lowtide.tables.settings.shape_of`; only known of a table that was listed
+    #: Of the transactional families, see ``lowtide.tables.settings.shape_of``; only known of a table that was listed
     #: now.
     shape: str = ""
     #: A low watermark that a collection recorded while the table was not there, inclusive: a transaction of this oracle
