@@ -241,7 +241,10 @@ def _put_rows(store: Store, prefix: str, rows: DataFrame, issuer: Column, finish
         F.array(*map(F.lit, ("initial", "in progress", "committed", "finished"))), F.col("stage").cast("int") + 1
     )
     columns = {
-        "id": F.col("id"), "sender": F.col("sender"), "recipient": F.col("recipient"), "amount": F.col("amount").cast("string"),
+        "id": F.col("id"),
+        "sender": F.col("sender"),
+        "recipient": F.col("recipient"),
+        "amount": F.col("amount").cast("string"),
         "timestamp": F.col("at").cast("string"), "request": request,
         "decision": F.when(F.col("stage") > 0, decision), "state": names,
     }  # fmt: skip

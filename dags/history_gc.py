@@ -9,8 +9,8 @@ hold. It never moves back. What goes is put aside first: `lowtide restore RUN` b
 
 | run | the mark as of | acts |
 |---|---|---|
-| **scheduled** | the end of the day | on tables whose `history_mode` is `execute` in the configuration; dry run on the others |
-| **backfill** | the end of each run's own day; what is behind the applied mark changes nothing | the same, or as its form says |
+| **scheduled** | the end of the day | on tables whose `history_mode` is `execute`; dry run on the others |
+| **backfill** | the end of each run's day; behind the applied mark nothing changes | the same, or as its form says |
 | **by hand** | *To* of the form; empty: now | only with *Execute* ticked |
 
 With *Ask for approval* ticked, a run that is to act makes its plan first (`plan`) and waits, in `approve`, until a

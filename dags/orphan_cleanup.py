@@ -6,9 +6,9 @@ midnight UTC.
 
 | run | works on | acts |
 |---|---|---|
-| **scheduled** | every table, from each region's watermark to the end of the day | on tables whose `mode` is `execute`; dry run on the others |
+| **scheduled** | every table, from its regions' watermarks to the end of the day | tables whose `mode` is `execute` |
 | **backfill** | every table, each run its own day; gaps between cleaned days close up | the same, or as its form says |
-| **by hand** | the tables and the interval of the form; empty: all, from each region's watermark to the low watermark | only with *Execute* ticked |
+| **by hand** | the form's tables and interval; empty: all, up to the low watermark | only with *Execute* ticked |
 
 Nothing above the oracle's low watermark is touched, whatever the interval. Cleaning a day twice changes nothing.
 

@@ -6,9 +6,9 @@ over. Every hour.
 
 | run | works on | acts |
 |---|---|---|
-| **scheduled** | what began before the end of the hour and is older than the grace | if the `mode` of the ledger's table of transactions is `execute` |
+| **scheduled** | what began before the hour's end, older than the grace | where the ledger's `mode` is `execute` |
 | **backfill** | each run what began in its own hour | the same, or as its form says |
-| **by hand** | the interval of the form; empty: from the settled mark to the beginning of the grace | only with *Execute* ticked |
+| **by hand** | the form's interval; empty: from the settled mark to the grace | only with *Execute* ticked |
 
 Once a day a run reads the tables whole, and names every row that contradicts another; so does a run with *Full check*
 ticked. Such rows are left alone and make the run red. Money that does not add up stops a run before it repairs
@@ -39,8 +39,8 @@ with DAG(
             False,
             type="boolean",
             title="Full check",
-            description="Ticked, the run reads the ledger's tables whole, and finds what the index of open transactions "
-            "does not know.",
+            description="Ticked, the run reads the ledger's tables whole, and finds what the index of open "
+            "transactions does not know.",
             section="What to do",
         ),
         "from": time_param("From", "from the settled mark"),

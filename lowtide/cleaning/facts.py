@@ -20,17 +20,17 @@ from lowtide.tables.inventory import without_compactor
 from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
 
+# Bounds are kept with these sentences, and their causes are known by them: a test holds them to their wording.
+
 #: Why nothing that is recorded of a table counts.
 VOID = (
     "what was recorded no longer counts: the table was made anew, restored, or disabled and enabled since, or "
-    "its families were altered, or "
-    "the records are of a version of Lowtide that did not check this"
+    "its families were altered, or the records are of a version of Lowtide that did not check this"
 )
 #: What is reported with it of a table whose compactions Omid's compactor runs in.
 DROPPING = (
     "Omid's compactor is on the table: if it came back from an HBase snapshot, that drops committed cells whose "
-    "commit entries were pruned since, until a cleanup "
-    "has healed them"
+    "commit entries were pruned since, until a cleanup has healed them"
 )
 #: What lets readers see at once what only the cleanup would show them again.
 REPLAY = "lowtide journal replay --since-snapshot SNAPSHOT --execute"

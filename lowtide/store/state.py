@@ -4,14 +4,14 @@ One row a table for everything that a run records about it, so that each write c
 row atomically: a late, killed or second run cannot move state. Rows (family ``s``, JSON values, numbers in names
 zero-padded so that they sort):
 
-``format``                which format these records have, since when, and which version of Lowtide says so; without the row it is 1
+``format``                the records' format, since when, and which version of Lowtide wrote it; without the row: 1
 ``table/NAME``            epoch, incarnation, one ``fact/START-STOP`` (hex) per cleaned key range
 ``oracle``                the highest low watermark seen, and how far it went back, if it ever did
-``generation``            how often the records were reset, and since when the journal's rows are of the oracle that there is now
+``generation``            how often the records were reset, and since when the journal's rows are of today's oracle
 ``cluster``               the newest run's token: through the gateway and past it the same must be read
 ``clock/MILLIS``          a sample: the oracle's timestamp at that wall-clock time
 ``bound/INVERTED-MILLIS`` the prune bound computed then, newest first
-``journal``               whether the journal was ever made, what it says of itself, and in which life of its table it is known to be whole
+``journal``               whether the journal was ever made, what it records of itself, in which life it was whole
 ``commits``               commit entries and invalidation marks as counted, one column a count, the newest few hundred
 ``inventory``             the tables found last, and the low watermark that was read before them
 ``confirmed/NAME``        that somebody confirmed that a table's transactions are this oracle's
@@ -19,7 +19,7 @@ zero-padded so that they sort):
 ``history/NAME``          the ancient history mark applied, and the one that a run intends to apply
 ``hold/NAME/ID``          a hold on a table's history; an empty value is one that was let go
 ``uncompacted/NAME``      what history GC removed and no major compaction has dropped yet, one column a region
-``reads/NAME``            how many read points of a table were read, one counter an age (``lowtide.history.advice``), eight bytes each
+``reads/NAME``            read points of a table that were read: a counter an age, of eight bytes (``history.advice``)
 ``now/TOKEN``             written and removed again, for the time of HBase's clock
 ``run/INVERTED-MILLIS/JOB/RUN``   a run's summary, newest first
 """

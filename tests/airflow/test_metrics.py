@@ -167,7 +167,8 @@ def test_the_numbers_arrive_where_airflow_sends_its_own(tmp_path: Path) -> None:
             from airflow.sdk.observability.metrics import stats_utils
             from lowtide_airflow.metrics import emit, metrics
 
-            stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=conf.getboolean("metrics", "legacy_names_on"))
+            legacy = conf.getboolean("metrics", "legacy_names_on")
+            stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=legacy)
             emit(metrics(json.loads({json.dumps(summary())!r})), "a run")
             """,
             tmp_path,

@@ -35,11 +35,15 @@ SENSING = """
     stuck = TransactionsStuck(older_than="1s").to_json()
     watched = Asset("stuck", watchers=[AssetWatcher(name="stuck", trigger=ConditionWatcher(stuck, 1, "hbase_bank"))])
 
-    with DAG("sensing", schedule=None, params={"transaction": Param("", type="string"), "before": Param("", type="string")}):
+    text = Param("", type="string")
+    with DAG("sensing", schedule=None, params={"transaction": text, "before": text}):
         TransactionsStuckSensor(task_id="stuck", older_than="1s", **often)
         TransactionStateSensor(task_id="blocking", transaction="{{ params.transaction }}", **often)
         # Not so often: a task that is back before the scheduler has heard of its last leave is taken for failed.
-        TransactionsSettledSensor(task_id="rescheduled", before="{{ params.before }}", mode="reschedule", **often | {"poke_interval": 10})
+        seldom = often | {"poke_interval": 10}
+        TransactionsSettledSensor(
+            task_id="rescheduled", before="{{ params.before }}", mode="reschedule", **seldom
+        )
         TransactionStateSensor(task_id="deferred", transaction="{{ params.transaction }}", deferrable=True, **often)
         TransactionsSettledSensor(task_id="settled", before="{{ params.before }}", deferrable=True, **often)
 
@@ -49,7 +53,9 @@ SENSING = """
     with DAG("hurried", schedule=None, params={"transaction": Param("", type="string")}):
         TransactionStateSensor(task_id="blocking", transaction="{{ params.transaction }}", **brief)
         TransactionStateSensor(task_id="deferred", transaction="{{ params.transaction }}", deferrable=True, **brief)
-        TransactionStateSensor(task_id="soft", transaction="{{ params.transaction }}", deferrable=True, soft_fail=True, **brief)
+        TransactionStateSensor(
+            task_id="soft", transaction="{{ params.transaction }}", deferrable=True, soft_fail=True, **brief
+        )
 
     with DAG("event_driven", schedule=[watched]):
         EmptyOperator(task_id="repair")

@@ -7,7 +7,7 @@ that changes the store or the sideline:
 
 ``gateway``    calls of the Thrift gateway that write
 ``connector``  a DataFrame of mutations, written by :meth:`lowtide_spark.frames.store.Store.write`
-``hbase``      what :class:`lowtide.connector.Admin` asks of HBase's master: tables, snapshots, scratch folders, compactions
+``hbase``      what :class:`lowtide.connector.Admin` asks of HBase: tables, snapshots, scratch folders, compactions
 ``rows``       writes of single rows by the driver: ``lowtide.connector.Rows``
 ``files``      Spark's files, and what is done to a file system of Hadoop's
 

@@ -347,8 +347,9 @@ def test_a_join_hands_its_keys_to_the_scan(kit: Kit, mixed: str) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_raw_read_of_younger_cells_gets_past_a_deleted_version_without_qualifier(kit: Kit, omid: OmidClient) -> None:
-    """Omid deletes families by a put without qualifier, which a rollback or a cleanup deletes. HBase would seek the put below the range from
-    its marker, and spin for good where that lies in a file. Reads of all versions do not begin at the marker.
+    """Omid deletes families by a put without qualifier, which a rollback or a cleanup deletes. HBase would seek the put
+    below the range from its marker, and spin for good where that lies in a file. Reads of all versions
+    do not begin at the marker.
     """
     table = kit.table()
     cell = {"row": b"r", "family": b"f", "qualifier": b"", "timestamp": 100}

@@ -64,7 +64,10 @@ def test_every_way_from_python_to_java_is_an_effect_or_a_read(spark: SparkSessio
     assert {n for n in dir(DataFrameWriter) if not n.startswith("_")} == (
         deadman.WRITER_EFFECTS | deadman.WRITER_SETTINGS
     )
-    other_ways = r"\.writeTo\(|\.writeStream\b|\.foreach(Partition)?\(|saveAs\w+File|\bsubprocess\b|\bos\.(remove|unlink|rename)|\bshutil\b"
+    other_ways = (
+        r"\.writeTo\(|\.writeStream\b|\.foreach(Partition)?\(|saveAs\w+File"
+        r"|\bsubprocess\b|\bos\.(remove|unlink|rename)|\bshutil\b"
+    )
     assert re.findall(other_ways, SOURCES) == []
 
 

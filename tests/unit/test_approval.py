@@ -36,8 +36,14 @@ def test_the_same_plan_is_done() -> None:
 @pytest.mark.parametrize(
     ("tables", "words"),
     [
-        ([TableReport("orders", Counts(healed=3, deleted=1))], ["orders: planned healed 3, deleted 1", "approved healed 3, deleted 2"]),
-        ([TableReport("orders", Counts(healed=3, deleted=2)), TableReport("users", Counts(marked=1))], ["users: planned marked 1; approved nothing"]),
+        (
+            [TableReport("orders", Counts(healed=3, deleted=1))],
+            ["orders: planned healed 3, deleted 1", "approved healed 3, deleted 2"],
+        ),
+        (
+            [TableReport("orders", Counts(healed=3, deleted=2)), TableReport("users", Counts(marked=1))],
+            ["users: planned marked 1; approved nothing"],
+        ),
         ([], ["orders: planned nothing; approved healed 3"]),
         ([TableReport("orders", Counts(healed=3, deleted=2), mark={"mark": 49})], ["planned mark 49"]),
     ],

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.cleaning.facts import VOID, RegionMark, by_reason, prune_bound, still_blocking
+from lowtide.cleaning.facts import DROPPING, NEVER, PARTLY, VOID, RegionMark, by_reason, prune_bound, still_blocking
 from lowtide.config import Config, Omid
 from lowtide.health import (
     RECURRING,
@@ -28,7 +28,7 @@ from lowtide.health import (
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.store.records import Bound
 from lowtide.tables.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
-from lowtide.tables.phoenix_catalog import UNREADABLE
+from lowtide.tables.phoenix_catalog import UNFINISHED, UNREADABLE
 from lowtide.values.clock import WorldClock, millis
 from lowtide.values.durations import parse_time
 from lowtide.values.keyranges import KeyRange
@@ -530,3 +530,12 @@ def test_pruning_without_grace_is_a_note() -> None:
     health = assess(healthy(), ACTING.model_copy(update={"grace": timedelta()}))
     found = only(health, Cause.NO_GRACE)
     assert (found.severity, found.setting, health.level) == (Severity.NOTE, "grace", Level.FINE)
+
+
+def test_sentences_that_are_kept_in_the_store_stay_as_they_are() -> None:
+    """A kept bound's cause is known by its sentence: in other words it would be another cause, and its "since" lost."""
+    assert (NEVER, PARTLY) == ("never cleaned", "cleaned up to here only")
+    assert DROPPING.startswith("Omid's compactor is on the table: if it came back from an HBase snapshot, that drops")
+    assert VOID.startswith("what was recorded no longer counts: the table was made anew, restored, or disabled")
+    assert UNMARKED_SINCE == "the last collection recorded as transactional"
+    assert (UNREADABLE, UNFINISHED) == ("it is Phoenix's, and the catalog cannot be read", "Phoenix's ")

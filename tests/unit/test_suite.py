@@ -22,7 +22,9 @@ JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.store.test_a" name="test_right" time="1,001.5"/>
 <testcase classname="tests.store.test_a" name="test_wrong" time="2"><failure message="no"/></testcase>
 <testcase classname="tests.store.test_a" name="test_never_began" time="2"><error message="no store"/></testcase>
-<testcase classname="tests.store.test_b" name="test_page" time="0"><skipped message="left out: needs a browser: install one"/></testcase>
+<testcase classname="tests.store.test_b" name="test_page" time="0">
+<skipped message="left out: needs a browser: install one"/>
+</testcase>
 <testcase classname="tests.store.test_b" name="test_other" time="0"><skipped message="another reason"/></testcase>
 </testsuite></testsuites>"""
 
@@ -82,8 +84,9 @@ def test_a_junit_file_that_was_cut_short_is_no_result(tmp_path: Path) -> None:
 
 
 def test_a_phase_that_hangs_is_ended_before_the_machine_is() -> None:
-    """Its limit leaves a test's own time-out time to say which test it was; of the two lanes together ninety minutes are there, of
-    the whole proof five hours and a half."""
+    """Its limit leaves a test's own time-out time to say which test it was; of the two lanes together ninety
+    minutes are there, of the whole proof five hours and a half.
+    """
     assert min(phase.limit for phase in PHASES.values()) >= 15
     assert max(phase.limit for phase in PHASES.values()) < (330 if PROVE else 90)
 

@@ -1,7 +1,7 @@
 """The arguments of a job.
 
-argparse, where the command ``lowtide`` takes Typer: which options a job offers is data (``lowtide.run.submit.TAKEN_BY``,
-which the DAGs and the command read as well), and with Typer each of the ten jobs would need a function that repeats it.
+argparse, where the command ``lowtide`` takes Typer: which options a job offers is data, which the DAGs and the command
+read as well (``lowtide.run.submit.TAKEN_BY``); with Typer each of the ten jobs would need a function that repeats it.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _keep(run: Run) -> bool:
-    """Keep the summary in the state table, where the page finds it; whether that went well, or there is no such table."""
+    """Keep the summary in the state table, if there is one, where the page finds it; whether that went well."""
     try:
         with run.state() as state:
             if state.exists():

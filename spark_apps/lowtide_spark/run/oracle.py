@@ -30,7 +30,7 @@ class OracleChecks(Base):
     """The oracle's low watermark and the clocks, as far as a run may go by them."""
 
     def check_clock(self) -> None:
-        """Before a table of anybody's is written to: this machine's clock and HBase's agree. From here on the run goes by
+        """Before anybody's table is written to: this machine's clock and HBase's agree. From here on the run goes by
         HBase's.
 
         A run that only plans says what is wrong and goes on, if there is a state table to ask by.
