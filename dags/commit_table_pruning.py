@@ -16,24 +16,20 @@ thing several times.
 The pool `lowtide` must have **one** slot.
 """
 
-from airflow.sdk import DAG, AssetOrTimeSchedule, Param
+from airflow.sdk import DAG, AssetOrTimeSchedule
 from lowtide_airflow.operator import LowtideSparkOperator
-from lowtide_airflow.settings import MARKED, dag_arguments, daily, execute_param, job_arguments
+from lowtide_airflow.settings import MARKED, dag_arguments, daily, duration_param, execute_param, job_arguments
 
 with DAG(
     "commit_table_pruning",
     schedule=AssetOrTimeSchedule(timetable=daily(), assets=[MARKED]),
     params={
         "execute": execute_param("journals and removes commit entries"),
-        "grace": Param(
-            None,
-            type=["null", "string"],
-            pattern=r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$",
-            examples=["24h", "7d", "0s"],
-            title="Grace",
-            description="How long the bound must have passed an entry, as in 24h or 1d12h; 0s prunes at once. Empty: "
-            "as configured.",
-            section="Limits",
+        "grace": duration_param(
+            "Grace",
+            "How long the bound must have passed an entry, as in 24h or 1d12h; 0s prunes at once. Empty: as "
+            "configured.",
+            ["24h", "7d", "0s"],
         ),
     },
     **dag_arguments(__doc__, "pruning"),

@@ -20,7 +20,15 @@ slot.
 
 from airflow.sdk import DAG, Param
 from lowtide_airflow.operator import LowtideSparkOperator
-from lowtide_airflow.settings import SETTLED, dag_arguments, execute_param, hourly, job_arguments, time_param
+from lowtide_airflow.settings import (
+    SETTLED,
+    dag_arguments,
+    duration_param,
+    execute_param,
+    hourly,
+    job_arguments,
+    time_param,
+)
 
 with DAG(
     "transaction_repair",
@@ -37,15 +45,10 @@ with DAG(
         ),
         "from": time_param("From", "from the settled mark"),
         "to": time_param("To", "up to the beginning of the grace"),
-        "grace": Param(
-            None,
-            type=["null", "string"],
-            pattern=r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$",
-            examples=["15m", "1h"],
-            title="Grace",
-            description="How old a transaction must be before it is taken from its client, as in 15m or 1h. Empty: as "
-            "configured.",
-            section="Limits",
+        "grace": duration_param(
+            "Grace",
+            "How old a transaction must be before it is taken from its client, as in 15m or 1h. Empty: as configured.",
+            ["15m", "1h"],
         ),
     },
     **dag_arguments(__doc__, "ledger"),

@@ -75,8 +75,8 @@ class Fact:
     #: What of the intervals the run itself has read, and the wall-clock ms since when it has.
     read: Intervals = field(default_factory=Intervals)
     read_since: int = 0
-    #: Of the families when they were read (:func:`lowtide.tables.settings.of`); empty: of a record of before there were
-    #: shapes.
+    #: Of the families when they were read (``lowtide.tables.settings.shape_of``); empty: of a record of before there
+    #: were shapes.
     shape: str = ""
 
 

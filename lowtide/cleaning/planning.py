@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from lowtide.cleaning.facts import Fact, Region, cleaned_intervals, last_full_pass, read_by
 from lowtide.errors import UsageError
-from lowtide.values.clock import EPOCH, Clock, millis
+from lowtide.values.clock import Clock, from_millis, millis
 from lowtide.values.formats import after
 from lowtide.values.keyranges import KeyRange
 from lowtide.values.skew import MARGIN
@@ -94,7 +94,7 @@ def without_read(
         done, at = read_by(request.run, planned.keys, facts, millis(request.now))
         end = done.prefix_end(planned.from_ts)
         if end > planned.from_ts:
-            out, since = out + 1, min(since, EPOCH + timedelta(milliseconds=at))
+            out, since = out + 1, min(since, from_millis(at))
         if end < planned.to_ts:
             left.append(replace(planned, from_ts=end))
     if not out:

@@ -32,7 +32,7 @@ from lowtide.health import (
 )
 from lowtide.health.bound import blocker_text
 from lowtide.health.history import hold_text, kept_back, mark_text
-from lowtide.health.ledger import facts
+from lowtide.health.ledger import status_rows
 from lowtide.health.reader import read
 from lowtide.values.clock import from_millis
 from lowtide.values.text import age_text, distance_text, moment_text, size_text, timestamp_text
@@ -223,7 +223,7 @@ def _print_history(reading: Reading, config: Config) -> None:
 
 def _print_ledger(reading: Reading) -> None:
     status = ledger_status(reading)
-    for what, how in facts(status, reading.at) if status else ():
+    for what, how in status_rows(status, reading.at) if status else ():
         console.print(Text(f"Ledger, {what}: {how}"), soft_wrap=True)
 
 

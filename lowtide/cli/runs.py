@@ -20,8 +20,8 @@ from lowtide.values.text import size_text, timestamp_text
 
 console = new_console()
 
-#: The counters of a summary for what was done (docs/jobs.md), in words.
-_DONE = {
+#: The counters of a summary for what was done (:data:`lowtide.run.summary.DONE`) in words; bytes are their own.
+WORDS = {
     "healed": "healed",
     "marked": "invalidated",
     "unmarked": "invalidations taken back",
@@ -74,7 +74,7 @@ def done_text(run: Mapping[str, Any]) -> str:
     if run["run"].startswith(BY_HAND):
         return "; ".join(run["notes"])
     totals = run["totals"]  # of a run of an earlier version it may lack counters
-    words = [f"{totals[name]:,} {word}" for name, word in _DONE.items() if totals.get(name)]
+    words = [f"{totals[name]:,} {word}" for name, word in WORDS.items() if totals.get(name)]
     if totals.get("bytes_removed"):
         words.append(size_text(totals["bytes_removed"]))
     if run["job"] == "watermark_collection" and run["bound"] is not None:

@@ -1,9 +1,10 @@
-"""What does not move, since when, why, and what to do about it: findings, and the one sentence that sums them up. Pure.
+"""What does not move, since when, why, and what to do about it: findings, and the one sentence that sums them up.
 
-A :class:`Reading` is what was read of a store at one moment (:mod:`lowtide.health.reader`); :func:`assess` judges it by
-the configuration. Whatever a later job keeps in the state table gets a field there and a check in ``CHECKS``. ``lowtide
-status``, ``lowtide explain``, the report and the page in Airflow show what comes out of here; they read and judge
-nothing themselves.
+A :class:`Reading` is what was read of a store at one moment; :func:`assess` judges it by the configuration. All of that
+is pure; :mod:`lowtide.health.reader` reads, and so does :mod:`lowtide.health.conditions`, what Airflow's sensors wait
+for, with the times of :mod:`lowtide.health.clocks`. Whatever a later job keeps in the state table gets a field there
+and a check in ``CHECKS``. ``lowtide status``, ``lowtide explain``, the report and the page in Airflow show what comes
+out of here; they read and judge nothing themselves.
 
 Times are wall-clock times of the machines that recorded them; timestamps are the oracle's, watermarks and bound
 inclusive.
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from lowtide.config import Config
-from lowtide.health import bound, history_findings, ledger, oracle, runs, settings
+from lowtide.health import bound, history_findings, ledger_findings, oracle, runs, settings
 from lowtide.health.findings import EXIT_CODES, Cause, Finding, Health, Level, Severity
 from lowtide.health.history import HistoryStatus, history_statuses, removals
 from lowtide.health.ledger import LedgerStatus, ledger_status, repairs
@@ -52,13 +53,13 @@ CHECKS: tuple[Callable[[Reading, Config], Iterable[Finding]], ...] = (
     oracle.down,
     oracle.low_watermark,
     oracle.clocks,
-    ledger.money,
-    ledger.broken,
+    ledger_findings.money,
+    ledger_findings.broken,
     settings.contradicted,
     bound.never_collected,
     runs.failures,
     bound.blockers,
-    ledger.unsettled,
+    ledger_findings.unsettled,
     runs.overdue,
     history_findings.unfinished,
     history_findings.held,
@@ -67,8 +68,8 @@ CHECKS: tuple[Callable[[Reading, Config], Iterable[Finding]], ...] = (
     settings.dry_runs,
     settings.no_grace,
     history_findings.by_hand,
-    ledger.dry_run,
-    ledger.moved_back,
+    ledger_findings.dry_run,
+    ledger_findings.moved_back,
     history_findings.never,
     settings.absent,
 )

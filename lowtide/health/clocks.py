@@ -16,11 +16,18 @@ from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refus
 def hbase_time(config: Config, connection: Any) -> int:
     """HBase's time, ms: the age of a record goes by it, whatever this machine's clock shows.
 
+    HBase tells it by what it stamps: a row of the state table is put, read and deleted again.
+
     Raises:
-        StoreError: this machine's clock differs, so that one of the two is wrong.
+        StoreError: there is no state table; or this machine's clock differs, so that one of the two is wrong.
     """
     state = StateStore(connection, config.state.table)
-    state.create()
+    if not state.exists():
+        msg = (
+            f"there is no table {config.state.table} to ask HBase for its time by: no run has acted on this store yet. "
+            "Run `lowtide run transaction_repair --execute` once, which makes it, or correct state.table"
+        )
+        raise StoreError(msg)
     here, server = datetime.now(UTC), state.server_time()
     if apart := machine_apart(here, server):
         raise StoreError(refusal(apart))

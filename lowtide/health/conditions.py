@@ -1,8 +1,8 @@
 """What one can wait for: conditions on the ledger and on the store.
 
 Each is a value of settings that go through JSON. A check reads (a few rows through the gateway, whose number follows
-what is new and not what is there) and judges; the judging is pure. Blocking sensors, triggers and event watchers in
-Airflow share it.
+what is new and not what is there) and judges; the judging is pure. Those that go by HBase's time put a row and delete
+it again (:mod:`lowtide.health.clocks`). Blocking sensors, triggers and event watchers in Airflow share it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from lowtide.store.gateway import connect, failures, low_watermark, no_answer
 from lowtide.store.state import StateStore
 from lowtide.values.clock import from_millis, millis
 from lowtide.values.durations import parse_duration, parse_time
+from lowtide.values.formats import COMMIT_ROWS
 
 __all__ = [
     "CONDITIONS",
+    "CheckResult",
     "CommitTableLarger",
     "Condition",
     "LowWatermarkPast",
@@ -32,17 +34,13 @@ __all__ = [
     "TransactionIs",
     "TransactionsSettled",
     "TransactionsStuck",
-    "Verdict",
     "check",
     "from_json",
 ]
 
-#: Rows of the commit table begin with a bucket of 0 to 15.
-_COMMIT_ROWS = (b"\x00", b"\x10")
-
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CheckResult:
     """What a check found.
 
     Args:
@@ -66,7 +64,7 @@ class Condition:
     #: Name in JSON.
     kind: ClassVar[str]
 
-    def check(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> CheckResult:
         """Read and judge.
 
         Raises:
@@ -76,13 +74,13 @@ class Condition:
         """
         raise NotImplementedError
 
-    def news(self, cursor: Any, verdict: Verdict) -> tuple[Any, bool]:
+    def news(self, cursor: Any, result: CheckResult) -> tuple[Any, bool]:
         """A watcher's next cursor, and whether the check is an event: here, where it holds and did not at the check
         before.
 
         *cursor*: of the check before; None at the very first.
         """
-        return verdict.met, verdict.met and not cursor
+        return result.met, result.met and not cursor
 
     def to_json(self) -> dict[str, Any]:
         """Kind and settings."""
@@ -118,21 +116,21 @@ class _Reached(Condition):
         if self.past is not None:
             parse_time(self.past, f"{self.kind}: past")
 
-    def judge(self, reached: int | None) -> Verdict:
+    def judge(self, reached: int | None) -> CheckResult:
         """*reached*: ms; None: nothing yet."""
         at = "nothing yet" if reached is None else _iso(reached)
         if self.past is None:
             level = 0 if reached is None else reached - reached % self._step()
-            return Verdict(level > 0, f"{self.what}: {at}", level)
+            return CheckResult(level > 0, f"{self.what}: {at}", level)
         wanted = millis(parse_time(self.past))
         met = reached is not None and reached >= wanted
-        return Verdict(met, f"{self.what}: {at}, waiting for {_iso(wanted)}", reached or 0)
+        return CheckResult(met, f"{self.what}: {at}, waiting for {_iso(wanted)}", reached or 0)
 
-    def news(self, cursor: Any, verdict: Verdict) -> tuple[Any, bool]:
+    def news(self, cursor: Any, result: CheckResult) -> tuple[Any, bool]:
         """An event a multiple of *every* that is passed; a mark that went back and comes again is none."""
         if self.past is not None:
-            return super().news(cursor, verdict)
-        highest = max(int(cursor or 0), int(verdict.level))
+            return super().news(cursor, result)
+        highest = max(int(cursor or 0), int(result.level))
         return highest, highest > int(cursor or 0)
 
     def _step(self) -> int:
@@ -152,7 +150,7 @@ class TransactionsSettled(_Reached):
     kind: ClassVar[str] = "transactions settled"
     what: ClassVar[str] = "all transactions are over that began before"
 
-    def check(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> CheckResult:
         """The settled mark, and the first open entry after it: what the next repair would make of it."""
         tables = Tables(connection, config.ledger.prefix)
         now = hbase_time(config, connection)
@@ -178,7 +176,7 @@ class TransactionsStuck(Condition):
             raise UsageError(msg) from None
         _check_count(self.kind, "more_than", self.more_than)
 
-    def check(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> CheckResult:
         """Open entries from the settled mark on, no more than decide it."""
         tables = Tables(connection, config.ledger.prefix)
         now = hbase_time(config, connection)
@@ -186,11 +184,11 @@ class TransactionsStuck(Condition):
         end = max(mark.mark, now - millis_of(parse_duration(self.older_than)))
         return self.judge(len(steps.run(settled.open_entries(mark.mark, end, limit=self.more_than + 1), tables)))
 
-    def judge(self, found: int) -> Verdict:
+    def judge(self, found: int) -> CheckResult:
         """*found*: how many, counted up to one more than the limit."""
         met = found > self.more_than
         number = f"more than {self.more_than}" if met else str(found)
-        return Verdict(met, f"{number} transactions older than {self.older_than} are not over", met)
+        return CheckResult(met, f"{number} transactions older than {self.older_than} are not over", met)
 
 
 #: How far a transaction is.
@@ -213,23 +211,23 @@ class TransactionIs(Condition):
             msg = f"{self.kind}: a state is one of {', '.join(State)}, found {self.state!r}"
             raise UsageError(msg)
 
-    def check(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> CheckResult:
         """One row."""
         tables = Tables(connection, config.ledger.prefix)
         (row,) = tables(steps.Read(Table.TRANSACTIONS, (self.transaction,)))
         return self.judge(parse_transaction(self.transaction, row).state if row else None, bool(row))
 
-    def judge(self, found: State | None, exists: bool = True) -> Verdict:
+    def judge(self, found: State | None, exists: bool = True) -> CheckResult:
         """*found*: None before ``initial``."""
         wanted = State(self.state)
         text = (
             f"transaction {self.transaction} is {found or ('claimed' if exists else 'unknown')}, waiting for {wanted}"
         )
         if State.DROPPED in (found, wanted):
-            return Verdict(
+            return CheckResult(
                 found is wanted, text, str(found or ""), never=found is not wanted and bool(found and found.over)
             )
-        return Verdict(_ORDER[found] >= _ORDER[wanted], text, str(found or ""))
+        return CheckResult(_ORDER[found] >= _ORDER[wanted], text, str(found or ""))
 
 
 @dataclass(frozen=True)
@@ -241,7 +239,7 @@ class LowWatermarkPast(_Reached):
     kind: ClassVar[str] = "low watermark past"
     what: ClassVar[str] = "the low watermark is at"
 
-    def check(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> CheckResult:
         """Two rows."""
         watermark = low_watermark(connection, config)
         return self.judge(time_reached(watermark, watermark, config, connection, self.kind))
@@ -263,7 +261,7 @@ class RegionWatermarkPast(_Reached):
             msg = f"{self.kind}: the name of a table is missing"
             raise UsageError(msg)
 
-    def check(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> CheckResult:
         """Two rows, and those that are published."""
         state = StateStore(connection, config.state.table)
         published = state.watermarks().get(self.table) if state.exists() else None
@@ -282,19 +280,19 @@ class CommitTableLarger(Condition):
     def __post_init__(self) -> None:
         _check_count(self.kind, "than", self.than)
 
-    def check(self, config: Config, connection: Any) -> Verdict:
+    def check(self, config: Config, connection: Any) -> CheckResult:
         """At most one row more than the limit; their first cells only."""
-        start, stop = _COMMIT_ROWS
+        start, stop = COMMIT_ROWS
         rows = connection.table(config.omid.commit_table).scan(
             row_start=start, row_stop=stop, limit=self.than + 1, filter="FirstKeyOnlyFilter()"
         )
         return self.judge(sum(1 for _ in rows))
 
-    def judge(self, found: int) -> Verdict:
+    def judge(self, found: int) -> CheckResult:
         """*found*: how many, counted up to one more than the limit."""
         met = found > self.than
         number = f"more than {self.than}" if met else str(found)
-        return Verdict(met, f"the commit table has {number} rows of transactions", met)
+        return CheckResult(met, f"the commit table has {number} rows of transactions", met)
 
 
 #: All conditions, by the kind that they have in JSON.
@@ -329,7 +327,7 @@ def from_json(value: Mapping[str, Any]) -> Condition:
         raise UsageError(msg) from None
 
 
-def check(condition: Condition, config: Config) -> Verdict:
+def check(condition: Condition, config: Config) -> CheckResult:
     """Check once, over a connection of its own, tried once.
 
     Raises:

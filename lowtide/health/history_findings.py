@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from lowtide.config import Config, Mode
 from lowtide.health.bound import COLLECT
@@ -11,11 +11,10 @@ from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.history import JOB, HistoryStatus, bound_text, history_statuses, time_of
 from lowtide.health.reading import Reading
 from lowtide.history.mark import By
+from lowtide.store.history import ANNOUNCED_FOR
 from lowtide.values.clock import Clock
 from lowtide.values.text import age_text, distance_text, moment_text, names_text, timestamp_text
 
-#: Between announcing a mark and applying it a run reads a few rows; what takes longer has ended in between.
-_UNDER_WAY = timedelta(hours=1)
 #: Tables named in commands; for more there is one command for all.
 _COMMANDS = 5
 
@@ -184,7 +183,7 @@ def unfinished(reading: Reading, config: Config) -> Iterator[Finding]:  # noqa: 
     for h in reading.histories:
         at = time_of(h.intent)
         gone = reading.listed and h.table not in reading.listed
-        if h.intended > h.applied and at and reading.at - at >= _UNDER_WAY and not gone:
+        if h.intended > h.applied and at and reading.at - at >= ANNOUNCED_FOR and not gone:
             yield Finding(
                 Cause.HISTORY_UNFINISHED,
                 Severity.WARNING,

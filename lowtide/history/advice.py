@@ -32,7 +32,7 @@ def upper(number: int) -> timedelta:
 @dataclass(frozen=True, slots=True)
 class Advice:
     """An age to keep, the share of the counted reads that it refuses, and the bytes that it keeps more (or less) than
-    now's.
+    the configured one.
 
     None bytes: not known.
     """
@@ -47,15 +47,15 @@ class Advice:
 
 
 def advise(
-    reads: Mapping[int, int], bytes_a_day: float | None, least: timedelta, now: timedelta | None, served: float = 0.999
+    reads: Mapping[int, int], a_day: float | None, least: timedelta, configured: timedelta | None, served: float = 0.999
 ) -> tuple[Advice | None, list[Advice]]:
     """The shortest age that serves the share *served* of the reads, and what each other age would do.
 
     Args:
         reads: how many read points were read, by :func:`bucket`; refused ones count.
-        bytes_a_day: history that becomes ancient in a day, as past runs removed it; None: not known.
+        a_day: bytes of history that become ancient in a day (:func:`bytes_a_day`); None: not known.
         least: ``min_history_age``: nothing shorter is advised.
-        now: the age that is configured; None: for ever.
+        configured: the age that history is kept for now; None: for ever.
         served: share of the reads.
 
     Returns:
@@ -68,7 +68,7 @@ def advise(
     lines = []
     for age in ages:
         refused = sum(count for n, count in reads.items() if upper(n) > age) / total
-        more = None if now is None or bytes_a_day is None else int((age - now) / timedelta(days=1) * bytes_a_day)
+        more = None if configured is None or a_day is None else int((age - configured) / timedelta(days=1) * a_day)
         lines.append(Advice(age, refused, more))
     return next((line for line in lines if line.refused <= 1 - served), lines[-1]), lines
 

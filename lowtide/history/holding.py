@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -81,7 +82,7 @@ def take(
         new = replace(new, taken=taken, expires=taken + lasting)
         state.add_hold(new)
         try:
-            _check_mark(state, new)
+            _check_mark(state, new, taken)
         except HistoryError:
             state.drop_hold(new)
             raise
@@ -109,22 +110,21 @@ def renew(config: Config, held: Hold, lasting: timedelta) -> Hold:
         if not state.change_hold(held, longer):
             msg = f"hold {held.id} on {held.table} is no longer there: it was released, or expired and was cleared away"
             raise HistoryError(msg)
-        _check_mark(state, longer)
+        _check_mark(state, longer, now)
     return longer
 
 
 def release(config: Config, table: str, identity: str) -> Hold:
-    """Let go of a hold, and return it.
+    """Let go of a hold, and return it as it was last; one that is renewed meanwhile is read again.
 
     Raises:
         HistoryError: there is none of that id, or a restore has it and may be at work.
     """
     with connect(config.hbase.thrift) as connection:
         state = StateStore(connection, config.state.table)
-        for found in state.holds(table):
-            if found.id == identity:
-                _check_released(found, state)
-            if found.id == identity and state.drop_hold(found):
+        while found := next((held for held in state.holds(table) if held.id == identity), None):
+            _check_released(found, state)
+            if state.drop_hold(found):
                 # For `lowtide history advise`, as the connector counts reads; a counter's ages need its samples.
                 world = on_world_clock(config.omid.clock, found.timestamp)
                 read_at = WorldClock().time(found.timestamp) if world else None
@@ -164,12 +164,13 @@ def hold(
     Raises:
         LowtideError: at the beginning, all that :func:`take` raises; nothing is held then.
         HistoryError: at the end: the hold was lost, and the history may have been removed before all of it was read.
-        GatewayError: at the end: the hold has expired, and whether the history was still there is not known.
+        GatewayError: at the end: the hold may have expired, and whether the history was still there is not known.
     """
     named = owner or myself()
     lasting = min(RENEWED_FOR, config.table(table).hold_max_age)
+    began = _clocks()
     held = take(config, table, timestamp, owner=named, reason=reason, lasting=lasting)
-    renewals = _Renewals(config, held, lasting)
+    renewals = _Renewals(config, held, lasting, began)
     renewals.start()
     try:
         yield held
@@ -182,17 +183,20 @@ def hold(
 class _Renewals(threading.Thread):
     """Renews a hold three times in its life, until it is stopped; then releases it."""
 
-    def __init__(self, config: Config, held: Hold, lasting: timedelta) -> None:
+    def __init__(self, config: Config, held: Hold, lasting: timedelta, began: tuple[float, float]) -> None:
+        """*began*: of :func:`_clocks`, before the hold was taken."""
         super().__init__(name=f"hold {held.id}", daemon=True)
         self._config, self._held, self._lasting = config, held, lasting
+        self._taken = self._renewed = began
         self._done = threading.Event()
         self.failure: LowtideError | None = None
 
     def run(self) -> None:
         while not self._done.wait(self._lasting.total_seconds() / 3):
+            asked = _clocks()
             try:
                 self._held = renew(self._config, self._held, self._lasting)
-                self.failure = None
+                self._renewed, self.failure = asked, None
             except HistoryError as error:  # for good: the hold is gone
                 self.failure = error
                 return
@@ -217,8 +221,26 @@ class _Renewals(threading.Thread):
             release(self._config, self._held.table, self._held.id)
         except Exception as error:
             # What cannot be released expires; a reader that has its result need not fail for it. One that was lost
-            # must.
-            self.failure = self.failure or (_as_ours(error) if datetime.now(UTC) >= self._held.expires else None)
+            # must, and one that may be: the mark was not seen.
+            if not isinstance(self.failure, HistoryError):
+                self.failure = _as_ours(error) if self._may_have_expired() else None
+
+    def _may_have_expired(self) -> bool:
+        """Whether so much time has passed. The expiry itself is on HBase's clock, which this machine's may differ
+        from.
+        """
+        longest = self._config.table(self._held.table).hold_max_age
+        return _passed(self._renewed) >= self._lasting or _passed(self._taken) >= longest
+
+
+def _clocks() -> tuple[float, float]:
+    """Seconds, by the clock that nobody sets and by the one that goes on while the machine sleeps."""
+    return time.monotonic(), time.time()
+
+
+def _passed(since: tuple[float, float]) -> timedelta:
+    """How much time may have passed since :func:`_clocks` was asked: by that clock which tells more."""
+    return timedelta(seconds=max(now - then for now, then in zip(_clocks(), since, strict=True)))
 
 
 def _as_ours(error: Exception) -> LowtideError:
@@ -233,10 +255,14 @@ def _now() -> datetime:
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
-def _check_mark(state: StateStore, held: Hold) -> None:
+def _check_mark(state: StateStore, held: Hold, now: datetime) -> None:
+    """Refuse a hold whose history is gone, or about to go.
+
+    *now*: by HBase's clock; a run whose claim is old enough by it is taken for dead.
+    """
     history = state.history(held.table)
     # A run that was killed between announcing its mark and applying it would refuse all holds until another run acts.
-    if history.applied <= held.timestamp < history.intended and state.overtake(history, _now(), f"hold {held.id}"):
+    if history.applied <= held.timestamp < history.intended and state.overtake(history, now, f"hold {held.id}"):
         history = state.history(held.table)
     if held.timestamp < history.applied:
         raise HistoryError(too_early(held.table, held.timestamp, history.applied))

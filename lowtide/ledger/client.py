@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,13 +13,10 @@ from lowtide.ledger.model import ISSUER_ROW, Cells, Entry, Request, Table, check
 from lowtide.ledger.steps import CheckAndPut, Outcome
 from lowtide.ledger.store import Hook, Node, Tables, node
 from lowtide.store.gateway import connect
+from lowtide.values.clock import now_millis
 
 if TYPE_CHECKING:
     from lowtide.config import Config
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Ledger:
@@ -31,7 +27,7 @@ class Ledger:
     :class:`~lowtide.errors.LedgerError` where it gave none later, or where rows contradict each other.
     """
 
-    def __init__(self, node: Node, now: Callable[[], int] = _now) -> None:
+    def __init__(self, node: Node, now: Callable[[], int] = now_millis) -> None:
         self._node = node
         self._now = now
         self.issuer = user_id(node.config.ledger.issuer)

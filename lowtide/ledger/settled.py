@@ -86,6 +86,10 @@ def trusted(mark: Settled, now: int) -> Settled:
     return replace(mark, mark=0, at=0, checked_at=0, full_at=0)
 
 
+#: Under which name a run's summary has the settled mark that it left, ms.
+SETTLED_FIGURE = "settled before, ms"
+
+
 def money_figure(when: str) -> tuple[str, str]:
     """Under which names a run's summary has its money check ``before`` or ``after`` the repair: how many were checked,
     how many were wrong.

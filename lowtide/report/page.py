@@ -18,8 +18,8 @@ from jinja2 import Environment
 
 from lowtide.report.html import environment, rendered
 from lowtide.report.observation import Day, RegionMark, Report
-from lowtide.values.clock import from_millis
-from lowtide.values.formats import UNITS_PER_MILLI, WORLD_CLOCK_MIN
+from lowtide.values.clock import WorldClock, is_world
+from lowtide.values.formats import WORLD_CLOCK_MIN
 from lowtide.values.text import moment_text
 
 #: Regions drawn one by one; of more, those that are furthest behind.
@@ -90,10 +90,10 @@ def _environment() -> Environment:
 
 
 def _stamp(timestamp: int) -> str:
-    """A world clock's timestamp as a time, a counter's as the number that it is."""
-    if timestamp >= WORLD_CLOCK_MIN:
-        return moment_text(from_millis(timestamp // UNITS_PER_MILLI))
-    return f"{timestamp:,}"
+    """A world clock's timestamp as a time, to the minute: it stands in large figures; a counter's as the number that it
+    is.
+    """
+    return moment_text(WorldClock().time(timestamp)) if is_world(timestamp) else f"{timestamp:,}"
 
 
 def _day(day: date | None) -> str:

@@ -9,12 +9,9 @@ from typing import Any
 
 from lowtide.config import Config
 from lowtide.report.observation import CommitRows, Day, RegionMark, by_day
-from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, parse_commit_key
+from lowtide.values.formats import COMMIT_QUALIFIER, COMMIT_ROWS, INVALID_QUALIFIER, parse_commit_key
 from lowtide.values.keyranges import KeyRange
 
-_FIRST_ROW = b"\x00"
-#: No start timestamp's row begins higher: the first byte is a bucket of 0 to 15.
-_AFTER_LAST_ROW = b"\x10"
 _BATCH = 1000
 
 
@@ -28,7 +25,8 @@ def commit_rows(connection: Any, config: Config, days: Sequence[Day]) -> tuple[C
     family = config.omid.commit_family.encode()
     commit, invalid = (family + b":" + name for name in (COMMIT_QUALIFIER, INVALID_QUALIFIER))
     table = connection.table(config.omid.commit_table)
-    for row, cells in table.scan(row_start=_FIRST_ROW, row_stop=_AFTER_LAST_ROW, batch_size=_BATCH):
+    first, after_last = COMMIT_ROWS
+    for row, cells in table.scan(row_start=first, row_stop=after_last, batch_size=_BATCH):
         start = parse_commit_key(row)
         if start is not None and invalid in cells:
             marks.append(start)

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lowtide.report.observation import Bank, JobRun, Observation, Report
+from lowtide.run.summary import REPORTED
 
-_COUNTS = ("healed", "deleted", "marked", "pruned", "finished", "dropped")
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
@@ -74,7 +74,7 @@ def regions(store: Observation) -> Table:
 def runs(done: Iterable[JobRun]) -> Table:
     """Runs, one a line; counts that are 0 in all of them are left out."""
     shown = list(done)
-    counts = [name for name in _COUNTS if any(getattr(r, name) for r in shown)]
+    counts = [name for name in REPORTED if any(getattr(r, name) for r in shown)]
     grid = _grid("job", "for", "seconds", *counts, "result")
     for run in shown:
         numbers = [f"{getattr(run, name):,}" for name in counts]

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from lowtide.errors import ApprovalError, UsageError
+from lowtide.run.summary import PLANNED
 
-#: The counts of a plan: what would be written.
-COMPARED = ("healed", "deleted", "marked", "unmarked", "markers", "bytes_removed")
 #: The jobs whose plans can be approved.
 JOBS = ("orphan_cleanup", "history_gc")
 _NAMED = 5
@@ -104,7 +103,7 @@ def parts(tables: Iterable[Mapping[str, Any]]) -> dict[str, Part]:
     """The plan by table, of the tables of a summary."""
     found = {}
     for table in tables:
-        counts = {name: count for name in COMPARED if (count := int(table["counts"].get(name, 0)))}
+        counts = {name: count for name in PLANNED if (count := int(table["counts"].get(name, 0)))}
         mark = (table.get("mark") or {}).get("mark") or None
         if counts or mark is not None:
             found[table["table"]] = Part(counts, mark)

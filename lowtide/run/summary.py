@@ -6,7 +6,6 @@ import getpass
 import json
 import os
 import socket
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lowtide import __version__
+from lowtide.values.clock import now_millis
 
 
 @dataclass
@@ -46,6 +46,31 @@ class Counts:
     def __add__(self, other: Counts) -> Counts:
         """The sum, counter by counter."""
         return Counts(**{name: getattr(self, name) + getattr(other, name) for name in self.__dict__})
+
+
+#: The counters of what was done, or would be: told by `lowtide runs`, in this order, and sent as metrics. Every counter
+#: is one of these or of those below.
+DONE = (
+    "healed",
+    "marked",
+    "unmarked",
+    "deleted",
+    "markers",
+    "pruned",
+    "restored",
+    "finished",
+    "dropped",
+    "failed",
+    "bytes_removed",
+)
+#: The counters of what was looked at, what was left alone, and what both cost.
+LOOKED_AT = ("candidates", "skipped", "cells_read", "bytes_read", "bytes_written")
+#: What would be written: a plan that is approved is compared by these.
+PLANNED = ("healed", "deleted", "marked", "unmarked", "markers", "bytes_removed")
+#: The columns of the report's runs in the terminal.
+REPORTED = ("healed", "deleted", "marked", "pruned", "finished", "dropped")
+#: The counts of a run on the page in Airflow.
+ON_PAGE = ("candidates", "healed", "deleted", "marked", "pruned", "failed")
 
 
 @dataclass
@@ -113,7 +138,7 @@ class Summary:
     job: str
     run: str
     execute: bool
-    started: int = field(default_factory=lambda: int(time.time() * 1000))
+    started: int = field(default_factory=now_millis)
     seconds: float = 0.0
     low_watermark: int = 0
     bound: int | None = None

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from lowtide.errors import GatewayError, TableError, WatermarkError
-from lowtide.values.clock import EPOCH
+from lowtide.tables.settings import FOREVER
+from lowtide.values.clock import from_millis
 from lowtide.values.formats import (
     ALLOTTED_QUALIFIER,
     ALLOTTED_ROW,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 #: filter and no block cache.
 FAMILY_SETTINGS = {"max_versions": 1, "bloom_filter_type": "ROW", "block_cache_enabled": True}
 
-#: HBase's "forever" in seconds.
-_FOREVER = 2**31 - 1
 _META = "hbase:meta"
 _STATE = b"table:state"
 #: HBase's ``TableState`` of an enabled table.
@@ -175,7 +174,7 @@ def without_bloom_or_cache(connection: Any, table: str) -> list[str]:
 def kept_for(connection: Any, table: str) -> timedelta | None:
     """How long *table* keeps a cell, by the least TTL of its families; None: for ever."""
     finite = [f["time_to_live"] for f in connection.table(table).families().values()]
-    return min((timedelta(seconds=ttl) for ttl in finite if 0 < ttl < _FOREVER), default=None)
+    return min((timedelta(seconds=ttl) for ttl in finite if 0 < ttl < FOREVER), default=None)
 
 
 def table_state(connection: Any, table: str) -> tuple[bool, int]:
@@ -211,7 +210,7 @@ def allotted(connection: Any, config: Config, listed: Collection[bytes] | None =
     if not found or len(found[0][0]) != 8:
         return None
     (value, at), *_ = found
-    return Allotted(decode_long(value), EPOCH + timedelta(milliseconds=at))
+    return Allotted(decode_long(value), from_millis(at))
 
 
 def low_watermark(connection: Any, config: Config, listed: Collection[bytes] | None = None) -> int:

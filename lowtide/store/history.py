@@ -15,8 +15,8 @@ from lowtide.history.advice import bucket
 from lowtide.history.compaction import Uncompacted
 from lowtide.history.mark import Hold
 from lowtide.store.records import Claim, History, Intent
-from lowtide.store.rows import COLUMN, VALUE, Rows, dump, now, time_of
-from lowtide.values.clock import millis
+from lowtide.store.rows import COLUMN, VALUE, Rows, dump
+from lowtide.values.clock import from_millis, millis, now_millis
 from lowtide.values.formats import decode_long
 
 _MARK = COLUMN + b"mark"
@@ -56,7 +56,7 @@ class HistoryRows(Rows):
         row = _history_row(table)
         while True:
             known = self._table.row(row).get(_INTENDED) if observed is None else observed.claim
-            token = _claim_value(known, mark, run, now())
+            token = _claim_value(known, mark, run, now_millis())
             if self._change(row, _INTENDED, known, token):
                 return Intent(table, mark, token)
             if observed is not None:
@@ -96,7 +96,7 @@ class HistoryRows(Rows):
         if (
             observed.claim is None
             or observed.intended <= observed.applied
-            or now < time_of(observed.intent.get("at", 0)) + ANNOUNCED_FOR
+            or now < from_millis(observed.intent.get("at", 0)) + ANNOUNCED_FOR
         ):
             return False
         token = _claim_value(observed.claim, observed.applied, by, millis(now))
@@ -125,7 +125,7 @@ class HistoryRows(Rows):
         if intent.mark <= before:
             self.check_claim(intent)  # it must be ours here too: the run is about to act
             return before
-        row, mark = _history_row(intent.table), dump({**about, "mark": intent.mark, "at": now()})
+        row, mark = _history_row(intent.table), dump({**about, "mark": intent.mark, "at": now_millis()})
         if not self._check_and_put(row, (_INTENDED, intent.token), (_MARK, mark)):
             raise FencedError(_overtaken(intent.table))
         return intent.mark
@@ -139,7 +139,7 @@ class HistoryRows(Rows):
                 self.apply_mark(self.intend(table, mark, run), {"run": run, "held_by": []})
 
     def _claim_again(self, intent: Intent, mark: int, run: str, *, removing: bool = False) -> Intent:
-        token = _claim_value(intent.token, mark, run, now(), removing=removing)
+        token = _claim_value(intent.token, mark, run, now_millis(), removing=removing)
         if not self._change(_history_row(intent.table), _INTENDED, intent.token, token):
             raise FencedError(_overtaken(intent.table))
         return Intent(intent.table, mark, token)

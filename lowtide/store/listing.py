@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from lowtide.store.records import Listing
-from lowtide.store.rows import VALUE, Rows, dump, now
+from lowtide.store.rows import VALUE, Rows, dump
 from lowtide.tables.inventory import Entry, Kind
+from lowtide.values.clock import now_millis
 
 _CONFIRMED = b"confirmed/"
 
@@ -66,7 +67,7 @@ class ListingRows(Rows):
 
     def confirm(self, table: str) -> None:
         """Remember that the transactions of *table* are this oracle's."""
-        self._table.put(_CONFIRMED + table.encode(), {VALUE: dump({"at": now()})})
+        self._table.put(_CONFIRMED + table.encode(), {VALUE: dump({"at": now_millis()})})
 
     def sweep_confirmed(self, entries: Sequence[Entry]) -> None:
         """Drop what was confirmed of tables that are no longer in question by *entries*: another table of that name is

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from lowtide.errors import WatermarkError
 from lowtide.store.records import Recorded
-from lowtide.store.rows import VALUE, Rows, dump, now, time_of
-from lowtide.values.clock import EPOCH, millis
+from lowtide.store.rows import VALUE, Rows, dump
+from lowtide.values.clock import from_millis, millis, now_millis
 
 
 class OracleRows(Rows):
@@ -62,14 +62,14 @@ class OracleRows(Rows):
             if known is not None and json.loads(known)["low_watermark"] >= current:
                 return
             before = json.loads(known) if known is not None else {}
-            value = {**before, "low_watermark": current, "at": now()}
+            value = {**before, "low_watermark": current, "at": now_millis()}
             if self._check_and_put(b"oracle", (VALUE, known), (VALUE, dump(value))):
                 return
 
     def recorded_low_watermark(self) -> Recorded | None:
         """The highest low watermark ever seen, and when it was seen first; None on a new store."""
         value = self._json(b"oracle", None)
-        return None if value is None else Recorded(value["low_watermark"], time_of(value["at"]), value.get("back"))
+        return None if value is None else Recorded(value["low_watermark"], from_millis(value["at"]), value.get("back"))
 
     def add_sample(self, at: datetime, timestamp: int) -> None:
         """Remember that at *at* the oracle had given out *timestamp*."""
@@ -78,6 +78,5 @@ class OracleRows(Rows):
     def samples(self) -> list[tuple[datetime, int]]:
         """All samples, by time."""
         return [
-            (EPOCH + timedelta(milliseconds=int(row[6:])), json.loads(cells[VALUE])["timestamp"])
-            for row, cells in self._scan(b"clock/")
+            (from_millis(int(row[6:])), json.loads(cells[VALUE])["timestamp"]) for row, cells in self._scan(b"clock/")
         ]

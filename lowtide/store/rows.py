@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from lowtide import __version__
 from lowtide.errors import FormatError, StoreError
 from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, kept_for
 from lowtide.store.records import Claim
-from lowtide.values.clock import EPOCH
+from lowtide.values.clock import from_millis, now_millis
 from lowtide.values.durations import duration_text
 
 FAMILY = "s"
@@ -100,7 +99,7 @@ class Rows:
         """
         known = self._table.row(_FORMAT).get(VALUE)
         if json.loads(known or b"{}").get("format", 1) < FORMAT:
-            value = {"format": FORMAT, "since": now(), "lowtide": __version__}
+            value = {"format": FORMAT, "since": now_millis(), "lowtide": __version__}
             self._check_and_put(_FORMAT, (VALUE, known), (VALUE, dump(value)))
 
     def check_kept(self) -> None:
@@ -125,7 +124,7 @@ class Rows:
             _, at = self._table.row(row, [VALUE], include_timestamp=True)[VALUE]
         finally:
             self._table.delete(row)
-        return time_of(at)
+        return from_millis(at)
 
     def _claim(self, row: bytes, column: bytes, value: bytes) -> Claim:
         return Claim(self._name, row, FAMILY, column.removeprefix(COLUMN).decode(), value)
@@ -189,11 +188,3 @@ class Rows:
 
 def dump(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
-
-
-def time_of(at: int) -> datetime:
-    return EPOCH + timedelta(milliseconds=at)
-
-
-def now() -> int:
-    return int(time.time() * 1000)

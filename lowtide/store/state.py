@@ -31,21 +31,24 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from lowtide.store.bounds import BoundRows
+from lowtide.store.commit_counts import CommitCountRows
 from lowtide.store.facts import FactRows
 from lowtide.store.gateway import connect
 from lowtide.store.history import HistoryRows, HoldRows, UncompactedRows
 from lowtide.store.journal import JournalRow
 from lowtide.store.listing import ListingRows
-from lowtide.store.marks import MarkRows
-from lowtide.store.rows import MAX_MILLIS, VALUE, dump, now
+from lowtide.store.rows import MAX_MILLIS, VALUE, dump
 from lowtide.store.runs import RunRows
-from lowtide.values.clock import millis
+from lowtide.values.clock import millis, now_millis
 
 if TYPE_CHECKING:
     from lowtide.config import Config
 
 
-class StateStore(FactRows, MarkRows, ListingRows, JournalRow, HistoryRows, HoldRows, UncompactedRows, RunRows):
+class StateStore(
+    FactRows, BoundRows, CommitCountRows, ListingRows, JournalRow, HistoryRows, HoldRows, UncompactedRows, RunRows
+):
     """The state table: all subjects, and what concerns more than one."""
 
     def reset(self, *, same_oracle: bool = False) -> None:
@@ -71,7 +74,7 @@ class StateStore(FactRows, MarkRows, ListingRows, JournalRow, HistoryRows, HoldR
 
     def record_cluster(self) -> None:
         """Write a new token: whoever reaches the same table otherwise reads it, or a newer run's."""
-        self._table.put(b"cluster", {VALUE: dump({"token": self._nonce(), "at": now()})})
+        self._table.put(b"cluster", {VALUE: dump({"token": self._nonce(), "at": now_millis()})})
 
     def cluster(self) -> bytes | None:
         """The token, as it is stored; None before a run has acted."""

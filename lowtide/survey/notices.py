@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from lowtide.survey.findings import Notice, Severity
-from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind, is_phoenix
+from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, Entry, Kind, has_compactor, is_phoenix
 from lowtide.tables.settings import ALL_VERSIONS, FOREVER
 from lowtide.values.text import age_text
 
@@ -108,7 +108,7 @@ def _all_versions(entry: Entry, family: str, descriptor: Descriptor) -> str:
 
 
 def _compactor_notices(table: str, descriptor: Descriptor) -> Iterable[Notice]:
-    if any(OMID_COMPACTOR in name for name in descriptor.coprocessors):
+    if has_compactor(descriptor):
         phoenix = is_phoenix(descriptor)
         yield Notice(
             Severity.DANGER if phoenix else Severity.NOTE,

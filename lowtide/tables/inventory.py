@@ -26,7 +26,7 @@ FAMILY_FLAG = "OMID_ENABLED"
 #: How the doubt of a table begins that bore a mark, or was named in the configuration, and does not any more.
 UNMARKED_SINCE = "the last collection recorded as transactional"
 #: How the doubt of a table begins whose cells are older than it can be.
-STRANGER = "it came from elsewhere"
+_STRANGER = "it came from elsewhere"
 
 
 class Kind(StrEnum):
@@ -73,7 +73,7 @@ class Entry:
     unfiltered: bool = False
     #: Whether Omid's own compactor runs in its compactions.
     compactor: bool = False
-    #: Of the transactional families, see :func:`lowtide.tables.settings.of`; only known of a table that was listed
+    #: Of the transactional families, see ``lowtide.tables.settings.shape_of``; only known of a table that was listed
     #: now.
     shape: str = ""
     #: A low watermark that a collection recorded while the table was not there, inclusive: a transaction of this oracle
@@ -194,7 +194,7 @@ def contradiction(descriptor: Descriptor, key: str, recorded: Kind | None) -> st
     return ""
 
 
-def compared(entry: Entry, descriptor: Descriptor, before: Entry | None) -> Entry:
+def doubt_lost_marks(entry: Entry, descriptor: Descriptor, before: Entry | None) -> Entry:
     """*entry*, doubted where a family was transactional when it was recorded *before*, and nothing says so any more.
 
     A mark that is taken off leaves the cells, and the proofs that they need. What is doubted stays so, whatever is
@@ -236,7 +236,7 @@ def came_after(entry: Entry, before: Entry | None, low_watermark: int, confirmed
     return low_watermark if before is None else before.came_after
 
 
-def settled(entry: Entry, after: int, older: bool) -> Entry:
+def doubt_older_cells(entry: Entry, after: int, older: bool) -> Entry:
     """*entry*, doubted where it holds cells that are *older* than it: another oracle's, or those of a table that was
     here under another name.
 
@@ -254,7 +254,7 @@ def settled(entry: Entry, after: int, older: bool) -> Entry:
     if not older:
         return entry
     why = (
-        f"{STRANGER} (imported, or cloned from another cluster or under a new name): it holds cells at or below "
+        f"{_STRANGER} (imported, or cloned from another cluster or under a new name): it holds cells at or below "
         f"{after}, the low watermark of a collection for which it was not there. If their transactions were this "
         f"oracle's, as those of a clone of one of this store's tables, run: lowtide confirm {entry.table}. If not, "
         "move the table away, or put it under omid.foreign"

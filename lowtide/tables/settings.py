@@ -29,7 +29,7 @@ DURABILITY = "DURABILITY"
 _LOSING = ("ASYNC_WAL", "SKIP_WAL")
 
 
-def of(descriptor: Descriptor, families: Iterable[str]) -> str:
+def shape_of(descriptor: Descriptor, families: Iterable[str]) -> str:
     """The settings of *families* by which HBase hides or loses cells, as text: what was read under one shape says
     nothing under another.
     """

@@ -7,6 +7,7 @@ the oracle had reached at least that timestamp. Times are aware datetimes; times
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class WorldClock:
     def time(self, timestamp: int) -> datetime | None:
         """Exact to the millisecond, rounded down."""
         try:
-            return EPOCH + timedelta(milliseconds=timestamp // UNITS_PER_MILLI)
+            return from_millis(timestamp // UNITS_PER_MILLI)
         except OverflowError:  # no oracle gave it, but anybody may have written it into a hold
             return None
 
@@ -119,6 +120,11 @@ def millis(time: datetime) -> int:
 def from_millis(value: int) -> datetime:
     """The aware time, in UTC, that :func:`millis` gives *value* for."""
     return EPOCH + timedelta(milliseconds=value)
+
+
+def now_millis() -> int:
+    """Milliseconds since 1970 by this machine's clock."""
+    return time.time_ns() // 1_000_000
 
 
 def is_world(timestamp: int) -> bool:

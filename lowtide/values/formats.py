@@ -11,6 +11,8 @@ from __future__ import annotations
 CHECKPOINTS = 50
 #: Rows of the commit table, and of the journal, begin with the start timestamp's low four bits.
 BUCKETS = 16
+#: The rows of the commit table that are transactions': from the first, before the second.
+COMMIT_ROWS = (b"\x00", bytes([BUCKETS]))
 
 SHADOW_PREFIX = b"\x00\xc2\x80"
 SHADOW_SUFFIX = b"\xc2\x80"

@@ -14,8 +14,6 @@ from lowtide.values.clock import Clock, WorldClock, is_world
 from lowtide.values.formats import UNITS_PER_MILLI
 
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-#: Names listed in one sentence; of more, their number.
-_NAMES = 5
 
 
 def size_text(count: int) -> str:
@@ -90,7 +88,7 @@ def number_and_time(timestamp: int) -> str:
     return f"{timestamp} ({time.isoformat(sep=' ', timespec='milliseconds')})" if time else str(timestamp)
 
 
-def names_text(names: Sequence[str]) -> str:
-    """A few names, of more their number too."""
-    more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""
-    return ", ".join(names[:_NAMES]) + more
+def names_text(names: Sequence[str], limit: int = 5) -> str:
+    """At most *limit* names, of more their number too."""
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

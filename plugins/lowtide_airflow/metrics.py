@@ -14,25 +14,11 @@ from enum import StrEnum
 from typing import Any
 
 from lowtide.cleaning.commit_count import counted_figures
-from lowtide.ledger.settled import money_figures
+from lowtide.ledger.settled import SETTLED_FIGURE, money_figures
+from lowtide.run.summary import DONE
 from lowtide.values.clock import WorldClock, is_world, millis
 
 log = logging.getLogger(__name__)
-
-#: The counts of a summary that are sent, as they are named there.
-COUNTS = (
-    "healed",
-    "deleted",
-    "marked",
-    "unmarked",
-    "pruned",
-    "restored",
-    "finished",
-    "dropped",
-    "failed",
-    "markers",
-    "bytes_removed",
-)
 
 
 class Kind(StrEnum):
@@ -65,7 +51,7 @@ def metrics(summary: Mapping[str, Any]) -> Iterator[Metric]:
     yield Metric(Kind.COUNTER, f"{job}.{'runs' if summary['execute'] else 'dry_runs'}.{summary['state']}", 1)
     yield Metric(Kind.TIMING, f"{job}.duration", timedelta(seconds=summary["seconds"]))
     for table in summary["tables"]:
-        for name in COUNTS:
+        for name in DONE:
             if count := table["counts"].get(name, 0):
                 yield Metric(
                     Kind.COUNTER, f"{job}.{'' if table.get('execute') else 'planned.'}{name}", count, _of(table)
@@ -89,7 +75,7 @@ def _marks(summary: Mapping[str, Any]) -> Iterator[Metric]:
             if applied := (table.get("mark") or {}).get("applied", 0):
                 yield from _lag("lowtide.history_mark", applied, summary, _of(table))
     figures = summary.get("figures", {})
-    if settled := figures.get("settled before, ms"):
+    if settled := figures.get(SETTLED_FIGURE):
         yield Metric(Kind.GAUGE, "lowtide.ledger.settled.age_seconds", (summary["started"] - settled) / 1000)
     if counted := counted_figures(figures):
         yield Metric(Kind.GAUGE, "lowtide.commit_table.entries", counted[0])

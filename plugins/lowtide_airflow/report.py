@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lowtide.run import approval
+from lowtide.run.summary import PLANNED
 
 #: An XCom and an asset event are rows of the metadata database: names beyond these are counted only.
 _MOST = 20
@@ -54,7 +55,7 @@ def plan_text(plans: Sequence[Mapping[str, Any]], as_configured: bool) -> str:
     """
     parts = {name: part for each in plans for name, part in approval.parts(each["tables"]).items()}
     rows = sorted(parts.items(), key=lambda item: (-item[1].counts.get("deleted", 0), item[0]))
-    names = [name for name in approval.COMPARED if any(name in part.counts for part in parts.values())]
+    names = [name for name in PLANNED if any(name in part.counts for part in parts.values())]
     marks = any(part.mark is not None for part in parts.values())
     heads = ["table", *names, *(["history mark"] if marks else [])]
     lines = [

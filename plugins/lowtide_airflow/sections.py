@@ -9,7 +9,7 @@ from typing import Any
 from lowtide.config import Config
 from lowtide.health import Reading, history_statuses, ledger_status, removals, repairs
 from lowtide.health.history import Removal, hold_text, kept_back, mark_text
-from lowtide.health.ledger import facts
+from lowtide.health.ledger import status_rows
 from lowtide.values.text import age_text, moment_text, size_text
 
 #: Rows of a table about runs.
@@ -90,7 +90,9 @@ def ledger(reading: Reading, _: Config) -> Section | None:
     """How the ledger stands."""
     status = ledger_status(reading)
     text = "Transfers between users: which are over, which are stuck, and whether the money adds up."
-    return Section("Ledger", text, ("what", "how it stands"), tuple(facts(status, reading.at))) if status else None
+    return (
+        Section("Ledger", text, ("what", "how it stands"), tuple(status_rows(status, reading.at))) if status else None
+    )
 
 
 def repaired(reading: Reading, _: Config) -> Section | None:

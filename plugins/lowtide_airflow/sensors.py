@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from lowtide.errors import GatewayError, LowtideError, UsageError
 from lowtide.health.conditions import (
+    CheckResult,
     CommitTableLarger,
     Condition,
     LowWatermarkPast,
@@ -22,7 +23,6 @@ from lowtide.health.conditions import (
     TransactionIs,
     TransactionsSettled,
     TransactionsStuck,
-    Verdict,
     check,
     pauses,
 )
@@ -81,16 +81,16 @@ class ConditionSensor(BaseSensorOperator):
     def poke(self, context: Context) -> bool:  # noqa: ARG002
         """Check once; a gateway that is away counts as one long check."""
         try:
-            verdict = self._patiently(self.condition())
+            result = self._patiently(self.condition())
         except UsageError as error:
             raise AirflowFailException(str(error)) from error
         except LowtideError as error:
             raise AirflowException(str(error)) from error
-        self.log.info("%s", verdict.text)
-        if verdict.never:
-            msg = f"{verdict.text}: that cannot come any more"
+        self.log.info("%s", result.text)
+        if result.never:
+            msg = f"{result.text}: that cannot come any more"
             raise AirflowFailException(msg)
-        return verdict.met
+        return result.met
 
     def execute(self, context: Context) -> Any:
         """Wait here, or check once and wait in the triggerer."""
@@ -110,9 +110,9 @@ class ConditionSensor(BaseSensorOperator):
         return None
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> None:  # noqa: ARG002
-        """The trigger has fired."""
+        """The trigger has fired; with an error that a retry cannot mend, the sensor fails for good."""
         if "error" in event:
-            raise AirflowException(event["error"])
+            raise (AirflowFailException if event.get("final") else AirflowException)(event["error"])
         self.log.info("%s", event["text"])
 
     def _checked_at_once(self, context: Context) -> bool:
@@ -128,7 +128,7 @@ class ConditionSensor(BaseSensorOperator):
         finally:
             self.patience = patience
 
-    def _patiently(self, condition: Condition) -> Verdict:
+    def _patiently(self, condition: Condition) -> CheckResult:
         config = HBaseHook(self.hbase_conn_id).config()
         for pause in pauses(parse_duration(self.patience)):
             try:

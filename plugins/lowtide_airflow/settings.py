@@ -28,6 +28,8 @@ SETTLED = Asset("lowtide_settled", uri="lowtide://ledger/settled")
 BATCH_LABEL = "{{ task.tables[0] }}{{ ' and %d more' % (task.tables | length - 1) if task.tables | length > 1 }}"
 
 _SECTION = "lowtide"
+#: Lengths of time, as in 1d12h.
+_DURATION = r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"
 _TIME = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$"
 
 
@@ -133,6 +135,19 @@ def time_param(title: str, empty: str, what: str = "") -> Param:
         + (what or "Times are those at which transactions began; From belongs to the interval, To does not. ")
         + "A backfill takes it from its dates.",
         section="Interval",
+    )
+
+
+def duration_param(title: str, what: str, examples: list[str]) -> Param:
+    """A limit that is a length of time, as :func:`lowtide.values.durations.parse_duration` takes it; *what* it is."""
+    return Param(
+        None,
+        type=["null", "string"],
+        pattern=_DURATION,
+        examples=examples,
+        title=title,
+        description=what,
+        section="Limits",
     )
 
 

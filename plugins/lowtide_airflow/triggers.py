@@ -9,8 +9,8 @@ from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 
-from lowtide.errors import GatewayError, LowtideError
-from lowtide.health.conditions import Condition, Verdict, check, from_json, pauses
+from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError
+from lowtide.health.conditions import CheckResult, Condition, check, from_json, pauses
 from lowtide.values.durations import parse_duration
 from lowtide_airflow.hook import HBaseHook
 
@@ -19,7 +19,7 @@ __all__ = [
     "ConditionWatcher",
 ]
 
-#: Seconds between two tries of a watcher at a gateway that does not answer, at most.
+#: Seconds between two tries of a watcher at a store that cannot be read, at most; and before it ends with an error.
 _WATCHERS_PAUSE = 300.0
 #: Seconds after which the triggerer has handed an event on; it does so about once a second, and its supervisor again.
 _HANDED_ON = 10.0
@@ -27,7 +27,7 @@ _HANDED_ON = 10.0
 
 class ConditionTrigger(BaseTrigger):
     """Waits until a condition holds, for a deferred sensor. Fires once: ``{"met": ..., "text": ...}``, or ``{"error":
-    ...}``.
+    ..., "final": ...}``: final is what a retry cannot mend, a condition that can never hold or cannot be meant.
 
     A gateway that does not answer is tried again with growing pauses for *patience*; then that is the error.
 
@@ -64,19 +64,19 @@ class ConditionTrigger(BaseTrigger):
         try:
             condition = from_json(self.condition)
             while True:
-                verdict = await self._patiently(condition)
-                self.log.info("%s", verdict.text)
-                if verdict.never:
-                    yield TriggerEvent({"error": f"{verdict.text}: that cannot come any more"})
+                result = await self._patiently(condition)
+                self.log.info("%s", result.text)
+                if result.never:
+                    yield TriggerEvent({"error": f"{result.text}: that cannot come any more", "final": True})
                     return
-                if verdict.met:
-                    yield TriggerEvent({"met": True, "text": verdict.text})
+                if result.met:
+                    yield TriggerEvent({"met": True, "text": result.text})
                     return
                 await asyncio.sleep(self.poke_interval)
         except LowtideError as error:
-            yield TriggerEvent({"error": str(error)})
+            yield TriggerEvent({"error": str(error), "final": isinstance(error, UsageError)})
 
-    async def _patiently(self, condition: Condition) -> Verdict:
+    async def _patiently(self, condition: Condition) -> CheckResult:
         for pause in pauses(parse_duration(self.patience)):
             try:
                 return await self._check(condition)
@@ -85,7 +85,7 @@ class ConditionTrigger(BaseTrigger):
                 await asyncio.sleep(pause)
         return await self._check(condition)
 
-    async def _check(self, condition: Condition) -> Verdict:
+    async def _check(self, condition: Condition) -> CheckResult:
         config = await HBaseHook(self.hbase_conn_id).aconfig()
         return await asyncio.to_thread(check, condition, config)
 
@@ -96,7 +96,12 @@ class ConditionWatcher(BaseEventTrigger):
 
     Its cursor is kept in the asset's state store: after a restart of the triggerer no event is sent a second time, and
     what came meanwhile is sent then. The cursor moves ten seconds after the event was sent: a triggerer that dies
-    between the two sends it twice. A gateway that does not answer is waited for, however long.
+    between the two sends it twice.
+
+    What may pass (a gateway that does not answer, a table that is not there, clocks that differ) is waited for, however
+    long, with a warning at each try. What cannot pass by itself (a condition that this store cannot tell of, a bad
+    configuration) is logged as an error, and five minutes later ends the watcher: Airflow logs that too, counts it in
+    its metric ``triggers.failed``, and starts the watcher anew, by the configuration as it is then.
 
     :param condition: of :meth:`lowtide.health.conditions.Condition.to_json`
     :param poll_interval: seconds between two checks
@@ -130,14 +135,27 @@ class ConditionWatcher(BaseEventTrigger):
         return f"lowtide cursor of {json.dumps(self.condition, sort_keys=True)}"
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Check for ever."""
+        """Check for ever.
+
+        Raises:
+            UsageError: there is nothing in this store that could be watched so.
+        """
+        try:
+            async for event in self._events():
+                yield event
+        except UsageError as error:
+            self.log.error("%s; the watcher ends in %.0f s and is started anew", error, _WATCHERS_PAUSE)
+            await asyncio.sleep(_WATCHERS_PAUSE)  # Airflow starts one that ended at once
+            raise
+
+    async def _events(self) -> AsyncIterator[TriggerEvent]:
         condition = from_json(self.condition)
         cursor = await self._stored()
         while True:
-            verdict = await self._eventually(condition)
-            moved, event = condition.news(cursor, verdict)
+            result = await self._eventually(condition)
+            moved, event = condition.news(cursor, result)
             if event:
-                yield TriggerEvent({"condition": self.condition, "text": verdict.text, "level": verdict.level})
+                yield TriggerEvent({"condition": self.condition, "text": result.text, "level": result.level})
             elif moved != cursor:
                 await self._store(moved)
             cursor = moved
@@ -146,13 +164,13 @@ class ConditionWatcher(BaseEventTrigger):
                 await self._store(cursor)
             await asyncio.sleep(self.poll_interval)
 
-    async def _eventually(self, condition: Condition) -> Verdict:
+    async def _eventually(self, condition: Condition) -> CheckResult:
         pause = 1.0
         while True:
             try:
                 config = await HBaseHook(self.hbase_conn_id).aconfig()
                 return await asyncio.to_thread(check, condition, config)
-            except LowtideError as error:
+            except StoreError as error:
                 self.log.warning("%s; again in %.0f s", error, pause)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _WATCHERS_PAUSE)

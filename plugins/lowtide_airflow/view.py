@@ -17,7 +17,7 @@ from lowtide.config import Config, load
 from lowtide.errors import LowtideError
 from lowtide.health import Reading, TableStatus, assess, table_statuses
 from lowtide.health.reader import read
-from lowtide.run.summary import ran_by
+from lowtide.run.summary import ON_PAGE, ran_by
 from lowtide.values.clock import Clock, WorldClock, from_millis
 from lowtide.values.text import age_text, distance_text, timestamp_text
 from lowtide_airflow.sections import SECTIONS
@@ -137,13 +137,12 @@ def _run(summary: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     started = from_millis(summary["started"])
     problems = [*summary["problems"], *(f"{t['table']}: {p}" for t in summary["tables"] for p in t["problems"])]
     totals = summary["totals"]
-    names = ("candidates", "healed", "deleted", "marked", "pruned", "failed")
     return {
         **{name: summary[name] for name in ("job", "run", "execute", "state", "seconds")},
         "started": _iso(started),
         "ago": age_text(now - started),
         "tables": len(summary["tables"]),
-        "counts": {name: totals[name] for name in names},
+        "counts": {name: totals[name] for name in ON_PAGE},
         "problems": problems[:_PROBLEMS],
         "more_problems": max(0, len(problems) - _PROBLEMS),
         "by": ran_by(summary),

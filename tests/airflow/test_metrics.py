@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lowtide_airflow.metrics import COUNTS, Kind, Metric, emit, metrics
+from lowtide_airflow.metrics import Kind, Metric, emit, metrics
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from test_dag_files import in_a_new_python
 
 from lowtide.cleaning.commit_count import CommitCount, count_figures
 from lowtide.ledger.settled import money_figure
-from lowtide.run.summary import Counts, Summary, TableReport
+from lowtide.run.summary import DONE, Counts, Summary, TableReport
 from lowtide.values.clock import millis
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -57,7 +57,7 @@ def test_deeds_and_plans_are_different_metrics() -> None:
     }
     dry = numbers(summary(execute=False))
     assert ("lowtide.orphan_cleanup.dry_runs.failed", "") in dry
-    assert {name for name, table in dry if table and name.rpartition(".")[2] in COUNTS} == {
+    assert {name for name, table in dry if table and name.rpartition(".")[2] in DONE} == {
         "lowtide.orphan_cleanup.planned.healed",
         "lowtide.orphan_cleanup.planned.deleted",
     }
@@ -101,7 +101,7 @@ def test_how_full_the_commit_table_is() -> None:
 
 
 @given(
-    st.fixed_dictionaries({name: st.integers(0, 10**12) for name in COUNTS}), st.booleans(), st.integers(0, 2 * 10**18)
+    st.fixed_dictionaries({name: st.integers(0, 10**12) for name in DONE}), st.booleans(), st.integers(0, 2 * 10**18)
 )
 def test_every_metric_can_be_sent(counts: dict[str, int], execute: bool, low: int) -> None:
     """Counters are above 0, names short enough for OpenTelemetry with Airflow's prefix, and every deed is counted

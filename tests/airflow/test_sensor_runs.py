@@ -19,6 +19,8 @@ from lowtide.ledger import Ledger, State, init, ledger
 from lowtide.ledger.model import Entry
 from lowtide.ledger.steps import Write
 from lowtide.ledger.store import Moment
+from lowtide.store.gateway import connect
+from lowtide.store.state import StateStore
 
 PATIENCE = 600
 
@@ -126,6 +128,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         thrift = config.hbase.thrift.model_copy(update={"port": stack.config.thrift_port})
         config = config.model_copy(update={"hbase": config.hbase.model_copy(update={"thrift": thrift})})
         init(config)
+        with connect(config.hbase.thrift) as gateway:
+            StateStore(gateway, config.state.table).create()  # as the first run that acts does
         connection = {"conn_type": "hbase", "host": "127.0.0.1", "port": stack.config.thrift_port}
         airflow.rest.post("connections", body={"connection_id": "hbase_bank", **connection})
         found = Site(stack, airflow, config)

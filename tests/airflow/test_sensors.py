@@ -24,8 +24,8 @@ from lowtide_airflow.hook import HBaseHook, merged
 from lowtide_airflow.triggers import ConditionTrigger, ConditionWatcher
 
 from lowtide.config import Config, load
-from lowtide.errors import GatewayError, UsageError
-from lowtide.health.conditions import CommitTableLarger, TransactionsSettled, Verdict
+from lowtide.errors import GatewayError, StoreError, UsageError
+from lowtide.health.conditions import CheckResult, CommitTableLarger, TransactionsSettled
 from lowtide.ledger.model import transaction_id
 
 TIME = "2026-01-31T00:00:00+00:00"
@@ -37,8 +37,8 @@ SENSORS: dict[type[sensors.ConditionSensor], dict[str, Any]] = {
     sensors.RegionWatermarkSensor: {"table": "orders", "past": TIME},
     sensors.CommitTableSensor: {"larger_than": 5},
 }
-HOLDS, NOT_YET = Verdict(True, "it holds", 1), Verdict(False, "not yet", 0)
-HOPELESS = Verdict(False, "dropped", 0, never=True)
+HOLDS, NOT_YET = CheckResult(True, "it holds", 1), CheckResult(False, "not yet", 0)
+HOPELESS = CheckResult(False, "dropped", 0, never=True)
 AWAY = GatewayError("the gateway is away")
 _CONDITION = CommitTableLarger(than=5).to_json()
 
@@ -53,7 +53,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
         done: list[Any] = []
         waiting = list(answers)
 
-        def check(condition: Any, config: Any) -> Verdict:
+        def check(condition: Any, config: Any) -> CheckResult:
             done.append(condition)
             answer = waiting.pop(0) if len(waiting) > 1 else waiting[0]
             if isinstance(answer, Exception):
@@ -129,7 +129,7 @@ def test_time_out_and_soft_fail_are_airflows(looks: Callable[..., list[Any]]) ->
         sensor(timeout=0).execute({})
     with pytest.raises(AirflowSkipException):
         sensor(timeout=0, soft_fail=True).execute({})
-    failed = {"event": {"error": "no use"}}
+    failed = {"event": {"error": "no use", "final": False}}
     with pytest.raises(AirflowException, match="no use"):
         sensor(deferrable=True).resume_execution("execute_complete", failed, {})
     with pytest.raises(AirflowSkipException):
@@ -154,7 +154,11 @@ def test_what_this_store_cannot_tell_is_not_waited_for(looks: Callable[..., list
     with pytest.raises(AirflowFailException, match="a counter"):
         sensor(deferrable=deferrable).execute({})
     assert len(done) == 1
-    assert asyncio.run(first(ConditionTrigger(_CONDITION), 2)) == [{"error": "a counter"}]
+    (event,) = asyncio.run(first(ConditionTrigger(_CONDITION), 2))
+    assert event == {"error": "a counter", "final": True}
+    with pytest.raises(AirflowException, match="a counter") as failed:
+        sensor(deferrable=True).execute_complete({}, event)
+    assert isinstance(failed.value, AirflowFailException)
 
 
 def test_deferred_it_waits_in_the_triggerer(looks: Callable[..., list[Any]]) -> None:
@@ -172,8 +176,9 @@ def test_deferred_it_waits_in_the_triggerer(looks: Callable[..., list[Any]]) -> 
         assert ConditionTrigger(**kwargs).serialize() == (path, kwargs)
         assert kwargs["patience"] == "3m"
     assert waiting.execute_complete({}, {"met": True, "text": "it holds"}) is None
-    with pytest.raises(AirflowException, match="no use"):
-        waiting.execute_complete({}, {"error": "no use"})
+    with pytest.raises(AirflowException, match="no use") as retried:
+        waiting.execute_complete({}, {"error": "no use", "final": False})
+    assert not isinstance(retried.value, AirflowFailException)
 
 
 async def first(trigger: ConditionTrigger | ConditionWatcher, number: int = 1) -> list[Any]:
@@ -189,8 +194,8 @@ async def first(trigger: ConditionTrigger | ConditionWatcher, number: int = 1) -
     ("script", "event"),
     [
         ((NOT_YET, AWAY, HOLDS), {"met": True, "text": "it holds"}),
-        ((AWAY,), {"error": "the gateway is away"}),
-        ((HOPELESS,), {"error": "dropped: that cannot come any more"}),
+        ((AWAY,), {"error": "the gateway is away", "final": False}),
+        ((HOPELESS,), {"error": "dropped: that cannot come any more", "final": True}),
     ],
     ids=["holds", "away", "never"],
 )
@@ -211,7 +216,7 @@ def test_a_look_does_not_block_the_triggerers_loop(
     looks(HOLDS)
     both = threading.Barrier(2, timeout=10)
 
-    def check(condition: Any, config: Any) -> Verdict:
+    def check(condition: Any, config: Any) -> CheckResult:
         both.wait()
         return HOLDS
 
@@ -265,6 +270,35 @@ def test_a_watchers_cursor_survives_a_restart(looks: Callable[..., list[Any]], m
     assert kept.values == {watcher().cursor_key: 2 * hour}
     looks(*(condition.judge(at) for at in (2 * hour + 1, 5 * hour, 5 * hour)), AWAY, condition.judge(6 * hour))
     assert asyncio.run(interrupted(watcher(), 1)) == [5 * hour, 6 * hour]
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [(_CONDITION, "a counter"), ({"kind": "no such"}, "unknown condition 'no such'")],
+    ids=["store", "condition"],
+)
+def test_a_watcher_ends_with_what_cannot_pass(
+    looks: Callable[..., list[Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    condition: dict[str, Any],
+    said: str,
+) -> None:
+    """After what may pass was waited for: as an error in the log at once, and to Airflow five minutes later, which
+    starts it anew right away.
+    """
+    pauses: list[float] = []
+
+    async def slept(seconds: float) -> None:
+        assert len(pauses) < 10, "it does not end"
+        pauses.append(seconds)
+
+    monkeypatch.setattr(triggers.asyncio, "sleep", slept)
+    looks(AWAY, StoreError("no table yet"), UsageError("a counter"))
+    with pytest.raises(UsageError, match=said):
+        asyncio.run(first(ConditionWatcher(condition)))
+    assert pauses == ([1.0, 2.0, 300.0] if condition is _CONDITION else [300.0])
+    assert any("[error " in line and said in line for line in capsys.readouterr().out.splitlines())
 
 
 def test_watchers_are_told_apart_by_their_settings() -> None:

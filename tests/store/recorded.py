@@ -53,7 +53,7 @@ def _to_be_cleaned(omid: OmidClient, table: str, watermark: int, entries: set[in
 def _record(store: Store, state: StateStore, table: str, watermark: int) -> None:
     (descriptor,) = [d for d in store.descriptors() if d.table == table]
     families = frozenset(descriptor.families)
-    look = settings.of(descriptor, families)
+    look = settings.shape_of(descriptor, families)
     regions = store.regions(table)
     taken = state.begin(table, regions)
     facts = valid(taken.facts, families, taken.incarnation, look)

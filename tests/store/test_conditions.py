@@ -120,11 +120,14 @@ class Fast(datetime):
         return datetime.now(UTC) + timedelta(seconds=50)
 
 
-def test_the_ledger(configure: Callable[..., Path], stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ledger(
+    configure: Callable[..., Path], state: StateStore, stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An open transaction is stuck, holds back what is settled, and is waited for; a gateway that breaks off is named,
     and so are clocks that differ.
     """
     books = made(configure, grace="0s")
+    state.create()  # as the first run that acts does
     assert books.stopped(lambda book: book.transfer("issuer", "ann", 5), 4, "after")
     (entry,) = books.entries()
     at = datetime.fromtimestamp(entry.timestamp / 1000 + 0.001, UTC).isoformat()

@@ -100,12 +100,12 @@ def test_after_the_cut_nothing_of_the_run_takes_effect(
                 _publish(config, "last")
                 reached.append("beyond")
 
-    dead = deadman.run(work, _at("marks.put_watermarks"))
+    dead = deadman.run(work, _at("bounds.put_watermarks"))
     assert (dead.killed, reached, set(state.watermarks()) & {"first", "last"}) == (True, ["finally"], set())
     changes = [
         step for step in dead.steps() if step != "rows.server_time"
     ]  # which writes a row of its own, and removes it
-    assert changes == ["history.add_hold", "history.change_hold", "marks.put_watermarks"]
+    assert changes == ["history.add_hold", "history.change_hold", "bounds.put_watermarks"]
     (held,) = state.holds(table)
     time.sleep(2.5)
     assert state.holds(table) == [held], "neither renewed nor released"
@@ -114,7 +114,7 @@ def test_after_the_cut_nothing_of_the_run_takes_effect(
     whole = deadman.run(work)
     assert (whole.killed, reached, state.holds(table)) == (False, ["finally", "beyond"], [])
     assert {"first", "last"} <= set(state.watermarks())
-    assert whole.steps().count("marks.put_watermarks") == 2
+    assert whole.steps().count("bounds.put_watermarks") == 2
 
 
 def _publish(config: Config, name: str) -> None:
@@ -173,7 +173,7 @@ def test_what_a_watch_does_is_nobodys_effect(state: StateStore, configure: Calla
 
     outer = deadman.run(lambda: _publish(config, "first"), watch)
     assert (outer.killed, len(outer.effects), [life.killed for life in inner]) == (False, 1, [True])
-    assert seen == [("marks.put_watermarks", Moment.BEFORE), ("marks.put_watermarks", Moment.AFTER)]
+    assert seen == [("bounds.put_watermarks", Moment.BEFORE), ("bounds.put_watermarks", Moment.AFTER)]
     assert {"first", "last", "inner"} & set(state.watermarks()) == {"first", "last"}
     with pytest.raises(Killed, match=r"marks\.put_watermarks"):
         raise Killed(outer)

@@ -59,7 +59,7 @@ def test_the_records_of_a_test_are_those_of_the_jobs(
         assert [told(table) for table in by_hand] == [told(table) for table in by_jobs]
         assert sample[1] == state.samples()[-1][1] == watermark == state.recorded_low_watermark().low_watermark
         assert timedelta() <= state.samples()[-1][0] - sample[0] < timedelta(minutes=10)
-    shaped = {d.table: settings.of(d, d.families) for d in connector.descriptors()}
+    shaped = {d.table: settings.shape_of(d, d.families) for d in connector.descriptors()}
     for table in (*by_jobs, *by_hand):
         regions, kept = connector.regions(table), state.read(table)
         facts = valid(kept.facts, {"a"}, kept.incarnation, shaped[table])

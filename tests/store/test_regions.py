@@ -34,7 +34,7 @@ def watermarks(connector: Store, state: StateStore, table: str) -> list[int]:
     regions = connector.regions(table)
     recorded = state.read(table)
     (descriptor,) = [d for d in connector.descriptors() if d.table == table]
-    facts = valid(recorded.facts, {"a"}, recorded.incarnation.advance(regions), settings.of(descriptor, {"a"}))
+    facts = valid(recorded.facts, {"a"}, recorded.incarnation.advance(regions), settings.shape_of(descriptor, {"a"}))
     return [region_watermark(r.keys, facts) for r in regions]
 
 

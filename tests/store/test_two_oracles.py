@@ -16,12 +16,12 @@ from conftest import Outcome
 from lowtide_spark.frames.store import Store
 from scene import Scene
 
+from lowtide.cleaning import renumbered
 from lowtide.lab.servers import Process, spawn
 from lowtide.lab.stack import Stack, free_ports_config, probes
 from lowtide.lab.workload import OmidClient, Shape
 from lowtide.lab.workload.runner import make_tables
 from lowtide.lab.workload.script import CRASH_POINTS, generate
-from lowtide.store import reset
 from lowtide.values.formats import encode_long
 from tests import seeds
 
@@ -170,7 +170,7 @@ def test_an_oracle_begins_where_the_statement_of_a_refused_reset_says(omid: Omid
     gives from then on.
     """
     second.stop()
-    number = reset.beginning(10**12)
+    number = renumbered.beginning(10**12)
     omid.put(
         TIMESTAMPS,
         b"MAX_TIMESTAMP_R",

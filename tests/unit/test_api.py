@@ -14,6 +14,7 @@ PUBLIC = {
     "lowtide.ledger": ["ContradictionError", "Ledger", "Outcome", "State", "init", "ledger", "user_id"],
     "lowtide.health.conditions": [
         "CONDITIONS",
+        "CheckResult",
         "CommitTableLarger",
         "Condition",
         "LowWatermarkPast",
@@ -21,7 +22,6 @@ PUBLIC = {
         "TransactionIs",
         "TransactionsSettled",
         "TransactionsStuck",
-        "Verdict",
         "check",
         "from_json",
     ],

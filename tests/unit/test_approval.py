@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.errors import ApprovalError, UsageError
-from lowtide.run.approval import COMPARED, Approved, Part, approved, check, digest, parts, read
-from lowtide.run.summary import Counts, Summary, TableReport
+from lowtide.run.approval import Approved, Part, approved, check, digest, parts, read
+from lowtide.run.summary import PLANNED, Counts, Summary, TableReport
 
 
 def plan(**changes: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_a_file_that_is_no_summary_is_named(tmp_path: Path) -> None:
 REPORTS = st.builds(
     lambda name, counts, mark: TableReport(name, Counts(**counts), mark=mark and {"mark": mark, "held_by": []}),
     st.sampled_from("abcd"),
-    st.dictionaries(st.sampled_from([*COMPARED, "candidates", "cells_read"]), st.integers(0, 2)),
+    st.dictionaries(st.sampled_from([*PLANNED, "candidates", "cells_read"]), st.integers(0, 2)),
     st.none() | st.integers(0, 2),
 )
 
@@ -109,7 +109,7 @@ def test_only_the_plan_itself_passes(first: list[TableReport], second: list[Tabl
     now = [t.to_json() for t in second]
 
     def written(tables: list[dict[str, Any]]) -> set[tuple[str, str, int]]:
-        counts = {(t["table"], n, t["counts"][n]) for t in tables for n in COMPARED if t["counts"][n]}
+        counts = {(t["table"], n, t["counts"][n]) for t in tables for n in PLANNED if t["counts"][n]}
         return counts | {(t["table"], "mark", t["mark"]["mark"]) for t in tables if t["mark"] and t["mark"]["mark"]}
 
     if written(now) == written(summary["tables"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from lowtide.config import Config
-from lowtide.errors import UsageError
+from lowtide.errors import StoreError, UsageError
 from lowtide.health.conditions import (
     CONDITIONS,
     CommitTableLarger,
@@ -79,9 +80,9 @@ def test_what_cannot_be_meant_is_refused(value: dict[str, Any], said: str) -> No
 @pytest.mark.parametrize(("reached", "met"), [(None, False), (AT - 1, False), (AT, True), (AT + 1, True)])
 def test_a_time_is_reached(reached: int | None, met: bool) -> None:
     """From the very millisecond on; nothing yet is not reached. The text has both times."""
-    verdict = TransactionsSettled(past=TIME).judge(reached)
-    assert verdict.met is met
-    assert "waiting for 2026-01-31T00:00:00" in verdict.text
+    result = TransactionsSettled(past=TIME).judge(reached)
+    assert result.met is met
+    assert "waiting for 2026-01-31T00:00:00" in result.text
 
 
 def test_a_watcher_tells_of_every_period_once() -> None:
@@ -89,10 +90,10 @@ def test_a_watcher_tells_of_every_period_once() -> None:
     condition, cursor, events = TransactionsSettled(every="1h"), None, []
     hour = 3_600_000
     for reached in (None, AT, AT + 1, AT + hour - 1, AT + hour, AT - hour, AT + hour + 5, AT + 5 * hour + 1):
-        verdict = condition.judge(reached)
-        cursor, event = condition.news(cursor, verdict)
+        result = condition.judge(reached)
+        cursor, event = condition.news(cursor, result)
         if event:
-            events.append(verdict.level)
+            events.append(result.level)
     assert events == [AT, AT + hour, AT + 5 * hour]
 
 
@@ -112,14 +113,14 @@ def test_a_watcher_tells_when_a_count_is_passed_and_again_after_it_fell() -> Non
 @pytest.mark.parametrize("found", [None, *State])
 def test_a_transactions_state(wanted: State, found: State | None) -> None:
     """Met from the wanted state on; dropped only by itself; never where it ended otherwise."""
-    verdict = TransactionIs(transaction=ID, state=wanted.value).judge(found)
+    result = TransactionIs(transaction=ID, state=wanted.value).judge(found)
     order = [None, State.INITIAL, State.IN_PROGRESS, State.COMMITTED, State.FINISHED]
     if State.DROPPED in (wanted, found):
-        assert verdict.met == (wanted is found)
-        assert verdict.never == (wanted is not found and found in (State.DROPPED, State.FINISHED))
+        assert result.met == (wanted is found)
+        assert result.never == (wanted is not found and found in (State.DROPPED, State.FINISHED))
     else:
-        assert verdict.met == (order.index(found) >= order.index(wanted))
-        assert not verdict.never
+        assert result.met == (order.index(found) >= order.index(wanted))
+        assert not result.never
 
 
 @given(st.integers(0, 100), st.integers(0, 100), st.none() | st.integers(0, 100))
@@ -195,6 +196,14 @@ def test_a_sensor_believes_no_mark_of_a_time_to_come(monkeypatch: pytest.MonkeyP
     memory.rows[Table.OPEN][old.row] = dict(old.cells)
     assert not waiting.check(config, None).met
     assert TransactionsStuck(older_than="15m").check(config, None).met
+
+
+def test_a_check_makes_no_table() -> None:
+    """It needs the state table for HBase's time; where no run has acted yet it says so, with what makes it."""
+    ledger_only = SimpleNamespace(tables=lambda: [b"ledger_open"], table=lambda _: None)
+    for condition in (TransactionsSettled(past=TIME), TransactionsStuck()):
+        with pytest.raises(StoreError, match=r"no run has acted .* `lowtide run transaction_repair --execute`"):
+            condition.check(Config(), ledger_only)
 
 
 @given(st.integers(0, 5000))

@@ -257,20 +257,18 @@ def test_renewals_of_a_hold(
 
 
 @pytest.mark.parametrize("v", VECTORS["announced marks"]["holds"])
-def test_announced_marks(
-    v: dict[str, Any], connection: Connection, store: StateStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_announced_marks(v: dict[str, Any], connection: Connection, store: StateStore) -> None:
     """An announced mark keeps holds below it away, until its run is taken for dead: then a hold takes its claim."""
     assert VECTORS["announced marks"]["for"] * MS == ANNOUNCED_FOR
-    monkeypatch.setattr(holding, "_now", lambda: at(1 + v["ago"]))
     claim = json.dumps({"at": 1, "mark": v["announced"], "run": "gc"}).encode()
     connection.put(b"history/orders", {b"s:mark": json.dumps({"mark": v["applied"]}).encode(), b"s:intended": claim})
     held = Hold("h", "orders", v["timestamp"], "ann", "a read", at(1), at(2))
+    now = at(1 + v["ago"])
     if v["stands"]:
-        holding._check_mark(store, held)
+        holding._check_mark(store, held, now)
     else:
         with pytest.raises(HistoryError):
-            holding._check_mark(store, held)
+            holding._check_mark(store, held, now)
     assert (store.history("orders").claim != claim) is v["overtakes"]
 
 

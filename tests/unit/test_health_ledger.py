@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lowtide.config import Config
 from lowtide.health import Cause, LedgerReading, Level, Severity, assess, ledger_status, repairs
-from lowtide.health.ledger import facts
+from lowtide.health.ledger import status_rows
 from lowtide.ledger.settled import Settled, money_figure, money_figures
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.values.clock import millis
@@ -158,7 +158,7 @@ def test_the_standing_in_words_and_numbers() -> None:
     )
     standing = ledger_status(seen)
     assert standing is not None
-    assert [how for _, how in facts(standing, NOW)] == [
+    assert [how for _, how in status_rows(standing, NOW)] == [
         "2026-03-10 11:40 UTC, 20 minutes ago",
         "2 transactions, the oldest of 2026-03-10 11:40 UTC",
         "2026-03-10 11:30 UTC, 30 minutes ago",
@@ -169,7 +169,7 @@ def test_the_standing_in_words_and_numbers() -> None:
     assert [(r.finished, r.dropped, r.wrong) for r in repairs(seen)] == [(2, 1, None), (2, 1, 0)]
     empty = ledger_status(healthy(ledger=LedgerReading()))
     assert empty is not None
-    assert [how for _, how in facts(empty, NOW)] == [
+    assert [how for _, how in status_rows(empty, NOW)] == [
         "never",
         "none",
         "never",

@@ -154,6 +154,67 @@ def test_a_renewal_that_failed_in_passing_is_no_loss(store: StateStore) -> None:
         renewals.failure = holding.GatewayError("not now")  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("off", [timedelta(), timedelta(hours=2), timedelta(hours=-2)])
+@pytest.mark.parametrize("clock", ["monotonic", "time"])
+@pytest.mark.parametrize(("after", "raises"), [(holding.RENEWED_FOR, True), (timedelta(minutes=9), False)])
+def test_a_hold_that_may_have_expired_unseen_fails_the_block(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch, off: timedelta, clock: str, after: timedelta, raises: bool
+) -> None:
+    """Where the gateway is away at the end: by the time that has passed since the last renewal, whatever the reader's
+    clock shows. What failed before and has not expired is no loss, and no error.
+    """
+    true = holding._now()
+    monkeypatch.setattr(StateStore, "server_time", lambda _: true)
+    monkeypatch.setattr(holding, "_now", lambda: true + off)
+    clocks = {"monotonic": 0.0, "time": (true + off).timestamp()}
+    monkeypatch.setattr(holding, "time", SimpleNamespace(**{name: lambda n=name: clocks[n] for name in clocks}))
+
+    def away(_: Any) -> Any:
+        raise holding.GatewayError("gone")
+
+    def sleep() -> None:
+        with hold(Config(), "orders", 1000, reason="slept"):
+            renewals = next(t for t in threading.enumerate() if t.name.startswith("hold "))
+            renewals.failure = holding.GatewayError("not now")  # type: ignore[attr-defined]
+            clocks[clock] += after.total_seconds()
+            monkeypatch.setattr(holding, "connect", away)
+
+    with pytest.raises(holding.GatewayError, match="gone") if raises else nullcontext():
+        sleep()
+
+
+def test_a_hold_that_was_lost_fails_the_block_whatever_comes_after(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the gateway is away at its end."""
+    lost = hold(Config(), "orders", 1000, reason="lost")
+    lost.__enter__()
+    renewals = next(t for t in threading.enumerate() if t.name.startswith("hold "))
+    renewals.failure = HistoryError("it was released")  # type: ignore[attr-defined]
+    monkeypatch.setattr(holding, "connect", lambda _: nullcontext())  # whatever is read through it breaks off
+    with pytest.raises(HistoryError, match="released"):
+        lost.__exit__(None, None, None)
+
+
+def test_a_hold_that_is_renewed_while_it_is_released_is_released(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there, so nobody is told that it is not; it is read again."""
+    held = holding.take(Config(), "orders", 1000, owner="test", reason="kept", lasting=timedelta(minutes=1))
+    drop, renewed = StateStore.drop_hold, []
+
+    def renewed_first(self: StateStore, found: Hold) -> bool:
+        if not renewed:
+            renewed.append(holding.renew(Config(), found, timedelta(minutes=2)))
+        return drop(self, found)
+
+    monkeypatch.setattr(StateStore, "drop_hold", renewed_first)
+    assert holding.release(Config(), "orders", held.id) == renewed[0] != held
+    assert store.holds() == []
+    with pytest.raises(HistoryError, match=f"there is no hold {held.id}"):
+        holding.release(Config(), "orders", held.id)
+
+
 def test_milliseconds_are_no_read_point_of_a_world_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hold at a number that such an oracle cannot have given holds nothing that anybody means; none is left
     behind.
@@ -226,7 +287,7 @@ def _announced(store: StateStore, monkeypatch: pytest.MonkeyPatch, ago: timedelt
     """A mark that a run announced so long ago and has not applied."""
     then = int((datetime.now(UTC) - ago).timestamp() * 1000)
     with monkeypatch.context() as patched:
-        patched.setattr(history_rows, "now", lambda: then)
+        patched.setattr(history_rows, "now_millis", lambda: then)
         return store.intend("orders", 2049, "dead")
 
 
@@ -253,6 +314,25 @@ def test_a_young_announcement_refuses_the_hold_and_says_until_when(
     ):
         pass
     assert store.apply_mark(live, {}) == 2049
+
+
+@pytest.mark.parametrize("off", [timedelta(hours=2), timedelta(hours=-2)])
+def test_a_claim_is_old_by_hbases_clock(store: StateStore, monkeypatch: pytest.MonkeyPatch, off: timedelta) -> None:
+    """Not by the reader's: a fast one would take a live run's claim, a slow one would wait for a dead run's."""
+    true = holding._now()
+    monkeypatch.setattr(StateStore, "server_time", lambda _: true)
+    monkeypatch.setattr(holding, "_now", lambda: true + off)
+    about = {"owner": "test", "reason": "a wrong clock", "lasting": timedelta(minutes=10)}
+    live = _announced(store, monkeypatch, history_rows.ANNOUNCED_FOR - timedelta(minutes=1))
+    with suppress(HistoryError):
+        holding.take(Config(), "orders", 1000, **about)
+    assert store.history("orders").claim == live.token
+    _announced(store, monkeypatch, history_rows.ANNOUNCED_FOR + timedelta(minutes=1))
+    held = holding.take(Config(), "orders", 1000, **about)
+    assert store.history("orders").intended == 0
+    _announced(store, monkeypatch, history_rows.ANNOUNCED_FOR + timedelta(minutes=1))
+    holding.renew(Config(), held, timedelta(minutes=10))
+    assert store.history("orders").intended == 0
 
 
 def test_a_mark_that_is_applied_meanwhile_refuses_the_hold_that_took_the_claim(
@@ -293,7 +373,7 @@ def test_what_a_hold_overtakes_is_dated_by_hbases_clock(store: StateStore, monke
     store.begin_removal(first, "first")
     store.intend("orders", 2049, "dead")
     server = datetime.now(UTC) + history_rows.ANNOUNCED_FOR
-    monkeypatch.setattr(history_rows, "now", lambda: millis(server + timedelta(days=2)))
+    monkeypatch.setattr(history_rows, "now_millis", lambda: millis(server + timedelta(days=2)))
     assert store.overtake(store.history("orders"), server, "hold h")
     claim = store.history("orders").intent
     assert (claim["at"], list(claim["removing"])) == (millis(server), ["first"])

@@ -8,7 +8,6 @@ from lowtide.tables.inventory import (
     FAMILY_FLAG,
     OMID_COPROCESSORS,
     PHOENIX_COPROCESSORS,
-    STRANGER,
     UNMARKED_SINCE,
     Descriptor,
     Entry,
@@ -16,9 +15,9 @@ from lowtide.tables.inventory import (
     came_after,
     checks_age,
     classify,
-    compared,
     contradiction,
-    settled,
+    doubt_lost_marks,
+    doubt_older_cells,
 )
 
 FLAG = {FAMILY_FLAG: "true"}
@@ -143,7 +142,7 @@ def test_a_table_whose_mark_is_gone_is_doubted_until_something_is_said() -> None
     """
     before = look(table(f=FLAG, g=FLAG))
     bare = table(f={}, g={})
-    found = compared(look(bare), bare, before)
+    found = doubt_lost_marks(look(bare), bare, before)
     assert (found.kind, found.unmarked, found.workable) == (Kind.UNMARKED, {"f", "g"}, False)
     for word in (
         "recorded as transactional",
@@ -152,19 +151,19 @@ def test_a_table_whose_mark_is_gone_is_doubted_until_something_is_said() -> None
         "kind: plain",
     ):
         assert word in found.doubt
-    assert compared(look(bare), bare, found) == found, "another collection has seen it so"
+    assert doubt_lost_marks(look(bare), bare, found) == found, "another collection has seen it so"
     for kind in (Kind.PLAIN, Kind.TRANSACTIONAL):
         said = look(bare, configured=kind)
-        assert compared(said, bare, found) is said
+        assert doubt_lost_marks(said, bare, found) is said
     marked = table(f=FLAG, g=FLAG)
-    assert compared(look(marked), marked, found).doubt == ""
+    assert doubt_lost_marks(look(marked), marked, found).doubt == ""
     assert contradiction(bare, "tables.t.kind", found.kind) == "", "it may be called plain then"
 
 
 def test_a_family_whose_mark_is_gone_beside_another_is_doubted() -> None:
     """The table stays transactional, and is left alone; plain is no way out where another family bears the mark."""
     half = table(f=FLAG, g={})
-    found = compared(look(half), half, look(table(f=FLAG, g=FLAG)))
+    found = doubt_lost_marks(look(half), half, look(table(f=FLAG, g=FLAG)))
     assert (found.kind, found.families, found.unmarked) == (Kind.TRANSACTIONAL, {"f"}, {"g"})
     assert UNMARKED_SINCE in found.doubt
     assert "families g" in found.doubt
@@ -175,10 +174,10 @@ def test_a_family_whose_mark_is_gone_beside_another_is_doubted() -> None:
 def test_what_was_never_recorded_as_transactional_is_not_doubted() -> None:
     """A new table, one that was plain, a family that was dropped, and one of which shadow cells alone told."""
     bare, half = table(f={}), table(f=FLAG)
-    assert compared(look(bare), bare, None).doubt == ""
-    assert compared(look(bare), bare, look(bare)).doubt == ""
-    assert compared(look(half), half, look(table(f=FLAG, g=FLAG))).doubt == ""
-    assert compared(look(bare), bare, look(bare, "f")).doubt == ""
+    assert doubt_lost_marks(look(bare), bare, None).doubt == ""
+    assert doubt_lost_marks(look(bare), bare, look(bare)).doubt == ""
+    assert doubt_lost_marks(look(half), half, look(table(f=FLAG, g=FLAG))).doubt == ""
+    assert doubt_lost_marks(look(bare), bare, look(bare, "f")).doubt == ""
 
 
 def test_doubts_add_up() -> None:
@@ -194,12 +193,12 @@ def test_what_is_older_than_the_table_came_from_elsewhere() -> None:
     """
     new = look(table(f=FLAG))
     after = came_after(new, None, 1000, confirmed=False)
-    found = settled(new, after, older=True)
+    found = doubt_older_cells(new, after, older=True)
     assert (after, found.workable, found.came_after) == (1000, False, 1000)
-    for word in (STRANGER, "at or below 1000", "lowtide confirm t", "omid.foreign"):
+    for word in ("it came from elsewhere", "at or below 1000", "lowtide confirm t", "omid.foreign"):
         assert word in found.doubt
     assert came_after(new, found, 2000, confirmed=False) == 1000, "later collections have seen it"
-    confirmed = settled(new, came_after(new, found, 2000, confirmed=True), older=True)
+    confirmed = doubt_older_cells(new, came_after(new, found, 2000, confirmed=True), older=True)
     assert confirmed == new
     assert came_after(new, confirmed, 2000, confirmed=False) == 0, "it was asked once"
 
@@ -209,7 +208,7 @@ def test_a_table_made_between_two_runs_raises_no_doubt() -> None:
     whatever it was then.
     """
     new = look(table(f=FLAG))
-    assert settled(new, came_after(new, None, 1000, confirmed=False), older=False) == new
+    assert doubt_older_cells(new, came_after(new, None, 1000, confirmed=False), older=False) == new
     assert came_after(new, None, 0, confirmed=False) == 0
     for before in (new, look(table(f={})), look(table(f={}), "f")):
         assert came_after(new, before, 1000, confirmed=False) == 0
@@ -221,7 +220,7 @@ def test_a_newcomer_that_cannot_be_looked_at_is_looked_at_later() -> None:
     """Disabled, or without a mark: whoever enables or marks it is asked then."""
     for hidden in (look(table(f=FLAG, enabled=False)), look(table(f={}), "f")):
         assert not checks_age(hidden)
-        kept = settled(hidden, came_after(hidden, None, 1000, confirmed=False), older=False)
+        kept = doubt_older_cells(hidden, came_after(hidden, None, 1000, confirmed=False), older=False)
         assert (kept.doubt, kept.came_after) == ("", 1000)
         now = look(table(f=FLAG))
-        assert settled(now, came_after(now, kept, 2000, confirmed=False), older=True).doubt
+        assert doubt_older_cells(now, came_after(now, kept, 2000, confirmed=False), older=True).doubt

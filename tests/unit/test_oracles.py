@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lowtide.config import Omid
+from lowtide.run.oracles import problems
 from lowtide.tables.inventory import FAMILY_FLAG, Descriptor, Kind, classify
-from lowtide.tables.oracles import problems
 
 FLAG = {FAMILY_FLAG: "true"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lowtide.tables.inventory import Descriptor
-from lowtide.tables.settings import ALL_VERSIONS, hiding, losing, of
+from lowtide.tables.settings import ALL_VERSIONS, hiding, losing, shape_of
 
 OPEN = {
     "VERSIONS": str(ALL_VERSIONS),
@@ -61,7 +61,7 @@ def test_the_shape_is_told_apart_by_each_setting_that_hides_or_loses_cells() -> 
 
     def told(change: dict[str, str], **attributes: str) -> str:
         families = {**plain, "f": {**plain["f"], **change}}
-        return of(Descriptor("t", True, attributes, (), families), ["f"])
+        return shape_of(Descriptor("t", True, attributes, (), families), ["f"])
 
     changes = ({"VERSIONS": "3"}, {"TTL": "60"}, {"KEEP_DELETED_CELLS": "TRUE"}, {"NEW_VERSION_BEHAVIOR": "true"})
     shapes = [told({}), *(told(change) for change in changes), told({}, DURABILITY="SKIP_WAL")]

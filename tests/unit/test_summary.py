@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from lowtide.run.summary import Counts, Summary, TableReport
+from lowtide.cli.runs import WORDS
+from lowtide.report.observation import JobRun
+from lowtide.run.summary import DONE, LOOKED_AT, ON_PAGE, PLANNED, REPORTED, Counts, Summary, TableReport
 
 
 def two_tables() -> Summary:
@@ -23,6 +26,18 @@ def test_totals_are_the_sum_of_the_tables() -> None:
     assert (totals.candidates, totals.healed, totals.deleted) == (7, 2, 4)
     assert totals.skipped == {"x": 3, "y": 5}
     assert Summary("j", "r", False).totals == Counts()
+
+
+def test_every_counter_has_its_place() -> None:
+    """One that is new is told, and sent as a metric, or is said to be none of what was done; and no list names one that
+    there is not.
+    """
+    counters = {field.name for field in fields(Counts)}
+    assert sorted([*DONE, *LOOKED_AT]) == sorted(counters)
+    assert (*WORDS, "bytes_removed") == DONE
+    assert {*PLANNED, *REPORTED} <= {*DONE}
+    assert {*REPORTED} <= {field.name for field in fields(JobRun)}
+    assert {*ON_PAGE} <= counters
 
 
 def test_json_holds_what_the_page_reads() -> None:

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import UsageError
+from lowtide.run import oracles
 from lowtide.store.records import Listing
 from lowtide.store.state import opened
-from lowtide.tables import oracles, settings
 from lowtide.tables.inventory import (
     Descriptor,
     Entry,
@@ -21,14 +21,14 @@ from lowtide.tables.inventory import (
     came_after,
     checks_age,
     classify,
-    compared,
     contradiction,
+    doubt_lost_marks,
+    doubt_older_cells,
     is_phoenix,
     marked_families,
-    settled,
 )
 from lowtide.tables.phoenix_catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, with_catalog
-from lowtide.tables.settings import hiding, losing
+from lowtide.tables.settings import hiding, losing, shape_of
 from lowtide.values.clock import first_timestamp, on_world_clock
 from lowtide.values.formats import after
 from lowtide.values.keyranges import KeyRange
@@ -77,7 +77,7 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     entries = []
     for d in sorted(descriptors, key=lambda d: d.table):
         entry = with_catalog(catalog, classify(d, kinds[d.table], shadowed.get(d.table, frozenset())), d)
-        entries.append(replace(_doubted(store, entry, d, recorded), shape=settings.of(d, entry.families)))
+        entries.append(replace(_doubted(store, entry, d, recorded), shape=shape_of(d, entry.families)))
     entries = _newcomers_settled(store, entries, listing, recorded)
     problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *labels]
     if problems and doubts is None:
@@ -97,7 +97,7 @@ def _from_gateway(store: Store) -> tuple[Listing, list[str]]:
 
 def _doubted(store: Store, entry: Entry, descriptor: Descriptor, recorded: Mapping[str, Entry]) -> Entry:
     """*entry* with what its settings, and what was recorded of it, say against working on it."""
-    entry = compared(entry, descriptor, recorded.get(entry.table))
+    entry = doubt_lost_marks(entry, descriptor, recorded.get(entry.table))
     if entry.kind is not Kind.TRANSACTIONAL:
         return entry
     entry = entry.doubted("; ".join(hiding(descriptor, entry.families)))
@@ -117,7 +117,7 @@ def _newcomers_settled(
     }
     asked = {e.table: came[e.table] for e in entries if came[e.table] and checks_age(e)}
     older = _with_cells_up_to(store, asked)
-    return [settled(e, came[e.table], e.table in older) for e in entries]
+    return [doubt_older_cells(e, came[e.table], e.table in older) for e in entries]
 
 
 def _with_cells_up_to(store: Store, limits: Mapping[str, int]) -> frozenset[str]:

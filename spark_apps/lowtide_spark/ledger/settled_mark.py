@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 
 from lowtide.errors import LedgerError
 from lowtide.ledger import settled
 from lowtide.ledger.model import Entry
 from lowtide.ledger.settled import Settled, trusted
-from lowtide.values.clock import EPOCH
+from lowtide.values.clock import from_millis
 from lowtide_spark.ledger.books import Books
 
 #: How often a mark that others move is tried.
@@ -70,7 +69,7 @@ def settle(books: Books, start: int, horizon: int, full: bool) -> None:
         full_at = now if full else mark.full_at
         return replace(mark, mark=to, run=books.run.summary.run, at=now, checked_at=now, full_at=full_at)
 
-    books.run.summary.figures["settled before, ms"] = _move(books, further).mark
+    books.run.summary.figures[settled.SETTLED_FIGURE] = _move(books, further).mark
     books.run.phase("record")
 
 
@@ -103,6 +102,6 @@ def _move(books: Books, change: Callable[[Settled], Settled]) -> Settled:
 def when(at: int) -> str:
     """A time in ms, for people."""
     try:
-        return (EPOCH + timedelta(milliseconds=at)).isoformat(timespec="seconds")
+        return from_millis(at).isoformat(timespec="seconds")
     except OverflowError:  # a client's clock may say anything
         return f"{at} ms"

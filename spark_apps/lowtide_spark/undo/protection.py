@@ -13,7 +13,7 @@ from lowtide.run.summary import myself
 from lowtide.store.history import REMOVES_FOR
 from lowtide.store.records import History, Intent
 from lowtide.store.state import StateStore
-from lowtide.values.clock import EPOCH
+from lowtide.values.clock import from_millis
 from lowtide_spark.frames.store import Life
 from lowtide_spark.run.context import Run
 
@@ -84,7 +84,7 @@ def protected(run: Run, table: str) -> Iterator[Protection]:
 
 def _check_removal(table: str, history: History, now: datetime) -> None:
     for run, at in history.intent.get("removing", {}).items():
-        since = EPOCH + timedelta(milliseconds=at)
+        since = from_millis(at)
         if now < since + REMOVES_FOR:
             msg = (
                 f"run {run} removes history of {table} since {since:%Y-%m-%d %H:%M} UTC; nothing is put back beside "

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from lowtide.errors import UsageError
 from lowtide.run.summary import TableReport
-from lowtide.values.clock import EPOCH, millis
+from lowtide.values.clock import from_millis, millis
 from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.startset import StartSet
@@ -75,7 +75,7 @@ def _since(run: Run) -> datetime:
         return run.request.start
     for snapshot in run.store.snapshots():
         if snapshot.name == wanted:
-            return EPOCH + timedelta(milliseconds=snapshot.created) - MARGIN
+            return from_millis(snapshot.created) - MARGIN
     msg = (
         f"there is no HBase snapshot {wanted}; list_snapshots in its shell names those there are. Give --from TIME for "
         "one that is gone"

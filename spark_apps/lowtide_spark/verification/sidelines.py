@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from lowtide.values.clock import EPOCH
+from lowtide.values.clock import EPOCH, from_millis
 from lowtide.verification.findings import NAMED, Verification, Violation
 from lowtide.verification.records import Records
 from lowtide_spark.frames.store import cause
@@ -27,7 +27,7 @@ def check(run: Run, records: Records, found: Verification) -> list[Violation]:
         if summary["job"] in _REMOVING:
             for t in summary["tables"]:
                 if t["execute"] and t["counts"]["deleted"]:
-                    began = EPOCH + timedelta(milliseconds=summary["started"])
+                    began = from_millis(summary["started"])
                     until[summary["run"]] = max(
                         until.get(summary["run"], EPOCH), began + run.config.state.sideline_keep
                     )

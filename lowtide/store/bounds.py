@@ -1,6 +1,4 @@
-"""The prune bound, region watermarks, counts of the commit table: what runs compute for the next ones and for
-people.
-"""
+"""Prune bounds and region watermarks: what runs compute for the next ones and for people."""
 
 from __future__ import annotations
 
@@ -8,20 +6,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from lowtide.cleaning.commit_count import CommitCount
 from lowtide.cleaning.facts import still_blocking
 from lowtide.store.records import Bound
-from lowtide.store.rows import COLUMN, MAX_MILLIS, VALUE, Rows, dump, time_of
-from lowtide.values.clock import millis
-
-_COMMITS = b"commits"
-_COUNT = COLUMN + b"count/"
-#: Counts of the commit table that are kept: some months, read at once.
-_COUNTS = 200
+from lowtide.store.rows import MAX_MILLIS, VALUE, Rows, dump
+from lowtide.values.clock import from_millis, millis
 
 
-class MarkRows(Rows):
-    """The rows ``bound/``, ``watermarks/`` and ``commits``."""
+class BoundRows(Rows):
+    """The rows ``bound/`` and ``watermarks/``."""
 
     def add_bound(self, bound: Bound) -> None:
         """Log a prune bound, with since when it and each of its blockers stand."""
@@ -39,7 +31,7 @@ class MarkRows(Rows):
     def bounds(self, limit: int | None = None) -> list[Bound]:
         """Logged prune bounds, newest first."""
         return [
-            Bound(time_of(v["at"]), v["value"], tuple(v["blockers"]), time_of(v.get("since", v["at"])))
+            Bound(from_millis(v["at"]), v["value"], tuple(v["blockers"]), from_millis(v.get("since", v["at"])))
             for v in self._values(b"bound/", limit)
         ]
 
@@ -56,19 +48,3 @@ class MarkRows(Rows):
         for name in self.watermarks():
             if name not in keep:
                 self._table.delete(b"watermarks/" + name.encode())
-
-    def add_commit_count(self, count: CommitCount) -> None:
-        """Keep a count of the commit table; the oldest of many go."""
-        value = {"entries": count.entries, "marks": count.marks}
-        self._table.put(_COMMITS, {_COUNT + b"%020d" % millis(count.at): dump(value)})
-        kept = sorted(self._table.row(_COMMITS))
-        if len(kept) > _COUNTS:
-            self._table.delete(_COMMITS, columns=kept[:-_COUNTS])
-
-    def commit_counts(self) -> list[CommitCount]:
-        """The counts of the commit table that are kept, oldest first; one row is read for all."""
-        cells = self._table.row(_COMMITS) if self.exists() else {}
-        return [
-            CommitCount(time_of(int(column.removeprefix(_COUNT))), **json.loads(value))
-            for column, value in sorted(cells.items())
-        ]

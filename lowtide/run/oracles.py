@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from lowtide.config import Omid
 from lowtide.tables.inventory import Descriptor, Entry, Kind, marked_families
+from lowtide.values.text import names_text
 
-#: Names that a message tells; of more it says how many.
-_MOST_NAMED = 20
+#: Names that a message lists: whoever reads it must write them all into the configuration.
+_LISTED = 20
 
 
 def problems(omid: Omid, descriptors: Sequence[Descriptor], entries: Sequence[Entry]) -> list[str]:
@@ -30,12 +31,13 @@ def problems(omid: Omid, descriptors: Sequence[Descriptor], entries: Sequence[En
     found = []
     if both := [d.table for d in foreign if omid.is_named(d.table)]:
         found.append(
-            f"omid.tables and omid.foreign both name {_names(both)}: a table is one oracle's; take it out of one"
+            f"omid.tables and omid.foreign both name {_named(both)}: a table is one oracle's; "
+            "take it out of one of them"
         )
     if not others:
         if marked := [d.table for d in foreign if marked_families(d)[1]]:
             found.append(
-                f"omid.foreign names {_names(marked)}, marked as transactional, and HBase has no commit table "
+                f"omid.foreign names {_named(marked)}, marked as transactional, and HBase has no commit table "
                 f"but {omid.commit_table}. Take what is "
                 "this oracle's out of omid.foreign; drop what is of an oracle that is gone, or take off its mark"
             )
@@ -44,21 +46,20 @@ def problems(omid: Omid, descriptors: Sequence[Descriptor], entries: Sequence[En
         found.append(
             f"beside {omid.commit_table} (omid.commit_table) HBase has another oracle's commit table, with "
             f"families {omid.commit_family} and "
-            f"{omid.watermark_family}: {_names(unnamed)}. {omid.commit_table} proves nothing of that oracle's "
+            f"{omid.watermark_family}: {_named(unnamed)}. {omid.commit_table} proves nothing of that oracle's "
             "tables, so nothing is judged until "
-            f"the configuration says whose tables are whose: name {_names(unnamed)} and all of that oracle's "
+            f"the configuration says whose tables are whose: name {_named(unnamed)} and all of that oracle's "
             "tables in omid.foreign, those of "
             f"{omid.commit_table}'s oracle in omid.tables. A copy that nobody uses can be dropped instead"
         )
     if undecided := [e.table for e in entries if e.kind is not Kind.PLAIN and not omid.is_named(e.table)]:
         found.append(
-            f"HBase has another oracle's commit table, {_names(others)}, and neither omid.tables (this "
+            f"HBase has another oracle's commit table, {_named(others)}, and neither omid.tables (this "
             "oracle's) nor omid.foreign (the other's) "
-            f"names {_names(undecided)}; nothing is judged until each is named"
+            f"names {_named(undecided)}; nothing is judged until each is named"
         )
     return found
 
 
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(sorted(names)[:_MOST_NAMED]) + more
+def _named(names: Sequence[str]) -> str:
+    return names_text(sorted(names), _LISTED)
