@@ -368,8 +368,7 @@ def check_unit(timestamp: int, watermark: int, what: str, *, world: bool) -> Non
 def too_early(table: str, timestamp: int, mark: int) -> str:
     """What to say to a reader whose read point lies before the mark."""
     return (
-        f"the read point {number_and_time(timestamp)} of {table} lies {mark - timestamp} before its ancient "
-        "history mark "
-        f"{number_and_time(mark)}: that history was removed. Read at {mark} or later; to keep more from now on, raise "
-        f"history_max_age for {table}"
+        f"the read point {number_and_time(timestamp)} of {table} lies {mark - timestamp} before its ancient history "
+        f"mark {number_and_time(mark)}: that history was removed. Read at {mark} or later; to keep more from now on, "
+        f"raise history_max_age for {table}"
     )

@@ -44,19 +44,16 @@ def problems(omid: Omid, descriptors: Sequence[Descriptor], entries: Sequence[En
         return found
     if unnamed := [name for name in others if not omid.is_foreign(name)]:
         found.append(
-            f"beside {omid.commit_table} (omid.commit_table) HBase has another oracle's commit table, with "
-            f"families {omid.commit_family} and "
-            f"{omid.watermark_family}: {_named(unnamed)}. {omid.commit_table} proves nothing of that oracle's "
-            "tables, so nothing is judged until "
-            f"the configuration says whose tables are whose: name {_named(unnamed)} and all of that oracle's "
-            "tables in omid.foreign, those of "
-            f"{omid.commit_table}'s oracle in omid.tables. A copy that nobody uses can be dropped instead"
+            f"beside {omid.commit_table} (omid.commit_table) HBase has another oracle's commit table, with families "
+            f"{omid.commit_family} and {omid.watermark_family}: {_named(unnamed)}. {omid.commit_table} proves nothing "
+            "of that oracle's tables, so nothing is judged until the configuration says whose tables are whose: name "
+            f"{_named(unnamed)} and all of that oracle's tables in omid.foreign, those of {omid.commit_table}'s "
+            "oracle in omid.tables. A copy that nobody uses can be dropped instead"
         )
     if undecided := [e.table for e in entries if e.kind is not Kind.PLAIN and not omid.is_named(e.table)]:
         found.append(
-            f"HBase has another oracle's commit table, {_named(others)}, and neither omid.tables (this "
-            "oracle's) nor omid.foreign (the other's) "
-            f"names {_named(undecided)}; nothing is judged until each is named"
+            f"HBase has another oracle's commit table, {_named(others)}, and neither omid.tables (this oracle's) nor "
+            f"omid.foreign (the other's) names {_named(undecided)}; nothing is judged until each is named"
         )
     return found
 

@@ -47,19 +47,16 @@ GATEWAY_EFFECTS = _words(
     "deleteAll deleteAllTs deleteAllRow deleteAllRowTs increment incrementRows append checkAndPut"
 )
 GATEWAY_READS = _words(
-    "isTableEnabled getTableNames getColumnDescriptors getTableRegions get getVer getVerTs getRow "
-    "getRowWithColumns getRowTs "
-    "getRowWithColumnsTs getRows getRowsWithColumns getRowsTs getRowsWithColumnsTs scannerOpenWithScan "
-    "scannerOpen scannerOpenWithStop "
-    "scannerOpenWithPrefix scannerOpenTs scannerOpenWithStopTs scannerGet scannerGetList scannerClose "
-    "getRowOrBefore getRegionInfo"
+    "isTableEnabled getTableNames getColumnDescriptors getTableRegions get getVer getVerTs getRow getRowWithColumns "
+    "getRowTs getRowWithColumnsTs getRows getRowsWithColumns getRowsTs getRowsWithColumnsTs scannerOpenWithScan "
+    "scannerOpen scannerOpenWithStop scannerOpenWithPrefix scannerOpenTs scannerOpenWithStopTs scannerGet "
+    "scannerGetList scannerClose getRowOrBefore getRegionInfo"
 )
 #: The same of the connector's classes that Python calls. What a call of ``Rows.work`` does its operations say.
 JAVA_EFFECTS = {
     "Admin": _words(
-        "createSnapshot dropSnapshot flush createTable giveBloomAndCache majorCompact compactRegions "
-        "scratchDir dropScratchDir "
-        "sweepScratchDirs"
+        "createSnapshot dropSnapshot flush createTable giveBloomAndCache majorCompact compactRegions scratchDir "
+        "dropScratchDir sweepScratchDirs"
     ),
     "Rows": frozenset({"work"}),
 }
@@ -67,10 +64,9 @@ JAVA_READS = {"Admin": frozenset({"takeReport", "durability", "stated"}), "Rows"
 #: Of a file system of Hadoop's and its streams.
 FILE_EFFECTS = _words(
     "append appendFile completeLocalOutput concat copyFromLocalFile create createFile createMultipartUploader "
-    "createNewFile createNonRecursive "
-    "createSnapshot createSymlink delete deleteOnExit deleteSnapshot mkdirs modifyAclEntries moveFromLocalFile "
-    "primitiveCreate primitiveMkdir "
-    "rename renameSnapshot setAcl setOwner setPermission setReplication setTimes setXAttr truncate"
+    "createNewFile createNonRecursive createSnapshot createSymlink delete deleteOnExit deleteSnapshot mkdirs "
+    "modifyAclEntries moveFromLocalFile primitiveCreate primitiveMkdir rename renameSnapshot setAcl setOwner "
+    "setPermission setReplication setTimes setXAttr truncate"
 )
 FILE_READS = frozenset({"exists", "listStatus", "open", "getFileStatus"})
 STREAM_EFFECTS = frozenset({"write", "close"})

@@ -175,9 +175,8 @@ def test_history_ages_that_cannot_be_meant(text: str, place: str, what: str) -> 
     [
         (
             "tables: {orders: {history_max_age: 5 parsecs}}",
-            "tables.orders.history_max_age: a duration such as 30s, 15m, 24h, 7d or 1d12h is expected, found "
-            "'5 parsecs'; "
-            "or forever, which removes nothing",
+            "tables.orders.history_max_age: a duration such as 30s, 15m, 24h, 7d or 1d12h is expected, found '5 "
+            "parsecs'; or forever, which removes nothing",
         ),
         (
             "tables: {orders: {history_max_age: 10m, mode: execute}}",

@@ -13,6 +13,7 @@ from lowtide.config import load, source
 from lowtide.errors import LowtideError, UsageError
 from lowtide.run import approval
 from lowtide.run.approval import Approved
+from lowtide.run.submit import REMOVING
 from lowtide.run.summary import Summary, here
 from lowtide.store.gateway import connect
 from lowtide.values.durations import parse_duration, parse_time
@@ -21,9 +22,6 @@ from lowtide_spark.run.arguments import arguments
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.printing import report
 from lowtide_spark.run.session import session
-
-#: The jobs that put aside what they remove.
-_PUTTING_ASIDE = ("orphan_cleanup", "history_gc")
 
 
 def run_job(
@@ -90,7 +88,7 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
         pass  # say that the gateway is down before Spark starts
     approved = _approved(job, options)
     spark = session(f"lowtide {job}")
-    if summary.execute and job in _PUTTING_ASIDE:
+    if summary.execute and job in REMOVING:
         config.state.check_sideline(spark.sparkContext.master or "")
     run = Run(options, config, Store(spark, config, options.rate), request, summary, approved, phase_started=began)
     run.phase("start")  # Spark's own start is most of it

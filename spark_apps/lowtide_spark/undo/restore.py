@@ -127,9 +127,8 @@ def _report_plan(report: TableReport, judged: DataFrame, already: int, mark: int
         report.notes.append(f"{decided} of the cells come back as committed, to be read at once")
     if mark and not back.where(F.col("commit_ts").isNotNull() & ~F.col("decided")).isEmpty():
         report.notes.append(
-            f"read points before the mark {number_and_time(mark)} stay refused to asOf; Omid's own client reads "
-            "them. The next "
-            "run of history_gc removes again what comes back, unless history_max_age is raised before"
+            f"read points before the mark {number_and_time(mark)} stay refused to asOf; Omid's own client reads them. "
+            "The next run of history_gc removes again what comes back, unless history_max_age is raised before"
         )
 
 
