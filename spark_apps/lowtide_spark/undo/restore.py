@@ -27,6 +27,7 @@ from lowtide.errors import StoreError, TableError, UsageError
 from lowtide.run.summary import TableReport
 from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.values.text import number_and_time
+from lowtide_spark.frames import kinds
 from lowtide_spark.frames.sideline import sideline
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.table_work import TableWork, failures_kept
@@ -86,7 +87,7 @@ def _check_table(table: str, descriptor: Descriptor | None) -> None:
 def _restore_table(run: Run, report: TableReport, cells: DataFrame, protection: Protection | None) -> None:
     """Plan, and with *protection* act: make room, put in steps, read again."""
     table = report.table
-    cells = cells.withColumn("lone", F.col("kind") == "shadow").dropDuplicates([*live.KEY])
+    cells = cells.withColumn("lone", F.col("kind") == kinds.SHADOW).dropDuplicates([*live.KEY])
     families = sorted(bytes(r.family).decode() for r in cells.select("family").distinct().collect())
     there, missing = live.compare(run, table, families, cells)
     report.counts.candidates = cells.count()
