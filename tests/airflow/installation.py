@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -13,7 +14,7 @@ import yaml
 from warm_driver import AirflowWithDriver, WarmDriver
 
 from lowtide.config import load
-from lowtide.lab.airflow import AirflowConfig, Dags, LocalAirflow, free_port_config
+from lowtide.lab.airflow import AirflowConfig, Dags, LocalAirflow, Run, free_port_config
 from lowtide.lab.stack import Stack
 
 #: Seconds for a few Spark starts on a machine that has much else to do.
@@ -87,6 +88,15 @@ def up_together(stack: Stack, airflow: LocalAirflow) -> None:
     with ThreadPoolExecutor() as pool:
         for started in [pool.submit(stack.up), pool.submit(airflow.up)]:
             started.result()
+
+
+def first_of_its_kind(dags: Dags, dag_id: str, kind: str) -> Run:
+    """A run that nobody here started, the first of its kind, once it is over."""
+    deadline = time.monotonic() + PATIENCE
+    while not (found := dags.runs(dag_id, kind)):
+        assert time.monotonic() < deadline, f"no {kind} run of {dag_id}; is the DAG unpaused?"
+        time.sleep(0.5)
+    return dags.wait([found[-1]], timeout=deadline - time.monotonic())[0]
 
 
 def follow_only(dags: Dags, *names: str) -> None:

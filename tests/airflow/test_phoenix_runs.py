@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from installation import PATIENCE, SUBMITTED, follow_only, installation
+from installation import PATIENCE, SUBMITTED, first_of_its_kind, follow_only, installation
 
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import OmidClient
@@ -43,7 +43,7 @@ def test_the_dags_find_phoenixs_tables_by_themselves(tmp_path: Path) -> None:
         follow_only(airflow.dags, "orphan_cleanup", *FOLLOWERS)
         (run,) = airflow.dags.wait([airflow.dags.trigger("orphan_cleanup", {"execute": True})], timeout=PATIENCE)
         assert run.state == "success"
-        runs = [run, *(airflow.dags.expect(name, "asset_triggered", timeout=PATIENCE) for name in FOLLOWERS)]
+        runs = [run, *(first_of_its_kind(airflow.dags, name, "asset_triggered") for name in FOLLOWERS)]
         assert [run.state for run in runs] == ["success"] * 3
         for run in runs:
             jobs = [t for t in airflow.dags.tasks(run) if t.task_id in ("clean", "collect", "prune")]

@@ -20,7 +20,7 @@ from urllib.request import ProxyHandler, build_opener
 import psutil
 import pytest
 from browser import browser, log_in, tab
-from installation import PATIENCE, SUBMITTED, follow_only, installation
+from installation import PATIENCE, SUBMITTED, first_of_its_kind, follow_only, installation
 from lowtide_airflow.approved import APPROVE
 from lowtide_airflow.operator import SUMMARY_KEY
 from playwright.sync_api import Page, expect
@@ -119,12 +119,8 @@ class Site:
         return ("dags", run.dag_id, "dagRuns", run.run_id, "taskInstances", APPROVE, "-1", "hitlDetails")
 
     def expect(self, dag_id: str, kind: str) -> Run:
-        """A run that nobody here started, the first of its kind, once it is over."""
-        deadline = time.monotonic() + PATIENCE
-        while not (found := self.dags.runs(dag_id, kind)):
-            assert time.monotonic() < deadline, f"no {kind} run of {dag_id}; is the DAG unpaused?"
-            time.sleep(0.5)
-        return self.dags.wait([found[-1]], timeout=deadline - time.monotonic())[0]
+        """See ``first_of_its_kind``."""
+        return first_of_its_kind(self.dags, dag_id, kind)
 
     def summary(self, run: Run, task: Task) -> dict[str, Any]:
         """The digest of its job's summary, which a task left for others."""

@@ -35,8 +35,8 @@ SENSING = """
     stuck = TransactionsStuck(older_than="1s").to_json()
     watched = Asset("stuck", watchers=[AssetWatcher(name="stuck", trigger=ConditionWatcher(stuck, 1, "hbase_bank"))])
 
-    text = Param("", type="string")
-    with DAG("sensing", schedule=None, params={"transaction": text, "before": text}):
+    params = {"transaction": Param("", type="string"), "before": Param("", type="string")}
+    with DAG("sensing", schedule=None, params=params):
         TransactionsStuckSensor(task_id="stuck", older_than="1s", **often)
         TransactionStateSensor(task_id="blocking", transaction="{{ params.transaction }}", **often)
         # Not so often: a task that is back before the scheduler has heard of its last leave is taken for failed.

@@ -175,7 +175,7 @@ def test_what_a_watch_does_is_nobodys_effect(state: StateStore, configure: Calla
     assert (outer.killed, len(outer.effects), [life.killed for life in inner]) == (False, 1, [True])
     assert seen == [("bounds.put_watermarks", Moment.BEFORE), ("bounds.put_watermarks", Moment.AFTER)]
     assert {"first", "last", "inner"} & set(state.watermarks()) == {"first", "last"}
-    with pytest.raises(Killed, match=r"marks\.put_watermarks"):
+    with pytest.raises(Killed, match=r"bounds\.put_watermarks"):
         raise Killed(outer)
 
 
