@@ -129,8 +129,8 @@ def test_the_journal_is_kept_for_its_time(
     now = int(time.time() * 1000)
     for start, written in ((older, now - 30 * DAY - HOUR), (younger, now - 30 * DAY + HOUR)):
         omid.put(JOURNAL, commit_key(start), b"j", ENTRY, written, encode_long(start + 50))
-    for config in (configure(), configure(state={"journal_keep": "31d"})):
-        assert prune(job, config=config).code == 0
+    for settings in ({}, {"state": {"journal_keep": "31d"}}):
+        assert prune(job, config=configure(**settings)).code == 0
         assert set(shown(omid, JOURNAL, *starts)) == {(older, ENTRY), (younger, ENTRY)}
         assert state.journal().horizon == before
     assert prune(job, config=configure(state={"journal_keep": "30d"})).code == 0
