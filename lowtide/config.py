@@ -62,6 +62,8 @@ DEFAULT_FILE = Path("lowtide.yaml")
 DEFAULTS = "the default configuration"
 #: The kind of problems whose text is whole.
 _OURS = "setting"
+#: Of HBase's client: it asks ZooKeeper where HBase is, unless another is set.
+_ZK_REGISTRY = "ZKConnectionRegistry"
 
 
 class _Section(BaseModel):
@@ -119,6 +121,18 @@ class HBase(_Section):
             "zookeeper.znode.parent": self.znode,
             **self.properties,
         }
+
+    @property
+    def zookeeper_addresses(self) -> list[str]:
+        """Where ZooKeeper listens (host:port), as HBase's client would look for it; none where it asks HBase's master
+        instead (``hbase.client.registry.impl``).
+        """
+        properties = self.client_properties()
+        if not properties.get("hbase.client.registry.impl", _ZK_REGISTRY).endswith(_ZK_REGISTRY):
+            return []
+        port = properties["hbase.zookeeper.property.clientPort"]
+        hosts = [host.strip() for host in properties["hbase.zookeeper.quorum"].split(",") if host.strip()]
+        return [host if ":" in host else f"{host}:{port}" for host in hosts]
 
 
 class Omid(_Section):

@@ -362,11 +362,20 @@ def node(config: Config, hook: Hook | None = None, size: int | None = None) -> I
 
     Raises:
         GatewayError: the gateway does not answer.
-        TableError: the ledger was never made.
-        UsageError: it was made with another issuer.
+        TableError, UsageError: as :func:`node_on`.
     """
     size = size or config.ledger.pool
     with pool(config.hbase.thrift, size) as connections:
-        found = Node(config, connections, size, hook)
-        found.tables(lambda tables: tables.check(config.ledger.issuer))
-        yield found
+        yield node_on(connections, config, size, hook)
+
+
+def node_on(connections: Any, config: Config, size: int, hook: Hook | None = None) -> Node:
+    """An application node on a pool of *size* connections.
+
+    Raises:
+        TableError: the ledger was never made.
+        UsageError: it was made with another issuer.
+    """
+    found = Node(config, connections, size, hook)
+    found.tables(lambda tables: tables.check(config.ledger.issuer))
+    return found

@@ -7,8 +7,9 @@ that it works.)
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
+
+from lowtide.store.ports import nobody_answers
 
 
 def unreachable(addresses: Sequence[str], seconds: float) -> str:
@@ -18,11 +19,4 @@ def unreachable(addresses: Sequence[str], seconds: float) -> str:
         addresses: of ``omid.oracle``, host:port, whose form the configuration has checked.
         seconds: how long each may take to answer.
     """
-    for address in addresses:
-        host, _, port = address.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), timeout=seconds).close()
-        except OSError:
-            continue
-        return ""
-    return f"the oracle does not answer at {', '.join(addresses)}" if addresses else ""
+    return f"the oracle does not answer at {', '.join(addresses)}" if nobody_answers(addresses, seconds) else ""

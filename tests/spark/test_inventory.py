@@ -21,7 +21,7 @@ OWN = sorted(Config().own_tables)
 @pytest.fixture(autouse=True)
 def nothing_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """No collection has run, and HBase keeps no labels: what the gateway would tell (tests/store/test_worlds.py)."""
-    monkeypatch.setattr(inventory, "_from_gateway", lambda _: (Listing(), []))
+    monkeypatch.setattr(inventory, "_recorded", lambda _: (Listing(), []))
 
 
 def a_store(spark: SparkSession, shadowed: dict[str, set[str]], *descriptors: Descriptor) -> Any:

@@ -5,7 +5,7 @@ What SIGKILL leaves behind is what is left here: after the death every effect of
 ``finally`` and in the threads that it started too. Effects are caught at the lowest *seams*, which everything passes
 that changes the store or the sideline:
 
-``gateway``    calls of the Thrift gateway that write
+``gateway``    calls of the Thrift gateway that write, whoever answers them: itself, or HBase's client in the driver
 ``connector``  a DataFrame of mutations, written by :meth:`lowtide_spark.frames.store.Store.write`
 ``hbase``      what :class:`lowtide.connector.Admin` asks of HBase: tables, snapshots, scratch folders, compactions
 ``rows``       writes of single rows by the driver: ``lowtide.connector.Rows``
@@ -52,15 +52,21 @@ GATEWAY_READS = _words(
     "scannerOpen scannerOpenWithStop scannerOpenWithPrefix scannerOpenTs scannerOpenWithStopTs scannerGet "
     "scannerGetList scannerClose getRowOrBefore getRegionInfo"
 )
-#: The same of the connector's classes that Python calls. What a call of ``Rows.work`` does its operations say.
+#: The same of the connector's classes that Python calls. What a call of ``Rows.work`` does its operations say, and what one of
+#: ``GatewayCalls`` does the name of the gateway's call.
 JAVA_EFFECTS = {
     "Admin": _words(
         "createSnapshot dropSnapshot flush createTable giveBloomAndCache majorCompact compactRegions scratchDir "
         "dropScratchDir sweepScratchDirs"
     ),
     "Rows": frozenset({"work"}),
+    "GatewayCalls": frozenset({"call"}),
 }
-JAVA_READS = {"Admin": frozenset({"takeReport", "durability", "stated"}), "Rows": frozenset()}
+JAVA_READS = {
+    "Admin": frozenset({"takeReport", "durability", "stated"}),
+    "Rows": frozenset(),
+    "GatewayCalls": frozenset(),
+}
 #: Of a file system of Hadoop's and its streams.
 FILE_EFFECTS = _words(
     "append appendFile completeLocalOutput concat copyFromLocalFile create createFile createMultipartUploader "
@@ -297,7 +303,9 @@ def _step() -> str:
         module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
         if module.partition(".")[0] in ("lowtide", "lowtide_spark"):
             found = f"{module.rpartition('.')[2]}.{function}"
-            helper = function.startswith(("_", "<")) and module.startswith("lowtide.store.")
+            helper = function.startswith(("_", "<")) and module.startswith(
+                ("lowtide.store.", "lowtide_spark.frames.connector")
+            )
             if module != "lowtide.store.gateway" and not helper:
                 return found
         frame = frame.f_back  # type: ignore[assignment]
@@ -354,7 +362,9 @@ def _target(arguments: Sequence[Any]) -> str:
 
     def text(value: Any) -> str:
         if isinstance(value, list):
-            return ", ".join(text(getattr(each, "row", None)) for each in value)
+            return ", ".join(
+                text(each.get("row") if isinstance(each, dict) else getattr(each, "row", None)) for each in value
+            )
         return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
     return " ".join(text(value) for value in arguments[:2])
@@ -385,6 +395,9 @@ def _static(
 ) -> Any:
     if name in JAVA_READS.get(owner, ()):
         return send()
+    if owner == "GatewayCalls":
+        api = arguments[1]
+        return send() if api in GATEWAY_READS else _through("gateway", api, _target(json.loads(arguments[2])), send)
     if owner != "Rows":
         return _through("hbase", name, " ".join(str(a) for a in arguments[1:]), send)
     operations = json.loads(arguments[2])

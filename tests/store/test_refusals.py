@@ -95,13 +95,13 @@ def test_a_table_that_hbase_does_not_list(job: Job, untouched: Callable[[], bool
     assert job("orphan_cleanup").code == 0
 
 
-def test_gateway_or_oracle_down(
+def test_zookeeper_or_oracle_down(
     job: Job, configure: Callable[..., Path], untouched: Callable[[], bool], tmp_path: Path
 ) -> None:
-    """A gateway or an oracle that does not answer is named with its address."""
+    """A ZooKeeper or an oracle that does not answer is named with its address."""
     nowhere = free_ports_config(tmp_path).thrift_port
-    no_gateway = configure(hbase={"thrift": {"port": nowhere}})
-    refused(job("orphan_cleanup", "--execute", config=no_gateway), 1, f"127.0.0.1:{nowhere}", "gateway")
+    no_hbase = configure(hbase={"zookeeper_port": nowhere})
+    refused(job("orphan_cleanup", "--execute", config=no_hbase), 1, f"127.0.0.1:{nowhere}", "ZooKeeper")
     no_oracle = configure(omid={"oracle": [f"127.0.0.1:{nowhere}"]})
     refused(job("orphan_cleanup", "--execute", config=no_oracle), 1, f"127.0.0.1:{nowhere}", "oracle")
     assert untouched()

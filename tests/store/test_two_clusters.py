@@ -35,12 +35,13 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture
-def crossed_state(stack: Stack) -> Iterator[str]:
+def crossed_state(stack: Stack, other: Stack) -> Iterator[str]:
     """Records of these runs alone: what they leave in those of other tests would be an alarm there."""
     name = "CROSSED_STATE"
     yield name
-    with connect(Thrift(port=stack.config.thrift_port)) as connection:
-        connection.delete_table(name, disable=True)
+    for store in (stack, other):
+        with connect(Thrift(port=store.config.thrift_port)) as connection:
+            connection.delete_table(name, disable=True)
 
 
 def test_the_gateway_of_another_store_is_refused_by_every_job(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from lowtide_spark.frames import kinds
-from lowtide_spark.frames.connector import NO_TABLE, UNKNOWN_TABLE, explained
+from lowtide_spark.frames.connector import UNKNOWN_TABLE, explained
 from lowtide_spark.frames.store import Life
 from lowtide_spark.frames.writing import _claims_json
 
@@ -385,12 +385,8 @@ def test_claims(v: dict[str, Any]) -> None:
 
 
 def test_errors_that_are_known_by_their_text() -> None:
-    """What the connector says of a table that is not there is told from other errors, of a read and of a row."""
-    of = VECTORS["errors"]
-    assert (of["a read of a table that is not there"], of["a row of a table that is not there"]) == (
-        UNKNOWN_TABLE,
-        NO_TABLE,
-    )
+    """What the connector says of a table that is not there is told from other errors."""
+    assert VECTORS["errors"]["a read of a table that is not there"] == UNKNOWN_TABLE
     text = f"java.lang.IllegalArgumentException: {UNKNOWN_TABLE}orders. Check the name"
     assert isinstance(explained(Exception(text), "orders"), TableError)
     assert not isinstance(explained(Exception("java.io.IOException: no answer"), "orders"), TableError)

@@ -12,7 +12,6 @@ from lowtide.cleaning.facts import DROPPING, VOID, valid
 from lowtide.cleaning.planning import WorkRange, first_unrecorded, plan_ranges, without_read
 from lowtide.errors import StoreError
 from lowtide.journal import life
-from lowtide.store.gateway import connect
 from lowtide.tables.inventory import Entry, without_compactor
 from lowtide.values.intervals import Intervals
 from lowtide_spark.cleaning import undecided
@@ -118,7 +117,7 @@ def pruned(run: Run, works: Sequence[CleanupWork], held: ExitStack) -> StartSet 
     if first is None or not run.has_journal():
         return None
     name = run.config.state.journal_table
-    with connect(run.config.hbase.thrift) as connection:
+    with run.store.connections.connection() as connection:
         if not life.reaches(connection, name, first):
             return None
     rows = omid.journal(run.store.cells(name, rows_of(works)))

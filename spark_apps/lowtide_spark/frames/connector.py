@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from lowtide.config import Config
 from lowtide.errors import StoreError, TableError
+from lowtide.store.direct import DirectConnections
+from lowtide.store.state import StateStore
 
 FORMAT = "lowtide"
-#: What its errors say of a table that is not there, as contract/vectors.json has it: of a read, ...
+#: What its errors say of a table that is not there, as contract/vectors.json has it.
 UNKNOWN_TABLE = "Unknown table: "
-#: ... and of an operation on a row.
-NO_TABLE = "TableNotFoundException"
 
 
 class Connector:
@@ -26,6 +29,20 @@ class Connector:
         self._options = config.hbase.client_properties()
         tasks = spark.sparkContext.defaultParallelism
         self._pace = {"bytesPerSecond": str(max(1, bytes_per_second // tasks))} if bytes_per_second else {}
+        #: What the Thrift gateway gives elsewhere, through this session's own client of HBase: a job needs no gateway.
+        self.connections = DirectConnections(self._gateway_call)
+
+    @contextmanager
+    def state(self) -> Iterator[StateStore]:
+        """The configured state table."""
+        with self.connections.connection() as connection:
+            yield StateStore(connection, self.config.state.table)
+
+    def _gateway_call(self, name: str, arguments: str) -> str:
+        try:
+            return str(self._java().GatewayCalls.call(self._options, name, arguments))
+        except Py4JError as error:
+            raise ConnectionError(f"HBase's client in the driver: {cause(error)}") from error
 
     def _read(self, view: str, table: str | None = None, **options: str) -> DataFrame:
         if view in ("versions", "cells"):

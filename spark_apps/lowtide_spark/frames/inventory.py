@@ -13,7 +13,6 @@ from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import UsageError
 from lowtide.run import oracles
 from lowtide.store.records import Listing
-from lowtide.store.state import opened
 from lowtide.tables.inventory import (
     Descriptor,
     Entry,
@@ -65,7 +64,7 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     config = store.config
     listed = [d for d in store.descriptors() if d.table not in config.own_tables]
     descriptors = [d for d in listed if not config.omid.is_foreign(d.table)]
-    listing, labels = _from_gateway(store)
+    listing, labels = _recorded(store)
     recorded = {e.table: e for e in listing.entries}
     contradictions = _contradictions(store, descriptors, recorded)
     kinds = {d.table: None if d.table in contradictions else config.table(d.table).kind for d in descriptors}
@@ -86,10 +85,10 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     return entries
 
 
-def _from_gateway(store: Store) -> tuple[Listing, list[str]]:
+def _recorded(store: Store) -> tuple[Listing, list[str]]:
     """The inventory as recorded last; and why no cell may be copied, where HBase labels cells."""
     config = store.config
-    with opened(config) as state:
+    with store.state() as state:
         listing = state.listing()
         labelled = bool(state.connection.table(META).row(LABELS_TABLE.encode()))
     return listing, [LABELLED] if labelled and not config.hbase.unlabelled else []

@@ -16,7 +16,7 @@ from lowtide.cleaning.facts import Region
 from lowtide.config import Config
 from lowtide.errors import StoreError
 from lowtide.store.records import Claim
-from lowtide_spark.frames.connector import FORMAT, NO_TABLE, Connector, cause
+from lowtide_spark.frames.connector import FORMAT, Connector, cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +135,6 @@ class Writing(Connector):
             msg = f"cannot work on rows of the store: {cause(error)}"
             raise StoreError(msg) from error
         return found
-
-    def row(self, table: str, family: str, row: str) -> dict[str, bytes]:
-        """One row of *table*, its values by qualifier; empty where the row is not there, or the table.
-
-        Raises:
-            StoreError: HBase cannot be reached.
-        """
-        (answer,) = self.work_rows(family, [["read", table, [row]]])
-        if isinstance(answer, str) and NO_TABLE not in answer:
-            msg = f"cannot read row {row} of {table}: {answer}"
-            raise StoreError(msg)
-        return {} if isinstance(answer, str) else {name: value.encode("latin-1") for name, value in answer[0].items()}
 
 
 def _claims_json(claims: Sequence[Claim | Life]) -> str:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from lowtide.errors import StoreError, UsageError
 from lowtide.ledger import steps
 from lowtide.ledger.model import Table, user_id
-from lowtide.ledger.store import Node, node
+from lowtide.ledger.store import Node, node_on
 from lowtide.run.summary import TableReport
 from lowtide_spark.ledger import dataframes
 from lowtide_spark.run.context import Run
@@ -35,29 +35,27 @@ def balances(run: Run) -> None:
         )
         raise UsageError(msg)
     run.summary.execute = False
-    with node(run.config, size=1) as connections:
-        frames = dataframes.LedgerFrames(run.store)
-        report = TableReport(frames.name(Table.RECORDS))
-        run.summary.tables = [report]
-        # Kept before the records are read: a finished transaction's records were finished before it, both or none are
-        # counted.
-        moved = frames.transactions(("sender", "recipient", "amount", "state", "decision")).localCheckpoint(eager=True)
-        records = frames.records(("amount", "state"))
-        found = by_user(moved, records).localCheckpoint(eager=True)
-        issuer = user_id(run.config.ledger.issuer)
-        named = found.join(frames.users().withColumnRenamed("key", "user"), "user", "outer").select(
-            "user", "nickname", F.coalesce("balance", F.lit(0).cast(dataframes.MONEY)).alias("balance")
-        )
-        _figures(run, named, moved, issuer)
-        _check_conserved(run, found, moved, records)
-        _check(found, issuer, connections)
-        _show(run, named, issuer)
-        if run.options.output:
-            named.orderBy("user").coalesce(1).write.mode("errorifexists").option("header", "true").csv(
-                run.options.output
-            )
-            report.notes.append(f"every balance is in {run.options.output}")
-        run.phase("balances")
+    node = node_on(run.store.connections, run.config, size=1)
+    frames = dataframes.LedgerFrames(run.store)
+    report = TableReport(frames.name(Table.RECORDS))
+    run.summary.tables = [report]
+    # Kept before the records are read: a finished transaction's records were finished before it, both or none are
+    # counted.
+    moved = frames.transactions(("sender", "recipient", "amount", "state", "decision")).localCheckpoint(eager=True)
+    records = frames.records(("amount", "state"))
+    found = by_user(moved, records).localCheckpoint(eager=True)
+    issuer = user_id(run.config.ledger.issuer)
+    named = found.join(frames.users().withColumnRenamed("key", "user"), "user", "outer").select(
+        "user", "nickname", F.coalesce("balance", F.lit(0).cast(dataframes.MONEY)).alias("balance")
+    )
+    _figures(run, named, moved, issuer)
+    _check_conserved(run, found, moved, records)
+    _check(found, issuer, node)
+    _show(run, named, issuer)
+    if run.options.output:
+        named.orderBy("user").coalesce(1).write.mode("errorifexists").option("header", "true").csv(run.options.output)
+        report.notes.append(f"every balance is in {run.options.output}")
+    run.phase("balances")
 
 
 def by_user(transactions: DataFrame, records: DataFrame) -> DataFrame:

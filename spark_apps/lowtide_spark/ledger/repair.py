@@ -17,7 +17,7 @@ from lowtide.ledger import steps
 from lowtide.ledger.model import ContradictionError, Entry, State, Table, parse_transaction
 from lowtide.ledger.settled import SKEW
 from lowtide.ledger.steps import Program, Read
-from lowtide.ledger.store import node
+from lowtide.ledger.store import node_on
 from lowtide.run.summary import TableReport
 from lowtide.values.clock import millis
 from lowtide_spark.ledger import settled_mark
@@ -42,22 +42,22 @@ def repair(run: Run) -> None:
             "--table out"
         )
         raise UsageError(msg)
-    with node(run.config) as connections:
-        books = Books.open(run, connections)
-        mark = settled_mark.take_up(books)
-        full = bool(run.options.full) or (
-            run.request.start is None and books.now - mark.full_at >= _millis(run.config.ledger.full_check_every)
-        )
-        horizon = books.now - _millis(run.options.grace)
-        # Where reading the index begins.
-        start = 0 if full else mark.mark if run.request.start is None else millis(run.request.start)
-        check_money(books, "before", 0 if full else mark.checked_at, books.now)
-        restored = check_everything(books, mark.mark) if full else []
-        _repair_open(books, start, horizon, restored)
-        if run.summary.execute:
-            check_money(books, "after", books.now, books.time())
-            settled_mark.settle(books, start, horizon, full)
-            books.report.notes += own_tables.mend(run, [*map(books.frames.name, Table), run.config.state.table])
+    node = node_on(run.store.connections, run.config, run.config.ledger.pool)
+    books = Books.open(run, node)
+    mark = settled_mark.take_up(books)
+    full = bool(run.options.full) or (
+        run.request.start is None and books.now - mark.full_at >= _millis(run.config.ledger.full_check_every)
+    )
+    horizon = books.now - _millis(run.options.grace)
+    # Where reading the index begins.
+    start = 0 if full else mark.mark if run.request.start is None else millis(run.request.start)
+    check_money(books, "before", 0 if full else mark.checked_at, books.now)
+    restored = check_everything(books, mark.mark) if full else []
+    _repair_open(books, start, horizon, restored)
+    if run.summary.execute:
+        check_money(books, "after", books.now, books.time())
+        settled_mark.settle(books, start, horizon, full)
+        books.report.notes += own_tables.mend(run, [*map(books.frames.name, Table), run.config.state.table])
 
 
 def _repair_open(books: Books, start: int, horizon: int, restored: Sequence[Entry]) -> None:

@@ -13,7 +13,7 @@ from lowtide.config import Budget, Config, Mode
 from lowtide.run.approval import Approved
 from lowtide.run.summary import Summary
 from lowtide.store.records import Journal
-from lowtide.store.state import StateStore, opened
+from lowtide.store.state import StateStore
 from lowtide_spark.frames.store import Store
 
 
@@ -47,8 +47,8 @@ class RunBase:
         return bool(self.options.execute or self.options.as_configured)
 
     def state(self) -> AbstractContextManager[StateStore]:
-        """The state table, over a connection of its own: the gateway closes those that idle while Spark works."""
-        return opened(self.config)
+        """The state table, past the gateway."""
+        return self.store.state()
 
     def phase(self, name: str) -> None:
         """Book the time since the last call under *name*."""

@@ -8,34 +8,40 @@ the approved plan and the journal.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
-from lowtide.errors import UsageError
+from lowtide.errors import GatewayError, UsageError
 from lowtide.journal import life
 from lowtide.run import approval
+from lowtide.store.gateway import connect, failures
 from lowtide.store.records import Journal
-from lowtide.store.rows import FAMILY
+from lowtide.store.state import StateStore
 from lowtide_spark.run.oracle import OracleChecks
 from lowtide_spark.run.tables import TableChoice
 
 #: How often a row that other runs write too is compared, read both ways.
 _TRIES = 5
+#: A gateway that takes longer counts as one that does not answer.
+_GATEWAY_TIMEOUT = timedelta(seconds=5)
 
 
 @dataclass
 class Run(OracleChecks, TableChoice):
     """One run of a job: its low watermark, its tables, and what it checks before it begins and before it acts."""
 
-    def check_cluster(self) -> None:
-        """Refuse a gateway of another HBase than ZooKeeper leads to: facts of one store would be recorded of the other.
-        And records that vanish.
+    #: Whether the configured gateway leads to another store.
+    crossed: bool = False
 
-        That is kept as a summary behind the gateway, where `lowtide status` and the page read it.
+    def check_cluster(self) -> None:
+        """Refuse records that vanish, and a gateway of another HBase than ZooKeeper leads to: what people are shown,
+        and the holds that they take, would be of that other store.
+
+        A job needs no gateway: one that does not answer is not compared.
 
         Raises:
             StoreError: the state table has a TTL.
             UsageError: the token that the gateway shows in the state table is not the one that is there past it.
         """
-        table, thrift = self.config.state.table, self.config.hbase.thrift
         with self.state() as state:
             if self.acting:
                 state.create()
@@ -44,10 +50,13 @@ class Run(OracleChecks, TableChoice):
             elif not state.exists():
                 return  # nothing is recorded that could be taken for this store's
             state.check_kept()
-            for _ in range(_TRIES):  # another run may write its own between the two
-                token = state.cluster()
-                if token == self.store.row(table, FAMILY, "cluster").get("value"):
-                    return
+            try:
+                self.crossed = not self._seen_through_gateway(state)
+            except failures(GatewayError):
+                return
+        if not self.crossed:
+            return
+        table, thrift = self.config.state.table, self.config.hbase.thrift
         msg = (
             f"hbase.thrift ({thrift.host}:{thrift.port}) and hbase.zookeeper_quorum "
             f"({self.config.hbase.zookeeper_quorum}:{self.config.hbase.zookeeper_port}{self.config.hbase.znode}) "
@@ -55,6 +64,14 @@ class Run(OracleChecks, TableChoice):
             "reads. Correct one of them; nothing was read"
         )
         raise UsageError(msg)
+
+    def _seen_through_gateway(self, state: StateStore) -> bool:
+        """Whether the gateway shows the newest token, which another run may write between two looks."""
+        thrift = self.config.hbase.thrift
+        brief = thrift.model_copy(update={"timeout": min(thrift.timeout, _GATEWAY_TIMEOUT)})
+        with connect(brief, attempts=1) as connection:
+            behind = StateStore(connection, self.config.state.table)
+            return any(state.cluster() == behind.cluster() for _ in range(_TRIES))
 
     def check_approved(self) -> None:
         """Before acting, when everything is planned and counted.

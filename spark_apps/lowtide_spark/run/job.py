@@ -9,19 +9,23 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from lowtide.cleaning.planning import Request
-from lowtide.config import load, source
-from lowtide.errors import LowtideError, UsageError
+from lowtide.config import Config, load, source
+from lowtide.errors import LowtideError, StoreError, UsageError
 from lowtide.run import approval
 from lowtide.run.approval import Approved
 from lowtide.run.submit import REMOVING
 from lowtide.run.summary import Summary, here
-from lowtide.store.gateway import connect
+from lowtide.store.gateway import failures, is_failure, no_answer
+from lowtide.store.ports import nobody_answers
+from lowtide.store.state import opened
 from lowtide.values.durations import parse_duration, parse_time
 from lowtide_spark.frames.store import Store
 from lowtide_spark.run.arguments import arguments
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.printing import report
 from lowtide_spark.run.session import session
+
+_ZOOKEEPER_SECONDS = 5.0
 
 
 def run_job(
@@ -60,9 +64,7 @@ def run_job(
         code = max(error.exit_code, blind)
     except Exception as error:  # whatever it is, the run ends red, with its summary
         traceback.print_exc()
-        summary.problems.append(
-            f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
-        )
+        summary.problems.append(_told(error))
         code = blind
     finally:
         summary.seconds = round(time.monotonic() - started, 2)
@@ -84,8 +86,7 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     options.grace = _grace(options.grace, config.ledger.grace if job == "transaction_repair" else config.grace)
     request = Request(summary.run, now, start, end, options.full)
     request.check()
-    with connect(config.hbase.thrift):
-        pass  # say that the gateway is down before Spark starts
+    _check_zookeeper(config)
     approved = _approved(job, options)
     spark = session(f"lowtide {job}")
     if summary.execute and job in REMOVING:
@@ -93,6 +94,17 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     run = Run(options, config, Store(spark, config, options.rate), request, summary, approved, phase_started=began)
     run.phase("start")  # Spark's own start is most of it
     return run
+
+
+def _check_zookeeper(config: Config) -> None:
+    """Say that HBase is away before Spark starts: its client would look for it for minutes."""
+    addresses = config.hbase.zookeeper_addresses
+    if nobody_answers(addresses, _ZOOKEEPER_SECONDS):
+        msg = (
+            f"ZooKeeper does not answer at {', '.join(addresses)}, so HBase cannot be found; start it, or set "
+            "hbase.zookeeper_quorum and hbase.zookeeper_port"
+        )
+        raise StoreError(msg)
 
 
 def _approved(job: str, options: argparse.Namespace) -> Approved | None:
@@ -121,13 +133,25 @@ def _pair(text: str) -> tuple[str, str]:
     return key, value
 
 
+def _told(error: Exception) -> str:
+    if is_failure(error):
+        return str(no_answer("the records", error, "see that HBase is up, and run again"))
+    return f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+
+
 def _keep(run: Run) -> bool:
-    """Keep the summary in the state table, if there is one, where the page finds it; whether that went well."""
+    """Keep the summary in the state table, if there is one, where the page finds it; whether that went well. A gateway
+    that leads to another store keeps it too: it is there that people look.
+    """
     try:
         with run.state() as state:
             if state.exists():
                 state.add_run(run.summary.to_json())
-    except LowtideError as error:
+        if run.crossed:
+            with opened(run.config) as behind:
+                behind.create()
+                behind.add_run(run.summary.to_json())
+    except failures(LowtideError) as error:
         run.summary.problems.append(f"the summary is not in the state table: {error}")
         return False
     return True

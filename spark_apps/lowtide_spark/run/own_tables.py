@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lowtide.errors import StoreError
-from lowtide.store.gateway import connect, without_bloom_or_cache
+from lowtide.store.gateway import without_bloom_or_cache
 from lowtide_spark.run.base import RunBase
 
 
@@ -13,7 +13,7 @@ def mend(run: RunBase, names: Iterable[str]) -> list[str]:
     """Give tables of our own that the gateway made by its defaults what these leave out; notes on what was done.
     Those that are right cost a read.
     """
-    with connect(run.config.hbase.thrift) as connection:
+    with run.store.connections.connection() as connection:
         there = connection.tables()
         slow = {name: without_bloom_or_cache(connection, name) for name in names if name.encode() in there}
     notes = []

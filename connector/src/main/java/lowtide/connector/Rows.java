@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -65,7 +64,7 @@ public final class Rows {
         Map<TableName, Share> shares = new LinkedHashMap<>();
         for (int i = 0; i < asked.size(); i++) {
             try {
-                List<Row> actions = actions(asked.get(i), bytes(family));
+                List<Row> actions = actions(asked.get(i), Latin.bytes(family));
                 TableName table = Options.tableName(asked.get(i).get(1).textValue());
                 Share share = shares.computeIfAbsent(table, name -> new Share());
                 for (Row action : actions) {
@@ -106,19 +105,19 @@ public final class Rows {
         String kind = operation.get(0).textValue();
         List<Row> actions = new ArrayList<>();
         if (kind.equals("read")) {
-            operation.get(2).forEach(row -> actions.add(new Get(bytes(row.textValue())).addFamily(family)));
+            operation.get(2).forEach(row -> actions.add(new Get(Latin.bytes(row.textValue())).addFamily(family)));
             return actions;
         }
-        byte[] row = bytes(operation.get(2).textValue());
+        byte[] row = Latin.bytes(operation.get(2).textValue());
         switch (kind) {
             case "put":
                 Put put = synced(row);
                 operation.get(3).properties().forEach(
-                        cell -> put.addColumn(family, bytes(cell.getKey()), bytes(cell.getValue().textValue())));
+                        cell -> put.addColumn(family, Latin.bytes(cell.getKey()), Latin.bytes(cell.getValue().textValue())));
                 actions.add(put);
                 break;
             case "check":
-                byte[] column = bytes(operation.get(3).textValue());
+                byte[] column = Latin.bytes(operation.get(3).textValue());
                 CheckAndMutate.Builder check = CheckAndMutate.newBuilder(row);
                 String expected = operation.get(4).textValue();
                 if (expected == null) {
@@ -127,9 +126,9 @@ public final class Rows {
                     throw new IllegalArgumentException("check of row " + operation.get(2).textValue()
                             + " against an empty value, which HBase takes for an absent cell; ask for null");
                 } else {
-                    check.ifEquals(family, column, bytes(expected));
+                    check.ifEquals(family, column, Latin.bytes(expected));
                 }
-                actions.add(check.build(synced(row).addColumn(family, column, bytes(operation.get(5).textValue()))));
+                actions.add(check.build(synced(row).addColumn(family, column, Latin.bytes(operation.get(5).textValue()))));
                 break;
             case "remove":
                 actions.add(new Delete(row).setDurability(Durability.SYNC_WAL));
@@ -162,16 +161,8 @@ public final class Rows {
     private static void cells(ObjectNode row, Result result) {
         if (!result.isEmpty()) {
             for (Cell cell : result.rawCells()) {
-                row.put(text(CellUtil.cloneQualifier(cell)), text(CellUtil.cloneValue(cell)));
+                row.put(Latin.text(CellUtil.cloneQualifier(cell)), Latin.text(CellUtil.cloneValue(cell)));
             }
         }
-    }
-
-    private static byte[] bytes(String text) {
-        return text.getBytes(StandardCharsets.ISO_8859_1);
-    }
-
-    private static String text(byte[] bytes) {
-        return new String(bytes, StandardCharsets.ISO_8859_1);
     }
 }
