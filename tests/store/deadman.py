@@ -52,8 +52,8 @@ GATEWAY_READS = _words(
     "scannerOpen scannerOpenWithStop scannerOpenWithPrefix scannerOpenTs scannerOpenWithStopTs scannerGet "
     "scannerGetList scannerClose getRowOrBefore getRegionInfo"
 )
-#: The same of the connector's classes that Python calls. What a call of ``Rows.work`` does its operations say, and what one of
-#: ``GatewayCalls`` does the name of the gateway's call.
+#: The same of the connector's classes that Python calls. What a call of ``Rows.work`` does its operations say, and
+#: what one of ``GatewayCalls`` does the name of the gateway's call.
 JAVA_EFFECTS = {
     "Admin": _words(
         "createSnapshot dropSnapshot flush createTable giveBloomAndCache majorCompact compactRegions scratchDir "

@@ -132,7 +132,7 @@ def test_what_is_not_answered_is_refused_by_name(direct: Any, name: str) -> None
 
     direct.create_table(name, {"s": FAMILY_SETTINGS})
     for call in (lambda: direct.disable_table(name), lambda: list(direct.table(name).scan(reverse=True))):
-        with pytest.raises(IllegalArgument, match="disableTable|reversed"):
+        with pytest.raises(IllegalArgument, match=r"disableTable|reversed"):
             call()
 
 
