@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lowtide.config import CONFIG_VARIABLE, Config, Mode, Read, State, load
 from lowtide.errors import UsageError
 from lowtide.tables.inventory import Kind
+
+_CLIENT = "org.apache.hadoop.hbase.client"
 
 
 @pytest.fixture(autouse=True)
@@ -133,6 +136,21 @@ def test_client_properties() -> None:
         "zookeeper.znode.parent": "/other",
         "hbase.rpc.timeout": "9",
     }
+
+
+@pytest.mark.parametrize(
+    ("hbase", "addresses"),
+    [
+        ({}, ["127.0.0.1:2181"]),
+        ({"zookeeper_quorum": "zk1, zk2:2182,", "zookeeper_port": 2191}, ["zk1:2191", "zk2:2182"]),
+        ({"properties": {"hbase.zookeeper.quorum": "zk9"}}, ["zk9:2181"]),
+        ({"properties": {"hbase.client.registry.impl": f"{_CLIENT}.ZKConnectionRegistry"}}, ["127.0.0.1:2181"]),
+        ({"properties": {"hbase.client.registry.impl": f"{_CLIENT}.RpcConnectionRegistry"}}, []),
+    ],
+)
+def test_where_zookeeper_is_looked_for(hbase: dict[str, Any], addresses: list[str]) -> None:
+    """Where HBase's client would, each host with its port; nowhere where it asks the master instead."""
+    assert Config.model_validate({"hbase": hbase}).hbase.zookeeper_addresses == addresses
 
 
 def test_history_is_kept_a_week_and_removed_only_when_asked() -> None:

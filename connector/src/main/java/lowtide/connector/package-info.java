@@ -1,12 +1,12 @@
 /**
- * The Spark data source {@code lowtide}. One package on purpose: but for the four that Spark and Python name, no
+ * The Spark data source {@code lowtide}. One package on purpose: but for the five that Spark and Python name, no
  * class is public, and nearly every one is used by one of another subject. Packages by subject would make all of them
  * public, and with them every rule about cells. So they are ordered by name, here:
  *
  * <ul>
  * <li><b>The public face.</b> {@link lowtide.connector.LowtideSource}, what Spark finds; {@link
- *     lowtide.connector.Admin} and {@link lowtide.connector.Rows}, what Python calls; {@link
- *     lowtide.connector.Metrics}, made by Spark by name.
+ *     lowtide.connector.Admin}, {@link lowtide.connector.Rows} and {@link lowtide.connector.GatewayCalls}, what
+ *     Python calls; {@link lowtide.connector.Metrics}, made by Spark by name.
  * <li><b>Spark's side of a read.</b> {@code Options}, {@code View}, {@code LowtideTable}; {@code CellScanBuilder},
  *     {@code CellScan}, {@code CatalogScan}; {@code Pushdown}, {@code Condition}, {@code LongSet}, {@code RowFilter};
  *     {@code Planner}, {@code Piece}, {@code PieceReaderFactory}, {@code PieceReader}.
@@ -23,7 +23,7 @@
  *     {@code Records}, what proves and what forbids; {@code Hold}; {@code TemporaryHBaseSnapshot}, its files; {@code
  *     Endings}.
  * <li><b>Writing.</b> {@code MutationWrite}, {@code MutationWriter}, {@code Mutation}; {@code Claims}, what must
- *     stand; {@code Batches}, {@code WriteReport}.
+ *     stand; {@code Batches}, {@code WriteReport}; {@code Latin}, bytes on their way from Python and back.
  * </ul>
  *
  * <p>Two things are called snapshot elsewhere, and never here: an <i>HBase snapshot</i> is a table's files at a
