@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from lowtide.store.gateway import (
     check_and_put,
     connect,
     failures,
+    kept_for,
     low_watermark,
     table_state,
 )
@@ -81,7 +83,7 @@ def test_what_is_written_either_way_is_read_the_same_either_way(
     and to the timestamp.
     """
     writer = {"gateway": gateway, "direct": direct}[through]
-    writer.create_table(name, {"s": {**FAMILY_SETTINGS, "max_versions": 3, "time_to_live": 86_400_000}})
+    writer.create_table(name, {"s": {**FAMILY_SETTINGS, "max_versions": 3}})
     table = writer.table(name)
     for number, row in enumerate(ROWS):
         table.put(row, {b"s:x": b"%d\x00\xff" % number, b"s:": b"no qualifier", b"s:gone": b"gone"})
@@ -112,9 +114,11 @@ def test_what_is_written_either_way_is_read_the_same_either_way(
 
 def test_errors_are_the_gateways(gateway: Any, direct: Any, name: str) -> None:
     """A table that is not there, one that is there already: what catches the gateway's errors catches these, and
-    they name the table.
+    they name the table. How long a table keeps its cells is as it was asked for.
     """
-    direct.create_table(name, {"s": FAMILY_SETTINGS})
+    direct.create_table(name, {"s": {**FAMILY_SETTINGS, "time_to_live": 77}})
+    assert direct.table(name).families() == gateway.table(name).families()
+    assert kept_for(direct, name) == timedelta(seconds=77)
     for connection in (gateway, direct):
         with pytest.raises(failures()) as again:
             connection.create_table(name, {"s": FAMILY_SETTINGS})
@@ -167,7 +171,6 @@ def test_jobs_need_no_gateway(
     cleaned = job("orphan_cleanup", "--table", table, "--execute", config=config)
     assert cleaned.code == 0, cleaned.problems
     assert not scene.has(table, orphan)
-    assert scene.shadow(table, start, row=b"healed") is not None
     assert scene.healed(table, start, row=b"healed") is not None
     assert state.read(table).facts
     for name in ("watermark_collection", "commit_table_pruning", "history_gc"):
