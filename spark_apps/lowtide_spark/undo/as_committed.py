@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError, UsageError
 from lowtide.journal.decisions import Decisions
-from lowtide.store.gateway import connect
 from lowtide.values.formats import CHECKPOINTS
 from lowtide_spark.cleaning.marks import unmark_rows
 from lowtide_spark.cleaning.proofs import shadow_cells
@@ -72,8 +71,8 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
         raise UsageError(msg)
     run.read_low_watermark()  # refuses an oracle that was made anew: its numbers may be another transaction's now
     run.has_journal()  # one that is gone, or lost rows, is not made anew
-    with connect(run.config.hbase.thrift) as connection, run.state() as state:
-        allowed = Decisions(connection, run.config, state.numbered_anew())
+    with run.state() as state:
+        allowed = Decisions(state.connection, run.config, state.numbered_anew())
         for each, commit in wanted.items():
             allowed.check_overruled(each, commit)
     with ExitStack() as held:
@@ -117,8 +116,8 @@ def _check_shadow_cells(run: Run, decisions: DataFrame, held: ExitStack) -> None
 
 def _decide(run: Run, wanted: Mapping[int, int], decisions: DataFrame) -> None:
     """Write the decisions to the journal, for every cleanup to come, and take the marks off that contradict them."""
-    with connect(run.config.hbase.thrift) as connection, run.state() as state:
-        allowed = Decisions(connection, run.config)
+    with run.state() as state:
+        allowed = Decisions(state.connection, run.config)
         for each, commit in wanted.items():
             allowed.record(each, commit)
         state.create()
