@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -161,10 +162,13 @@ def settings_for(stack: Stack, folder: Path, **sections: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def configure(stack: Stack, tmp_path: Path) -> Callable[..., Path]:
-    """Write a configuration file for the store, with sections changed, and return its path."""
+    """Write a configuration file for the store, with sections changed, and return its path: a file of its own each
+    time, so that one that a test keeps stays what it is.
+    """
+    numbers = count(1)
 
     def write(**sections: Any) -> Path:
-        path = tmp_path / "lowtide.yaml"
+        path = tmp_path / f"lowtide-{next(numbers)}.yaml"
         path.write_text(yaml.safe_dump(settings_for(stack, tmp_path, **sections)))
         return path
 

@@ -97,10 +97,10 @@ class Bench:
         """Break the code, run the mutation's tests, have the code whole again.
 
         What fails elsewhere may be the store's or the driver's doing: it is tried once more, with new ones. What is not
-        noticed stays so.
+        noticed stays so. Where the verifier is asked, it may fail anywhere.
         """
         verdict = self._tried_once(mutation)
-        if verdict.word == ELSEWHERE and not self._over:
+        if verdict.word == ELSEWHERE and not self._over and not self._judge:
             self._cool()
             verdict = self._tried_once(mutation)
         return verdict

@@ -19,8 +19,7 @@ class Mutation:
     """One way to break a rule.
 
     *fails*: a piece of the assertion that must fail, or of the text of the error that must be raised; empty where
-      nobody has
-    said yet.
+    nobody has said yet. *data*: whether data, what proves their commit, or the records come out wrong by it.
     """
 
     name: str
@@ -30,6 +29,7 @@ class Mutation:
     new: str
     tests: tuple[str, ...]
     fails: str
+    data: bool = False
 
     @property
     def folders(self) -> set[str]:
