@@ -51,15 +51,23 @@ def watermark_violations(records: Records, families: Mapping[str, Iterable[str]]
     return found, list(notes.values())
 
 
-def recorded(columns: Mapping[str, str], families: Iterable[str]) -> list[Recorded]:
-    """What the raw record of a table says was read; not what is void, or of fewer *families* than are transactional."""
+def recorded(columns: Mapping[str, str], families: Iterable[str], shape: str | None = None) -> list[Recorded]:
+    """What the raw record of a table says was read; not what is void, of fewer *families* than are transactional, or,
+    where it is given, under another *shape* of them.
+    """
     number = json.loads(columns.get("incarnation") or "{}").get("number")
     facts = [json.loads(value) for column, value in columns.items() if column.startswith("fact/") and value]
     return [
         (bytes.fromhex(f["start"]), bytes.fromhex(f["stop"]), f["intervals"])
         for f in facts
         if f["incarnation"] == number and set(families) <= set(f["families"])
+        if shape in (None, f.get("shape", ""))
     ]
+
+
+def stated(columns: Mapping[str, str]) -> int:
+    """The time of the table's state, ms, that its records speak of; 0: not known."""
+    return int(json.loads(columns.get("incarnation") or "{}").get("stated", 0))
 
 
 def allowed(start: bytes, stop: bytes, ranges: Sequence[Recorded]) -> int | None:

@@ -21,7 +21,7 @@ from lowtide.config import Config
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient, Shape, run
 from lowtide.store.state import StateStore
-from lowtide.values.formats import INVALID_VALUE, commit_key, encode_long, shadow_qualifier
+from lowtide.values.formats import CHECKPOINTS, INVALID_VALUE, commit_key, encode_long, shadow_qualifier
 from tests import seeds
 
 pytestmark = pytest.mark.usefixtures("swept")
@@ -105,13 +105,27 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
     complete, _ = scene.committed(table, row=b"complete")
     slept, _ = scene.committed(table, row=b"slept")
     torn, torn_tc = scene.committed(table, row=b"torn")
-    scene.orphan(table, row=b"orphan")
+    orphan = scene.orphan(table, row=b"orphan")
     omid.advance_watermark()
     verify, points = Verifier(job, tmp_path, [*model.tables, table]), tmp_path / "points.json"
 
     verify.silent("--before", str(points))
     cleaned = act(job, "orphan_cleanup", "--full", "--run-id", f"verified-{table}")
     assert cleaned.totals["healed"] > 2
+    (summary,) = (r for r in state.runs() if r["run"] == f"verified-{table}")
+    state.add_run({**summary, "low_watermark": orphan - CHECKPOINTS})
+    _, early = verify()
+    assert ("V5", table, orphan) in {(v["invariant"], v["table"], v["transaction"]) for v in early["violations"]}
+    state.add_run(summary)
+    # What is recorded is a claim before anybody publishes it.
+    shadow = (table, b"healed", b"a", shadow_qualifier(b"q"), healed)
+    value = scene.data(table)[shadow[1:]]
+    omid.delete_version(*shadow)
+    _, early = verify()
+    assert {(v["invariant"], v["transaction"]) for v in early["violations"]} == {("V4", healed)}
+    omid.flush(table)
+    omid.compact(table, major=True)  # a put at the timestamp of a delete marker is hidden as long as that is there
+    omid.put(*shadow, value)
     act(job, "watermark_collection")
     assert act(job, "commit_table_pruning", "--grace", "0s").totals["pruned"] > 2
     found = verify.silent("--after", str(points))

@@ -16,7 +16,7 @@ from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
 from lowtide.verification.read_points import READ_POINTS, differences, read_points
 from lowtide.verification.records import JOURNALS_OWN, bound, history_mark, horizon
-from lowtide.verification.watermarks import allowed, recorded, watermark_violations
+from lowtide.verification.watermarks import allowed, recorded, stated, watermark_violations
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What the verifier holds up to itself: the rules, their readings, and the records as the jobs read them.
@@ -75,11 +75,12 @@ def record(facts: list[tuple[tuple[int, int], list[tuple[int, int]]]], number: i
                 "intervals": intervals,
                 "families": ["f"],
                 "incarnation": number,
+                "shape": "f: VERSIONS=9",
             }
         )
         for i, ((a, b), intervals) in enumerate(facts)
     }
-    return {"incarnation": json.dumps({"number": 1, "newest_region": 5}), **told}
+    return {"incarnation": json.dumps({"number": 1, "newest_region": 5, "stated": 7}), **told}
 
 
 @given(st.lists(st.tuples(ranges, st.lists(spans, min_size=1, max_size=3)), min_size=1, max_size=6), ranges)
@@ -94,13 +95,16 @@ def test_brute_force_says_what_the_records_say(
     assert allowed(keys.start, keys.stop, recorded(record(facts), ["f"])) == region_watermark(keys, known)
 
 
-def test_records_of_another_table_or_of_fewer_families_allow_nothing() -> None:
+def test_records_of_another_table_shape_or_of_fewer_families_allow_nothing() -> None:
     """Then what was published is of a table of before."""
     facts = [((0, KEYS), [(0, 10)])]
     assert allowed(b"", b"", recorded(record(facts), ["f"])) == 9
     assert allowed(b"", b"", recorded(record(facts), ["f", "g"])) is None
     assert allowed(b"", b"", recorded(record(facts, number=2), ["f"])) is None
     assert allowed(b"", b"", recorded({}, ["f"])) is None
+    assert allowed(b"", b"", recorded(record(facts), ["f"], "f: VERSIONS=9")) == 9
+    assert recorded(record(facts), ["f"], "f: VERSIONS=1") == []
+    assert (stated(record(facts)), stated({})) == (7, 0)
 
 
 def store(watermark: int, pruned_to: int) -> dict[str, dict[str, str]]:

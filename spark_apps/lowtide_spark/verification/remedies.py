@@ -22,7 +22,7 @@ _WHAT = {
     ),
     "V3 mark": "it has a shadow cell and an invalidation mark, in the commit table or the journal",
     "V3 commits": "its shadow cells, its commit entry and the journal name different commit timestamps",
-    "V4": "{cells} committed cells at or below the region's watermark lack their shadow cell",
+    "V4": "{cells} committed cells at or below what the records claim to be clean lack their shadow cell",
 }
 _REMEDY_SHOWN = "lowtide resolve {start} --committed {shadow} --shown-in {table} {row}"
 _REMEDY = {

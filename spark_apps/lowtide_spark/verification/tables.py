@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
-from lowtide.tables.inventory import Kind, marked_families
+from lowtide.tables.inventory import Descriptor, Kind, marked_families
+from lowtide.tables.settings import shape_of
 from lowtide.values.keyranges import KeyRange
 from lowtide.verification.findings import Verification
-from lowtide.verification.records import Published, Records
+from lowtide.verification.records import Published, Records, published
+from lowtide.verification.watermarks import allowed, recorded, stated
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.run.context import Run
 from lowtide_spark.verification.rawcells import proofs
@@ -22,7 +23,9 @@ from lowtide_spark.verification.rawcells import proofs
 
 @dataclass
 class Table:
-    """A transactional table as it is read: its families, and key ranges with the watermark published for each."""
+    """A transactional table as it is read: its families, and key ranges. Each has the timestamp up to which it is
+    claimed to be clean: published as its watermark, or as the records allow it now.
+    """
 
     name: str
     families: frozenset[str]
@@ -63,11 +66,17 @@ def families_by_table(run: Run, records: Records, found: Verification) -> dict[s
     return tables
 
 
-def planned(run: Run, name: str, families: frozenset[str], marks: Sequence[Published]) -> Table:
-    """The table's key ranges: those that the watermarks *marks* were published for, or its regions now."""
-    ranges = [p for p in marks if p.table == name]
+def planned(run: Run, descriptor: Descriptor, families: frozenset[str], records: Records) -> Table:
+    """The table's key ranges: those that watermarks were published for last, or its regions now."""
+    name = descriptor.table
+    regions = run.store.regions(name)
+    ranges = [p for p in published(records) if p.table == name]
     if not ranges:
-        ranges = [Published(name, r.keys.start, r.keys.stop, 0) for r in run.store.regions(name)]
+        ranges = [Published(name, r.keys.start, r.keys.stop, 0) for r in regions]
+    columns = records.get(f"table/{name}", {})
+    if stated(columns) == max((r.stated for r in regions), default=0):  # what is recorded is of this life of the table
+        facts = recorded(columns, families, shape_of(descriptor, families))
+        ranges = [replace(p, watermark=max(p.watermark, allowed(p.start, p.stop, facts) or 0)) for p in ranges]
     of = len(ranges)
     if run.options.sample is not None:
         draw = random.Random(f"{run.request.run}/{name}")

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from lowtide.errors import StoreError, UsageError
 from lowtide.verification.findings import Verification
-from lowtide.verification.records import bound, horizon, published
+from lowtide.verification.records import bound, horizon
 from lowtide_spark.frames.store import cause
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.progress import progress_printed
@@ -51,8 +51,8 @@ def _check(run: Run, found: Verification) -> None:
     claimed = records.read(run)
     found.bound, found.horizon = bound(claimed), horizon(claimed)
     families = families_by_table(run, claimed, found)
-    marks = published(claimed)
-    tables = [planned(run, name, of, marks) for name, of in sorted(families.items())]
+    described = {d.table: d for d in run.store.descriptors()}
+    tables = [planned(run, described[name], of, claimed) for name, of in sorted(families.items()) if name in described]
     run.phase("plan")
     with _part(found, "the records"):
         records.check(run, found, claimed, families)
