@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,7 @@ from lowtide.cli.app import app
 from lowtide.errors import UsageError
 from lowtide.run import installation, sparks, submit
 
+ROOT = Path(__file__).resolve().parents[2]
 OLD, NEW = "3.4.4", "9.1.0"
 
 
@@ -47,6 +49,8 @@ def test_what_was_tried_needs_no_word() -> None:
         assert sparks.refusal(found, "here") is sparks.note(found) is None
     assert sparks.line_of(version("pyspark")) in sparks.TRIED
     assert list(sparks.TRIED) == sorted(set(sparks.TRIED))
+    (lines,) = re.findall(r"^SPARK_LINES := (.+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert {sparks.name(line) for line in sparks.TRIED} <= set(lines.split()), "make matrix has an environment for each"
 
 
 @pytest.mark.parametrize("found", [OLD, "2.4.8", "nightly"])
