@@ -16,6 +16,7 @@ from lowtide.cli import jobs
 from lowtide.cli.app import app
 from lowtide.errors import UsageError
 from lowtide.run import installation, sparks, submit
+from lowtide.run.pins import PINNED
 
 ROOT = Path(__file__).resolve().parents[2]
 OLD, NEW = "3.4.4", "9.1.0"
@@ -51,6 +52,15 @@ def test_what_was_tried_needs_no_word() -> None:
     assert list(sparks.TRIED) == sorted(set(sparks.TRIED))
     (lines,) = re.findall(r"^SPARK_LINES := (.+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     assert {sparks.name(line) for line in sparks.TRIED} <= set(lines.split()), "make matrix has an environment for each"
+
+
+def test_the_page_names_what_is_pinned() -> None:
+    """Each setting with its value; no other is said to be pinned."""
+    page = (ROOT / "docs/clusters.md").read_text("utf-8")
+    _, _, table = page.partition("| setting | jobs run with | because |\n")
+    rows = [line.split("|")[1:3] for line in table.partition("\n\n")[0].splitlines()[1:]]
+    named = {name: value.strip(" `") for names, value in rows for name in re.findall(r"`(spark[^`]+)`", names)}
+    assert named == dict(PINNED)
 
 
 @pytest.mark.parametrize("found", [OLD, "2.4.8", "nightly"])

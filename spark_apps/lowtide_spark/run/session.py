@@ -18,6 +18,7 @@ def session(name: str) -> SparkSession:
         UsageError: its Spark is not supported, or not that of the package ``pyspark`` or of the executors; or a setting
             is not what jobs run with, and stays so.
     """
+    check_version(pyspark.__version__, pyspark.__version__)  # before a cluster is asked for anything
     spark = SparkSession.builder.appName(name).getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     check_version(spark.version, pyspark.__version__)
