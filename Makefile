@@ -8,9 +8,11 @@ MVN := mvn -q -B -ntp
 STAMPS := .lowtide/setup
 # How many processes share the files of tests that boot a store; each has a store of its own, some 3 GB of memory.
 JOBS ?= 2
+# The lines of Spark that tests can be run on, each in an environment of its own. Those that are supported: lowtide/run/sparks.py.
+SPARK_LINES := 3.5 4.0 4.1 4.2 4.3
 
 .PHONY: help setup phoenix check-tools demo test prove java-test unit store-test airflow-test lint break-rules wheel docs bench soak screenshots \
-	compose-test lock clean
+	compose-test lock clean matrix $(SPARK_LINES:%=spark-%)
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
@@ -23,6 +25,7 @@ help:
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
 	@echo "make soak    an hour of the ledger's clients being killed"
 	@echo "make break-rules   break each safety rule in a copy of the code, and see the right assertion fail"
+	@echo "make matrix  tests of the jobs on every line of Spark, and a table of the results; hours. Some: SPARK_LINES=\"3.5 4.1\""
 	@echo "make wheel   wheels to install elsewhere, in dist/: Lowtide's, and the lab's by itself"
 	@echo "make docs    these pages as a site, in .lowtide/site; fails on any warning"
 	@echo "make screenshots   the pictures of the docs, taken from a demo that is up; needs Chromium or Chrome"
@@ -65,6 +68,17 @@ $(STAMPS)/phoenix: embedded/phoenix/pom.xml
 	@$(MVN) -f embedded/phoenix/pom.xml package
 	@touch $@
 
+# A line of Spark with what tests need: the newest of it, and all else as locked. No Airflow: its provider wants one Spark beside it.
+$(SPARK_LINES:%=spark-%): spark-%: $(STAMPS)/spark-%
+
+$(SPARK_LINES:%=$(STAMPS)/spark-%): $(STAMPS)/spark-%: requirements.lock pyproject.toml setup.py | $(STAMPS)/python
+	@echo "setup: Spark $* into .lowtide/spark-$* (a minute or two the first time)"
+	@test -x .lowtide/spark-$*/bin/python || $(PYTHON) -m venv .lowtide/spark-$*
+	@grep -v '^pyspark' requirements.lock > .lowtide/spark-$*/constraints.txt
+	@$(BIN)/uv pip install -q --python .lowtide/spark-$*/bin/python -c .lowtide/spark-$*/constraints.txt \
+		'pyspark==$*.*' pytest pytest-timeout hypothesis --editable '.[lab]'
+	@touch $@
+
 demo: setup
 	@$(BIN)/lowtide demo
 
@@ -82,8 +96,12 @@ test: setup phoenix
 
 # What make test leaves out for time: every seed, every cut of a killed run, five minutes of the ledger, a week's backfill, every
 # broken rule.
-prove: setup phoenix
+prove: setup phoenix spark-3.5
 	@LOWTIDE_PROVE=1 $(SUITE)
+
+# By hand: tests on every line of Spark, one after the other.
+matrix: setup $(SPARK_LINES:%=spark-%)
+	@$(BIN)/python tools/matrix $(SPARK_LINES)
 
 java-test: setup
 	@$(SUITE) --only java

@@ -210,8 +210,8 @@ class Spark(_Section):
     #: As of ``spark-submit``; always in client mode. Clusters: docs/clusters.md.
     master: str = "local[2]"
     driver_memory: str = "1g"
-    #: Further Spark settings; they win over Lowtide's own, but for the session's time zone, which is UTC. Values are
-    #: text: quote numbers.
+    #: Further Spark settings; they win over Lowtide's own, but for those that results depend on, which are refused
+    #: here (docs/clusters.md). Values are text: quote numbers.
     conf: dict[str, str] = {}
     #: Entries of the class path of driver and executors: the connector's jar and ``lib/*``. Found beside the package
     #: when empty.

@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 from lowtide.config import Config
 from lowtide.lab.stack import Stack, StackConfig, free_ports_config, load
 from lowtide.lab.workload import OmidClient
+from lowtide.run.pins import PINNED
 from lowtide.run.submit import job_conf
 from tests.prove import PROVE
 
@@ -75,6 +76,7 @@ def spark_settings(scratch: Path) -> dict[str, str]:
     """The settings of a session on the store."""
     return {
         **job_conf(Config()),
+        **PINNED,
         "spark.driver.memory": "1g",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ import typer
 
 from lowtide.cli.options import ConfigFile
 from lowtide.config import load
+from lowtide.run import installation
 from lowtide.run.submit import command, environment, last_value, without_grace
 
 
@@ -125,5 +127,8 @@ def _options(given: Mapping[str, object], tables: Sequence[str] | None) -> list[
 def _submit(job: str, arguments: list[str]) -> None:
     file = last_value(arguments, "--config")
     config = load(Path(file) if file else None)  # one that is missing is for the job to say
-    done = subprocess.run(command(config, job, arguments), env=environment(), check=False)
+    program = command(config, job, arguments)
+    for line in installation.find(os.environ).told():
+        typer.echo(line, err=True)
+    done = subprocess.run(program, env=environment(), check=False)
     raise typer.Exit(done.returncode)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lowtide import paths
 from lowtide.errors import UsageError
-from lowtide.run import approval
+from lowtide.run import approval, installation
+from lowtide.run.pins import contradictions
 from lowtide.values.durations import parse_duration
 
 if TYPE_CHECKING:
@@ -124,7 +124,11 @@ def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
     """Spark settings for a job: the class path on driver and executors, then the configuration's own, which win.
 
     *master*: where the job goes, if not to the configured one.
+
+    Raises:
+        UsageError: no connector; or the configuration contradicts what every job runs with.
     """
+    check_conf(config.spark.conf, "spark.conf of the configuration")
     entries = os.pathsep.join(class_path(config))
     # A driver on this machine alone needs no address that others can reach.
     here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -148,20 +152,26 @@ def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
     }
 
 
+def check_conf(conf: Mapping[str, str], where: str) -> None:
+    """Refuse settings that results would differ by; *where* somebody gives them, for the message.
+
+    Raises:
+        UsageError: names each of them.
+    """
+    if wrong := contradictions(conf):
+        raise UsageError(f"{where} has {'; '.join(wrong)}", "Leave it out: what a job finds and removes depends on it")
+
+
 def command(config: Config, job: str, arguments: Sequence[str]) -> list[str]:
     """The ``spark-submit`` command line of a run of *job*.
 
     Raises:
-        UsageError: no such job, no connector, no ``spark-submit``.
+        UsageError: no such job, no connector, no ``spark-submit``; a Spark that is not supported
+            (:func:`lowtide.run.installation.find`), or a setting that no job can run with.
     """
-    beside = Path(sys.executable).parent / "spark-submit"
-    submit = str(beside) if beside.exists() else shutil.which("spark-submit")
-    if submit is None:
-        msg = "spark-submit is not on PATH; install pyspark, or put Spark's bin folder on PATH"
-        raise UsageError(msg)
     settings = [part for name, value in job_conf(config).items() for part in ("--conf", f"{name}={value}")]
     return [
-        submit,
+        installation.find(os.environ).submit,
         "--master",
         config.spark.master,
         "--driver-memory",
@@ -175,9 +185,12 @@ def command(config: Config, job: str, arguments: Sequence[str]) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment for :func:`command`: this one, with this Python's folder first on the path.
+    """The environment for :func:`command`: this one, with this Python's folder first on the path, and the Spark named
+    that was judged.
 
-    pip's ``spark-submit`` looks for Spark by whatever ``python3`` comes first there, also where this virtual
-    environment is not active.
+    pip's ``spark-submit`` looks for Spark by ``PYSPARK_PYTHON``, which is the executors', or whatever ``python3`` comes
+    first on the path, also where this virtual environment is not active.
     """
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+    home = installation.find(os.environ).home
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return {**os.environ, "PATH": path, **({installation.VARIABLE: str(home)} if home else {})}

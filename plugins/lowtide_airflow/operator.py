@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from lowtide.config import Config, load
 from lowtide.errors import UsageError
-from lowtide.run import submit
+from lowtide.run import installation, submit
 from lowtide_airflow import approved, arguments, metrics, report
 from lowtide_airflow.links import PageLink
 
@@ -117,20 +118,30 @@ class LowtideSparkOperator(SparkSubmitOperator):
 
     def _prepare(self, config: Config) -> None:
         self.application = self.application or str(submit.application(self.job))
-        master = config.spark.master
+        master, program = config.spark.master, None
         try:
             # What its driver listens on follows from where the job goes, not from what is configured for others.
             connection = BaseHook.get_connection(self._conn_id)
             master = connection.host or connection.conn_type or master
+            program = (connection.extra_dejson or {}).get("spark-binary")
         except AirflowNotFoundException:
             self.log.info("no connection %s: spark.master of the configuration, %s", self._conn_id, master)
             os.environ[f"AIRFLOW_CONN_{self._conn_id.upper()}"] = json.dumps({"conn_type": "spark", "host": master})
+        self._judge_spark(self._spark_binary or program or "spark-submit")
+        submit.check_conf({name: str(value) for name, value in (self.conf or {}).items()}, "conf of the task")
         self.conf = {
             "spark.driver.memory": config.spark.driver_memory,
             "spark.pyspark.driver.python": sys.executable,
             **submit.job_conf(config, master),
             **(self.conf or {}),
         }
+
+    def _judge_spark(self, program: str) -> None:
+        """Refuse a Spark that Lowtide does not run on before *program* starts it; say which one ``SPARK_HOME`` has."""
+        if shutil.which(program) is None:
+            return  # the provider says so, in its own words
+        for line in installation.find(os.environ, program).told():
+            self.log.info(line)
 
     def _arguments(self, context: Context, run: arguments.Run) -> list[str]:
         ti = context["ti"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowFailException
 from lowtide_airflow import approved
 from lowtide_airflow.operator import SUMMARY_KEY, LowtideSparkOperator
 from test_arguments import DAY, context
@@ -78,3 +80,21 @@ def test_only_what_acted_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = Ran(monkeypatch, "manual", {"execute": True})
     assert ran.outlets == [DONE]
     assert ran.told[DONE].extra == ran.pushed[SUMMARY_KEY]
+
+
+def test_settings_that_results_depend_on_are_refused_without_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a task's own, too; nothing is submitted."""
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    with pytest.raises(AirflowFailException, match=r"conf of the task has spark\.sql\.ansi\.enabled=false"):
+        Ran(monkeypatch, "manual", {"execute": True}, conf={"spark.sql.ansi.enabled": "false"})
+
+
+def test_a_spark_that_does_not_fit_is_not_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The provider's program obeys SPARK_HOME as any does; its version is seen before, and there is no retry."""
+    for name in ("spark-submit", "home/bin/spark-class", "home/jars/spark-core_2.12-3.4.4.jar"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "home"))
+    with pytest.raises(AirflowFailException, match=rf"SPARK_HOME \({tmp_path}/home\) has Spark 3\.4\.4"):
+        Ran(monkeypatch, "manual", {"execute": True})

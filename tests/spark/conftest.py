@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
+from lowtide.run.pins import PINNED
 from tests import warm
 
 # Each example is a Spark job: few of them, each a whole batch of values. Nothing is left behind.
@@ -27,7 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
+        **PINNED,
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.local.dir": str(home / "local"),
     }

@@ -51,6 +51,33 @@ def test_nothing_of_production_imports_the_lab() -> None:
     } == set()
 
 
+def test_no_frame_is_made_of_rows_of_python() -> None:
+    """``createDataFrame``, ``toDF``, RDDs and functions in Python are for nodes with a Python of the driver's own kind:
+    executors run none.
+    """
+    forbidden = {
+        "createDataFrame",
+        "parallelize",
+        "emptyRDD",
+        "rdd",
+        "toDF",
+        "udf",
+        "pandas_udf",
+        "mapInPandas",
+        "foreach",
+    }
+    of_spark = [file for file in PRODUCTION if file.is_relative_to(ROOT / "spark_apps")]
+    assert len(of_spark) > 50
+    used = {
+        (file.name, node.attr)
+        for file in of_spark
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Attribute)
+    }
+    assert ("local.py", "range") in used
+    assert {(name, attribute) for name, attribute in used if attribute in forbidden} == set()
+
+
 def test_the_command_line_does_without_the_lab() -> None:
     """Where it, or what it needs, is not installed, its commands are not there, and all others are."""
     code = """

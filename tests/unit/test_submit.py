@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from lowtide.cli.app import app
 from lowtide.config import Config, Spark
 from lowtide.errors import UsageError
 from lowtide.run import submit
+from lowtide.run.pins import contradictions
 
 CONFIG = Config(spark=Spark(master="local[3]", driver_memory="2g", connector_class_path=["one.jar", "lib/*"]))
 
@@ -44,6 +46,17 @@ def test_configured_settings_win() -> None:
     )
     settings = submit.job_conf(config)
     assert (settings["spark.ui.enabled"], settings["a"]) == ("true", "b")
+
+
+@pytest.mark.parametrize("name", ["spark.sql.ansi.enabled", "spark.sql.legacy.sizeOfNull"])
+def test_a_setting_that_results_depend_on_is_refused(name: str) -> None:
+    """Whoever sets it learns its name and value, and nothing starts; the value that jobs run with is no contradiction,
+    however it is written.
+    """
+    config = CONFIG.model_copy(update={"spark": CONFIG.spark.model_copy(update={"conf": {name: "False"}})})
+    with pytest.raises(UsageError, match=rf"spark\.conf.*{re.escape(name)}=False.*[Ll]eave it out"):
+        submit.command(config, "orphan_cleanup", [])
+    assert contradictions({"spark.sql.ansi.enabled": "TRUE", "spark.sql.shuffle.partitions": "400"}) == []
 
 
 def test_only_a_local_driver_listens_on_loopback() -> None:
@@ -84,6 +97,7 @@ def test_missing_spark_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """Where no ``spark-submit`` is to be found the message says how to get one."""
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("SPARK_HOME", raising=False)
     with pytest.raises(UsageError, match="install pyspark"):
         submit.command(CONFIG, "orphan_cleanup", [])
 

@@ -37,6 +37,8 @@ LONGEST_FIRST = (
 )
 #: What a small driver can do is seen in a driver of its own.
 SMALL_DRIVER = "tests/store/test_scale.py"
+#: The oldest line of Spark that is supported: its environment (``make spark-3.5``), and the phase that runs in it.
+LEAST_SPARK = "spark-3.5"
 A_TENTH, ALL_RULES = ("--known", "--share", "10"), ("--jobs", "{jobs}")
 
 
@@ -60,9 +62,9 @@ class Phase:
         return [[part.format(jobs=jobs, junit=junit, temp=temp) for part in command] for command in self.commands]
 
 
-def _pytest(*arguments: str) -> Command:
+def _pytest(*arguments: str, python: str = sys.executable) -> Command:
     return (
-        sys.executable,
+        python,
         "-m",
         "pytest",
         "-q",
@@ -112,6 +114,15 @@ _ALL = (
         limit=300 if PROVE else 60,
     ),
 )
-PHASES = {phase.name: phase for phase in _ALL}
+#: The column expressions once more, by a driver of that line's own.
+_PROVE = (
+    (Phase(LEAST_SPARK, (_pytest("tests/spark", python=str(ROOT / ".lowtide" / LEAST_SPARK / "bin" / "python")),)),)
+    if PROVE
+    else ()
+)
+PHASES = {phase.name: phase for phase in (*_ALL, *_PROVE)}
 #: The stores' tests compute, Airflow's wait.
-LANES = (("store",), ("lint", "java", "unit", "spark", "airflow", "scale", "rules"))
+LANES = (
+    ("store",),
+    ("lint", "java", "unit", "spark", *(phase.name for phase in _PROVE), "airflow", "scale", "rules"),
+)

@@ -22,6 +22,7 @@ from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen, union
 from lowtide_spark.frames.inventory import transactional
 from lowtide_spark.frames.kinds import CELL_KINDS
+from lowtide_spark.frames.local import no_rows
 from lowtide_spark.frames.startset import StartSet, start_set
 from lowtide_spark.frames.store import LIVE, Source
 from lowtide_spark.run.context import Run
@@ -62,9 +63,7 @@ def shadow_cells(
     first. *sources*: what tables are read from, where not live; *proofs_in*: as for
     :func:`lowtide_spark.cleaning.orphans.find_and_decide`.
     """
-    empty = run.store.spark.createDataFrame(
-        [], "start_ts bigint, timestamp bigint, commit_ts bigint, unconfirmed string"
-    )
+    empty = no_rows(run.store.spark, "start_ts bigint, timestamp bigint, commit_ts bigint, unconfirmed string")
     if not starts:
         return empty, False
     found, blind = [empty], False
@@ -85,7 +84,7 @@ def shadow_cells(
 def _journal(run: Run, starts: StartSet) -> DataFrame:
     """What was pruned of the transactions in question."""
     if not run.has_journal() or not starts:
-        return run.store.spark.createDataFrame([], "start_ts bigint, commit_ts bigint, odd boolean")
+        return no_rows(run.store.spark, "start_ts bigint, commit_ts bigint, odd boolean")
     with run.state() as state:
         since = state.numbered_anew()
     cells = run.store.cells(run.config.state.journal_table, omid.commit_ranges(*starts.span))
@@ -97,7 +96,7 @@ def _hidden(run: Run, starts: StartSet) -> DataFrame:
     back.
     """
     if not starts:
-        return run.store.spark.createDataFrame([], "start_ts bigint")
+        return no_rows(run.store.spark, "start_ts bigint")
     raw = run.store.cells(run.config.omid.commit_table, omid.commit_ranges(*starts.span), raw=True)
     start = omid.long_of(F.substring("row", 2, 8))
     family, mark = bytearray(run.config.omid.commit_family.encode()), bytearray(INVALID_QUALIFIER)

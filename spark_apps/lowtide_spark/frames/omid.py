@@ -23,6 +23,7 @@ from lowtide.values.formats import (
     encode_long,
 )
 from lowtide.values.keyranges import KeyRange
+from lowtide_spark.frames.functions import substring, try_cast
 from lowtide_spark.frames.kinds import PUT
 from lowtide_spark.frames.store import FOREVER
 
@@ -52,7 +53,7 @@ def base_of(timestamp: Column) -> Column:
 
 def long_of(data: Column) -> Column:
     """The non-negative number in eight big-endian bytes; null beyond 63 bits."""
-    return F.conv(F.hex(data), 16, 10).try_cast("bigint")
+    return try_cast(F.conv(F.hex(data), 16, 10), "bigint")
 
 
 def bytes_of(number: Column) -> Column:
@@ -61,7 +62,7 @@ def bytes_of(number: Column) -> Column:
 
 
 def _byte(data: Column, index: Column) -> Column:
-    return F.conv(F.hex(F.substring(data, index + 1, F.lit(1))), 16, 10).cast("bigint")
+    return F.conv(F.hex(substring(data, index + 1, F.lit(1))), 16, 10).cast("bigint")
 
 
 def varint_of(data: Column) -> Column:

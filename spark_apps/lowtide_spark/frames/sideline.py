@@ -19,6 +19,7 @@ from lowtide.cleaning.planning import Request
 from lowtide.config import Config
 from lowtide.errors import StoreError
 from lowtide.values.clock import millis
+from lowtide_spark.frames.local import no_rows
 from lowtide_spark.frames.store import Store
 
 COLUMNS = ("table", "region", "row", "family", "qualifier", "timestamp", "commit_ts", "kind", "value")
@@ -161,7 +162,7 @@ def _whole(run: Context, files: Any, root: Any) -> tuple[list[str], dict[str, li
 
 def _read(run: Context, whole: list[str]) -> DataFrame:
     spark = run.store.spark
-    return spark.read.schema(SCHEMA).parquet(*whole) if whole else spark.createDataFrame([], SCHEMA)
+    return spark.read.schema(SCHEMA).parquet(*whole) if whole else no_rows(spark, SCHEMA)
 
 
 def _folder(run: Context, name: str) -> str:

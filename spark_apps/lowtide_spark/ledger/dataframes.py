@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from lowtide.errors import StoreError
 from lowtide.ledger.model import FAMILY, MAX_AMOUNT, RecordState, State, Table, entry_bound
 from lowtide.ledger.steps import CheckAndPut, Put, Read, Write
+from lowtide_spark.frames.functions import try_cast, valid_utf8
 from lowtide_spark.frames.store import Store
 
 #: Sums are exact: 38 digits, and an amount has at most 19.
@@ -143,8 +144,8 @@ def _from_bytes(text: str) -> str:
 
 
 def _text(column: str) -> Column:
-    # What is no UTF-8 becomes text that no rule knows, and is named; decode() would end the run.
-    return F.make_valid_utf8(F.col(column).cast("string"))
+    # What is no UTF-8 becomes text that no rule knows, and is named.
+    return valid_utf8(F.col(column))
 
 
 def money(column: str) -> Column:
@@ -225,7 +226,7 @@ def orderly() -> Column:
     due = {"id": F.col("key"), "sender": sender, "recipient": recipient, "amount": amount, "timestamp": timestamp}
     # A transaction that was only claimed may lack columns.
     agree = [F.coalesce(F.col(name) == value, state.isNull() & F.col(name).isNull()) for name, value in due.items()]
-    request = (sender != recipient) & (amount.try_cast(MONEY) <= MAX_AMOUNT)
+    request = (sender != recipient) & (try_cast(amount, MONEY) <= MAX_AMOUNT)
     key = F.col("key").rlike(_KEY) & F.col("key").startswith(F.concat(sender, F.lit("-")))
     return F.coalesce(reduce(Column.__and__, [key, request, order, *agree]), F.lit(False))
 

@@ -20,6 +20,7 @@ from lowtide.ledger.steps import Program, Read
 from lowtide.ledger.store import node_on
 from lowtide.run.summary import TableReport
 from lowtide.values.clock import millis
+from lowtide_spark.frames.functions import try_cast
 from lowtide_spark.ledger import settled_mark
 from lowtide_spark.ledger.books import Books
 from lowtide_spark.ledger.full_check import check_everything
@@ -94,7 +95,7 @@ def _entries(books: Books, rows: DataFrame) -> Iterator[Entry]:
 def _ahead(books: Books, horizon: int) -> Iterator[Entry]:
     """Entries that HBase wrote before the grace and whose time is later: of clients whose clocks are fast."""
     rows = books.frames.open_rows(horizon).where(F.col("written") < horizon)
-    ahead = F.substring("key", 1, 15).try_cast("bigint") > F.col("written") + SKEW
+    ahead = try_cast(F.substring("key", 1, 15), "bigint") > F.col("written") + SKEW
     found = list(_entries(books, rows.where(ahead)))
     if found:
         latest = max(found)

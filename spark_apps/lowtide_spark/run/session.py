@@ -1,20 +1,85 @@
-"""The Spark session of a job."""
+"""The Spark session of a job: of a supported Spark, with the settings that results depend on."""
 
 from __future__ import annotations
 
+import pyspark
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lowtide.errors import UsageError
+from lowtide.run import sparks
+from lowtide.run.pins import LEGACY, PINNED
 
 
 def session(name: str) -> SparkSession:
-    """The session that ``spark-submit`` prepared: master, memory and class path are its business, not the program's."""
-    spark = (
-        SparkSession.builder.appName(name)
-        .config("spark.sql.session.timeZone", "UTC")  # no setting of an installation's: intervals are compared in it
-        .getOrCreate()
-    )
+    """The session that ``spark-submit`` prepared: master, memory and class path are its business, not the program's.
+
+    Raises:
+        UsageError: its Spark is not supported, or not that of the package ``pyspark`` or of the executors; or a setting
+            is not what jobs run with, and stays so.
+    """
+    check_version(pyspark.__version__, pyspark.__version__)  # before a cluster is asked for anything
+    spark = SparkSession.builder.appName(name).getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
+    check_version(spark.version, pyspark.__version__)
+    pin(spark)
+    check_executors(spark)
     remember_classes(spark)
     return spark
+
+
+def check_version(spark: str, package: str) -> None:
+    """Refuse a Spark that is not supported, and one whose Python is of another line: calls would go astray.
+
+    Raises:
+        UsageError: names both, and what to do.
+    """
+    if why := sparks.refusal(spark, "this driver"):
+        raise UsageError(why, "Let SPARK_HOME name another, or unset it")
+    if sparks.line_of(spark) != sparks.line_of(package):
+        msg = f"this driver is Spark {spark}, and its Python package pyspark is {package}"
+        raise UsageError(msg, "Take both from one installation: PYTHONPATH may hold another's, or SPARK_HOME name it")
+
+
+def pin(spark: SparkSession) -> None:
+    """Run with :data:`~lowtide.run.pins.PINNED` and none of Spark's legacy settings, whatever the installation has.
+
+    What of it is set aside is told.
+
+    Raises:
+        UsageError: one cannot be set.
+    """
+    installed = {name: value for name, value in spark.sparkContext.getConf().getAll() if name.startswith("spark.sql.")}
+    for name, value in installed.items():
+        if name.startswith(LEGACY):
+            spark.conf.unset(name)
+            print(f"{name}={value} is set aside: jobs run without", flush=True)
+        elif PINNED.get(name, value).casefold() != value.casefold():
+            print(f"{name}={value} is set aside: jobs run with {PINNED[name]}", flush=True)
+    for name, value in PINNED.items():
+        spark.conf.set(name, value)
+    stays = {name: found for name in PINNED if (found := spark.conf.get(name)) != PINNED[name]}
+    if stays:
+        msg = "; ".join(f"{name} is {found}, and jobs run with {PINNED[name]} only" for name, found in stays.items())
+        raise UsageError(msg, "Find what sets it in this Spark: a plug-in or an extension")
+
+
+def check_executors(spark: SparkSession) -> None:
+    """Refuse executors of another Spark than the driver's, where they are programs of their own: what they make of a
+    plan is not what was tried. Of those that are up one task each is asked, so one that comes later may be missed.
+
+    Raises:
+        UsageError: names both versions.
+    """
+    if (spark.sparkContext.master or "").startswith("local["):
+        return
+    tasks = max(1, spark.sparkContext.defaultParallelism)
+    # Evaluated where the task is; SQL's version() is a constant of the driver.
+    version = F.reflect(F.lit("org.apache.spark.package"), F.lit("SPARK_VERSION")).alias("version")
+    others = {row.version for row in spark.range(0, tasks, 1, tasks).select(version).collect()} - {spark.version}
+    if others:
+        msg = f"this driver is Spark {spark.version}, and executors are Spark {', '.join(sorted(others))}"
+        raise UsageError(msg, "Give both the same: spark.yarn.archive, the workers' installation, or the image")
 
 
 #: What PySpark asks its JVM for by name whenever a column is made.

@@ -19,6 +19,7 @@ from lowtide_spark.cleaning.marks import unmark_rows
 from lowtide_spark.cleaning.proofs import shadow_cells
 from lowtide_spark.frames import sideline
 from lowtide_spark.frames.inventory import take_inventory
+from lowtide_spark.frames.local import few_rows
 from lowtide_spark.frames.omid import base_of
 from lowtide_spark.frames.startset import start_set
 from lowtide_spark.run.context import Run
@@ -60,7 +61,7 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
     if not wanted:
         return cells.withColumn("decided", F.lit(False))
     start = base_of(F.col("timestamp"))
-    decisions = run.store.spark.createDataFrame(list(wanted.items()), "start_ts bigint, decided_ts bigint")
+    decisions = few_rows(run.store.spark, list(wanted.items()), "start_ts bigint, decided_ts bigint")
     orphans = cells.where(F.col("commit_ts").isNull()).select(start.alias("start_ts"))
     missing = [r.start_ts for r in decisions.join(orphans, "start_ts", "left_anti").collect()]
     if missing:
@@ -169,7 +170,7 @@ def _removed_elsewhere(run: Run, aside: DataFrame, wanted: Mapping[int, int], re
 
     Those are left out that this run restores.
     """
-    decisions = run.store.spark.createDataFrame(list(wanted.items()), "start_ts bigint, commit_ts bigint")
+    decisions = few_rows(run.store.spark, list(wanted.items()), "start_ts bigint, commit_ts bigint")
     orphans = aside.where(
         F.col("commit_ts").isNull() & F.col("timestamp").between(min(wanted), max(wanted) + CHECKPOINTS)
     ).drop("commit_ts")

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from lowtide.values.formats import CHECKPOINTS, COMMIT_QUALIFIER, INVALID_QUALIFIER, SHADOW_PREFIX, SHADOW_SUFFIX
+from lowtide_spark.frames.functions import substring, try_cast
 
 _FAMILY = ("region", "row", "family")
 _COLUMN = (*_FAMILY, "qualifier")
@@ -19,7 +20,7 @@ _LEGACY_TOMBSTONE = b"__OMID_TOMBSTONE__"
 
 def number(data: Column) -> Column:
     """The non-negative number in eight big-endian bytes; null where they are none."""
-    return F.when(F.length(data) == 8, F.conv(F.hex(data), 16, 10).try_cast("bigint"))
+    return F.when(F.length(data) == 8, try_cast(F.conv(F.hex(data), 16, 10), "bigint"))
 
 
 def visible(cells: DataFrame) -> DataFrame:
@@ -66,7 +67,7 @@ def pairs(cells: DataFrame) -> DataFrame:
         & (F.substring(name, -len(SHADOW_SUFFIX), len(SHADOW_SUFFIX)) == SHADOW_SUFFIX)
     )
     around = len(SHADOW_PREFIX) + len(SHADOW_SUFFIX)
-    of_data = F.substring(name, F.lit(len(SHADOW_PREFIX) + 1), length - around)
+    of_data = substring(name, F.lit(len(SHADOW_PREFIX) + 1), length - around)
     parts = visible(cells).select(
         *_FAMILY,
         F.when(is_shadow, of_data).otherwise(name).alias("qualifier"),

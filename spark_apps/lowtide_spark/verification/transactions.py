@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.verification.findings import Verification
+from lowtide_spark.frames.local import few_rows
 from lowtide_spark.run.context import Run
 from lowtide_spark.verification import remedies
 from lowtide_spark.verification.rawcells import deleted_entries, pairs
@@ -23,9 +24,8 @@ def check(run: Run, found: Verification, tables: Sequence[Table]) -> None:
     lacking = F.col("data") & shadow.isNull()
     parts = []
     for table in tables:
-        marks = run.store.spark.createDataFrame(
-            [(str(i), p.watermark) for i, p in enumerate(table.ranges)], "region string, watermark bigint"
-        )
+        watermarks = [(str(i), p.watermark) for i, p in enumerate(table.ranges)]
+        marks = few_rows(run.store.spark, watermarks, "region string, watermark bigint")
         cells = pairs(raw_cells(run, table)).where(start <= found.low_watermark).join(F.broadcast(marks), "region")
         place = F.struct(
             F.lit(table.name).alias("table"), F.lower(F.hex("row")).alias("row"), "family", "qualifier", "timestamp"
