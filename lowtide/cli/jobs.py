@@ -125,5 +125,5 @@ def _options(given: Mapping[str, object], tables: Sequence[str] | None) -> list[
 def _submit(job: str, arguments: list[str]) -> None:
     file = last_value(arguments, "--config")
     config = load(Path(file) if file else None)  # one that is missing is for the job to say
-    done = subprocess.run(command(config, job, arguments), env=environment(), check=False)
+    done = subprocess.run(command(config, job, arguments), env=environment(config), check=False)
     raise typer.Exit(done.returncode)

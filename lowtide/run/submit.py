@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lowtide import paths
 from lowtide.errors import UsageError
 from lowtide.run import approval
+from lowtide.sources import site
 from lowtide.values.durations import parse_duration
 
 if TYPE_CHECKING:
@@ -174,10 +175,23 @@ def command(config: Config, job: str, arguments: Sequence[str]) -> list[str]:
     ]
 
 
-def environment() -> dict[str, str]:
-    """The environment for :func:`command`: this one, with this Python's folder first on the path.
+def environment(config: Config | None = None) -> dict[str, str]:
+    """The environment for :func:`command`: this one, with this Python's folder first on the path, and what *config*
+    adds (:func:`hadoop_environment`).
 
     pip's ``spark-submit`` looks for Spark by whatever ``python3`` comes first there, also where this virtual
     environment is not active.
     """
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return {**os.environ, "PATH": path, **(hadoop_environment(config) if config else {})}
+
+
+def hadoop_environment(config: Config) -> dict[str, str]:
+    """What leads Spark to the cluster's ``core-site.xml``: ``HADOOP_CONF_DIR``, where it is not set and
+    ``hbase.conf_dir`` has that file. Its login and its file systems are Spark's business, and no option of a command
+    line: it may hold secrets.
+    """
+    folder = config.hbase.conf_dir
+    if os.environ.get("HADOOP_CONF_DIR") or folder is None or not (Path(folder) / site.CORE).is_file():
+        return {}
+    return {"HADOOP_CONF_DIR": folder}
