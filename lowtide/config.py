@@ -120,6 +120,13 @@ class HBase(_Section):
                 raise ValueError(msg)
         return value
 
+    @property
+    def address(self) -> str:
+        """Where a client finds the store: quorum, port and znode, as it gets them."""
+        found = self.client_properties()
+        quorum, port = found["hbase.zookeeper.quorum"], found["hbase.zookeeper.property.clientPort"]
+        return f"{quorum}:{port}{found['zookeeper.znode.parent']}"
+
     def client_properties(self) -> dict[str, str]:
         """All properties that an HBase client needs, as the connector's ``hbase.*`` options."""
         return {

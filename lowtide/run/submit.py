@@ -149,8 +149,8 @@ def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
     }
 
 
-def command(config: Config, job: str, arguments: Sequence[str]) -> list[str]:
-    """The ``spark-submit`` command line of a run of *job*.
+def command(config: Config, job: str, arguments: Sequence[str], program: Path | None = None) -> list[str]:
+    """The ``spark-submit`` command line of a run of *job*, or of a *program* that is none.
 
     Raises:
         UsageError: no such job, no connector, no ``spark-submit``.
@@ -170,7 +170,7 @@ def command(config: Config, job: str, arguments: Sequence[str]) -> list[str]:
         "--name",
         f"lowtide {job}",
         *settings,
-        str(application(job)),
+        str(program or application(job)),
         *arguments,
     ]
 

@@ -8,10 +8,13 @@ folders are sidelines at all.
 from __future__ import annotations
 
 import json
+import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -19,7 +22,7 @@ from lowtide.cleaning.planning import Request
 from lowtide.config import Config
 from lowtide.errors import StoreError
 from lowtide.values.clock import millis
-from lowtide_spark.frames.store import Store
+from lowtide_spark.frames.store import Store, cause
 
 COLUMNS = ("table", "region", "row", "family", "qualifier", "timestamp", "commit_ts", "kind", "value")
 SCHEMA = (
@@ -86,6 +89,32 @@ def put_list(run: Context, table: str, text: str) -> str:
     finally:
         out.close()
     return name
+
+
+def try_out(run: Context, rows: int, parts: int) -> int:
+    """Have executors write *rows* rows into a folder of their own in the sideline, in *parts* tasks; how many of them
+    are there to read. The folder is removed again.
+
+    Raises:
+        StoreError: they cannot be written, or not be read.
+    """
+    spark = run.store.spark
+    root, files = _at(run, run.config.state.sideline)
+    made = not files.exists(root)
+    folder = f"{run.config.state.sideline.rstrip('/')}/lowtide-check-{uuid.uuid4().hex}"
+    try:
+        spark.range(0, rows, 1, parts).write.parquet(folder)
+        return spark.read.schema("id bigint").parquet(folder).distinct().count()
+    except Exception as error:  # Spark's, a file system's
+        where = run.config.state.sideline
+        fact = f"state.sideline, {where}, takes no files of the executors, or loses them: {cause(error)}"
+        remedy = "let Spark's user write there, or name a place that driver and executors share"
+        raise StoreError(fact, remedy) from error
+    finally:
+        with suppress(Py4JError):  # what is wrong with the place was said
+            files.delete(_at(run, folder)[0], True)
+            if made:
+                files.delete(root, False)
 
 
 @dataclass(frozen=True, slots=True)
