@@ -9,7 +9,15 @@ from lowtide import __version__
 from lowtide.config import Config
 from lowtide.errors import GatewayError
 from lowtide.journal import life
-from lowtide.store.gateway import allotted, check_and_put, described, failures, low_watermark, without_bloom_or_cache
+from lowtide.store.gateway import (
+    allotted,
+    check_and_put,
+    described,
+    failures,
+    low_watermark,
+    no_answer,
+    without_bloom_or_cache,
+)
 from lowtide.store.rows import FORMAT
 from lowtide.store.state import StateStore
 
@@ -78,6 +86,11 @@ def gateway_rights(connection: Any, config: Config) -> str:
     try:
         check_and_put(connection, table, NOBODYS_ROW, (column, nobodys_value), (column, nobodys_value))
     except failures() as error:
+        if "AccessDenied" not in str(error):
+            raise no_answer(
+                f"a write to {table} that can never be done", error, "see HBase's log, check again"
+            ) from error
         fact = f"the gateway's user may not write to {table} ({described(error)})"
-        raise GatewayError(fact, "as an administrator, in HBase's shell: grant 'THE GATEWAY'S USER', 'RWCA'") from error
+        grant = "grant 'USER', 'RWCA', where USER is the one that the gateway logs in as"
+        raise GatewayError(fact, f"as an administrator, in HBase's shell: {grant}") from error
     return f"it may read and write {table}"
