@@ -39,7 +39,7 @@ from lowtide_spark.frames.sideline import try_out
 from lowtide_spark.frames.store import Store, cause
 from lowtide_spark.run.session import session
 
-#: A server that is down is told of within a minute; what the configuration says wins.
+#: A server that is down is told of within a minute, however patient jobs are.
 _BOUNDS = {
     "hbase.client.retries.number": "3",
     "hbase.client.operation.timeout": "30000",
@@ -85,7 +85,7 @@ class Driver:
     def store(self) -> Store:
         """The store, with an end to waiting."""
         hbase = self.config.hbase
-        bounded = hbase.model_copy(update={"properties": {**_BOUNDS, **hbase.properties}})
+        bounded = hbase.model_copy(update={"properties": {**hbase.properties, **_BOUNDS}})
         return Store(self.spark, self.config.model_copy(update={"hbase": bounded}))
 
     def looks(self) -> dict[str, Look]:
