@@ -129,4 +129,5 @@ def _line(hop: Hop, look: Look, results: Mapping[str, Result]) -> Line:
         return Line(hop.name, hop.title, Result.WRONG, error.fact, error.remedy)
     except Exception as error:  # a server's, a library's: one hop that breaks never hides the others
         said = (str(error).strip() or "no text").splitlines()[0]
-        return Line(hop.name, hop.title, Result.WRONG, f"{type(error).__name__}: {said}")
+        remedy = "see the log of what it is about, then check again"
+        return Line(hop.name, hop.title, Result.WRONG, f"{type(error).__name__}: {said}", remedy)

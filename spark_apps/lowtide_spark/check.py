@@ -148,8 +148,10 @@ class Driver:
             server, here = cluster.masters_time(self.store.cluster()), datetime.now(UTC)
         with opened(self.config) as state:
             known = allotted(state.connection, self.config)
-            there = self.config.omid.commit_table.encode() in state.connection.tables()
-            watermark = low_watermark(state.connection, self.config) if there else 0
+            try:
+                watermark = low_watermark(state.connection, self.config)
+            except StoreError:  # told of at a hop of its own
+                watermark = 0
         return cluster.judge_clocks(here, server, known, watermark)
 
     def _executors(self) -> str:

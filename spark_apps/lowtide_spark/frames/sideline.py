@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -98,23 +98,26 @@ def try_out(run: Context, rows: int, parts: int) -> int:
     Raises:
         StoreError: they cannot be written, or not be read.
     """
-    spark = run.store.spark
-    root, files = _at(run, run.config.state.sideline)
-    made = not files.exists(root)
-    folder = f"{run.config.state.sideline.rstrip('/')}/lowtide-check-{uuid.uuid4().hex}"
-    try:
-        spark.range(0, rows, 1, parts).write.parquet(folder)
-        return spark.read.schema("id bigint").parquet(folder).distinct().count()
-    except Exception as error:  # Spark's, a file system's
-        where = run.config.state.sideline
-        fact = f"state.sideline, {where}, takes no files of the executors, or loses them: {cause(error)}"
-        remedy = "let Spark's user write there, or name a place that driver and executors share"
-        raise StoreError(fact, remedy) from error
-    finally:
-        with suppress(Py4JError):  # what is wrong with the place was said
-            files.delete(_at(run, folder)[0], True)
-            if made:
-                files.delete(root, False)
+    spark, where = run.store.spark, run.config.state.sideline
+    folder = f"{where.rstrip('/')}/lowtide-check-{uuid.uuid4().hex}"
+    with ExitStack() as made:
+        try:
+            root, files = _at(run, where)
+            if not files.exists(root):
+                made.callback(_removed, files, root, False)  # later than what lies in it
+            made.callback(_removed, files, _at(run, folder)[0], True)
+            spark.range(0, rows, 1, parts).write.parquet(folder)
+            return spark.read.schema("id bigint").parquet(folder).distinct().count()
+        except Exception as error:  # Spark's, a file system's
+            fact = f"state.sideline, {where}, takes no files of the executors, or loses them: {cause(error)}"
+            remedy = "let Spark's user write there, or name a place that driver and executors share"
+            raise StoreError(fact, remedy) from error
+
+
+def _removed(files: Any, path: Any, whole: bool) -> None:
+    """Remove it, with what lies in it if *whole*; what cannot be removed, as where others write by now, stays."""
+    with suppress(Py4JError):
+        files.delete(path, whole)
 
 
 @dataclass(frozen=True, slots=True)

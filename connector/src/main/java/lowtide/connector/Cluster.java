@@ -4,9 +4,11 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.hbase.ClusterMetrics;
+import org.apache.hadoop.hbase.ClusterMetrics.Option;
 import org.apache.hadoop.hbase.ServerMetrics;
 import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.client.Admin;
@@ -33,10 +35,12 @@ public final class Cluster {
     public static String look(Map<String, String> options) throws IOException {
         Connection connection = Connections.get(options);
         try (Admin admin = connection.getAdmin()) {
-            ClusterMetrics metrics = admin.getClusterMetrics();
+            ClusterMetrics metrics = admin.getClusterMetrics(EnumSet.of(Option.CLUSTER_ID, Option.MASTER,
+                    Option.HBASE_VERSION, Option.LIVE_SERVERS, Option.DEAD_SERVERS));
             ObjectNode found = JSON.createObjectNode();
             found.put("id", metrics.getClusterId());
-            found.put("master", String.valueOf(metrics.getMasterName()));
+            ServerName master = metrics.getMasterName();
+            found.put("master", master == null ? "nobody" : master.getAddress().toString());
             found.put("version", metrics.getHBaseVersion());
             ObjectNode servers = found.putObject("servers");
             long heard = 0;
