@@ -80,7 +80,7 @@ def spark(environment: Mapping[str, str] = os.environ) -> str:
         raise UsageError("there is no spark-submit", "install pyspark, or put Spark's bin folder on PATH")
     named = environment.get("SPARK_HOME")
     home = Path(named) if named else _home_of(Path(submit))
-    return judge_spark(home, spark_version(home), submit, named=named is not None)
+    return judge_spark(home, spark_version(home), submit, named=bool(named))
 
 
 def judge_spark(home: Path, version: str | None, submit: str, *, named: bool) -> str:

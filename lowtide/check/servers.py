@@ -11,11 +11,12 @@ from lowtide.check.hops import NotCheckedError
 from lowtide.config import HBase, Omid, Thrift
 from lowtide.errors import GatewayError
 from lowtide.store import oracle_probe
-from lowtide.store.gateway import connect
+from lowtide.store.gateway import connect, described
 
 #: How long one server may take to answer.
 SECONDS = 5.0
 _REGISTRY = "hbase.client.registry.impl"
+_CORRECT_ORACLE = "correct omid.oracle (Omid's own port is 24758, that of Phoenix's oracle 54758)"
 
 
 def zookeeper(hbase: HBase) -> str:
@@ -66,10 +67,10 @@ def gateway(thrift: Thrift) -> str:
         GatewayError: it does not answer, or is of another kind; the remedy says what to set.
     """
     patient = thrift.model_copy(update={"timeout": max(thrift.timeout, timedelta(seconds=SECONDS))})
-    error = _attempt(patient)
-    if not isinstance(error, Exception):
-        return f"{_address(thrift)} answers ({thrift.transport}, {thrift.protocol}), {error} tables"
-    raise judge_gateway(thrift, str(error.__cause__ or error), _kinds(thrift)) from error
+    answer = _attempt(patient)
+    if isinstance(answer, Exception):
+        raise judge_gateway(thrift, described(answer), _kinds(thrift)) from answer
+    return f"{_address(thrift)} answers ({thrift.transport}, {thrift.protocol}), {answer} tables"
 
 
 def judge_gateway(thrift: Thrift, said: str, kinds: Iterator[tuple[str, str]]) -> GatewayError:
@@ -109,7 +110,7 @@ def _kinds(thrift: Thrift) -> Iterator[tuple[str, str]]:
                 f"is {transport} and {protocol}, and was asked as {thrift.transport} and {thrift.protocol}",
                 f"set hbase.thrift: {{transport: {transport}, protocol: {protocol}}}",
             )
-        elif "method name" in str(answer.__cause__ or answer):
+        elif "method name" in str(answer):
             yield (
                 "is of version 2: it knows no getTableNames",
                 "start version 1 (hbase thrift start, not thrift2), or correct hbase.thrift.port",
@@ -121,6 +122,9 @@ def _attempt(thrift: Thrift) -> int | Exception:
     try:
         with connect(thrift, attempts=1) as connection:
             return len(connection.tables())
+    except GatewayError as error:
+        cause = error.__cause__
+        return cause if isinstance(cause, Exception) else error
     except Exception as error:  # of a server that speaks otherwise anything may come
         return error
 
@@ -144,9 +148,7 @@ def oracle(omid: Omid) -> str:
     if not omid.oracle:
         raise NotCheckedError("omid.oracle is empty")
     if problem := oracle_probe.unreachable(omid.oracle, SECONDS):
-        raise GatewayError(
-            problem, "start it, or correct omid.oracle (Omid's own port is 24758, of Phoenix's oracle 54758)"
-        )
+        raise GatewayError(problem, f"start it, or {_CORRECT_ORACLE}")
     return f"{', '.join(omid.oracle)}: takes connections"
 
 
@@ -169,7 +171,7 @@ def oracle_and_store(addresses: Sequence[str], read: Callable[[], tuple[int, int
         raise NotCheckedError(f"{error}, so that it gave no timestamp") from error
     except OSError as error:
         fact = f"what listens at {', '.join(addresses)} gives no timestamp as Omid's oracle does ({error})"
-        raise GatewayError(fact, "correct omid.oracle (Omid's own port is 24758, of Phoenix's oracle 54758)") from error
+        raise GatewayError(fact, _CORRECT_ORACLE) from error
     # Read after it: an oracle stores its maximum before it gives a timestamp up to it.
     return judge_oracle(address, watermark, given, read()[1])
 

@@ -29,8 +29,8 @@ public final class Cluster {
     /**
      * JSON: {@code id}, {@code master}, {@code version} (the master's), {@code servers} (version by region server),
      * {@code dead} (servers), {@code heard} (the master's clock in ms when a region server reported last, 0: none did),
-     * {@code user}, {@code checks} (whether HBase checks permissions), {@code lacks} (of READ, WRITE, CREATE, ADMIN what
-     * this user does not have globally; null where HBase does not answer that).
+     * {@code user}, {@code checks} (whether HBase checks permissions), {@code lacks} (of READ, WRITE, CREATE, ADMIN
+     * what this user does not have globally; null where HBase does not answer that).
      */
     public static String look(Map<String, String> options) throws IOException {
         Connection connection = Connections.get(options);
