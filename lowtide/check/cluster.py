@@ -111,10 +111,15 @@ def judge_rights(found: Cluster, refused: Mapping[str, str], tables: int) -> str
         tables: how many were asked for.
     """
     grant = f"as an administrator, in HBase's shell: grant '{found.user}', 'RWCA'"
+    if denied := {table: why for table, why in refused.items() if "AccessDenied" in why}:
+        table, why = min(denied.items())
+        more = f", nor to {len(denied) - 1} more" if len(denied) > 1 else ""
+        raise StoreError(f"{found.user} may not write to {table}{more} ({why})", grant)
     if refused:
         table, why = min(refused.items())
-        more = f", nor to {len(refused) - 1} more tables" if len(refused) > 1 else ""
-        raise StoreError(f"{found.user} may not write to {table}{more} ({why})", grant)
+        more = f" and for {len(refused) - 1} more" if len(refused) > 1 else ""
+        fact = f"HBase does not answer for {table}{more}: {why}"
+        raise StoreError(fact, "see that their regions are open and the families are those of the configuration")
     written = f"{found.user} may read and write {tables} tables"
     if not found.checks:
         return f"{written}; HBase checks no permissions"

@@ -30,6 +30,7 @@ from lowtide.check.records import NOBODYS_ROW
 from lowtide.cleaning.planning import Request
 from lowtide.config import Config, load
 from lowtide.errors import StoreError
+from lowtide.journal import life
 from lowtide.store.gateway import allotted, low_watermark, table_state
 from lowtide.store.rows import FAMILY
 from lowtide.store.state import StateStore, opened
@@ -188,7 +189,11 @@ class Driver:
     def _targets(self) -> dict[str, str]:
         """The tables that jobs write to, as far as they are there, each with one of its families."""
         config = self.config
-        of_ours = {config.omid.commit_table: config.omid.commit_family, config.state.table: FAMILY}
+        of_ours = {
+            config.omid.commit_table: config.omid.commit_family,
+            config.state.table: FAMILY,
+            config.state.journal_table: life.FAMILY,
+        }
         found = {}
         for d in self._descriptors:
             families = {of_ours[d.table]} if d.table in of_ours else marked_families(d)[0]

@@ -410,7 +410,11 @@ def test_clocks_that_agree() -> None:
     ("found", "refused", "named"),
     [
         (FOUND, {"orders": "AccessDeniedException"}, "lowtide may not write to orders (AccessDeniedException)"),
-        (FOUND, {"b": "denied", "a": "denied"}, "may not write to a, nor to 1 more tables"),
+        (
+            FOUND,
+            dict.fromkeys("bc", "AccessDenied") | {"a": "closed"},
+            "may not write to b, nor to 1 more (AccessDenied)",
+        ),
         (replace(FOUND, lacks=("CREATE", "ADMIN")), {}, "lowtide lacks CREATE, ADMIN globally"),
     ],
 )
@@ -421,6 +425,14 @@ def test_rights_that_are_missing_are_named_with_the_grant(
     fact, remedy = raised(StoreError, lambda: cluster.judge_rights(found, refused, 3))
     assert named in fact
     assert "grant 'lowtide', 'RWCA'" in remedy
+
+
+def test_a_region_that_does_not_answer_is_no_missing_right() -> None:
+    """No grant would help."""
+    refused = dict.fromkeys("ab", "NotServingRegionException")
+    fact, remedy = raised(StoreError, lambda: cluster.judge_rights(FOUND, refused, 3))
+    assert fact == "HBase does not answer for a and for 1 more: NotServingRegionException"
+    assert "grant" not in remedy
 
 
 def test_rights_as_far_as_hbase_tells() -> None:
