@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -43,7 +43,11 @@ def check(
     except ValueError as error:
         raise UsageError(f"--wait: {error}") from None
     found = []
-    for line in _lines(config, limit):
+    # On a terminal alone: what is printed elsewhere is read by programs.
+    spinner: AbstractContextManager[object] = (
+        nullcontext() if as_json else console.status("Spark starts, which takes some 20 s")
+    )
+    for line in _lines(config, limit, spinner):
         found.append(line)
         if not as_json:
             _print(line)
@@ -53,8 +57,8 @@ def check(
     raise typer.Exit(exit_code(found))
 
 
-def _lines(file: Path | None, limit: timedelta) -> Iterator[Line]:
-    """All lines, each as soon as it is known."""
+def _lines(file: Path | None, limit: timedelta, waiting: AbstractContextManager[object]) -> Iterator[Line]:
+    """All lines, each as soon as it is known; *waiting*: shown while Spark works."""
     loaded: Config | None = None
     problem: LowtideError | None = None
     try:
@@ -73,7 +77,8 @@ def _lines(file: Path | None, limit: timedelta) -> Iterator[Line]:
         for line in walk({"configuration": configuration, **_looks(config, held)}):
             known.append(line)
             yield line
-    further = driver.look(config, file, known, limit.total_seconds())
+    with waiting:
+        further = driver.look(config, file, known, limit.total_seconds())
     known += further
     yield from further
     yield from walk(_airflow_looks(config), known)
