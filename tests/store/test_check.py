@@ -11,6 +11,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -314,7 +315,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         "hbase.security.authorization": "true",
         **{f"hbase.coprocessor.{kind}.classes": checking for kind in ("master", "region", "regionserver")},
     }
-    store = Stack(type(config)(**{**vars(config), "extra_hbase": {**config.extra_hbase, **extra}}))
+    store = Stack(replace(config, extra_hbase={**config.extra_hbase, **extra}))
     try:
         store.up()
         yield store
