@@ -1,12 +1,15 @@
 """The configuration file: one YAML document, validated whole, unknown keys refused.
 
 Found by ``--config``, else by the environment variable ``LOWTIDE_CONFIG``, else ``lowtide.yaml`` in the current folder,
-else the defaults below, which suit the embedded store.
+else the defaults below, which suit the embedded store. Single settings come from environment variables over it
+(:mod:`lowtide.sources.variables`), what it leaves out of the store from the cluster's own files
+(:mod:`lowtide.sources.site`).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -29,6 +32,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from lowtide.errors import UsageError
+from lowtide.sources import site, variables
 from lowtide.tables.inventory import Kind
 from lowtide.values.durations import Ages, duration_text, parse_duration
 
@@ -87,7 +91,12 @@ class Thrift(_Section):
 class HBase(_Section):
     """How Spark's executors and the gateway's clients reach the store."""
 
-    #: Hosts, separated by commas; what an hbase-site.xml says of them does not count.
+    #: A folder (relative: to the configuration file) with the cluster's ``hbase-site.xml``, and perhaps its
+    #: ``core-site.xml``: what a client needs of them counts, below what is said here. Left out, it is where
+    #: ``HBASE_CONF_DIR`` or ``HADOOP_CONF_DIR`` leads, if there is a configuration file and nothing in it, nor in a
+    #: variable, says quorum, port or znode.
+    conf_dir: str | None = None
+    #: Hosts, separated by commas.
     zookeeper_quorum: str = "127.0.0.1"
     zookeeper_port: PositiveInt = 2181
     #: As the cluster's ``zookeeper.znode.parent``.
@@ -112,6 +121,13 @@ class HBase(_Section):
                 )
                 raise ValueError(msg)
         return value
+
+    @property
+    def address(self) -> str:
+        """Where a client finds the store: quorum, port and znode, as it gets them."""
+        found = self.client_properties()
+        quorum, port = found["hbase.zookeeper.quorum"], found["hbase.zookeeper.property.clientPort"]
+        return f"{quorum}:{port}{found['zookeeper.znode.parent']}"
 
     def client_properties(self) -> dict[str, str]:
         """All properties that an HBase client needs, as the connector's ``hbase.*`` options."""
@@ -444,10 +460,37 @@ def load(path: Path | None = None) -> Config:
     if not isinstance(content, dict):
         msg = f"{name} must hold a mapping of sections, found {type(content).__name__}"
         raise UsageError(msg)
+    given = variables.settings(Config)
+    content = _with_site(_merged(content, given), Path(name).parent, named=name != DEFAULTS)
     try:
         return _anchored(Config.model_validate(content), Path(name).parent)
     except ValidationError as error:
-        raise UsageError(_explain(name, error)) from error
+        raise UsageError(_explain(name, error, given)) from error
+
+
+def _with_site(content: dict[str, Any], folder: Path, *, named: bool) -> dict[str, Any]:
+    """*content* over what the cluster's own files say.
+
+    A folder that only the environment leads to counts where the file, which must be there, gives no part of an address:
+    quorum, port and znode of two clusters would make a third. And the defaults mean this machine's store, never one
+    that happens to be configured on it.
+
+    Args:
+        content: of the file and the variables.
+        folder: of the file.
+        named: whether there is a file.
+    """
+    hbase = content.get("hbase", {})
+    if not isinstance(hbase, dict):
+        return content
+    given = hbase.get("conf_dir")
+    if isinstance(given, str):
+        where: Path | None = (folder / given).resolve()
+    else:
+        where = site.found() if named and not set(hbase) & set(site.ADDRESS.values()) else None
+    if where is None:
+        return content
+    return {**content, "hbase": _merged(site.settings(where), {**hbase, "conf_dir": str(where)})}
 
 
 def _anchored(config: Config, folder: Path) -> Config:
@@ -476,15 +519,29 @@ def _read(path: Path | None) -> tuple[str, str]:
         raise UsageError(msg) from error
 
 
-def _explain(source: str, error: ValidationError) -> str:
+def _explain(source: str, error: ValidationError, variables_given: Mapping[str, Any]) -> str:
     lines = [f"{source} has {error.error_count()} problem(s):"]
     for problem in error.errors():
         place = ".".join(str(part) for part in problem["loc"]) or "(whole file)"
+        if by := _variable(variables_given, problem["loc"]):
+            place = f"{place} (environment variable {by})"
         if problem["type"] == "extra_forbidden":
             lines.append(f"  {place}: unknown key; see docs/configuration.md for the known ones")
         else:
             lines.append(f"  {place}: {_message(problem)}")
     return "\n".join(lines)
+
+
+def _variable(given: Mapping[str, Any], path: Sequence[object]) -> str:
+    """The environment variable that set the value at *path*, or a mapping or list around it; empty where none did."""
+    content: Any = given
+    for depth, part in enumerate(path):
+        if not isinstance(content, dict):
+            return variables.variable_name(*map(str, path[:depth]))
+        if part not in content:
+            return ""
+        content = content[part]
+    return "" if isinstance(content, dict) else variables.variable_name(*map(str, path))
 
 
 def _message(problem: ErrorDetails) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from lowtide import __version__
 from lowtide.cli import jobs
+from lowtide.cli.check import check
 from lowtide.cli.console import new_console
 from lowtide.cli.decisions import confirm, forget, journal_app, resolve
 from lowtide.cli.health import explain, status
@@ -28,6 +29,7 @@ app.add_typer(ledger_app, name="ledger")
 app.add_typer(state_app, name="state")
 app.add_typer(hold_app, name="hold")
 app.add_typer(history_app, name="history")
+app.command()(check)
 app.command()(report)
 app.command()(status)
 app.command()(explain)

@@ -130,5 +130,5 @@ def _submit(job: str, arguments: list[str]) -> None:
     program = command(config, job, arguments)
     for line in installation.find(os.environ).told():
         typer.echo(line, err=True)
-    done = subprocess.run(program, env=environment(), check=False)
+    done = subprocess.run(program, env=environment(config), check=False)
     raise typer.Exit(done.returncode)

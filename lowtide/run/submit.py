@@ -13,6 +13,7 @@ from lowtide import paths
 from lowtide.errors import UsageError
 from lowtide.run import approval, installation
 from lowtide.run.pins import contradictions
+from lowtide.sources import site
 from lowtide.values.durations import parse_duration
 
 if TYPE_CHECKING:
@@ -162,8 +163,8 @@ def check_conf(conf: Mapping[str, str], where: str) -> None:
         raise UsageError(f"{where} has {'; '.join(wrong)}", "Leave it out: what a job finds and removes depends on it")
 
 
-def command(config: Config, job: str, arguments: Sequence[str]) -> list[str]:
-    """The ``spark-submit`` command line of a run of *job*.
+def command(config: Config, job: str, arguments: Sequence[str], program: Path | None = None) -> list[str]:
+    """The ``spark-submit`` command line of a run of *job*, or of a *program* that is none.
 
     Raises:
         UsageError: no such job, no connector, no ``spark-submit``; a Spark that is not supported
@@ -179,18 +180,30 @@ def command(config: Config, job: str, arguments: Sequence[str]) -> list[str]:
         "--name",
         f"lowtide {job}",
         *settings,
-        str(application(job)),
+        str(program or application(job)),
         *arguments,
     ]
 
 
-def environment() -> dict[str, str]:
-    """The environment for :func:`command`: this one, with this Python's folder first on the path, and the Spark named
-    that was judged.
+def environment(config: Config | None = None) -> dict[str, str]:
+    """The environment for :func:`command`: this one, with this Python's folder first on the path, the Spark named that
+    was judged, and what *config* adds (:func:`hadoop_environment`).
 
     pip's ``spark-submit`` looks for Spark by ``PYSPARK_PYTHON``, which is the executors', or whatever ``python3`` comes
     first on the path, also where this virtual environment is not active.
     """
     home = installation.find(os.environ).home
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    return {**os.environ, "PATH": path, **({installation.VARIABLE: str(home)} if home else {})}
+    spark = {installation.VARIABLE: str(home)} if home else {}
+    return {**os.environ, "PATH": path, **spark, **(hadoop_environment(config) if config else {})}
+
+
+def hadoop_environment(config: Config) -> dict[str, str]:
+    """What leads Spark to the cluster's ``core-site.xml``: ``HADOOP_CONF_DIR``, where it is not set and
+    ``hbase.conf_dir`` has that file. Its login and its file systems are Spark's business, and no option of a command
+    line: it may hold secrets.
+    """
+    folder = config.hbase.conf_dir
+    if os.environ.get("HADOOP_CONF_DIR") or folder is None or not (Path(folder) / site.CORE).is_file():
+        return {}
+    return {"HADOOP_CONF_DIR": folder}

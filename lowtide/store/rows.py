@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -116,15 +117,25 @@ class Rows:
             )
             raise StoreError(msg)
 
+    def written_format(self) -> int:
+        """The format that is recorded; 1 where none is."""
+        return int(json.loads(self._table.row(_FORMAT).get(VALUE) or b"{}").get("format", 1))
+
     def server_time(self) -> datetime:
         """The time by the clock of the region server that holds the state table, to the millisecond."""
-        row = f"now/{secrets.token_hex(8)}".encode()
-        self._table.put(row, {VALUE: b"{}"})
+        with self.passing_row() as (_, _, at):
+            return at
+
+    @contextmanager
+    def passing_row(self) -> Iterator[tuple[str, bytes, datetime]]:
+        """A row of one's own with a new value, and when HBase wrote it by its own clock; removed at the end."""
+        row, value = f"now/{secrets.token_hex(8)}", dump({"token": secrets.token_hex(8)})
+        self._table.put(row.encode(), {VALUE: value})
         try:
-            _, at = self._table.row(row, [VALUE], include_timestamp=True)[VALUE]
+            _, at = self._table.row(row.encode(), [VALUE], include_timestamp=True)[VALUE]
+            yield row, value, from_millis(at)
         finally:
-            self._table.delete(row)
-        return from_millis(at)
+            self._table.delete(row.encode())
 
     def _claim(self, row: bytes, column: bytes, value: bytes) -> Claim:
         return Claim(self._name, row, FAMILY, column.removeprefix(COLUMN).decode(), value)

@@ -20,7 +20,7 @@ zero-padded so that they sort):
 ``hold/NAME/ID``          a hold on a table's history; an empty value is one that was let go
 ``uncompacted/NAME``      what history GC removed and no major compaction has dropped yet, one column a region
 ``reads/NAME``            read points of a table that were read: a counter an age, of eight bytes (``history.advice``)
-``now/TOKEN``             written and removed again, for the time of HBase's clock
+``now/TOKEN``             written and removed again: for the time of HBase's clock, and to be read past the gateway
 ``run/INVERTED-MILLIS/JOB/RUN``   a run's summary, newest first
 """
 

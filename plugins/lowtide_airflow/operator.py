@@ -118,6 +118,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
 
     def _prepare(self, config: Config) -> None:
         self.application = self.application or str(submit.application(self.job))
+        os.environ |= submit.hadoop_environment(config)
         master, program = config.spark.master, None
         try:
             # What its driver listens on follows from where the job goes, not from what is configured for others.

@@ -11,6 +11,7 @@ import pytest
 
 from lowtide.config import CONFIG_VARIABLE, Config, Mode, Read, State, load
 from lowtide.errors import UsageError
+from lowtide.sources import site
 from lowtide.tables.inventory import Kind
 
 _CLIENT = "org.apache.hadoop.hbase.client"
@@ -20,7 +21,8 @@ _CLIENT = "org.apache.hadoop.hbase.client"
 def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder without a configuration, and none named in the environment."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(CONFIG_VARIABLE, raising=False)
+    for name in (CONFIG_VARIABLE, *site.VARIABLES):
+        monkeypatch.delenv(name, raising=False)
 
 
 def given(text: str, name: str = "given.yaml") -> Path:

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 
 from lowtide.lab.stack.config import LOOPBACK
+from lowtide.store.oracle_probe import ask_timestamp
 
 _SECONDS = 3.0
 
@@ -14,10 +15,6 @@ _SECONDS = 3.0
 _THRIFT_CALL = 0x80010001
 _THRIFT_REPLY = 0x80010002
 _GET_TABLE_NAMES = b"getTableNames"
-
-# Omid's Request messages (protobuf): field 3, a handshake without capabilities; field 1, a timestamp request.
-_OMID_HANDSHAKE = bytes([0x1A, 2, 0x0A, 0])
-_OMID_TIMESTAMP = bytes([0x0A, 0])
 
 
 def zookeeper_answers(port: int) -> bool:
@@ -48,27 +45,13 @@ def thrift_answers(port: int) -> bool:
 
 def oracle_answers(port: int) -> bool:
     """Omid's oracle gives out a start timestamp."""
-    return _asked(port, lambda connection: _timestamp(connection) > 0)
+    return _asked(port, lambda connection: ask_timestamp(connection) > 0)
 
 
 def timestamp(port: int) -> int:
     """A fresh start timestamp from the oracle. Raises OSError when it does not answer."""
     with socket.create_connection((LOOPBACK, port), _SECONDS) as connection:
-        return _timestamp(connection)
-
-
-def _timestamp(connection: socket.socket) -> int:
-    _framed(connection, _OMID_HANDSHAKE)
-    answer = _framed(connection, _OMID_TIMESTAMP)
-    # Response field 1, a message whose field 1 is the timestamp as a varint.
-    if answer[:1] != b"\x0a" or answer[2:3] != b"\x08":
-        raise OSError(f"the oracle answered {answer.hex()}, which is no timestamp")
-    return sum((byte & 0x7F) << (7 * place) for place, byte in enumerate(answer[3:]))
-
-
-def _framed(connection: socket.socket, message: bytes) -> bytes:
-    connection.sendall(struct.pack(">I", len(message)) + message)
-    return _exactly(connection, struct.unpack(">I", _exactly(connection, 4))[0])
+        return ask_timestamp(connection)
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:

@@ -12,7 +12,8 @@ from datetime import timedelta
 
 from py4j.protocol import Py4JError
 
-from lowtide.errors import StoreError
+from lowtide.check.cluster import Cluster
+from lowtide.errors import GatewayError, StoreError
 from lowtide_spark.frames.connector import Connector, cause
 from lowtide_spark.frames.reading import Source
 
@@ -35,6 +36,19 @@ class HBaseSnapshot:
 
 class Master(Connector):
     """What HBase's master does: HBase snapshots and their scratch folders, tables of our own, flushes, compactions."""
+
+    def cluster(self) -> Cluster:
+        """What the master tells of the cluster, and of what this user may do.
+
+        Raises:
+            GatewayError: it does not answer.
+        """
+        try:
+            return Cluster.from_json(json.loads(self._java().Cluster.look(self._options)))
+        except Py4JError as error:
+            fact = f"HBase's master does not answer: {cause(error)}"
+            remedy = "start HBase, or correct hbase.znode (zookeeper.znode.parent) and, with Kerberos, hbase.properties"
+            raise GatewayError(fact, remedy) from error
 
     def snapshots(self) -> list[HBaseSnapshot]:
         """All HBase snapshots of the cluster."""

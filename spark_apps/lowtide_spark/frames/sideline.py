@@ -8,10 +8,13 @@ folders are sidelines at all.
 from __future__ import annotations
 
 import json
+import uuid
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -20,7 +23,7 @@ from lowtide.config import Config
 from lowtide.errors import StoreError
 from lowtide.values.clock import millis
 from lowtide_spark.frames.local import no_rows
-from lowtide_spark.frames.store import Store
+from lowtide_spark.frames.store import Store, cause
 
 COLUMNS = ("table", "region", "row", "family", "qualifier", "timestamp", "commit_ts", "kind", "value")
 SCHEMA = (
@@ -87,6 +90,35 @@ def put_list(run: Context, table: str, text: str) -> str:
     finally:
         out.close()
     return name
+
+
+def try_out(run: Context, rows: int, parts: int) -> int:
+    """Have executors write *rows* rows into a folder of their own in the sideline, in *parts* tasks; how many of them
+    are there to read. The folder is removed again.
+
+    Raises:
+        StoreError: they cannot be written, or not be read.
+    """
+    spark, where = run.store.spark, run.config.state.sideline
+    folder = f"{where.rstrip('/')}/lowtide-check-{uuid.uuid4().hex}"
+    with ExitStack() as made:
+        try:
+            root, files = _at(run, where)
+            if not files.exists(root):
+                made.callback(_removed, files, root, False)  # later than what lies in it
+            made.callback(_removed, files, _at(run, folder)[0], True)
+            spark.range(0, rows, 1, parts).write.parquet(folder)
+            return spark.read.schema("id bigint").parquet(folder).distinct().count()
+        except Exception as error:  # Spark's, a file system's
+            fact = f"state.sideline, {where}, takes no files of the executors, or loses them: {cause(error)}"
+            remedy = "let Spark's user write there, or name a place that driver and executors share"
+            raise StoreError(fact, remedy) from error
+
+
+def _removed(files: Any, path: Any, whole: bool) -> None:
+    """Remove it, with what lies in it if *whole*; what cannot be removed, as where others write by now, stays."""
+    with suppress(Py4JError):
+        files.delete(path, whole)
 
 
 @dataclass(frozen=True, slots=True)

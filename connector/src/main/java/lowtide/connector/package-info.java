@@ -5,8 +5,8 @@
  *
  * <ul>
  * <li><b>The public face.</b> {@link lowtide.connector.LowtideSource}, what Spark finds; {@link
- *     lowtide.connector.Admin}, {@link lowtide.connector.Rows} and {@link lowtide.connector.GatewayCalls}, what
- *     Python calls; {@link lowtide.connector.Metrics}, made by Spark by name.
+ *     lowtide.connector.Admin}, {@link lowtide.connector.Rows}, {@link lowtide.connector.GatewayCalls} and {@link
+ *     lowtide.connector.Cluster}, what Python calls; {@link lowtide.connector.Metrics}, made by Spark by name.
  * <li><b>Spark's side of a read.</b> {@code Options}, {@code View}, {@code LowtideTable}; {@code CellScanBuilder},
  *     {@code CellScan}, {@code CatalogScan}; {@code Pushdown}, {@code Condition}, {@code LongSet}, {@code RowFilter};
  *     {@code Planner}, {@code Piece}, {@code PieceReaderFactory}, {@code PieceReader}.

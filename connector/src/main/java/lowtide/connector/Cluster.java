@@ -1,0 +1,87 @@
+package lowtide.connector;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.hbase.ClusterMetrics;
+import org.apache.hadoop.hbase.ClusterMetrics.Option;
+import org.apache.hadoop.hbase.ServerMetrics;
+import org.apache.hadoop.hbase.ServerName;
+import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.security.SecurityCapability;
+import org.apache.hadoop.hbase.security.User;
+import org.apache.hadoop.hbase.security.access.Permission;
+
+/** What HBase's master tells of the cluster and of what this user may do in it; read by the driver, changes nothing. */
+public final class Cluster {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final List<Permission.Action> NEEDED = List.of(Permission.Action.READ, Permission.Action.WRITE,
+            Permission.Action.CREATE, Permission.Action.ADMIN);
+
+    private Cluster() {
+    }
+
+    /**
+     * JSON: {@code id}, {@code master}, {@code version} (the master's), {@code servers} (version by region server),
+     * {@code dead} (servers), {@code heard} (the master's clock in ms when a region server reported last, 0: none did),
+     * {@code user}, {@code checks} (whether HBase checks permissions), {@code lacks} (of READ, WRITE, CREATE, ADMIN
+     * what this user does not have globally; null where HBase does not answer that).
+     */
+    public static String look(Map<String, String> options) throws IOException {
+        Connection connection = Connections.get(options);
+        try (Admin admin = connection.getAdmin()) {
+            ClusterMetrics metrics = admin.getClusterMetrics(EnumSet.of(Option.CLUSTER_ID, Option.MASTER,
+                    Option.HBASE_VERSION, Option.LIVE_SERVERS, Option.DEAD_SERVERS));
+            ObjectNode found = JSON.createObjectNode();
+            found.put("id", metrics.getClusterId());
+            ServerName master = metrics.getMasterName();
+            found.put("master", master == null ? "nobody" : master.getAddress().toString());
+            found.put("version", metrics.getHBaseVersion());
+            ObjectNode servers = found.putObject("servers");
+            long heard = 0;
+            for (Map.Entry<ServerName, ServerMetrics> server : metrics.getLiveServerMetrics().entrySet()) {
+                servers.put(server.getKey().getAddress().toString(), server.getValue().getVersion());
+                heard = Math.max(heard, server.getValue().getReportTimestamp());
+            }
+            ArrayNode dead = found.putArray("dead");
+            metrics.getDeadServerNames().forEach(server -> dead.add(server.getAddress().toString()));
+            found.put("heard", heard);
+            found.put("user", User.getCurrent().getShortName());
+            boolean checks = checksPermissions(admin);
+            found.put("checks", checks);
+            found.set("lacks", checks ? lacks(admin) : JSON.createArrayNode());
+            return found.toString();
+        }
+    }
+
+    private static boolean checksPermissions(Admin admin) {
+        try {
+            return admin.getSecurityCapabilities().contains(SecurityCapability.AUTHORIZATION);
+        } catch (IOException e) {
+            return true; // it does not tell: whatever it refuses shows when it is asked to write
+        }
+    }
+
+    /** Null where HBase does not answer, as where another product checks permissions in its place. */
+    private static ArrayNode lacks(Admin admin) {
+        List<Permission> wanted = NEEDED.stream()
+                .map(action -> Permission.newBuilder().withActions(action).build()).toList();
+        try {
+            List<Boolean> has = admin.hasUserPermissions(wanted);
+            ArrayNode lacks = JSON.createArrayNode();
+            for (int i = 0; i < has.size(); i++) {
+                if (!has.get(i)) {
+                    lacks.add(NEEDED.get(i).name());
+                }
+            }
+            return lacks;
+        } catch (IOException e) {
+            return null;
+        }
+    }
+}

@@ -1,0 +1,205 @@
+"""What listens: ZooKeeper, the Thrift gateway and of which kind it is, the oracle."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from itertools import product
+
+from lowtide.check.hops import NotCheckedError
+from lowtide.config import HBase, Omid, Thrift
+from lowtide.errors import GatewayError
+from lowtide.store import oracle_probe
+from lowtide.store.gateway import connect, described
+
+#: How long one server may take to answer.
+SECONDS = 5.0
+_REGISTRY = "hbase.client.registry.impl"
+_CORRECT_ORACLE = "correct omid.oracle (Omid's own port is 24758, that of Phoenix's oracle 54758)"
+
+
+def zookeeper(hbase: HBase) -> str:
+    """Whether ZooKeeper takes connections at the addresses that HBase's client gets."""
+    properties = hbase.client_properties()
+    registry = properties.get(_REGISTRY, "ZKConnectionRegistry")
+    if not registry.endswith("ZKConnectionRegistry"):
+        return f"HBase's clients ask none: {_REGISTRY} is {registry}"
+    quorum, port = properties["hbase.zookeeper.quorum"], properties["hbase.zookeeper.property.clientPort"]
+    addresses = quorum_addresses(quorum, port)
+    return judge_zookeeper({address: _refusal(*address) for address in addresses})
+
+
+def quorum_addresses(quorum: str, port: str) -> list[tuple[str, int]]:
+    """The addresses of a quorum: hosts, each with a port of its own or without."""
+    addresses = []
+    for text in filter(None, map(str.strip, quorum.split(","))):
+        host, _, own = text.rpartition(":")
+        addresses.append((host, int(own)) if host and own.isdecimal() else (text, int(port)))
+    return addresses
+
+
+def judge_zookeeper(refusals: dict[tuple[str, int], str]) -> str:
+    """Whether a client gets through; *refusals*: by address why it takes no connection, empty where it does."""
+    silent = {f"{host}:{port}": why for (host, port), why in refusals.items() if why}
+    count = f"{len(refusals) - len(silent)} of {len(refusals)}"
+    if len(silent) == len(refusals):
+        what = ", ".join(f"{address} ({why})" for address, why in silent.items()) or "an empty quorum"
+        fact = f"no ZooKeeper takes a connection at {what}"
+        raise GatewayError(fact, "start it, or correct hbase.zookeeper_quorum and hbase.zookeeper_port")
+    if silent:
+        return f"{count} take connections; not {', '.join(f'{a} ({why})' for a, why in silent.items())}"
+    return f"{', '.join(f'{host}:{port}' for host, port in refusals)}: takes connections"
+
+
+def _refusal(host: str, port: int) -> str:
+    try:
+        socket.create_connection((host, port), SECONDS).close()
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return ""
+
+
+def gateway(thrift: Thrift) -> str:
+    """Whether the gateway answers, as the configuration says that it speaks; where not, what it is instead.
+
+    Raises:
+        GatewayError: it does not answer, or is of another kind; the remedy says what to set.
+    """
+    patient = thrift.model_copy(update={"timeout": max(thrift.timeout, timedelta(seconds=SECONDS))})
+    answer = _attempt(patient)
+    if isinstance(answer, Exception):
+        raise judge_gateway(thrift, described(answer), _kinds(thrift)) from answer
+    return f"{_address(thrift)} answers ({thrift.transport}, {thrift.protocol}), {answer} tables"
+
+
+def judge_gateway(thrift: Thrift, said: str, kinds: Iterator[tuple[str, str]]) -> GatewayError:
+    """What is wrong with a gateway that does not answer.
+
+    Args:
+        thrift: how it was asked.
+        said: the error.
+        kinds: what it turned out to be, each with the remedy; the first one counts.
+    """
+    found = next(kinds, None)
+    if found is None:
+        fact = f"something takes connections at {_address(thrift)} and does not answer as a gateway ({said})"
+        remedy = (
+            "see in its log whether HBase answers it; if it asks for a login (hbase.thrift.security.qop), Lowtide "
+            "cannot use it: see docs/clusters.md"
+        )
+        return GatewayError(fact, remedy)
+    return GatewayError(f"the gateway at {_address(thrift)} {found[0]}", found[1])
+
+
+def _kinds(thrift: Thrift) -> Iterator[tuple[str, str]]:
+    if why := _refusal(thrift.host, thrift.port):
+        yield f"is not there: {why}", "start it (hbase thrift start), or correct hbase.thrift"
+        return
+    if _asked(thrift, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/"):
+        yield (
+            "speaks HTTP (hbase.regionserver.thrift.http), which Lowtide does not",
+            "give Lowtide one that does not: see docs/clusters.md",
+        )
+        return
+    short = thrift.model_copy(update={"timeout": timedelta(seconds=SECONDS)})
+    for transport, protocol in product(("buffered", "framed"), ("binary", "compact")):
+        answer = _attempt(short.model_copy(update={"transport": transport, "protocol": protocol}))
+        if not isinstance(answer, Exception):
+            yield (
+                f"is {transport} and {protocol}, and was asked as {thrift.transport} and {thrift.protocol}",
+                f"set hbase.thrift: {{transport: {transport}, protocol: {protocol}}}",
+            )
+        elif "method name" in str(answer):
+            yield (
+                "is of version 2: it knows no getTableNames",
+                "start version 1 (hbase thrift start, not thrift2), or correct hbase.thrift.port",
+            )
+
+
+def _attempt(thrift: Thrift) -> int | Exception:
+    """How many tables the gateway lists, asked so; or the error."""
+    try:
+        with connect(thrift, attempts=1) as connection:
+            return len(connection.tables())
+    except GatewayError as error:
+        cause = error.__cause__
+        return cause if isinstance(cause, Exception) else error
+    except Exception as error:  # of a server that speaks otherwise anything may come
+        return error
+
+
+def _asked(thrift: Thrift, question: bytes) -> bytes:
+    try:
+        with socket.create_connection((thrift.host, thrift.port), SECONDS) as connection:
+            connection.settimeout(SECONDS)
+            connection.sendall(question)
+            return connection.recv(16)
+    except OSError:
+        return b""
+
+
+def _address(thrift: Thrift) -> str:
+    return f"{thrift.host}:{thrift.port}"
+
+
+def oracle(omid: Omid) -> str:
+    """Whether the oracle takes connections."""
+    if not omid.oracle:
+        raise NotCheckedError("omid.oracle is empty")
+    if problem := oracle_probe.unreachable(omid.oracle, SECONDS):
+        raise GatewayError(problem, f"start it, or {_CORRECT_ORACLE}")
+    return f"{', '.join(omid.oracle)}: takes connections"
+
+
+def oracle_and_store(addresses: Sequence[str], read: Callable[[], tuple[int, int | None]]) -> str:
+    """Whether the oracle is this store's, by a timestamp that it gives: no transaction begins with it.
+
+    Args:
+        addresses: of ``omid.oracle``.
+        read: the low watermark that the store has, and the highest timestamp that its oracle has allotted to itself;
+            None where HBase does not have that.
+
+    Raises:
+        GatewayError: it cannot be this store's, or what listens is no oracle.
+        NotCheckedError: it gives no timestamp to who does not speak TLS.
+    """
+    watermark, _ = read()
+    try:
+        address, given = oracle_probe.timestamp(addresses, SECONDS)
+    except oracle_probe.AsksForTLSError as error:
+        raise NotCheckedError(f"{error}, so that it gave no timestamp") from error
+    except OSError as error:
+        fact = f"what listens at {', '.join(addresses)} gives no timestamp as Omid's oracle does ({error})"
+        raise GatewayError(fact, _CORRECT_ORACLE) from error
+    # Read after it: an oracle stores its maximum before it gives a timestamp up to it.
+    return judge_oracle(address, watermark, given, read()[1])
+
+
+def judge_oracle(address: str, watermark: int, given: int, allotted: int | None) -> str:
+    """Whether *given*, a timestamp of the oracle at *address*, can be of the oracle of a store.
+
+    Two oracles on the world's clock, both at work, look alike. So do two counters that are about as far.
+
+    Args:
+        address: of the oracle.
+        watermark: the low watermark in the store, read before.
+        given: the timestamp.
+        allotted: what the store's oracle has allotted to itself, read after; None: not known.
+    """
+    remedy = (
+        "correct omid.oracle, or omid.commit_table and omid.timestamp_table; two clusters must not share one oracle's"
+    )
+    if given < watermark:
+        fact = (
+            f"the oracle at {address} gave {given}, below the store's low watermark {watermark}: it is another store's"
+        )
+        raise GatewayError(fact, f"{remedy}. If it was made anew, see low-watermark-back in docs/operating.md")
+    if allotted is not None and given > allotted:
+        fact = (
+            f"the oracle at {address} gave {given}, above all that the store's own oracle has allotted to itself "
+            f"({allotted}): it is another store's"
+        )
+        raise GatewayError(fact, remedy)
+    bound = "" if allotted is None else f" and the highest allotted, {allotted}"
+    return f"{address} gave {given}, {'between' if bound else 'above'} the store's low watermark {watermark}{bound}"

@@ -1,0 +1,141 @@
+"""``lowtide check``: every hop from the configuration to Airflow, a line each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from datetime import timedelta
+from functools import cache, partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from lowtide.check import airflow, driver, machine, records, servers
+from lowtide.check.hops import Line, Look, Result, exit_code, walk
+from lowtide.cli.console import new_console
+from lowtide.cli.options import ConfigFile, Json
+from lowtide.config import Config, load, source
+from lowtide.errors import LowtideError, UsageError
+from lowtide.store.gateway import connect
+from lowtide.store.state import StateStore
+from lowtide.values.durations import parse_duration
+
+_SIGNS = {Result.OK: ("✓", "green"), Result.WRONG: ("✗", "bold red"), Result.NOT_CHECKED: ("-", "dim")}
+
+console = new_console()
+
+
+def check(
+    config: ConfigFile = None,
+    as_json: Json = False,
+    wait: Annotated[str, typer.Option(help="How long Spark may take, its start included: 90s, 5m.")] = "5m",
+) -> None:
+    """Check every hop from the configuration to Airflow: ok, or what is wrong and the remedy. Exit code 1: something
+    is.
+
+    Writes a row of its own to the state table and a file of its own into the sideline, and removes both.
+    """
+    try:
+        limit = parse_duration(wait)
+    except ValueError as error:
+        raise UsageError(f"--wait: {error}") from None
+    found = []
+    # On a terminal alone: what is printed elsewhere is read by programs.
+    spinner: AbstractContextManager[object] = (
+        nullcontext() if as_json else console.status("Spark starts, which takes some 20 s")
+    )
+    for line in _lines(config, limit, spinner):
+        found.append(line)
+        if not as_json:
+            _print(line)
+    if as_json:
+        value = {"ok": not exit_code(found), "hops": [line.to_json() for line in found]}
+        typer.echo(json.dumps(value, indent=2))
+    raise typer.Exit(exit_code(found))
+
+
+def _lines(file: Path | None, limit: timedelta, waiting: AbstractContextManager[object]) -> Iterator[Line]:
+    """All lines, each as soon as it is known; *waiting*: shown while Spark works."""
+    loaded: Config | None = None
+    problem: LowtideError | None = None
+    try:
+        loaded = load(file)
+    except LowtideError as error:
+        problem = error
+
+    def configuration() -> str:
+        if loaded is None:
+            raise problem or UsageError("the configuration cannot be read")
+        return machine.configuration(loaded, source(file))
+
+    config = loaded or Config()  # with a configuration that is wrong nothing of it is looked at
+    known: list[Line] = []
+    with ExitStack() as held:
+        for line in walk({"configuration": configuration, **_looks(config, held)}):
+            known.append(line)
+            yield line
+    with waiting:
+        further = driver.look(config, file, known, limit.total_seconds())
+    known += further
+    yield from further
+    yield from walk(_airflow_looks(config), known)
+
+
+def _looks(config: Config, held: ExitStack) -> dict[str, Look]:
+    """What looks at the hops of this machine, of the servers, and of what the gateway tells."""
+
+    @cache
+    def connection() -> Any:
+        return held.enter_context(connect(config.hbase.thrift, attempts=1))
+
+    def state() -> StateStore:
+        return StateStore(connection(), config.state.table)
+
+    return {
+        "python": machine.python,
+        "java": machine.java,
+        "spark": machine.spark,
+        "connector": partial(machine.connector, config),
+        "zookeeper": partial(servers.zookeeper, config.hbase),
+        "gateway": partial(servers.gateway, config.hbase.thrift),
+        "oracle": partial(servers.oracle, config.omid),
+        "format": lambda: records.state_format(state(), config.state.table),
+        "records": lambda: records.own_tables(connection(), config, state()),
+        "commit-table": lambda: records.commit_table(connection(), config),
+        "oracle-store": lambda: servers.oracle_and_store(
+            config.omid.oracle, lambda: records.oracle_marks(connection(), config)
+        ),
+        "gateway-rights": lambda: records.gateway_rights(connection(), config),
+    }
+
+
+def _airflow_looks(config: Config) -> dict[str, Look]:
+    @cache
+    def found() -> airflow.Installed:
+        return airflow.ask(airflow.python())
+
+    def judged(judge: Callable[[airflow.Installed], str]) -> Look:
+        return lambda: judge(found())
+
+    return {
+        "airflow": judged(lambda it: f"{it.version}, {it.home}"),
+        "airflow-pool": judged(airflow.judge_pool),
+        "airflow-connections": judged(lambda it: airflow.judge_connections(it, config)),
+        "airflow-settings": judged(airflow.judge_settings),
+    }
+
+
+def _print(line: Line) -> None:
+    sign, style = _SIGNS[line.result]
+    console.print(Text.assemble((f"{sign} {line.title}: ", style), sentence(line)), soft_wrap=True)
+
+
+def sentence(line: Line) -> str:
+    """What is said of a hop, in one line."""
+    if line.result is Result.NOT_CHECKED:
+        return f"not checked, because {line.text}"
+    between = ". " if line.remedy[:1].isupper() else "; "
+    return f"{line.text}{between}{line.remedy}" if line.remedy else line.text

@@ -1,0 +1,233 @@
+"""Settings from beside the configuration file: the cluster's own files, and environment variables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lowtide.config import CONFIG_VARIABLE, Config, load
+from lowtide.errors import UsageError
+from lowtide.run import submit
+from lowtide.sources import site
+
+CLUSTER = {
+    "hbase.zookeeper.quorum": "zk1,zk2,zk3",
+    "hbase.zookeeper.property.clientPort": "2182",
+    "zookeeper.znode.parent": "/hbase-secure",
+    "hbase.security.authentication": "kerberos",
+    "hbase.master.kerberos.principal": "hbase/_HOST@EXAMPLE.ORG",
+    "hbase.regionserver.kerberos.principal": "hbase/_HOST@EXAMPLE.ORG",
+    "hbase.rpc.protection": "privacy",
+}
+
+
+@pytest.fixture(autouse=True)
+def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of its own, and nothing in the environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in (CONFIG_VARIABLE, *site.VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Callable[..., Path]:
+    """Write a folder with the cluster's files, and return it."""
+
+    def write(hbase: dict[str, str] = CLUSTER, core: dict[str, str] | None = None, name: str = "conf") -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        for file, properties in (("hbase-site.xml", hbase), ("core-site.xml", core)):
+            if properties is not None:
+                rows = "".join(
+                    f"<property><name>{k}</name><value>{v}</value></property>" for k, v in properties.items()
+                )
+                (folder / file).write_text(f"<configuration>{rows}</configuration>")
+        return folder
+
+    return write
+
+
+def given(text: str) -> Path:
+    path = Path("given.yaml")
+    path.write_text(text)
+    return path
+
+
+def address(config: Config) -> tuple[str, int, str]:
+    return config.hbase.zookeeper_quorum, config.hbase.zookeeper_port, config.hbase.znode
+
+
+def test_the_clusters_files_are_read_from_the_named_folder(cluster: Callable[..., Path]) -> None:
+    """Quorum, port and znode become settings, principals and the like properties; nobody types them twice."""
+    cluster()
+    config = load(given("hbase: {conf_dir: conf}"))
+    assert address(config) == ("zk1,zk2,zk3", 2182, "/hbase-secure")
+    assert config.hbase.client_properties() == CLUSTER
+    assert config.hbase.conf_dir == str(Path("conf").resolve())
+
+
+def test_the_files_own_keys_win_one_by_one(cluster: Callable[..., Path]) -> None:
+    """Beside a folder that was named, a key of the file outranks the cluster's, and the others stay."""
+    cluster()
+    config = load(given("hbase: {conf_dir: conf, znode: /x, properties: {hbase.rpc.protection: integrity}}"))
+    assert address(config) == ("zk1,zk2,zk3", 2182, "/x")
+    assert config.hbase.properties["hbase.rpc.protection"] == "integrity"
+    assert config.hbase.properties["hbase.security.authentication"] == "kerberos"
+
+
+@pytest.mark.parametrize("variable", site.VARIABLES)
+def test_the_folder_is_found_by_the_variables_of_hadoop(
+    cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """HBase's or Hadoop's, where the configuration says nothing of where the store is."""
+    monkeypatch.setenv(variable, str(cluster()))
+    assert address(load(given("grace: 8d"))) == ("zk1,zk2,zk3", 2182, "/hbase-secure")
+
+
+@pytest.mark.parametrize("own", ["zookeeper_quorum: other", "zookeeper_port: 2999", "znode: /other"])
+def test_an_address_is_never_put_together_from_two_clusters(
+    cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, own: str
+) -> None:
+    """Where the file gives any part of an address, a folder that the environment happens to lead to is not read."""
+    monkeypatch.setenv("HBASE_CONF_DIR", str(cluster()))
+    config = load(given(f"hbase: {{{own}}}"))
+    expected = Config.model_validate({"hbase": dict([own.split(": ")])})
+    assert address(config) == address(expected)
+    assert config.hbase.properties == {}
+
+
+def test_the_defaults_never_mean_a_cluster(cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a configuration file the store of this machine is meant, whatever cluster the machine is an edge node
+    of.
+    """
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(cluster()))
+    assert address(load()) == ("127.0.0.1", 2181, "/hbase")
+    monkeypatch.setenv("LOWTIDE_HBASE__CONF_DIR", "conf")
+    assert address(load()) == ("zk1,zk2,zk3", 2182, "/hbase-secure")
+
+
+def test_only_what_a_client_needs_is_taken(cluster: Callable[..., Path]) -> None:
+    """What servers are told, the root folder and passwords stay where they are."""
+    servers = {
+        "hbase.rootdir": "hdfs://ns/hbase",
+        "hbase.regionserver.handler.count": "30",
+        "hbase.zookeeper.property.dataDir": "/var/zk",
+        "hbase.rpc.tls.keystore.password": "secret",
+        "hbase.coprocessor.region.classes": "some.Class",
+        "dfs.replication": "2",
+    }
+    cluster({**CLUSTER, **servers}, {"fs.s3a.secret.key": "secret", "hbase.client.retries.number": "7"})
+    properties = load(given("hbase: {conf_dir: conf}")).hbase.client_properties()
+    assert properties == {**CLUSTER, "hbase.client.retries.number": "7"}
+
+
+def test_references_are_replaced(cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By other properties and by the environment, as Hadoop does; one that stands for nothing is refused by name."""
+    monkeypatch.setenv("REALM", "EXAMPLE.ORG")
+    cluster(
+        {"zk": "a,b", "hbase.zookeeper.quorum": "${zk}", "hbase.master.kerberos.principal": "hbase/_HOST@${env.REALM}"}
+    )
+    hbase = load(given("hbase: {conf_dir: conf}")).hbase
+    assert hbase.zookeeper_quorum == "a,b"
+    assert hbase.properties == {"hbase.master.kerberos.principal": "hbase/_HOST@EXAMPLE.ORG"}
+    cluster({"hbase.rpc.protection": "${nosuch}"}, name="broken")
+    with pytest.raises(UsageError, match=r"hbase\.rpc\.protection in .*broken is \$\{nosuch\}.*write it out"):
+        load(given("hbase: {conf_dir: broken}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("<configuration><property>", "cannot be read as Hadoop's XML"),
+        (
+            '<configuration xmlns:xi="http://www.w3.org/2001/XInclude"><xi:include href="o.xml"/></configuration>',
+            "includes another file",
+        ),
+        (None, "there is no hbase-site.xml"),
+    ],
+)
+def test_files_that_cannot_be_used_are_named(tmp_path: Path, text: str | None, what: str) -> None:
+    """A folder that was named and is of no use stops everything: else another store would be meant."""
+    folder = tmp_path / "conf"
+    folder.mkdir()
+    if text is not None:
+        (folder / "hbase-site.xml").write_text(text)
+    with pytest.raises(UsageError, match=what) as error:
+        load(given("hbase: {conf_dir: conf}"))
+    assert str(folder) in str(error.value)
+    assert "conf_dir" in str(error.value) or "leave the key out" in str(error.value)
+
+
+def test_spark_finds_the_clusters_core_site(cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job's environment has the folder as HADOOP_CONF_DIR, unless that is set already."""
+    folder = cluster(core={"hadoop.security.authentication": "kerberos"})
+    config = load(given("hbase: {conf_dir: conf}"))
+    assert submit.environment(config)["HADOOP_CONF_DIR"] == str(folder)
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/other")
+    assert submit.environment(config)["HADOOP_CONF_DIR"] == "/etc/other"
+    monkeypatch.delenv("HADOOP_CONF_DIR")
+    (folder / "core-site.xml").unlink()
+    assert "HADOOP_CONF_DIR" not in submit.environment(config)
+
+
+def test_a_variable_outranks_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a section within a section too; what it does not name stays as the file has it."""
+    monkeypatch.setenv("LOWTIDE_HBASE__ZOOKEEPER_QUORUM", "zk9")
+    monkeypatch.setenv("LOWTIDE_HBASE__THRIFT__PORT", "9999")
+    monkeypatch.setenv("LOWTIDE_OMID__ORACLE", json.dumps(["a:1", "b:2"]))
+    monkeypatch.setenv("LOWTIDE_SPARK__CONF", json.dumps({"x.y": "2"}))
+    monkeypatch.setenv("LOWTIDE_DEFAULTS__BUDGET__SHARE", "0.25")
+    text = "hbase: {zookeeper_quorum: zk1, thrift: {host: gateway, port: 1}}\nspark: {conf: {a.b: '1', x.y: '1'}}"
+    config = load(given(text))
+    assert (config.hbase.zookeeper_quorum, config.hbase.thrift.host, config.hbase.thrift.port) == (
+        "zk9",
+        "gateway",
+        9999,
+    )
+    assert config.omid.oracle == ["a:1", "b:2"]
+    assert config.spark.conf == {"a.b": "1", "x.y": "2"}
+    assert config.defaults.budget.share == 0.25
+    assert load().hbase.thrift.port == 9999
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("LOWTIDE_HBASE__ZOOKEPER_QUORUM", "LOWTIDE_HBASE__ZOOKEEPER_QUORUM may be meant"),
+        ("LOWTIDE_HBSE__ZNODE", "LOWTIDE_HBASE__ZNODE may be meant"),
+        ("LOWTIDE_HBASE__THRIFT", "may be meant"),
+        ("LOWTIDE_TABLES__ORDERS__MODE", "tables is set in the file alone"),
+        ("LOWTIDE_X__Y", "docs/configuration.md"),
+    ],
+)
+def test_a_variable_that_names_no_setting_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, remedy: str) -> None:
+    """A misspelt one would else leave the file's value in force without a word."""
+    monkeypatch.setenv(name, "x")
+    with pytest.raises(UsageError, match=rf"variable {name} names no setting") as error:
+        load(given(""))
+    assert remedy in str(error.value)
+
+
+def test_a_variables_bad_value_is_named_by_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not as if the file had it; a list that is no JSON too."""
+    monkeypatch.setenv("LOWTIDE_HBASE__ZOOKEEPER_PORT", "many")
+    with pytest.raises(
+        UsageError, match=r"hbase\.zookeeper_port \(environment variable LOWTIDE_HBASE__ZOOKEEPER_PORT\)"
+    ):
+        load(given(""))
+    monkeypatch.delenv("LOWTIDE_HBASE__ZOOKEEPER_PORT")
+    monkeypatch.setenv("LOWTIDE_OMID__ORACLE", '["nowhere"]')
+    with pytest.raises(UsageError, match=r"omid\.oracle\.0 \(environment variable LOWTIDE_OMID__ORACLE\)"):
+        load(given(""))
+    monkeypatch.setenv("LOWTIDE_OMID__ORACLE", "tso1:24758")
+    with pytest.raises(UsageError, match=r"LOWTIDE_OMID__ORACLE.*JSON"):
+        load(given(""))
+
+
+def test_other_variables_of_the_prefix_are_none_of_these(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has no double underscore is not meant to be a setting."""
+    monkeypatch.setenv("LOWTIDE_SEED", "7")
+    assert load(given("grace: 8d")).grace.days == 8
