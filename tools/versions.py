@@ -123,7 +123,7 @@ def page(runs: Sequence[Mapping[str, Any]]) -> str:
     ]
     rows = [
         f"| {run['date']} | {_code_of(run['what'])} | {_passed(run)} | "
-        f"{', '.join(f'{name} {version}' for name, version in run['versions'].items())} |"
+        f"{', '.join(f'{name} {version}'.removeprefix('System ') for name, version in run['versions'].items())} |"
         for run in sorted(runs, key=lambda run: (run["date"], run["what"]), reverse=True)
     ]
     return HEAD + "\n".join(matrix) + "\n" + RAN + "\n".join(rows) + "\n" + TAIL
