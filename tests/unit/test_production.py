@@ -131,11 +131,13 @@ def test_the_wheels_divide_the_packages() -> None:
 
 
 def test_there_is_one_version() -> None:
-    """Package, both wheels, the jars, and a section of the changelog."""
+    """Package, both wheels, the jars, a section of the changelog, and the files that pages name."""
     poms = ("connector/pom.xml", "embedded/pom.xml", "embedded/phoenix/pom.xml")
     jars = [re.search(r"<version>(.+?)</version>", (ROOT / pom).read_text("utf-8")) for pom in poms]
     assert {project(ROOT)["project"]["version"], project(LAB)["project"]["version"]} == {__version__}
     assert {found and found[1] for found in jars} == {__version__}
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md"))
+    assert set(re.findall(r"lowtide(?:-connector)?-(\d[\d.]*\d)", pages)) == {__version__}
     assert re.search(rf"^## {re.escape(__version__)}\b", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
 
 
