@@ -30,17 +30,21 @@ from lowtide.run import airflows  # noqa: E402
 FILE = ROOT / "tests" / "versions.json"
 PAGE = ROOT / "docs" / "versions.md"
 
-_SPARK = ("Python", "Java", "Spark", "System")
+_PYTHON = ("Python", "System")
+_SPARK = (*_PYTHON, "Java", "Spark")
 _STORE = (*_SPARK, "HBase", "Thrift gateway", "Omid", "happybase")
+_AIRFLOW = ("Airflow", "Apache Spark provider")
 #: What the tests of a folder or file really use, by how their names in JUnit files begin; the longest that fits counts.
 USES = {
     "lowtide.connector.": ("connector", ("Java", "System")),
-    "tests.unit.": ("unit", ("Python", "System")),
+    "tests.unit.": ("unit", _PYTHON),
     "tests.spark.": ("spark", _SPARK),
     "tests.store.": ("store", _STORE),
     "tests.store.test_phoenix": ("store", (*_STORE, "Phoenix")),
-    "tests.airflow.": ("airflow", (*_STORE, "Airflow", "Apache Spark provider")),
-    "tests.airflow.test_phoenix": ("airflow", (*_STORE, "Airflow", "Apache Spark provider", "Phoenix")),
+    "tests.airflow.": ("airflow", (*_PYTHON, *_AIRFLOW)),
+    "tests.airflow.test_runs": ("airflow runs", (*_STORE, *_AIRFLOW)),
+    "tests.airflow.test_sensor_runs": ("airflow runs", (*_STORE, *_AIRFLOW)),
+    "tests.airflow.test_phoenix_runs": ("airflow runs", (*_STORE, *_AIRFLOW, "Phoenix")),
 }
 #: Packages of Python, by the words of the page.
 PACKAGES = {
@@ -84,8 +88,9 @@ What the distributions ship, by their documents: [cloudera.md](cloudera.md), [em
 
 TAIL = """
 Tests of `unit` are rules alone, `spark` rules as column expressions in a Spark session, `store` jobs against a real
-HBase with a real oracle and a real Thrift gateway, `airflow` DAGs under a real scheduler, `connector` the Java part's
-own. A run stands with the versions of what its tests used.
+HBase with a real oracle and a real Thrift gateway, `airflow` the plugin and the DAGs as Airflow loads them, `airflow
+runs` the same under a real scheduler on a real store, `connector` the Java part's own. A run stands with the versions
+of what its tests used.
 
 ## How to add one
 
@@ -98,21 +103,27 @@ run in which tests failed is listed as well, with a word on why (`--note`), and 
 def rules() -> dict[str, tuple[str, str]]:
     """What is expected of other versions and what is refused, by the words of the page, as code and wheel have it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    (spark,) = (wanted for wanted in project["optional-dependencies"]["spark"] if wanted.startswith("pyspark"))
-    least = ".".join(map(str, airflows.LEAST))
+    extras = project["optional-dependencies"]
+    least, below = ".".join(map(str, airflows.LEAST)), airflows.BELOW[0]
     return {
-        "Python": (project["requires-python"], "before 3.11, by pip"),
+        "Python": (project["requires-python"], f"before {project['requires-python'].removeprefix('>=')}, by pip"),
         "Java": ("newer than 17", ""),
-        "Spark": (spark.removeprefix("pyspark").replace(",", ", "), ""),
-        "Airflow": (f">={least}, <{airflows.BELOW[0]}", f"before {least}, and from {airflows.BELOW[0]} on"),
-        "Apache Spark provider": (">=6", ""),
+        "Spark": (_wanted(extras["spark"], "pyspark"), ""),
+        "Airflow": (_wanted(extras["airflow"], "apache-airflow"), f"before {least}, and from {below} on"),
+        "Apache Spark provider": (_wanted(extras["airflow"], airflows.SPARK_PROVIDER), ""),
         "HBase": ("other 2.6", ""),
         "Thrift gateway": ("Thrift 1 of the same HBase", ""),
         "Omid": ("other 1.1", ""),
         "Phoenix": ("other 5.2", ""),
-        "happybase": (">=1.3.0", ""),
+        "happybase": (_wanted(project["dependencies"], "happybase"), ""),
         "System": ("any Linux", ""),
     }
+
+
+def _wanted(requirements: Iterable[str], package: str) -> str:
+    """The versions of *package* that requirements of a wheel ask for."""
+    (found,) = (match[1] for each in requirements if (match := re.fullmatch(rf"{package}([<>=!].*)", each)))
+    return found.replace(",", ", ")
 
 
 def page(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -122,7 +133,7 @@ def page(runs: Sequence[Mapping[str, Any]]) -> str:
         for name, (expected, refused) in rules().items()
     ]
     rows = [
-        f"| {run['date']} | {_code_of(run['what'])} | {_passed(run)} | "
+        f"| {run['date']} | `{run['what']}` | {_passed(run)} | "
         f"{', '.join(f'{name} {version}'.removeprefix('System ') for name, version in run['versions'].items())} |"
         for run in sorted(runs, key=lambda run: (run["date"], run["what"]), reverse=True)
     ]
@@ -148,10 +159,6 @@ def _passed(run: Mapping[str, Any]) -> str:
 
 def _code(text: str) -> str:
     return f"`{text}`" if text.startswith((">", "<", "=")) else text
-
-
-def _code_of(what: str) -> str:
-    return f"`{what}`"
 
 
 def summed(cases: Iterable[Case]) -> tuple[dict[str, dict[str, int]], set[str]]:

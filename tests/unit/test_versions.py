@@ -60,6 +60,14 @@ def test_only_the_tests_of_phoenix_use_phoenix() -> None:
     assert "Phoenix" in used
 
 
+def test_where_dags_are_only_loaded_no_store_was_used() -> None:
+    """Airflow was, and its provider; a run under its scheduler used a store, too."""
+    _, used = versions.summed([Case("", "tests.airflow.test_dag_files", "test_loads", 1.0, "passed")])
+    assert used == {"Python", "System", "Airflow", "Apache Spark provider"}
+    _, used = versions.summed([Case("", "tests.airflow.test_runs", "test_day", 1.0, "passed")])
+    assert used >= {"Airflow", "Spark", "HBase"}
+
+
 def test_a_run_takes_the_place_of_its_like() -> None:
     """Of one with the same name and versions; another version is another run."""
     first, again = run(), run(date="2026-01-03")
