@@ -26,12 +26,22 @@ def problem() -> UsageError | None:
 
 
 def require() -> None:
-    """Pass where DAG files and the operator can be loaded.
+    """Pass where DAG files can be loaded.
 
     Raises:
-        UsageError: in one sentence, what is missing or does not fit here, and what to install.
+        UsageError: in one sentence, what is there, what is needed, and what to install.
     """
-    if wrong := problem() or judge_provider(_installed(SPARK_PROVIDER)):
+    if wrong := problem():
+        raise wrong
+
+
+def require_provider() -> None:
+    """Pass where the operator can be loaded, in an Airflow that fits.
+
+    Raises:
+        UsageError: in one sentence, what is missing, and what to install.
+    """
+    if wrong := judge_provider(_installed(SPARK_PROVIDER)):
         raise wrong
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import lowtide_airflow.required  # noqa: F401 - before Airflow's names, which a wrong one may lack
+import lowtide_airflow.required.spark  # noqa: F401 - before Airflow's names, which a wrong one may lack
 
 # isort: split
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator

@@ -47,6 +47,7 @@ def test_what_is_installed_here_fits() -> None:
     """As the packages of this environment say."""
     assert airflows.problem() is None
     airflows.require()
+    airflows.require_provider()
 
 
 def test_the_wheel_asks_for_the_same() -> None:
@@ -57,9 +58,9 @@ def test_the_wheel_asks_for_the_same() -> None:
     assert any(wanted.startswith(f"{airflows.SPARK_PROVIDER}>=") for wanted in extras["airflow"])
 
 
-def last_line(code: str, *arguments: str | Path) -> str:
-    """What a program says last where Airflow 3.1.8 seems to be installed."""
-    first = "from lowtide.run import airflows; airflows._installed = lambda package: '3.1.8'\n"
+def last_line(code: str, *arguments: str | Path, installed: str = "'3.1.8'") -> str:
+    """What a program says last where packages seem to be installed in the version that *installed* gives."""
+    first = f"from lowtide.run import airflows; airflows._installed = lambda package: {installed}\n"
     done = subprocess.run(
         [sys.executable, "-c", first + textwrap.dedent(code), *map(str, arguments)],
         cwd=ROOT,
@@ -89,6 +90,15 @@ def test_a_module_for_dags_of_others_says_it_too(module: str) -> None:
     """Whoever imports an operator or a sensor is told the same."""
     code = "import importlib, sys; sys.modules['airflow'] = None; importlib.import_module(sys.argv[1])"
     assert last_line(code, f"lowtide_airflow.{module}").startswith(f"lowtide.errors.UsageError: {SAYS}")
+
+
+def test_only_what_starts_jobs_needs_the_spark_provider() -> None:
+    """The operator names the package; a sensor is loaded without it."""
+    without = "None if package == airflows.SPARK_PROVIDER else '3.3.2'"
+    code = "import importlib, sys; print(importlib.import_module(sys.argv[1]).__name__)"
+    assert last_line(code, "lowtide_airflow.sensors", installed=without) == "lowtide_airflow.sensors"
+    said = last_line(code, "lowtide_airflow.operator", installed=without)
+    assert said == f"lowtide.errors.UsageError: {airflows.judge_provider(None)}"
 
 
 def test_the_plugin_says_it_in_one_line_and_adds_nothing() -> None:
