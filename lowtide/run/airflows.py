@@ -61,8 +61,8 @@ def judge_provider(version: str | None) -> UsageError | None:
     if version is not None:
         return None
     return UsageError(
-        f"Lowtide's DAGs start their jobs through Airflow's Spark provider, and {SPARK_PROVIDER} is not installed here",
-        "install it: pip install 'lowtide[airflow]'",
+        "Lowtide's DAGs start their jobs through Airflow's Spark provider, and it is not installed here",
+        f"install it: pip install {SPARK_PROVIDER}",
     )
 
 
