@@ -11,7 +11,7 @@ JOBS ?= 2
 # The lines of Spark that tests can be run on, each in an environment of its own. Those that are supported: lowtide/run/sparks.py.
 SPARK_LINES := 3.5 4.0 4.1 4.2 4.3
 
-.PHONY: help setup phoenix check-tools demo test prove java-test unit store-test airflow-test lint break-rules wheel docs bench soak screenshots \
+.PHONY: help setup phoenix check-tools demo test prove java-test unit store-test airflow-test lint break-rules wheel release docs bench soak screenshots \
 	compose-test lock clean matrix $(SPARK_LINES:%=spark-%)
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make break-rules   break each safety rule in a copy of the code, and see the right assertion fail"
 	@echo "make matrix  tests of the jobs on every line of Spark, and a table of the results; hours. Some: SPARK_LINES=\"3.5 4.1\""
 	@echo "make wheel   wheels to install elsewhere, in dist/: Lowtide's, and the lab's by itself"
+	@echo "make release what goes out with a version, in dist/VERSION: wheels, connector, versions that were tried, checksums"
 	@echo "make docs    these pages as a site, in .lowtide/site; fails on any warning"
 	@echo "make screenshots   the pictures of the docs, taken from a demo that is up; needs Chromium or Chrome"
 	@echo "make lock    resolve requirements.txt and requirements-docs.txt into their .lock again"
@@ -125,6 +126,10 @@ wheel: setup
 	@rm -rf .lowtide/build/lab # of a build before this one, perhaps with modules that are no longer there
 	@$(BIN)/uv build -q --wheel -o dist lowtide/lab
 	@ls dist/*.whl
+
+# Of the commit that is checked out, and the same bytes each time: wheels, the connector for YARN, what was tried, checksums.
+release: setup
+	@$(BIN)/python tools/release.py
 
 # The site's builder has an environment of its own, so that the set-up for tests does not grow. The variable silences a notice
 # about the builder's own future, which is no warning about these pages.

@@ -16,6 +16,7 @@ thing several times.
 The pool `lowtide` must have **one** slot.
 """
 
+import lowtide_airflow.required  # noqa: F401 - before Airflow's names, which a wrong one may lack
 from airflow.sdk import DAG, AssetOrTimeSchedule
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import MARKED, dag_arguments, daily, duration_param, execute_param, job_arguments

@@ -21,6 +21,7 @@ or late, nothing is.
 batch and the run red, the others are done all the same. The pool `lowtide` must have **one** slot.
 """
 
+import lowtide_airflow.required  # noqa: F401 - before Airflow's names, which a wrong one may lack
 from airflow.sdk import DAG, Param
 from lowtide_airflow.approval import approval
 from lowtide_airflow.choice import choose_tables

@@ -18,6 +18,7 @@ Any number of repairs and of clients that come back to life end in one outcome. 
 slot.
 """
 
+import lowtide_airflow.required  # noqa: F401 - before Airflow's names, which a wrong one may lack
 from airflow.sdk import DAG, Param
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import (

@@ -14,6 +14,7 @@ is looked at. Or something could not be read, a disabled table for example; that
 must have **one** slot.
 """
 
+import lowtide_airflow.required  # noqa: F401 - before Airflow's names, which a wrong one may lack
 from airflow.sdk import DAG, Param
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import dag_arguments, job_arguments, tables_param, weekly

@@ -16,6 +16,7 @@ It always tells of now: which day started it makes no difference, and a backfill
 A run that published starts `commit_table_pruning`. The pool `lowtide` must have **one** slot.
 """
 
+import lowtide_airflow.required  # noqa: F401 - before Airflow's names, which a wrong one may lack
 from airflow.sdk import DAG, AssetOrTimeSchedule
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import CLEANED, MARKED, dag_arguments, daily, execute_param, job_arguments

@@ -5,4 +5,4 @@ line. It imports neither Airflow nor Spark. The Spark programs live in ``lowtide
 ``lowtide_airflow``.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

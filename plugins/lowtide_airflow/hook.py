@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import lowtide_airflow.required  # noqa: F401 - before Airflow's names, which a wrong one may lack
+
+# isort: split
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from pydantic import ValidationError

@@ -1,16 +1,23 @@
-"""What Airflow asks of an installed package: its connection types, with their form. Pure; imported by every server."""
+"""What Airflow asks of an installed package: its connection types, with their form. It imports no Airflow: every server
+imports this.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from lowtide.run import airflows
+
 
 def provider_info() -> dict[str, Any]:
-    """The connection type ``hbase`` (entry point ``apache_airflow_provider``)."""
+    """The connection type ``hbase`` (entry point ``apache_airflow_provider``); none where this Airflow does not fit:
+    it would look for a hook that it cannot load. The plugin says what is wrong.
+    """
+    about = {"package-name": "lowtide", "name": "Lowtide", "description": "Maintenance for transactional HBase."}
+    if airflows.problem():
+        return about
     return {
-        "package-name": "lowtide",
-        "name": "Lowtide",
-        "description": "Maintenance for transactional HBase.",
+        **about,
         "connection-types": [
             {
                 "connection-type": "hbase",

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import lowtide_airflow.required  # noqa: F401 - before Airflow's names, which a wrong one may lack
+
+# isort: split
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException

@@ -7,6 +7,9 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+import lowtide_airflow.required  # noqa: F401 - before Airflow's names, which a wrong one may lack
+
+# isort: split
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError

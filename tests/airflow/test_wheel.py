@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -98,6 +99,8 @@ def test_library_and_command_line_need_neither_airflow_nor_spark(installed: Inst
         f"{connector}/lib/*",
     ]
     assert len(list((connector / "lib").glob("hbase-shaded-mapreduce-*.jar"))) == 1
+    extras = "from importlib.metadata import metadata; print(*metadata('lowtide').get_all('Provides-Extra'))"
+    assert set(installed.python(extras).split()) == {"airflow", "spark", "lab"}
     page = "from lowtide.report.page import _environment; print(len(_environment().list_templates()))"
     assert int(installed.python(page)) == 3
 
@@ -137,6 +140,35 @@ def test_airflow_finds_one_plugin_and_every_dag(with_airflow: Installed, checkou
     dags = len(list((ROOT / "dags").glob("*.py")))
     expected = f"1 [] {{}} {{}} {dags} {with_airflow.packages}/lowtide/__init__.py"
     assert with_airflow.python(code, **path) == expected
+
+
+def test_beside_an_airflow_that_does_not_fit_it_says_so(with_airflow: Installed) -> None:
+    """Airflow has the sentence as the last line of each DAG file's import error; the plugin adds nothing, and is no
+    error. (Here the packages tell of an older Airflow than the one that asks.)
+    """
+    told = with_airflow.packages / "apache_airflow_core-3.1.8.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: apache-airflow-core\nVersion: 3.1.8\n")
+    code = """
+        from airflow import plugins_manager
+        from airflow.dag_processing.dagbag import DagBag
+        from lowtide.paths import dags
+        plugins, errors = plugins_manager._get_plugins()
+        (plugin,) = (p for p in plugins if p.name == "lowtide")
+        adds = plugin.fastapi_apps + plugin.external_views + plugin.operator_extra_links
+        bag = DagBag(dags(), known_pools={"lowtide", "default_pool"})
+        last = {text.strip().splitlines()[-1] for text in bag.import_errors.values()}
+        print(adds, errors, len(bag.dags), len(bag.import_errors), *last)
+        """
+    try:
+        found = with_airflow.python(code)
+    finally:
+        shutil.rmtree(told)
+    files = len(list((ROOT / "dags").glob("*.py")))
+    assert found == (
+        f"[] {{}} 0 {files} lowtide.errors.UsageError: Lowtide's DAGs and plugin need Airflow 3.2 or newer, below 4, "
+        'and this is Airflow 3.1.8; install one that fits: pip install "apache-airflow>=3.2,<4"'
+    )
 
 
 def test_every_entry_point_loads(with_airflow: Installed) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import textwrap
@@ -10,6 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
 from setuptools import find_packages
 
 from lowtide import __version__
@@ -78,6 +80,40 @@ def test_no_frame_is_made_of_rows_of_python() -> None:
     assert {(name, attribute) for name, attribute in used if attribute in forbidden} == set()
 
 
+@pytest.mark.parametrize(
+    ("package", "absent"),
+    [
+        # `pip install lowtide`: no extra.
+        ("lowtide", ("airflow", "pyspark", "pandas", "psutil", "httpx")),
+        # Airflow's API server and scheduler. The provider brings pandas and a client of Spark, which nothing here uses.
+        ("lowtide_airflow", ("pyspark", "pandas", "psutil")),
+        # A driver: Spark, and no more.
+        ("lowtide_spark", ("airflow", "pandas", "psutil", "httpx")),
+    ],
+)
+def test_what_is_installed_is_whole_without_the_other_extras(package: str, absent: tuple[str, ...]) -> None:
+    """Every module of a package can be imported where what the other extras bring cannot."""
+    code = """
+        import importlib, pkgutil, sys
+        package, *absent = sys.argv[1:]
+        sys.modules |= dict.fromkeys(absent)  # None: it cannot be imported
+        found = pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.", onerror=print)
+        names = [each.name for each in found if not each.name.startswith("lowtide.lab")]
+        for name in names:
+            importlib.import_module(name)
+        print(len(names))
+        """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), package, *absent],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.splitlines()[-1]) > 20
+
+
 def test_the_command_line_does_without_the_lab() -> None:
     """Where it, or what it needs, is not installed, its commands are not there, and all others are."""
     code = """
@@ -118,8 +154,18 @@ def test_the_wheels_divide_the_packages() -> None:
         name for place in where["where"] for name in find_packages(str(ROOT / place), include=where["include"])
     }
     assert not kept & left_out
-    assert main["project"]["version"] == lab["project"]["version"] == __version__
     assert lab["project"]["dependencies"] == [f"lowtide[lab]=={__version__}"]
+
+
+def test_there_is_one_version() -> None:
+    """Package, both wheels, the jars, a section of the changelog, and the files that pages name."""
+    poms = ("connector/pom.xml", "embedded/pom.xml", "embedded/phoenix/pom.xml")
+    jars = [re.search(r"<version>(.+?)</version>", (ROOT / pom).read_text("utf-8")) for pom in poms]
+    assert {project(ROOT)["project"]["version"], project(LAB)["project"]["version"]} == {__version__}
+    assert {found and found[1] for found in jars} == {__version__}
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md"))
+    assert set(re.findall(r"lowtide(?:-connector)?-(\d[\d.]*\d)", pages)) == {__version__}
+    assert re.search(rf"^## {re.escape(__version__)}\b", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
 
 
 def test_the_image_of_the_store_has_what_its_programs_import(tmp_path: Path) -> None:
