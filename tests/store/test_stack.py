@@ -247,3 +247,36 @@ def test_a_saved_configuration_is_read_back(tmp_path: Path) -> None:
     assert load(tmp_path) == config
     assert "<name>a.b</name><value>c</value>" in (tmp_path / "conf" / "hbase-site.xml").read_text()
     assert json.loads((tmp_path / "conf" / "stack.json").read_text())["tso_port"] == config.tso_port
+
+
+def test_region_servers_of_their_own_are_asked_for_by_number(tmp_path: Path) -> None:
+    """By default HBase is one process. With region servers ZooKeeper comes first, and the master last of HBase's, so
+    that it is the first of them to end.
+    """
+    from lowtide.lab.stack import files
+
+    together, apart = free_ports_config(tmp_path / "a"), free_ports_config(tmp_path / "b", region_servers=2)
+    assert Stack(together).parts == ("hbase", "thrift", "tso")
+    assert Stack(apart).parts == ("zookeeper", "regionserver1", "regionserver2", "master", "thrift", "tso")
+    assert apart.ports == {"zookeeper": apart.zookeeper_port, "thrift": apart.thrift_port, "tso": apart.tso_port}
+    assert files.server_properties(together)["hbase.cluster.distributed"] == "false"
+    assert files.server_properties(apart)["hbase.cluster.distributed"] == "true"
+    files.write(apart)
+    assert load(apart.home) == apart
+    assert (
+        f"clientPort={apart.zookeeper_port}\nclientPortAddress=127.0.0.1\n" in (apart.home / "conf/zoo.cfg").read_text()
+    )
+    with pytest.raises(StackError, match="region_servers is 10; it is 1 to 9, or 0 for HBase in one process"):
+        free_ports_config(tmp_path, region_servers=10)
+
+
+def test_a_store_of_before_there_were_region_servers_apart_stays_in_one_process(tmp_path: Path) -> None:
+    """The file of such a store says ``region_servers: 1`` of the one inside HBase's process."""
+    from lowtide.lab.stack import files
+
+    files.write(free_ports_config(tmp_path))
+    saved = tmp_path / "conf" / "stack.json"
+    before = json.loads(saved.read_text())
+    del before["region_server_processes"]
+    saved.write_text(json.dumps({**before, "region_servers": 1}))
+    assert load(tmp_path).region_servers == 0

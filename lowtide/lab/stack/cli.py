@@ -11,7 +11,7 @@ import typer
 
 from lowtide.cli.console import new_console
 from lowtide.lab.parts import show
-from lowtide.lab.stack.config import load
+from lowtide.lab.stack.config import MOST_REGION_SERVERS, load
 from lowtide.lab.stack.stack import Stack
 from lowtide.paths import data
 
@@ -46,6 +46,15 @@ def up(
     conflict_map_size: Annotated[
         int | None, typer.Option(min=1, help="Written cells that the oracle remembers.", show_default="1000")
     ] = None,
+    region_servers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=MOST_REGION_SERVERS,
+            help="ZooKeeper, the master and so many region servers, a process each. 0: HBase is one process.",
+            show_default="0",
+        ),
+    ] = None,
     phoenix: Annotated[
         bool | None, typer.Option("--phoenix/--no-phoenix", help="With Apache Phoenix (its jars: make phoenix).")
     ] = None,
@@ -57,6 +66,7 @@ def up(
         "thrift_port": thrift_port,
         "tso_port": tso_port,
         "conflict_map_size": conflict_map_size,
+        "region_servers": region_servers,
         "phoenix": phoenix,
     }
     config = dataclasses.replace(load(home), **{name: value for name, value in given.items() if value is not None})

@@ -122,8 +122,8 @@ def check_disk(home: Path) -> None:
 def check_ports(config: StackConfig, parts: Iterable[str]) -> None:
     """Refuse when another program listens where one of *parts* is about to."""
     for part in parts:
-        port = config.ports[part]
-        if not port_is_free(port):
+        port = config.ports.get(part)
+        if port and not port_is_free(port):
             raise StackError(
                 f"port {port}, meant for {part}, is taken by another program; stop it or give {part} another port"
             )
