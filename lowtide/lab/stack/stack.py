@@ -97,6 +97,10 @@ class Stack:
         """End one part without any of its clean-up, as a crash does; ``status`` then says ``killed``."""
         self._servers.kill(part)
 
+    def listening(self, part: str) -> list[int]:
+        """The ports on which a part listens now: how HBase calls a region server tells its port."""
+        return self._servers.ports(part)
+
     @property
     def oracle(self) -> str:
         """The oracle's address."""
