@@ -60,7 +60,7 @@ JAVA_EFFECTS = {
     ),
     "Rows": frozenset({"work"}),
 }
-JAVA_READS = {"Admin": frozenset({"takeReport", "durability", "stated"}), "Rows": frozenset()}
+JAVA_READS = {"Admin": frozenset({"takeReport", "durability", "stated", "version"}), "Rows": frozenset()}
 #: Of a file system of Hadoop's and its streams.
 FILE_EFFECTS = _words(
     "append appendFile completeLocalOutput concat copyFromLocalFile create createFile createMultipartUploader "

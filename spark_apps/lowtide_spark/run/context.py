@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from lowtide.errors import UsageError
 from lowtide.journal import life
-from lowtide.run import approval
+from lowtide.run import approval, hbases
 from lowtide.store.records import Journal
 from lowtide.store.rows import FAMILY
 from lowtide_spark.run.oracle import OracleChecks
@@ -24,6 +24,16 @@ _TRIES = 5
 @dataclass
 class Run(OracleChecks, TableChoice):
     """One run of a job: its low watermark, its tables, and what it checks before it begins and before it acts."""
+
+    def note_hbase(self) -> None:
+        """Put the version of HBase's servers into the summary, with a note where it was not tried.
+
+        Raises:
+            StoreError: the master does not tell it.
+        """
+        self.summary.hbase = self.store.version()
+        if note := hbases.untried(self.summary.hbase):
+            self.summary.notes.append(note)
 
     def check_cluster(self) -> None:
         """Refuse a gateway of another HBase than ZooKeeper leads to: facts of one store would be recorded of the other.
