@@ -11,8 +11,8 @@ JOBS ?= 2
 # The lines of Spark that tests can be run on, each in an environment of its own. Those that are supported: lowtide/run/sparks.py.
 SPARK_LINES := 3.5 4.0 4.1 4.2 4.3
 
-.PHONY: help setup phoenix check-tools demo test prove java-test unit store-test airflow-test lint break-rules wheel release docs bench soak screenshots \
-	compose-test lock clean matrix $(SPARK_LINES:%=spark-%)
+.PHONY: help setup phoenix hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules wheel release docs bench soak \
+	screenshots compose-test lock clean matrix $(SPARK_LINES:%=spark-%)
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
@@ -20,6 +20,7 @@ help:
 	@echo "make prove   what make test leaves out for time: all seeds, all cuts, every broken rule; some hours"
 	@echo "make setup   the set-up alone: $(BIN)/lowtide, the connector, the embedded store"
 	@echo "make phoenix Apache Phoenix's jars, for $(BIN)/lowtide stack up --phoenix"
+	@echo "make hbase-2.5   the embedded store's jars with HBase 2.5, for $(BIN)/lowtide stack up --hbase 2.5"
 	@echo "make compose-test   build docker-compose.yaml's images, start it, run a DAG in it, take it down (KEEP=1 leaves it up)"
 	@echo "make .env    the secrets that docker-compose.yaml asks for, random"
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
@@ -78,6 +79,14 @@ $(SPARK_LINES:%=$(STAMPS)/spark-%): $(STAMPS)/spark-%: requirements.lock pyproje
 	@grep -v '^pyspark' requirements.lock > .lowtide/spark-$*/constraints.txt
 	@$(BIN)/uv pip install -q --python .lowtide/spark-$*/bin/python -c .lowtide/spark-$*/constraints.txt \
 		'pyspark==$*.*' pytest pytest-timeout hypothesis --editable '.[lab]'
+	@touch $@
+
+# The embedded store's jars once more, with an older line of HBase, for `lowtide stack up --hbase 2.5` and the tests of it.
+hbase-2.5: $(STAMPS)/hbase-2.5
+
+$(STAMPS)/hbase-2.5: $(STAMPS)/embedded
+	@echo "setup: the embedded store with HBase 2.5 (Maven; a minute or two the first time)"
+	@$(MVN) -f embedded/pom.xml -P hbase-2.5 -DskipTests package
 	@touch $@
 
 demo: setup

@@ -31,6 +31,7 @@ from lowtide.health import (
     table_statuses,
 )
 from lowtide.health.bound import blocker_text
+from lowtide.health.hbase import version
 from lowtide.health.history import hold_text, kept_back, mark_text
 from lowtide.health.ledger import status_rows
 from lowtide.health.reader import read
@@ -155,6 +156,8 @@ def _print_marks(reading: Reading, config: Config) -> None:
         console.print(
             f"Prune bound {timestamp_text(reading.bound.value, clock)}, since {moment_text(since)}", soft_wrap=True
         )
+    if found := version(reading):
+        console.print(f"HBase {found}", soft_wrap=True)
     if reading.commit_counts:
         count = reading.commit_counts[-1]
         console.print(
@@ -269,6 +272,7 @@ def _marks(reading: Reading) -> dict[str, object]:
     count = reading.commit_counts[-1] if reading.commit_counts else None
     return {
         "at": reading.at.isoformat(),
+        "hbase": version(reading) or None,
         "low_watermark": reading.low_watermark,
         "bound": None if bound is None else bound.value,
         "bound_since": None if bound is None else (bound.since or bound.at).isoformat(),

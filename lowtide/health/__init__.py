@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from lowtide.config import Config
-from lowtide.health import bound, history_findings, ledger_findings, oracle, runs, settings
+from lowtide.health import bound, hbase, history_findings, ledger_findings, oracle, runs, settings
 from lowtide.health.findings import EXIT_CODES, Cause, Finding, Health, Level, Severity
 from lowtide.health.history import HistoryStatus, history_statuses, removals
 from lowtide.health.ledger import LedgerStatus, ledger_status, repairs
@@ -72,6 +72,7 @@ CHECKS: tuple[Callable[[Reading, Config], Iterable[Finding]], ...] = (
     ledger_findings.moved_back,
     history_findings.never,
     settings.absent,
+    hbase.untried,
 )
 _RANK = list(Severity)
 

@@ -56,6 +56,7 @@ class Cause(StrEnum):
     NO_GRACE = "no-grace"
     ABSENT = "absent"
     CONTRADICTED = "contradicted"
+    UNTRIED_HBASE = "untried-hbase"
     HISTORY_HELD = "history-held"
     HISTORY_BLOCKED = "history-blocked"
     HISTORY_NEVER = "history-never"

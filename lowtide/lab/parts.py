@@ -14,10 +14,10 @@ _STYLES = {"running": "green", "stopped": "dim", "killed": "red", "not answering
 
 
 def show(console: Console, parts: Sequence[Part], ports: Mapping[str, int] | None = None) -> bool:
-    """Print which part is in which state, and on which of *ports* where they are given; whether all run."""
+    """Print which part is in which state, and on which of *ports* where it has one of those; whether all run."""
     table = Table("part", "state", *(["port"] if ports else []), "process")
     for part in parts:
-        port = [str(ports[part.name])] if ports else []
+        port = [str(ports.get(part.name, ""))] if ports else []
         table.add_row(
             part.name, Text(part.state, _STYLES[part.state]), *port, "" if part.pid is None else str(part.pid)
         )

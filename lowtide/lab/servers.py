@@ -153,6 +153,17 @@ class Servers:
             return Part(name, "killed", process.pid)
         return Part(name, "running" if answers(name) else "not answering", process.pid)
 
+    def ports(self, name: str) -> list[int]:
+        """The TCP ports on which a server listens now."""
+        process = self.processes().get(name)
+        if process is None or not process.alive:
+            return []
+        try:
+            found = psutil.Process(process.pid).net_connections("tcp")
+        except psutil.NoSuchProcess:
+            return []
+        return sorted({each.laddr.port for each in found if each.status == psutil.CONN_LISTEN})
+
     def output(self, name: str) -> Path:
         """The file of what a server prints."""
         return self.folder("logs") / f"{name}.out"

@@ -153,6 +153,8 @@ class Summary:
     figures: dict[str, int] = field(default_factory=dict)
     #: What the run was for: log link, try, and the like, as the caller gave it.
     context: dict[str, str] = field(default_factory=dict)
+    #: The version of HBase's servers, as the master tells it; runs of before there was this have none.
+    hbase: str = ""
     #: Who ran it, see :func:`here`; runs of before there was this have none.
     by: dict[str, str] = field(default_factory=dict)
 

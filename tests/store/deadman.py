@@ -61,11 +61,13 @@ JAVA_EFFECTS = {
     ),
     "Rows": frozenset({"work"}),
     "GatewayCalls": frozenset({"call"}),
+    "Cluster": frozenset(),
 }
 JAVA_READS = {
-    "Admin": frozenset({"takeReport", "durability", "stated"}),
+    "Admin": frozenset({"takeReport", "durability", "stated", "version"}),
     "Rows": frozenset(),
     "GatewayCalls": frozenset(),
+    "Cluster": frozenset({"look"}),
 }
 #: Of a file system of Hadoop's and its streams.
 FILE_EFFECTS = _words(

@@ -194,6 +194,8 @@ def test_missing_jars_name_the_command_that_makes_them(tmp_path: Path, monkeypat
     monkeypatch.setattr(machine, "embedded_target", lambda: tmp_path / "target")
     with pytest.raises(StackError, match="make setup"):
         Stack(free_ports_config(tmp_path / "store")).up()
+    with pytest.raises(StackError, match=r"make hbase-2\.5"):
+        Stack(free_ports_config(tmp_path / "store", hbase="2.5")).up()
 
 
 def test_a_missing_or_wrong_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,6 +228,21 @@ def test_the_command_line_says_what_does_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_an_older_hbase_is_not_started_on_a_newer_ones_data(tmp_path: Path) -> None:
+    """An HBase does not read what a newer one wrote; Phoenix's jars are for the newest only."""
+    from lowtide.lab.stack import files
+
+    newer = free_ports_config(tmp_path)
+    files.write(newer)
+    (tmp_path / "hbase").mkdir()
+    with pytest.raises(StackError, match=r"written by HBase 2\.6, which is newer than 2\.5.*--hbase 2\.6"):
+        Stack(dataclasses.replace(newer, hbase="2.5")).up()
+    with pytest.raises(StackError, match="leave --phoenix out"):
+        dataclasses.replace(newer, hbase="2.5", phoenix=True)
+    with pytest.raises(StackError, match=r"hbase is '2\.4'; use one of 2\.5, 2\.6"):
+        StackConfig(home=tmp_path, hbase="2.4")  # type: ignore[arg-type]
+
+
 def test_configurations_that_cannot_be_meant_are_refused(tmp_path: Path) -> None:
     """Equal ports, an unknown clock and an empty conflict map are refused with the value."""
     with pytest.raises(StackError, match="not all different"):
@@ -247,3 +264,36 @@ def test_a_saved_configuration_is_read_back(tmp_path: Path) -> None:
     assert load(tmp_path) == config
     assert "<name>a.b</name><value>c</value>" in (tmp_path / "conf" / "hbase-site.xml").read_text()
     assert json.loads((tmp_path / "conf" / "stack.json").read_text())["tso_port"] == config.tso_port
+
+
+def test_region_servers_of_their_own_are_asked_for_by_number(tmp_path: Path) -> None:
+    """By default HBase is one process. With region servers ZooKeeper comes first, and the master last of HBase's, so
+    that it is the first of them to end.
+    """
+    from lowtide.lab.stack import files
+
+    together, apart = free_ports_config(tmp_path / "a"), free_ports_config(tmp_path / "b", region_servers=2)
+    assert Stack(together).parts == ("hbase", "thrift", "tso")
+    assert Stack(apart).parts == ("zookeeper", "regionserver1", "regionserver2", "master", "thrift", "tso")
+    assert apart.ports == {"zookeeper": apart.zookeeper_port, "thrift": apart.thrift_port, "tso": apart.tso_port}
+    assert files.server_properties(together)["hbase.cluster.distributed"] == "false"
+    assert files.server_properties(apart)["hbase.cluster.distributed"] == "true"
+    files.write(apart)
+    assert load(apart.home) == apart
+    assert (
+        f"clientPort={apart.zookeeper_port}\nclientPortAddress=127.0.0.1\n" in (apart.home / "conf/zoo.cfg").read_text()
+    )
+    with pytest.raises(StackError, match="region_servers is 10; it is 1 to 9, or 0 for HBase in one process"):
+        free_ports_config(tmp_path, region_servers=10)
+
+
+def test_a_store_of_before_there_were_region_servers_apart_stays_in_one_process(tmp_path: Path) -> None:
+    """The file of such a store says ``region_servers: 1`` of the one inside HBase's process."""
+    from lowtide.lab.stack import files
+
+    files.write(free_ports_config(tmp_path))
+    saved = tmp_path / "conf" / "stack.json"
+    before = json.loads(saved.read_text())
+    del before["region_server_processes"]
+    saved.write_text(json.dumps({**before, "region_servers": 1}))
+    assert load(tmp_path).region_servers == 0

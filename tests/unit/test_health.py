@@ -25,6 +25,7 @@ from lowtide.health import (
     assess,
     table_statuses,
 )
+from lowtide.run.hbases import TRIED
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.store.records import Bound
 from lowtide.tables.inventory import UNMARKED_SINCE, Entry, Kind, without_compactor
@@ -404,6 +405,18 @@ def test_a_configured_table_that_is_not_there() -> None:
     """A misspelt name in the configuration would do nothing, silently."""
     config = Config.model_validate({"defaults": {"mode": "execute"}, "tables": {"ordres": {}}})
     assert only(assess(healthy(), config), Cause.ABSENT).setting == "tables.ordres"
+
+
+def test_servers_of_a_line_that_was_not_tried_are_a_note() -> None:
+    """Since the first run that met them, until a run meets others; the health is none the worse for it."""
+    runs = healthy().runs
+    met = [{**a_run("survey", hours * HOUR), "hbase": version} for hours, version in ((2, "9.1.0"), (5, "9.1.0"))]
+    health = assess(healthy(runs=(*runs, *met)), ACTING)
+    finding = only(health, Cause.UNTRIED_HBASE)
+    assert (health.level, finding.since) == (Level.FINE, NOW - 5 * HOUR)
+    assert "HBase 9.1.0" in finding.what
+    upgraded = {**a_run("survey", HOUR), "hbase": f"{TRIED[-1]}.9"}
+    assert assess(healthy(runs=(*runs, upgraded, *met)), ACTING).findings == ()
 
 
 def test_a_table_that_is_called_plain_against_the_records() -> None:

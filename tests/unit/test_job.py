@@ -78,7 +78,7 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     file = tmp_path / "lowtide.yaml"
     file.write_text("")
     monkeypatch.setattr(program, "connect", lambda _: nullcontext())
-    for check in ("check_cluster", "check_clock"):
+    for check in ("check_cluster", "check_clock", "note_hbase"):
         monkeypatch.setattr(program.Run, check, lambda _: None)
     monkeypatch.setattr(program, "session", lambda _: time.sleep(0.2))
     monkeypatch.setattr(program, "Store", lambda *_: None)

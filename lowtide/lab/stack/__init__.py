@@ -8,7 +8,8 @@
     stack.down()
 
 Every port is open on the loopback interface only. The parts are processes of their own that outlive the program that
-started them; data and logs live under ``home`` and survive ``down`` and ``up``.
+started them; data and logs live under ``home`` and survive ``down`` and ``up``. HBase is one of them, or several: with
+``StackConfig(region_servers=3)`` ZooKeeper, the master and each region server.
 """
 
 from lowtide.lab.servers import Part

@@ -11,7 +11,7 @@ import typer
 
 from lowtide.cli.console import new_console
 from lowtide.lab.parts import show
-from lowtide.lab.stack.config import load
+from lowtide.lab.stack.config import MOST_REGION_SERVERS, load
 from lowtide.lab.stack.stack import Stack
 from lowtide.paths import data
 
@@ -32,6 +32,13 @@ def default_home() -> Path:
     return data() / "store"
 
 
+class HBaseLine(StrEnum):
+    """Lines of HBase's releases."""
+
+    OLD = "2.5"
+    NEW = "2.6"
+
+
 Home = Annotated[Path, typer.Option(help="Folder of data, logs and process ids.", default_factory=default_home)]
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="As at the last start unless given.")]
 
@@ -46,6 +53,21 @@ def up(
     conflict_map_size: Annotated[
         int | None, typer.Option(min=1, help="Written cells that the oracle remembers.", show_default="1000")
     ] = None,
+    region_servers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=MOST_REGION_SERVERS,
+            help="ZooKeeper, the master and so many region servers, a process each. 0: HBase is one process.",
+            show_default="0",
+        ),
+    ] = None,
+    hbase: Annotated[
+        HBaseLine | None,
+        typer.Option(
+            help="The release of HBase (2.5: make hbase-2.5); not older once there are data.", show_default="2.6"
+        ),
+    ] = None,
     phoenix: Annotated[
         bool | None, typer.Option("--phoenix/--no-phoenix", help="With Apache Phoenix (its jars: make phoenix).")
     ] = None,
@@ -57,6 +79,8 @@ def up(
         "thrift_port": thrift_port,
         "tso_port": tso_port,
         "conflict_map_size": conflict_map_size,
+        "region_servers": region_servers,
+        "hbase": hbase.value if hbase else None,
         "phoenix": phoenix,
     }
     config = dataclasses.replace(load(home), **{name: value for name, value in given.items() if value is not None})

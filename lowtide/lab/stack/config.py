@@ -20,6 +20,16 @@ LOOPBACK = "127.0.0.1"
 _TEST_PORTS = range(18_000, 32_000)
 
 
+#: The lines of HBase's releases that there is a build of ``embedded/`` for, the oldest first.
+HBASE_LINES = ("2.5", "2.6")
+
+#: Each is a virtual machine of its own.
+MOST_REGION_SERVERS = 9
+
+#: The key of ``region_servers`` in the file of :func:`save`.
+_APART = "region_server_processes"
+
+
 class StackError(LowtideError):
     """The embedded store cannot be started, stopped or reached; the message names the remedy."""
 
@@ -32,6 +42,9 @@ class StackConfig:
     counts 1,000,000 a millisecond, ``incremental`` counts from 50 on; it cannot change once the store has data.
     ``conflict_map_size`` is how many written cells the oracle remembers; a small one makes the low watermark follow
     the writers closely (the watermark is the largest commit timestamp that fell out). Omid adds room for 32 cells.
+    ``hbase`` is the line of releases that HBase's servers are of. A store is never started on an older one than before.
+    ``region_servers`` is 0 where HBase is one process; else ZooKeeper, the master and so many region servers are a
+    process each, so that one of them can be killed. ``hbase_heap`` is the heap of each of HBase's processes.
     ``java_options`` are more options of the servers' virtual machines: by default those of a store that lives for
     minutes, which starts with a third less work without Java's second compiler. A store that is measured has none.
     """
@@ -42,8 +55,10 @@ class StackConfig:
     tso_port: int = 24758
     timestamps: Literal["world", "incremental"] = "world"
     conflict_map_size: int = 1000
-    region_servers: int = 1
+    region_servers: int = 0
+    hbase: Literal["2.5", "2.6"] = "2.6"
     hbase_heap: str = "1g"
+    zookeeper_heap: str = "128m"
     thrift_heap: str = "192m"
     tso_heap: str = "256m"
     #: Whether HBase's servers carry Apache Phoenix, and programs on ``java_command`` its client.
@@ -59,16 +74,26 @@ class StackConfig:
             raise StackError(f"timestamps is {self.timestamps!r}; use 'world' or 'incremental'")
         if self.conflict_map_size < 1:
             raise StackError(f"conflict_map_size is {self.conflict_map_size}; it must be at least 1")
-        if not 1 <= self.region_servers <= 9:
-            raise StackError(f"region_servers is {self.region_servers}; HBase starts 1 to 9 in one process")
+        if self.hbase not in HBASE_LINES:
+            raise StackError(f"hbase is {self.hbase!r}; use one of {', '.join(HBASE_LINES)}")
+        if self.phoenix and self.hbase != HBASE_LINES[-1]:
+            raise StackError(f"hbase is {self.hbase}; Phoenix's jars are for {HBASE_LINES[-1]}: leave --phoenix out")
+        if not 0 <= self.region_servers <= MOST_REGION_SERVERS:
+            raise StackError(
+                f"region_servers is {self.region_servers}; it is 1 to {MOST_REGION_SERVERS}, or 0 for HBase in one "
+                "process"
+            )
         ports = self.ports
         if len(set(ports.values())) != len(ports):
             raise StackError(f"the ports {ports} are not all different; give each part its own")
 
     @property
     def ports(self) -> dict[str, int]:
-        """The port each part answers on (ZooKeeper's for HBase; its own servers take whatever is free)."""
-        return {"hbase": self.zookeeper_port, "thrift": self.thrift_port, "tso": self.tso_port}
+        """The port of each part that is found by it: HBase's is ZooKeeper's, through which clients find its servers on
+        whatever ports were free.
+        """
+        first = "zookeeper" if self.region_servers else "hbase"
+        return {first: self.zookeeper_port, "thrift": self.thrift_port, "tso": self.tso_port}
 
 
 def load(home: Path) -> StackConfig:
@@ -79,6 +104,8 @@ def load(home: Path) -> StackConfig:
     values = json.loads(saved.read_text("utf-8"))
     values["extra_classpath"] = tuple(map(Path, values["extra_classpath"]))
     values["java_options"] = tuple(values.get("java_options", ()))
+    # A file of before there was this key says region_servers: 1 of an HBase in one process.
+    values["region_servers"] = values.pop(_APART, 0)
     return StackConfig(home=home, **values)
 
 
@@ -86,6 +113,7 @@ def save(config: StackConfig) -> None:
     """Keep *config* in its home, for ``load``."""
     values = {name: value for name, value in dataclasses.asdict(config).items() if name != "home"}
     values["extra_classpath"] = [str(path) for path in config.extra_classpath]
+    values[_APART] = values.pop("region_servers")
     saved = _saved(config.home)
     saved.parent.mkdir(parents=True, exist_ok=True)
     saved.write_text(json.dumps(values, indent=2) + "\n", "utf-8")

@@ -1,4 +1,4 @@
-"""The configuration files of the three servers, written under ``home/conf`` (first on every class path)."""
+"""The configuration files of the servers, written under ``home/conf`` (first on every class path)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from lowtide.lab.stack.config import LOOPBACK, StackConfig, save
+
+#: ZooKeeper's, where it is a process of its own.
+ZOOKEEPER = "zoo.cfg"
 
 _LOGGING = """\
 status = error
@@ -26,6 +29,20 @@ logger.zookeeper.name = org.apache.zookeeper
 logger.zookeeper.level = warn
 """
 
+_SESSION_MILLIS = "20000"
+_TICK_MILLIS = "2000"
+
+#: Where region servers are processes of their own.
+_APART = {
+    # Wherever there is room, as in one process.
+    "hbase.master.port": "0",
+    "hbase.regionserver.port": "0",
+    "zookeeper.session.timeout": _SESSION_MILLIS,
+    # So long the master waits for all of them. Then it begins with those that are there, as it must when it is started
+    # again and one of them is dead.
+    "hbase.master.wait.on.regionservers.timeout": "30000",
+}
+
 #: What Phoenix asks of servers and clients alike.
 _PHOENIX = {
     "hbase.regionserver.wal.codec": "org.apache.hadoop.hbase.regionserver.wal.IndexedWALEditCodec",
@@ -34,12 +51,15 @@ _PHOENIX = {
 
 
 def write(config: StackConfig) -> None:
-    """Write ``hbase-site.xml``, the oracle's YAML, the logging set-up, and *config* itself for later ``load``s."""
+    """Write ``hbase-site.xml``, the oracle's YAML, ZooKeeper's settings, the logging set-up, and *config* itself for
+    later ``load``s.
+    """
     conf = config.home / "conf"
     conf.mkdir(parents=True, exist_ok=True)
     save(config)
     (conf / "hbase-site.xml").write_text(_site({**server_properties(config), **config.extra_hbase}), "utf-8")
     (conf / "omid-server-configuration.yml").write_text(_oracle(config), "utf-8")
+    (conf / ZOOKEEPER).write_text(_zookeeper(config), "utf-8")
     # Phoenix builds its Omid client from this file alone; it has no property of its own for the oracle's address.
     (conf / "hbase-omid-client-config.yml").write_text(f'connectionString: "{LOOPBACK}:{config.tso_port}"\n', "utf-8")
     write_logging(conf)
@@ -69,7 +89,8 @@ def server_properties(config: StackConfig) -> dict[str, str]:
     home = config.home
     return {
         **client_properties(config),
-        "hbase.cluster.distributed": "false",
+        **(_APART if config.region_servers else {}),
+        "hbase.cluster.distributed": str(config.region_servers > 0).lower(),
         "hbase.tmp.dir": str(home / "tmp"),
         "hadoop.tmp.dir": str(home / "tmp"),
         "hbase.zookeeper.property.dataDir": str(home / "zookeeper"),
@@ -90,15 +111,15 @@ def server_properties(config: StackConfig) -> dict[str, str]:
         "hbase.thrift.info.port": "-1",
         # How long HBase may be held up before it counts as dead: longer than the 10 s of a local cluster, since other
         # programs want the processors too. A killed HBase takes as long to start again.
-        "zookeeper.session.timeout.localHBaseCluster": "20000",
+        "zookeeper.session.timeout.localHBaseCluster": _SESSION_MILLIS,
         # A small machine that should boot quickly.
-        "hbase.master.wait.on.regionservers.mintostart": str(config.region_servers),
-        "hbase.master.wait.on.regionservers.maxtostart": str(config.region_servers),
+        "hbase.master.wait.on.regionservers.mintostart": "1",
+        "hbase.master.wait.on.regionservers.maxtostart": str(max(1, config.region_servers)),
         "hbase.master.wait.on.regionservers.interval": "200",
         "hbase.regionserver.msginterval": "1000",
         "hbase.procedure.remote.dispatcher.delay.msec": "10",
         "hbase.regionserver.handler.count": "12",
-        "hbase.zookeeper.property.tickTime": "2000",
+        "hbase.zookeeper.property.tickTime": _TICK_MILLIS,
         "hbase.hfile.compaction.discharger.interval": "2000",
         # Major compactions remove history that Lowtide wants to see; they run when asked for.
         "hbase.hregion.majorcompaction": "0",
@@ -111,6 +132,19 @@ def _site(properties: dict[str, str]) -> str:
         for name, value in sorted(properties.items())
     ]
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', "<configuration>", *rows, "</configuration>", ""])
+
+
+def _zookeeper(config: StackConfig) -> str:
+    # The folder is the one that ZooKeeper uses inside HBase's process: a store can be started either way.
+    return f"""\
+dataDir={config.home / "zookeeper" / "zookeeper_0"}
+clientPort={config.zookeeper_port}
+clientPortAddress={LOOPBACK}
+tickTime={_TICK_MILLIS}
+maxClientCnxns=300
+4lw.commands.whitelist=ruok
+admin.enableServer=false
+"""
 
 
 def _oracle(config: StackConfig) -> str:

@@ -16,9 +16,17 @@ _THRIFT_CALL = 0x80010001
 _THRIFT_REPLY = 0x80010002
 _GET_TABLE_NAMES = b"getTableNames"
 
+# HBase's RPC (protobuf): a preamble, version 0 and simple authentication; ConnectionHeader: field 1, the user, field 2,
+# the service; then a call. RequestHeader, behind its length: field 1, the call's number, field 3, the method, field 4,
+# that a parameter follows, whose length is 0. The answer begins with ResponseHeader: field 1, the call's number.
+_HBASE_PREAMBLE = b"HBas\x00\x50"
+_HBASE_CONNECTION = b"\x0a\x09\x0a\x07lowtide\x12\x11ClientMetaService"
+_HBASE_CLUSTER_ID = b"\x12\x08\x01\x1a\x0cGetClusterId\x20\x01\x00"
+_HBASE_ANSWERED = b"\x02\x08\x01"
+
 
 def zookeeper_answers(port: int) -> bool:
-    """ZooKeeper, which lives in HBase's process, says that it is well."""
+    """ZooKeeper, which may live in HBase's process, says that it is well."""
 
     def ask(connection: socket.socket) -> bool:
         connection.sendall(b"ruok")
@@ -43,6 +51,18 @@ def thrift_answers(port: int) -> bool:
     return _asked(port, ask)
 
 
+def server_answers(port: int) -> bool:
+    """A master or a region server of HBase tells the id of the cluster that it belongs to."""
+
+    def ask(connection: socket.socket) -> bool:
+        connection.sendall(_HBASE_PREAMBLE + _sized(_HBASE_CONNECTION) + _sized(_HBASE_CLUSTER_ID))
+        answer = _exactly(connection, struct.unpack(">I", _exactly(connection, 4))[0])
+        # Other than this a header tells an exception. Behind it, with its length, is the answer: empty without an id.
+        return answer.startswith(_HBASE_ANSWERED) and len(answer) > len(_HBASE_ANSWERED) + 1
+
+    return _asked(port, ask)
+
+
 def oracle_answers(port: int) -> bool:
     """Omid's oracle gives out a start timestamp."""
     return _asked(port, lambda connection: ask_timestamp(connection) > 0)
@@ -52,6 +72,10 @@ def timestamp(port: int) -> int:
     """A fresh start timestamp from the oracle. Raises OSError when it does not answer."""
     with socket.create_connection((LOOPBACK, port), _SECONDS) as connection:
         return ask_timestamp(connection)
+
+
+def _sized(message: bytes) -> bytes:
+    return struct.pack(">I", len(message)) + message
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from lowtide.lab.servers import Part, Progress, Servers, last_words
 from lowtide.lab.stack import files, machine, probes
-from lowtide.lab.stack.config import LOOPBACK, StackConfig, StackError, load
+from lowtide.lab.stack.config import HBASE_LINES, LOOPBACK, StackConfig, StackError, load
 from lowtide.lab.waiting import reached
 
-#: In the order they start; they stop in reverse.
-PARTS = ("hbase", "thrift", "tso")
-
-_TITLES = {"hbase": "HBase", "thrift": "the Thrift gateway", "tso": "Omid's oracle"}
+_TITLES = {
+    "hbase": "HBase",
+    "zookeeper": "ZooKeeper",
+    "master": "HBase's master",
+    "thrift": "the Thrift gateway",
+    "tso": "Omid's oracle",
+}
+#: Those that are asked on a port of the configuration.
 _PROBES = {
     "hbase": probes.zookeeper_answers,
+    "zookeeper": probes.zookeeper_answers,
     "thrift": probes.thrift_answers,
     "tso": probes.oracle_answers,
 }
+_REGION_SERVER = "regionserver"
 _BOOT_SECONDS = 300
 #: HBase flushes its regions when it is told to end.
-_END_SECONDS = {"hbase": 60, "thrift": 5, "tso": 5}
+_END_SECONDS = {"zookeeper": 5, "thrift": 5, "tso": 5}
+_END_HBASE_SECONDS = 60
 
 
 class Stack:
@@ -31,47 +38,68 @@ class Stack:
         self.config = config
         self._servers = Servers(config.home)
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """In the order they start; they end in reverse.
+
+        So the master ends before its region servers do, which it ends itself; asked one by one they would hand their
+        regions to each other.
+        """
+        if not self.config.region_servers:
+            return ("hbase", "thrift", "tso")
+        return ("zookeeper", *self.region_servers, "master", "thrift", "tso")
+
+    @property
+    def region_servers(self) -> tuple[str, ...]:
+        """The region servers that are parts of their own."""
+        return tuple(f"{_REGION_SERVER}{n}" for n in range(1, self.config.region_servers + 1))
+
     def up(self, progress: Progress = lambda _: None) -> None:
         """Start whatever does not run and wait until every part answers. Harmless when all do.
 
-        A part that runs without answering is ended first. When HBase has to start, the others start anew with it:
-        they would otherwise hang on to servers that are gone. Raises StackError, with what was started left as it is.
+        A part that runs without answering is ended first. When the first part, with ZooKeeper in it, has to start, the
+        others start anew with it: they would otherwise hang on to servers that are gone. Raises StackError, with what
+        was started left as it is.
         """
         with self._servers.exclusively():
             state = {part.name: part.state for part in self.status()}
-            missing = [name for name in PARTS if state[name] != "running"]
+            missing = [name for name in self.parts if state[name] != "running"]
             if not missing:
                 return
-            if "hbase" in missing:
-                missing = list(PARTS)
+            first = self.parts[0]
+            if first in missing:
+                missing = list(self.parts)
             self._prepare(missing)
-            # The oracle waits for HBase by itself, the gateway needs ZooKeeper at its start.
+            # The oracle waits for HBase by itself, and HBase's servers for each other; the gateway needs ZooKeeper at
+            # its start.
             for name in missing:
-                progress(f"starting {_TITLES[name]}")
+                progress(f"starting {_title(name)}")
                 self._start(name)
-                if name == "hbase":
+                if name == first:
                     self._await(name)
             for name in missing:
                 self._await(name)
-                progress(f"{_TITLES[name]} answers on port {self.config.ports[name]}")
+                port = self.config.ports.get(name)
+                progress(f"{_title(name)} answers" + (f" on port {port}" if port else ""))
 
     def status(self) -> list[Part]:
         """The parts as they are now; a part that does not answer takes some seconds."""
-        return [self._servers.part(name, self._answers) for name in PARTS]
+        return [self._servers.part(name, self._answers) for name in self.parts]
 
     def down(self, progress: Progress = lambda _: None) -> None:
         """End every part; returns when no process is left. Data stay."""
         if not self.config.home.exists():
             return
         with self._servers.exclusively():
-            for name in reversed(PARTS):
-                if name in self._servers.processes():
-                    progress(f"stopping {_TITLES[name]}")
-                    self._end(name)
+            self._end_all(self._servers.processes(), progress)
 
     def kill(self, part: str) -> None:
         """End one part without any of its clean-up, as a crash does; ``status`` then says ``killed``."""
         self._servers.kill(part)
+
+    def listening(self, part: str) -> list[int]:
+        """The ports on which a part listens now: how HBase calls a region server tells its port."""
+        return self._servers.ports(part)
 
     @property
     def oracle(self) -> str:
@@ -110,7 +138,7 @@ class Stack:
         """
         phoenix = [machine.phoenix_classpath()] if self.config.phoenix else []
         class_path = [
-            *(str(self._servers.folder("conf")), machine.embedded_classpath()),
+            *(str(self._servers.folder("conf")), machine.embedded_classpath(self.config.hbase)),
             *phoenix,
             *map(str, self.config.extra_classpath),
         ]
@@ -120,29 +148,41 @@ class Stack:
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _answers(self, name: str) -> bool:
-        return _PROBES[name](self.config.ports[name])
+        if name in _PROBES:
+            return _PROBES[name](self.config.ports[name])
+        return any(map(probes.server_answers, self._servers.ports(name)))
 
     def _prepare(self, parts: list[str]) -> None:
+        self._check_made()
         machine.check_java()
-        machine.embedded_classpath()
+        machine.embedded_classpath(self.config.hbase)
         if self.config.phoenix:
             machine.phoenix_classpath()
         machine.check_disk(self.config.home)
-        self._check_clock()
-        for name in reversed(parts):
-            self._end(name)
+        # Of a store that ran in other parts, too.
+        others = set(self._servers.processes()) - set(self.parts)
+        self._end_all({*parts, *others})
         machine.check_ports(self.config, parts)
         self._servers.folder("logs")
         files.write(self.config)
 
-    def _check_clock(self) -> None:
-        """A store's timestamps are of one kind for good: its cells carry them."""
-        home, wanted = self.config.home, self.config.timestamps
-        made = load(home).timestamps
-        if (home / "hbase").exists() and made != wanted:
+    def _check_made(self) -> None:
+        """A store's timestamps are of one kind for good: its cells carry them. And an HBase reads what an older one
+        wrote, not what a newer one did.
+        """
+        home, wanted = self.config.home, self.config
+        if not (home / "hbase").exists():
+            return
+        made = load(home)
+        if made.timestamps != wanted.timestamps:
             raise StackError(
-                f"the store in {home} was made with {made} timestamps, not {wanted}; "
-                f"use --timestamps {made}, or another home"
+                f"the store in {home} was made with {made.timestamps} timestamps, not {wanted.timestamps}; "
+                f"use --timestamps {made.timestamps}, or another home"
+            )
+        if HBASE_LINES.index(made.hbase) > HBASE_LINES.index(wanted.hbase):
+            raise StackError(
+                f"the store in {home} was written by HBase {made.hbase}, which is newer than {wanted.hbase}; "
+                f"use --hbase {made.hbase}, or another home"
             )
 
     def _start(self, name: str) -> None:
@@ -151,14 +191,19 @@ class Stack:
     def _commands(self) -> dict[str, list[str]]:
         config = self.config
         return {
-            "hbase": self.java_command(
-                "lowtide.store.Database",
-                f"--localRegionServers={config.region_servers}",
-                "start",
-                heap=config.hbase_heap,
-                log="hbase",
+            "hbase": self._hbase_command("hbase", "lowtide.store.Database", "start"),
+            "zookeeper": self.java_command(
+                "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+                str(self._servers.folder("conf") / files.ZOOKEEPER),
+                heap=config.zookeeper_heap,
+                log="zookeeper",
                 options=config.java_options,
             ),
+            "master": self._hbase_command("master", "lowtide.store.Database", "start"),
+            **{
+                name: self._hbase_command(name, "org.apache.hadoop.hbase.regionserver.HRegionServer", "start")
+                for name in self.region_servers
+            },
             "thrift": self.java_command(
                 "org.apache.hadoop.hbase.thrift.ThriftServer",
                 *("--bind", LOOPBACK, "--port", str(config.thrift_port), "--infoport", "-1", "start"),
@@ -171,20 +216,32 @@ class Stack:
             ),
         }
 
+    def _hbase_command(self, name: str, main_class: str, *args: str) -> list[str]:
+        config = self.config
+        return self.java_command(main_class, *args, heap=config.hbase_heap, log=name, options=config.java_options)
+
     def _await(self, name: str) -> None:
         def answers() -> bool:
             if self._answers(name):
                 return True
             for part, process in self._servers.processes().items():
                 if not process.alive:
-                    raise StackError(f"{_TITLES[part]} ended while it started; it said:\n{self._last_words(part)}")
+                    raise StackError(f"{_title(part)} ended while it started; it said:\n{self._last_words(part)}")
             return False
 
         if not reached(answers, _BOOT_SECONDS, pause=0.1):
-            raise StackError(f"{_TITLES[name]} did not answer within {_BOOT_SECONDS} s; see {self.logs}")
+            raise StackError(f"{_title(name)} did not answer within {_BOOT_SECONDS} s; see {self.logs}")
 
-    def _end(self, name: str) -> None:
-        self._servers.end(name, _END_SECONDS[name])
+    def _end_all(self, names: Collection[str], progress: Progress = lambda _: None) -> None:
+        """Those of *names* that were started; the last one first."""
+        for name in reversed(self._servers.processes()):
+            if name in names:
+                progress(f"stopping {_title(name)}")
+                self._servers.end(name, _END_SECONDS.get(name, _END_HBASE_SECONDS))
 
     def _last_words(self, name: str) -> str:
         return last_words([self.logs / f"{name}.log", self._servers.output(name)], lines=15)
+
+
+def _title(name: str) -> str:
+    return _TITLES.get(name, f"region server {name.removeprefix(_REGION_SERVER)}")

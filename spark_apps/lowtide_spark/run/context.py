@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from lowtide.errors import GatewayError, UsageError
 from lowtide.journal import life
-from lowtide.run import approval
+from lowtide.run import approval, hbases
 from lowtide.store.gateway import connect, failures
 from lowtide.store.records import Journal
 from lowtide.store.state import StateStore
@@ -31,6 +31,16 @@ class Run(OracleChecks, TableChoice):
 
     #: Whether the configured gateway leads to another store.
     crossed: bool = False
+
+    def note_hbase(self) -> None:
+        """Put the version of HBase's servers into the summary, with a note where it was not tried.
+
+        Raises:
+            StoreError: the master does not tell it.
+        """
+        self.summary.hbase = self.store.version()
+        if note := hbases.untried(self.summary.hbase):
+            self.summary.notes.append(note)
 
     def check_cluster(self) -> None:
         """Refuse records that vanish, and a gateway of another HBase than ZooKeeper leads to: what people are shown,

@@ -57,6 +57,7 @@ def run_job(
         run.read_only = read_only
         run.check_cluster()
         run.check_clock()
+        run.note_hbase()
         body(run)
         code = 1 if summary.failed else 0
     except LowtideError as error:

@@ -23,6 +23,8 @@ def report(summary: Summary, problems_only: bool = False) -> None:
 
 def _lines(summary: Summary) -> Iterator[str]:
     yield f"{summary.job} {summary.run}: {'executed' if summary.execute else 'dry run'}, {summary.seconds} s"
+    if summary.hbase:
+        yield f"  HBase {summary.hbase}"
     yield from (f"  note: {note}" for note in summary.notes)
     for table in summary.tables:
         counts = {k: v for k, v in table.counts.to_json().items() if v}

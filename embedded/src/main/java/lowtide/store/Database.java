@@ -10,7 +10,8 @@ import org.apache.hadoop.hbase.master.HMaster;
 import sun.misc.Signal;
 
 /**
- * HBase's master, region servers and ZooKeeper in one process, which a SIGTERM ends in the right order.
+ * HBase's master, region servers and ZooKeeper in one process, which a SIGTERM ends in the right order; where the
+ * configuration says that HBase is distributed, the master alone, which ends its region servers before itself.
  *
  * <p>HBase's own hooks end the servers in any order. When ZooKeeper goes first, the region servers wait for it until their
  * session is over, and the next start waits as long for the sessions that were left behind. A shutdown through the master
