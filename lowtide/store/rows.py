@@ -137,6 +137,11 @@ class Rows:
         finally:
             self._table.delete(row.encode())
 
+    def passed(self, row: str) -> bytes | None:
+        """The value of a :meth:`passing_row` of somebody else's; None: it is not here."""
+        found: bytes | None = self._table.row(row.encode(), [VALUE]).get(VALUE)
+        return found
+
     def _claim(self, row: bytes, column: bytes, value: bytes) -> Claim:
         return Claim(self._name, row, FAMILY, column.removeprefix(COLUMN).decode(), value)
 
