@@ -96,7 +96,8 @@ def _kinds(thrift: Thrift) -> Iterator[tuple[str, str]]:
     if why := _refusal(thrift.host, thrift.port):
         yield (
             f"is not there: {why}",
-            "start it (hbase thrift start), or correct hbase.thrift; jobs do without, sensors, the page and lowtide status do not",
+            "start it (hbase thrift start), or correct hbase.thrift; jobs do without, sensors, the page and lowtide "
+            "status do not",
         )
         return
     if _asked(thrift, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/"):

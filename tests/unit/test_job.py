@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -77,7 +76,7 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Neither store nor Spark: what a job's frame does around its body. The arguments that every job needs."""
     file = tmp_path / "lowtide.yaml"
     file.write_text("")
-    monkeypatch.setattr(program, "connect", lambda _: nullcontext())
+    monkeypatch.setattr(program, "nobody_answers", lambda *_: False)
     for check in ("check_cluster", "check_clock", "note_hbase"):
         monkeypatch.setattr(program.Run, check, lambda _: None)
     monkeypatch.setattr(program, "session", lambda _: time.sleep(0.2))
@@ -93,18 +92,29 @@ def test_sparks_start_is_booked(nothing_there: list[str]) -> None:
     assert 0.2 <= phases["start"] < 5
 
 
+@pytest.mark.parametrize("error", [GatewayError("HBase does not answer"), ConnectionError("HBase does not answer")])
 def test_a_run_whose_summary_is_not_kept_ends_red(
-    nothing_there: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    nothing_there: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception
 ) -> None:
     """Though its work went well: nobody finds it in the store. Its exit code says what its summary does."""
 
     def unreachable(_: program.Run) -> None:
-        msg = "the gateway does not answer"
-        raise GatewayError(msg)
+        raise error
 
     monkeypatch.setattr(program.Run, "state", unreachable)
     file = tmp_path / "summary.json"
     assert program.run_job("balances", lambda _: None, [*nothing_there, "--summary", str(file)]) == 1
-    assert json.loads(file.read_text())["problems"] == [
-        "the summary is not in the state table: the gateway does not answer"
-    ]
+    assert json.loads(file.read_text())["problems"] == ["the summary is not in the state table: HBase does not answer"]
+
+
+def test_a_zookeeper_that_does_not_answer_is_named_before_spark_starts(
+    nothing_there: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """HBase's client would look for it for minutes."""
+    monkeypatch.setattr(program, "nobody_answers", lambda addresses, _: addresses == ["127.0.0.1:2181"])
+    monkeypatch.setattr(program, "session", lambda _: pytest.fail("Spark is started"))
+    file = tmp_path / "summary.json"
+    assert program.run_job("balances", lambda _: None, [*nothing_there, "--summary", str(file)]) == 1
+    (problem,) = json.loads(file.read_text())["problems"]
+    assert "ZooKeeper does not answer at 127.0.0.1:2181" in problem
+    assert "hbase.zookeeper_quorum" in problem
