@@ -26,9 +26,10 @@ class Cluster:
 
     id: str
     master: str
+    #: The master's. Of region servers HBase tells its clients none.
     version: str
-    #: Version by region server.
-    servers: Mapping[str, str]
+    #: The region servers that live, and those that the master takes for dead.
+    servers: Sequence[str]
     dead: Sequence[str]
     #: The master's clock, ms: when it heard of a region server last, some seconds ago at most. 0: of none yet.
     heard: int
@@ -46,7 +47,7 @@ class Cluster:
 
 
 def judge_hbase(found: Cluster, client: str) -> str:
-    """Whether master and region servers are up, and of which versions.
+    """Whether master and region servers are up, and of which version.
 
     Args:
         found: what the master tells.
@@ -54,15 +55,12 @@ def judge_hbase(found: Cluster, client: str) -> str:
     """
     if not found.servers:
         raise GatewayError(f"master {found.master} knows no region server that lives", "start HBase's region servers")
-    versions = {found.version, *found.servers.values()}
     count = len(found.servers)
-    parts = [
-        f"master {found.master}, {count} region server{'' if count == 1 else 's'}, {' and '.join(sorted(versions))}"
-    ]
+    parts = [f"{found.version}, master {found.master}, {count} region server{'' if count == 1 else 's'}"]
     if found.dead:
         parts.append(f"dead: {names_text(sorted(found.dead), _LISTED)}")
-    if odd := sorted(v for v in versions if ".".join(v.split(".")[:2]) not in HBASE_LINES):
-        parts.append(f"{' and '.join(odd)} was not tried, only {', '.join(HBASE_LINES)} was")
+    if ".".join(found.version.split(".")[:2]) not in HBASE_LINES:
+        parts.append(f"this version was not tried, only {', '.join(HBASE_LINES)} was")
     parts.append(f"asked by a client {client}" if client else "")
     return "; ".join(filter(None, parts))
 

@@ -11,7 +11,7 @@ from lowtide.check.hops import NotCheckedError
 from lowtide.config import HBase, Omid, Thrift
 from lowtide.errors import GatewayError
 from lowtide.store import oracle_probe
-from lowtide.store.gateway import connect, described
+from lowtide.store.gateway import connect, described, text_of
 
 #: How long one server may take to answer.
 SECONDS = 5.0
@@ -114,7 +114,7 @@ def _kinds(thrift: Thrift) -> Iterator[tuple[str, str]]:
                 f"is {transport} and {protocol}, and was asked as {thrift.transport} and {thrift.protocol}",
                 f"set hbase.thrift: {{transport: {transport}, protocol: {protocol}}}",
             )
-        elif "method name" in str(answer):
+        elif "method name" in text_of(answer):
             yield (
                 "is of version 2: it knows no getTableNames",
                 "start version 1 (hbase thrift start, not thrift2), or correct hbase.thrift.port",

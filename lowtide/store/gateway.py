@@ -60,7 +60,8 @@ def connect(thrift: Thrift, attempts: int = 4) -> Iterator[Any]:
     try:
         connection = opened()
     except Exception as error:
-        fact = f"the Thrift gateway at {thrift.host}:{thrift.port} does not answer ({type(error).__name__}: {error})"
+        said = f"{type(error).__name__}: {text_of(error)}"
+        fact = f"the Thrift gateway at {thrift.host}:{thrift.port} does not answer ({said})"
         raise GatewayError(fact, "start it, or set hbase.thrift in the configuration") from error
     try:
         yield connection
@@ -108,7 +109,16 @@ def is_failure(error: Exception) -> bool:
 
 def described(error: Exception) -> str:
     """Type and first line of *error*: what HBase sends has a Java stack trace for its text."""
-    return f"{type(error).__name__}: {str(error).strip() or 'no text'}".splitlines()[0]
+    return f"{type(error).__name__}: {text_of(error).strip() or 'no text'}".splitlines()[0]
+
+
+def text_of(error: Exception) -> str:
+    """What *error* says. thriftpy2 has a server's refusal of a call as bytes, of which ``str`` makes another error."""
+    try:
+        return str(error)
+    except TypeError:
+        message = getattr(error, "message", "")
+        return message.decode(errors="replace") if isinstance(message, bytes) else repr(message)
 
 
 def no_answer(what: str, error: Exception, then: str) -> GatewayError:
@@ -227,8 +237,8 @@ def low_watermark(connection: Any, config: Config, listed: Collection[bytes] | N
     """
     name = config.omid.commit_table
     if name.encode() not in (connection.tables() if listed is None else listed):
-        msg = f"there is no commit table {name}; create it with Omid's OmidTableManager, or set omid.commit_table"
-        raise TableError(msg)
+        remedy = "create it with Omid's OmidTableManager, or set omid.commit_table"
+        raise TableError(f"there is no commit table {name}", remedy)
     column = config.omid.watermark_family.encode() + b":" + LOW_WATERMARK_QUALIFIER
     value = connection.table(name).row(LOW_WATERMARK_ROW, columns=[column]).get(column)
     return parse_low_watermark(value, name)

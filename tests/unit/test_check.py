@@ -352,23 +352,22 @@ def test_records_of_an_older_format_are_told() -> None:
 
 # HBase
 
-FOUND = cluster.Cluster(
-    "id", "m:16000", "2.6.4", {"a:16020": "2.6.4", "b:16020": "2.6.4"}, (), millis(NOW), "lowtide", True, ()
-)
+FOUND = cluster.Cluster("id", "m:16000", "2.6.4", ("a:16020", "b:16020"), (), millis(NOW), "lowtide", True, ())
 
 
 def test_an_hbase_without_region_servers_is_wrong() -> None:
     """A master alone answers, and serves nothing."""
-    fact, remedy = raised(GatewayError, lambda: cluster.judge_hbase(replace(FOUND, servers={}), "2.6.4"))
+    fact, remedy = raised(GatewayError, lambda: cluster.judge_hbase(replace(FOUND, servers=()), "2.6.4"))
     assert "m:16000" in fact
     assert "region servers" in remedy
 
 
 def test_versions_and_dead_servers_are_told() -> None:
     """Of a version that was not tried it is said so."""
-    assert cluster.judge_hbase(FOUND, "2.6.4") == "master m:16000, 2 region servers, 2.6.4; asked by a client 2.6.4"
-    text = cluster.judge_hbase(replace(FOUND, servers={"a": "2.6.4", "b": "2.5.9"}, dead=("c:1",)), "2.6.4")
-    assert "2.5.9 was not tried" in text
+    assert cluster.judge_hbase(FOUND, "2.6.4") == "2.6.4, master m:16000, 2 region servers; asked by a client 2.6.4"
+    text = cluster.judge_hbase(replace(FOUND, version="2.5.9", dead=("c:1",)), "2.6.4")
+    assert "2.5.9" in text
+    assert "this version was not tried" in text
     assert "dead: c:1" in text
 
 

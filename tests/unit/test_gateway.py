@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from happybase.batch import Batch
 from Hbase_thrift import IOError as HBaseError
+from thriftpy2.thrift import TApplicationException
 from thriftpy2.transport import TTransportException
 
 from lowtide import cli
 from lowtide.config import Config
 from lowtide.errors import GatewayError, WatermarkError
 from lowtide.health import reader
-from lowtide.store.gateway import check_and_put, connect, parse_low_watermark
+from lowtide.store.gateway import check_and_put, connect, described, parse_low_watermark
 
 
 def test_low_watermark_is_eight_bytes() -> None:
@@ -107,3 +108,10 @@ def _main(error: Exception, monkeypatch: pytest.MonkeyPatch) -> object:
     with pytest.raises(SystemExit) as ended:
         cli.main()
     return ended.value.code
+
+
+def test_a_refused_call_is_told_in_its_own_words() -> None:
+    """thriftpy2 keeps a server's text as bytes, of which ``str`` makes an error of its own."""
+    error = TApplicationException(TApplicationException.UNKNOWN_METHOD, b"Invalid method name: 'getTableNames'")
+    assert described(error) == "TApplicationException: Invalid method name: 'getTableNames'"
+    assert described(OSError("gone\nmore")) == "OSError: gone"

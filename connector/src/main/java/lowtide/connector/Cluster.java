@@ -27,8 +27,8 @@ public final class Cluster {
     }
 
     /**
-     * JSON: {@code id}, {@code master}, {@code version} (the master's), {@code servers} (version by region server),
-     * {@code dead} (servers), {@code heard} (the master's clock in ms when a region server reported last, 0: none did),
+     * JSON: {@code id}, {@code master}, {@code version} (the master's; of region servers HBase tells clients none),
+     * {@code servers} (those that live), {@code dead} (those that do not), {@code heard} (the master's clock in ms when a region server reported last, 0: none did),
      * {@code user}, {@code checks} (whether HBase checks permissions), {@code lacks} (of READ, WRITE, CREATE, ADMIN
      * what this user does not have globally; null where HBase does not answer that).
      */
@@ -42,10 +42,10 @@ public final class Cluster {
             ServerName master = metrics.getMasterName();
             found.put("master", master == null ? "nobody" : master.getAddress().toString());
             found.put("version", metrics.getHBaseVersion());
-            ObjectNode servers = found.putObject("servers");
+            ArrayNode servers = found.putArray("servers");
             long heard = 0;
             for (Map.Entry<ServerName, ServerMetrics> server : metrics.getLiveServerMetrics().entrySet()) {
-                servers.put(server.getKey().getAddress().toString(), server.getValue().getVersion());
+                servers.add(server.getKey().getAddress().toString());
                 heard = Math.max(heard, server.getValue().getReportTimestamp());
             }
             ArrayNode dead = found.putArray("dead");
