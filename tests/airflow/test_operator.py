@@ -26,7 +26,7 @@ class Ran:
     """One run of the operator, up to spark-submit and from there on: what was submitted, pushed and handed on."""
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, kind: str, conf: dict[str, Any] | None, **settings: Any
+        self, monkeypatch: pytest.MonkeyPatch, kind: str, conf: dict[str, Any] | None, /, **settings: Any
     ) -> None:
         self.pushed: dict[str, Any] = {}
         self.approved: Any = None
