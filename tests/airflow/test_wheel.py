@@ -166,8 +166,8 @@ def test_beside_an_airflow_that_does_not_fit_it_says_so(with_airflow: Installed)
         shutil.rmtree(told)
     files = len(list((ROOT / "dags").glob("*.py")))
     assert found == (
-        f"[] {{}} 0 {files} lowtide.errors.UsageError: Lowtide's DAGs and plugin need Airflow 3.2 or newer, below 4, "
-        'and this is Airflow 3.1.8; install one that fits: pip install "apache-airflow>=3.2,<4"'
+        f"[] {{}} 0 {files} lowtide.errors.UsageError: Lowtide's DAGs and plugin need Airflow 3.3 or newer, below 4, "
+        'and this is Airflow 3.1.8; install one that fits: pip install "apache-airflow>=3.3,<4"'
     )
 
 

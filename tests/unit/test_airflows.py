@@ -16,19 +16,19 @@ ROOT = Path(__file__).resolve().parents[2]
 DAGS = sorted((ROOT / "dags").glob("*.py"))
 
 
-@pytest.mark.parametrize("version", ["3.2.0", "3.2.0rc1", "3.2.2+local", "3.3.2", "3.10.0"])
+@pytest.mark.parametrize("version", ["3.3.0", "3.3.0rc1", "3.3.2+local", "3.3.2", "3.10.0"])
 def test_an_airflow_that_fits_is_no_problem(version: str) -> None:
-    """Every 3 from 3.2 on, pre-releases and builds of one's own included."""
+    """Every 3 from 3.3 on, pre-releases and builds of one's own included."""
     assert airflows.judge(version) is None
 
 
-@pytest.mark.parametrize("version", ["1.10.15", "2.11.2", "3.0.6", "3.1.8", "4.0.0", "10.2.0", "unknown", ""])
+@pytest.mark.parametrize("version", ["1.10.15", "2.11.2", "3.0.6", "3.1.8", "3.2.2", "4.0.0", "10.2.0", "unknown", ""])
 def test_another_airflow_is_refused(version: str) -> None:
     """The sentence names what is needed, what is there, and the remedy."""
     text = str(airflows.judge(version))
     assert text == (
-        f"Lowtide's DAGs and plugin need Airflow 3.2 or newer, below 4, and this is Airflow {version}; "
-        'install one that fits: pip install "apache-airflow>=3.2,<4"'
+        f"Lowtide's DAGs and plugin need Airflow 3.3 or newer, below 4, and this is Airflow {version}; "
+        'install one that fits: pip install "apache-airflow>=3.3,<4"'
     )
 
 
@@ -68,7 +68,7 @@ def last_line(code: str, *arguments: str | Path, installed: str = "'3.1.8'") -> 
     return (done.stdout + done.stderr).strip().splitlines()[-1]
 
 
-SAYS = "Lowtide's DAGs and plugin need Airflow 3.2 or newer, below 4, and this is Airflow 3.1.8; install one that fits"
+SAYS = "Lowtide's DAGs and plugin need Airflow 3.3 or newer, below 4, and this is Airflow 3.1.8; install one that fits"
 
 
 @pytest.mark.parametrize("dag", DAGS, ids=lambda file: file.stem)

@@ -106,4 +106,4 @@ def test_versions_stand_in_their_order() -> None:
 
 def test_what_the_code_refuses_stands_on_the_page() -> None:
     """By the limits that it goes by."""
-    assert "| Airflow | - | `>=3.2, <4` | before 3.2, and from 4 on |" in versions.page([])
+    assert "| Airflow | - | `>=3.3, <4` | before 3.3, and from 4 on |" in versions.page([])
