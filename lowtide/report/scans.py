@@ -38,7 +38,8 @@ def commit_rows(connection: Any, config: Config, days: Sequence[Day]) -> tuple[C
 def uncleaned_regions(connection: Any, tables: Iterable[str]) -> tuple[RegionMark, ...]:
     """The regions of *tables* as listed now, each with watermark 0, for a store that nothing has cleaned yet."""
     return tuple(
-        RegionMark(table, str(KeyRange(region["start_key"], region["end_key"])), 0)
+        RegionMark(table, str(KeyRange(*keys)), 0)
         for table in sorted(tables)
-        for region in sorted(connection.table(table).regions(), key=lambda r: bytes(r["start_key"]))
+        # The gateway lists a region's replicas, too: they have its keys.
+        for keys in sorted({(bytes(r["start_key"]), bytes(r["end_key"])) for r in connection.table(table).regions()})
     )

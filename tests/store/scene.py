@@ -20,10 +20,12 @@ class Scene:
     omid: OmidClient
     tables: list[str]
 
-    def table(self, families: tuple[str, ...] = ("a",), **options: object) -> str:
-        """A new empty table that bears Omid's flag unless told otherwise."""
+    def table(self, families: tuple[str, ...] = ("a",), namespace: str = "", **options: object) -> str:
+        """A new empty table, in HBase's default namespace or in another, that bears Omid's flag unless told
+        otherwise.
+        """
         # A store that is shared still has the HBase snapshots and folders of others' tables.
-        name = f"scene{os.getpid()}n{next(_numbers)}"
+        name = f"{namespace}{':' if namespace else ''}scene{os.getpid()}n{next(_numbers)}"
         self.omid.create(name, families, **options)  # type: ignore[arg-type]
         self.tables.append(name)
         return name

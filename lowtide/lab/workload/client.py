@@ -156,11 +156,22 @@ class OmidClient(Program):
         omid_enabled: bool = True,
         splits: Sequence[str | bytes] = (),
         versions: int = ALL_VERSIONS,
+        attributes: Mapping[str, str] = {},
+        settings: Mapping[str, str] = {},
     ) -> None:
-        """Make a table; *omid_enabled* sets Omid's flag on its families."""
-        keys = [key if isinstance(key, str) else text(key) for key in splits]
+        """Make a table, and its namespace if need be; *omid_enabled* sets Omid's flag on its families.
+
+        It gets *attributes*, and its families *settings*, as HBase's shell names them.
+        """
         self._do(
-            "create", table=table, families=list(families), omid_enabled=omid_enabled, splits=keys, versions=versions
+            "create",
+            table=table,
+            families=list(families),
+            omid_enabled=omid_enabled,
+            splits=[key if isinstance(key, str) else text(key) for key in splits],
+            versions=versions,
+            attributes=dict(attributes),
+            settings=dict(settings),
         )
 
     def truncate(self, table: str) -> None:
@@ -206,7 +217,7 @@ class OmidClient(Program):
     # --- regions ----------------------------------------------------------------------------------------------------
 
     def regions(self, table: str) -> list[Region]:
-        """The table's regions in key order."""
+        """The table's regions in key order, without their replicas."""
         return [
             Region(name, raw(start), raw(end), server, files)
             for name, start, end, server, files in self._do("regions", table=table)

@@ -162,10 +162,13 @@ final class Regions {
         return Json.element(locate(request, key).getServerName());
     }
 
+    /** Of the regions themselves, without their replicas. */
     private List<HRegionLocation> locations(JsonObject request) throws IOException {
         try (RegionLocator locator = store.connection.getRegionLocator(name(request))) {
             locator.clearRegionLocationCache();
-            return locator.getAllRegionLocations();
+            return locator.getAllRegionLocations().stream()
+                    .filter(location -> location.getRegion().getReplicaId() == RegionInfo.DEFAULT_REPLICA_ID)
+                    .collect(Collectors.toList());
         }
     }
 

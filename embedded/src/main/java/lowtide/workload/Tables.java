@@ -3,6 +3,10 @@ package lowtide.workload;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.hadoop.hbase.NamespaceDescriptor;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
@@ -47,11 +51,18 @@ final class Tables {
         return names;
     }
 
+    /** Its namespace is made, where there is none; attributes and settings are as HBase's shell takes them. */
     private JsonElement create(JsonObject request) throws Exception {
-        TableDescriptorBuilder table = TableDescriptorBuilder.newBuilder(name(request));
+        TableName name = name(request);
+        if (!List.of(admin.listNamespaces()).contains(name.getNamespaceAsString())) {
+            admin.createNamespace(NamespaceDescriptor.create(name.getNamespaceAsString()).build());
+        }
+        TableDescriptorBuilder table = TableDescriptorBuilder.newBuilder(name);
+        texts(request, "attributes").forEach(table::setValue);
         for (JsonElement family : request.getAsJsonArray("families")) {
             ColumnFamilyDescriptorBuilder builder = ColumnFamilyDescriptorBuilder.newBuilder(Json.bytes(family))
                     .setMaxVersions(request.get("versions").getAsInt());
+            texts(request, "settings").forEach(builder::setValue);
             if (request.get("omid_enabled").getAsBoolean()) {
                 builder.setValue(FLAG, "true");
             }
@@ -87,12 +98,10 @@ final class Tables {
     private JsonElement set(JsonObject request) throws Exception {
         TableDescriptor before = admin.getDescriptor(name(request));
         TableDescriptorBuilder after = TableDescriptorBuilder.newBuilder(before);
-        request.getAsJsonObject("attributes").entrySet().forEach(
-                each -> after.setValue(each.getKey(), each.getValue().getAsString()));
+        texts(request, "attributes").forEach(after::setValue);
         for (ColumnFamilyDescriptor family : before.getColumnFamilies()) {
             ColumnFamilyDescriptorBuilder builder = ColumnFamilyDescriptorBuilder.newBuilder(family);
-            request.getAsJsonObject("families").entrySet().forEach(
-                    each -> builder.setValue(each.getKey(), each.getValue().getAsString()));
+            texts(request, "families").forEach(builder::setValue);
             after.modifyColumnFamily(builder.build());
         }
         admin.modifyTable(after.build());
@@ -154,6 +163,13 @@ final class Tables {
             names.add(snapshot.getName());
         }
         return names;
+    }
+
+    private static Map<String, String> texts(JsonObject request, String field) {
+        Map<String, String> texts = new TreeMap<>();
+        request.getAsJsonObject(field).entrySet().forEach(
+                each -> texts.put(each.getKey(), each.getValue().getAsString()));
+        return texts;
     }
 
     private static TableName name(JsonObject request) {
