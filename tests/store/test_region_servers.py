@@ -139,7 +139,9 @@ def test_a_cleanup_in_which_a_region_server_is_killed_ends_right_or_is_run_again
     model = run(stack, seed, TRANSACTIONS, history, shape=SHAPE, kills=0, halts=0, regions=3, omid=omid).model
     # Properties that nobody else has: a connection of the connector's own, which knows nothing of what died before.
     own = {"hbase.tests": f"{moment} {seed}", "hbase.rootdir": stack.hbase_properties()["hbase.rootdir"]}
-    config = configure(hbase={"properties": own})
+    # The dead server may be the state table's, which comes back no sooner than others.
+    gateway = {"port": stack.config.thrift_port, "timeout": "60s"}
+    config = configure(hbase={"zookeeper_port": stack.config.zookeeper_port, "thrift": gateway, "properties": own})
     killed: list[str] = []
 
     def kill() -> None:
