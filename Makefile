@@ -9,7 +9,7 @@ STAMPS := .lowtide/setup
 # How many processes share the files of tests that boot a store; each has a store of its own, some 3 GB of memory.
 JOBS ?= 2
 
-.PHONY: help setup phoenix check-tools demo test prove java-test unit store-test airflow-test lint break-rules wheel docs bench soak screenshots \
+.PHONY: help setup phoenix hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules wheel docs bench soak screenshots \
 	compose-test lock clean
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make prove   what make test leaves out for time: all seeds, all cuts, every broken rule; some hours"
 	@echo "make setup   the set-up alone: $(BIN)/lowtide, the connector, the embedded store"
 	@echo "make phoenix Apache Phoenix's jars, for $(BIN)/lowtide stack up --phoenix"
+	@echo "make hbase-2.5   the embedded store's jars with HBase 2.5, for $(BIN)/lowtide stack up --hbase 2.5"
 	@echo "make compose-test   build docker-compose.yaml's images, start it, run a DAG in it, take it down (KEEP=1 leaves it up)"
 	@echo "make .env    the secrets that docker-compose.yaml asks for, random"
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
@@ -63,6 +64,14 @@ $(STAMPS)/phoenix: embedded/phoenix/pom.xml
 	@mkdir -p $(STAMPS)
 	@echo "setup: Apache Phoenix for the embedded store (Maven; a minute the first time)"
 	@$(MVN) -f embedded/phoenix/pom.xml package
+	@touch $@
+
+# The embedded store's jars once more, with an older line of HBase, for `lowtide stack up --hbase 2.5` and the tests of it.
+hbase-2.5: $(STAMPS)/hbase-2.5
+
+$(STAMPS)/hbase-2.5: $(STAMPS)/embedded
+	@echo "setup: the embedded store with HBase 2.5 (Maven; a minute or two the first time)"
+	@$(MVN) -f embedded/pom.xml -P hbase-2.5 -DskipTests package
 	@touch $@
 
 demo: setup

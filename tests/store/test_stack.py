@@ -194,6 +194,8 @@ def test_missing_jars_name_the_command_that_makes_them(tmp_path: Path, monkeypat
     monkeypatch.setattr(machine, "embedded_target", lambda: tmp_path / "target")
     with pytest.raises(StackError, match="make setup"):
         Stack(free_ports_config(tmp_path / "store")).up()
+    with pytest.raises(StackError, match=r"make hbase-2\.5"):
+        Stack(free_ports_config(tmp_path / "store", hbase="2.5")).up()
 
 
 def test_a_missing_or_wrong_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,6 +226,21 @@ def test_the_command_line_says_what_does_not_run(tmp_path: Path) -> None:
     assert result.output.count("stopped") == 3
     assert CliRunner().invoke(app, ["down", "--home", str(tmp_path / "none")]).exit_code == 0
     assert not (tmp_path / "none").exists()
+
+
+def test_an_older_hbase_is_not_started_on_a_newer_ones_data(tmp_path: Path) -> None:
+    """An HBase does not read what a newer one wrote; Phoenix's jars are for the newest only."""
+    from lowtide.lab.stack import files
+
+    newer = free_ports_config(tmp_path)
+    files.write(newer)
+    (tmp_path / "hbase").mkdir()
+    with pytest.raises(StackError, match=r"written by HBase 2\.6, which is newer than 2\.5.*--hbase 2\.6"):
+        Stack(dataclasses.replace(newer, hbase="2.5")).up()
+    with pytest.raises(StackError, match="leave --phoenix out"):
+        dataclasses.replace(newer, hbase="2.5", phoenix=True)
+    with pytest.raises(StackError, match=r"hbase is '2\.4'; use one of 2\.5, 2\.6"):
+        StackConfig(home=tmp_path, hbase="2.4")  # type: ignore[arg-type]
 
 
 def test_configurations_that_cannot_be_meant_are_refused(tmp_path: Path) -> None:

@@ -32,6 +32,13 @@ def default_home() -> Path:
     return data() / "store"
 
 
+class HBaseLine(StrEnum):
+    """Lines of HBase's releases."""
+
+    OLD = "2.5"
+    NEW = "2.6"
+
+
 Home = Annotated[Path, typer.Option(help="Folder of data, logs and process ids.", default_factory=default_home)]
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="As at the last start unless given.")]
 
@@ -55,6 +62,12 @@ def up(
             show_default="0",
         ),
     ] = None,
+    hbase: Annotated[
+        HBaseLine | None,
+        typer.Option(
+            help="The release of HBase (2.5: make hbase-2.5); not older once there are data.", show_default="2.6"
+        ),
+    ] = None,
     phoenix: Annotated[
         bool | None, typer.Option("--phoenix/--no-phoenix", help="With Apache Phoenix (its jars: make phoenix).")
     ] = None,
@@ -67,6 +80,7 @@ def up(
         "tso_port": tso_port,
         "conflict_map_size": conflict_map_size,
         "region_servers": region_servers,
+        "hbase": hbase.value if hbase else None,
         "phoenix": phoenix,
     }
     config = dataclasses.replace(load(home), **{name: value for name, value in given.items() if value is not None})

@@ -20,6 +20,9 @@ LOOPBACK = "127.0.0.1"
 _TEST_PORTS = range(18_000, 32_000)
 
 
+#: The lines of HBase's releases that there is a build of ``embedded/`` for, the oldest first.
+HBASE_LINES = ("2.5", "2.6")
+
 #: Each is a virtual machine of its own.
 MOST_REGION_SERVERS = 9
 
@@ -39,6 +42,7 @@ class StackConfig:
     counts 1,000,000 a millisecond, ``incremental`` counts from 50 on; it cannot change once the store has data.
     ``conflict_map_size`` is how many written cells the oracle remembers; a small one makes the low watermark follow
     the writers closely (the watermark is the largest commit timestamp that fell out). Omid adds room for 32 cells.
+    ``hbase`` is the line of releases that HBase's servers are of. A store is never started on an older one than before.
     ``region_servers`` is 0 where HBase is one process; else ZooKeeper, the master and so many region servers are a
     process each, so that one of them can be killed. ``hbase_heap`` is the heap of each of HBase's processes.
     ``java_options`` are more options of the servers' virtual machines: by default those of a store that lives for
@@ -52,6 +56,7 @@ class StackConfig:
     timestamps: Literal["world", "incremental"] = "world"
     conflict_map_size: int = 1000
     region_servers: int = 0
+    hbase: Literal["2.5", "2.6"] = "2.6"
     hbase_heap: str = "1g"
     zookeeper_heap: str = "128m"
     thrift_heap: str = "192m"
@@ -69,6 +74,10 @@ class StackConfig:
             raise StackError(f"timestamps is {self.timestamps!r}; use 'world' or 'incremental'")
         if self.conflict_map_size < 1:
             raise StackError(f"conflict_map_size is {self.conflict_map_size}; it must be at least 1")
+        if self.hbase not in HBASE_LINES:
+            raise StackError(f"hbase is {self.hbase!r}; use one of {', '.join(HBASE_LINES)}")
+        if self.phoenix and self.hbase != HBASE_LINES[-1]:
+            raise StackError(f"hbase is {self.hbase}; Phoenix's jars are for {HBASE_LINES[-1]}: leave --phoenix out")
         if not 0 <= self.region_servers <= MOST_REGION_SERVERS:
             raise StackError(
                 f"region_servers is {self.region_servers}; it is 1 to {MOST_REGION_SERVERS}, or 0 for HBase in one "

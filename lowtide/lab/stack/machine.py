@@ -9,9 +9,9 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from lowtide.lab.stack.config import StackConfig, StackError, port_is_free
+from lowtide.lab.stack.config import HBASE_LINES, StackConfig, StackError, port_is_free
 
-#: HBase 2.6 and Hadoop 3.4 run on these. Java 24 removed the security manager, which Hadoop still calls.
+#: HBase 2.5 and 2.6 and their Hadoop run on these. Java 24 removed the security manager, which Hadoop still calls.
 JAVA_VERSIONS = range(17, 24)
 
 FREE_DISK = 2 * 1024**3
@@ -91,12 +91,16 @@ def embedded_target() -> Path:
     return Path(__file__).resolve().parents[3] / "embedded" / "target"
 
 
-def embedded_classpath() -> str:
-    """The class path of the embedded servers and of the workload: the module's jar and its libraries."""
-    target = embedded_target()
+def embedded_classpath(hbase: str = HBASE_LINES[-1]) -> str:
+    """The class path of the embedded servers, with that line of HBase's releases, and of the workload: the module's jar
+    and its libraries.
+    """
+    newest = hbase == HBASE_LINES[-1]
+    target = embedded_target() if newest else embedded_target() / f"hbase-{hbase}"
     jar, libraries = target / "lowtide-embedded.jar", target / "lib"
     if not jar.is_file() or not any(libraries.glob("hbase-server-*.jar")):
-        raise StackError(f"the embedded store's jars are not in {target}; run `make setup`")
+        remedy = "make setup" if newest else f"make hbase-{hbase}"
+        raise StackError(f"the embedded store's jars are not in {target}; run `{remedy}`")
     return os.pathsep.join([str(jar), str(libraries / "*")])
 
 

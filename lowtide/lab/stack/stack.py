@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lowtide.lab.servers import Part, Progress, Servers, last_words
 from lowtide.lab.stack import files, machine, probes
-from lowtide.lab.stack.config import LOOPBACK, StackConfig, StackError, load
+from lowtide.lab.stack.config import HBASE_LINES, LOOPBACK, StackConfig, StackError, load
 from lowtide.lab.waiting import reached
 
 _TITLES = {
@@ -138,7 +138,7 @@ class Stack:
         """
         phoenix = [machine.phoenix_classpath()] if self.config.phoenix else []
         class_path = [
-            *(str(self._servers.folder("conf")), machine.embedded_classpath()),
+            *(str(self._servers.folder("conf")), machine.embedded_classpath(self.config.hbase)),
             *phoenix,
             *map(str, self.config.extra_classpath),
         ]
@@ -153,12 +153,12 @@ class Stack:
         return any(map(probes.server_answers, self._servers.ports(name)))
 
     def _prepare(self, parts: list[str]) -> None:
+        self._check_made()
         machine.check_java()
-        machine.embedded_classpath()
+        machine.embedded_classpath(self.config.hbase)
         if self.config.phoenix:
             machine.phoenix_classpath()
         machine.check_disk(self.config.home)
-        self._check_clock()
         # Of a store that ran in other parts, too.
         others = set(self._servers.processes()) - set(self.parts)
         self._end_all({*parts, *others})
@@ -166,14 +166,23 @@ class Stack:
         self._servers.folder("logs")
         files.write(self.config)
 
-    def _check_clock(self) -> None:
-        """A store's timestamps are of one kind for good: its cells carry them."""
-        home, wanted = self.config.home, self.config.timestamps
-        made = load(home).timestamps
-        if (home / "hbase").exists() and made != wanted:
+    def _check_made(self) -> None:
+        """A store's timestamps are of one kind for good: its cells carry them. And an HBase reads what an older one
+        wrote, not what a newer one did.
+        """
+        home, wanted = self.config.home, self.config
+        if not (home / "hbase").exists():
+            return
+        made = load(home)
+        if made.timestamps != wanted.timestamps:
             raise StackError(
-                f"the store in {home} was made with {made} timestamps, not {wanted}; "
-                f"use --timestamps {made}, or another home"
+                f"the store in {home} was made with {made.timestamps} timestamps, not {wanted.timestamps}; "
+                f"use --timestamps {made.timestamps}, or another home"
+            )
+        if HBASE_LINES.index(made.hbase) > HBASE_LINES.index(wanted.hbase):
+            raise StackError(
+                f"the store in {home} was written by HBase {made.hbase}, which is newer than {wanted.hbase}; "
+                f"use --hbase {made.hbase}, or another home"
             )
 
     def _start(self, name: str) -> None:

@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -26,6 +25,8 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.SnapshotDescription;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
+import org.apache.hadoop.hbase.client.TableState;
+import org.apache.hadoop.hbase.exceptions.DeserializationException;
 import org.apache.hadoop.hbase.security.User;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -42,6 +43,10 @@ final class CatalogScan implements LocalScan {
     private static final long PAUSE_MILLIS = 1000;
 
     private final Options options;
+
+    /** All tables, and whether each is enabled, by name. */
+    private record Listing(List<TableDescriptor> tables, Map<TableName, Boolean> enabled) {
+    }
 
     CatalogScan(Options options) {
         this.options = options;
@@ -84,19 +89,20 @@ final class CatalogScan implements LocalScan {
     }
 
     private static List<InternalRow> tables(Connection connection, Admin admin) throws IOException {
-        List<TableDescriptor> listed = listed(connection, admin);
-        Set<TableName> enabled = new HashSet<>(admin.listTableNamesByState(true));
+        Listing listing = listed(connection, admin);
         List<InternalRow> rows = new ArrayList<>();
-        for (TableDescriptor table : listed) {
+        for (TableDescriptor table : listing.tables) {
             TableName name = table.getTableName();
             if (isSystem(name)) {
                 continue;
             }
+            // One that hbase:meta did not know yet was made since then.
+            boolean enabled = listing.enabled.getOrDefault(name, true);
             Object attributes = map(table.getValues());
             Object coprocessors = new GenericArrayData(table.getCoprocessorDescriptors().stream()
                     .map(CoprocessorDescriptor::getClassName).map(UTF8String::fromString).toArray());
             for (ColumnFamilyDescriptor family : table.getColumnFamilies()) {
-                rows.add(row(text(name.getNameAsString()), enabled.contains(name), attributes, coprocessors,
+                rows.add(row(text(name.getNameAsString()), enabled, attributes, coprocessors,
                         text(family.getNameAsString()), map(family.getValues())));
             }
         }
@@ -107,14 +113,15 @@ final class CatalogScan implements LocalScan {
      * All tables; an error where some are kept from this user. HBase's listing leaves out, without a word, those on
      * which he has neither CREATE nor ADMIN; hbase:meta, which everybody may read, has the state of each.
      */
-    private static List<TableDescriptor> listed(Connection connection, Admin admin) throws IOException {
+    private static Listing listed(Connection connection, Admin admin) throws IOException {
         for (int attempt = 1;; attempt++) {
             // First of all: what is made between the two is listed, and is not missed.
-            Set<TableName> hidden = known(connection);
+            Map<TableName, Boolean> enabled = known(connection);
             List<TableDescriptor> listed = admin.listTableDescriptors();
+            Set<TableName> hidden = new TreeSet<>(enabled.keySet());
             listed.forEach(table -> hidden.remove(table.getTableName()));
             if (hidden.isEmpty()) {
-                return listed;
+                return new Listing(listed, enabled);
             }
             if (attempt == ATTEMPTS) {
                 throw new IOException("HBase has tables that it does not list to the user "
@@ -131,18 +138,28 @@ final class CatalogScan implements LocalScan {
         }
     }
 
-    private static Set<TableName> known(Connection connection) throws IOException {
-        Set<TableName> names = new TreeSet<>();
+    /** All tables of which hbase:meta has a state, and whether that is "enabled"; a master of 2.5 cannot be asked. */
+    private static Map<TableName, Boolean> known(Connection connection) throws IOException {
+        Map<TableName, Boolean> enabled = new HashMap<>();
         try (Table meta = connection.getTable(TableName.META_TABLE_NAME);
                 ResultScanner states = meta.getScanner(new Scan().addFamily(HConstants.TABLE_FAMILY))) {
             for (Result state : states) {
                 TableName name = TableName.valueOf(state.getRow());
                 if (!isSystem(name)) {
-                    names.add(name);
+                    enabled.put(name, isEnabled(name, state));
                 }
             }
         }
-        return names;
+        return enabled;
+    }
+
+    private static boolean isEnabled(TableName name, Result state) throws IOException {
+        try {
+            byte[] value = state.getValue(HConstants.TABLE_FAMILY, HConstants.TABLE_STATE_QUALIFIER);
+            return value != null && TableState.parseFrom(name, value).isInStates(TableState.State.ENABLED);
+        } catch (DeserializationException e) {
+            throw new IOException("The state of table " + name + " in hbase:meta cannot be read: " + e.getMessage(), e);
+        }
     }
 
     private static boolean isSystem(TableName name) {
