@@ -33,6 +33,8 @@ from tests.prove import PROVE
 ROOT = Path(__file__).resolve().parents[1]
 #: Into how many parts a session of the tests shuffles.
 PARTS = "2" if PROVE else "1"
+#: Names the line of HBase's releases that the tests' store is of, where that is not the newest.
+HBASE = "LOWTIDE_TEST_HBASE"
 STORE, CLIENT, DRIVER = "LOWTIDE_TEST_STORE", "LOWTIDE_TEST_CLIENT", "LOWTIDE_TEST_DRIVER"
 
 
@@ -42,7 +44,8 @@ def store_config(home: Path) -> StackConfig:
     # A file of a megabyte counts as large, as one of 128 MB does elsewhere: minor compactions leave it out where newer
     # ones are small.
     extra = {"hbase.thrift.server.socket.read.timeout": "900000", "hbase.hstore.compaction.min.size": "1000000"}
-    return free_ports_config(home, timestamps="incremental", conflict_map_size=64, extra_hbase=extra)
+    hbase = os.environ.get(HBASE, StackConfig.hbase)
+    return free_ports_config(home, timestamps="incremental", conflict_map_size=64, extra_hbase=extra, hbase=hbase)
 
 
 def running_store() -> Stack | None:

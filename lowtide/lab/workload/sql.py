@@ -28,10 +28,12 @@ class PhoenixClient(Program):
     The first statement ever on a store makes Phoenix's own tables, which takes some twenty seconds.
     """
 
-    def __init__(self, stack: Stack, heap: str = _HEAP, log: str = "phoenix") -> None:
+    def __init__(self, stack: Stack, heap: str = _HEAP, log: str = "phoenix", tenant: str = "") -> None:
+        """*tenant*: whose views and rows of multi-tenant tables its sessions see; none: those of all."""
         if not stack.config.phoenix:
             raise StackError("the store has no Phoenix; start it with `lowtide stack up --phoenix`")
         address = f"jdbc:phoenix:{LOOPBACK}:{stack.config.zookeeper_port}"
+        address += f";TenantId={tenant}" if tenant else ""
         super().__init__(stack, "lowtide.workload.Sql", address, heap=heap, log=log)
         self.stack = stack
 
