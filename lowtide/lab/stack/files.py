@@ -34,7 +34,7 @@ _TICK_MILLIS = "2000"
 
 #: Where region servers are processes of their own: so long the master waits for all of them. Then it begins with those
 #: that are there, as it must when it is started again and one of them is dead.
-_APART = {"hbase.master.wait.on.regionservers.timeout": "30000"}
+_APART = {"hbase.master.wait.on.regionservers.timeout": "30000", "zookeeper.session.timeout": _SESSION_MILLIS}
 
 #: What Phoenix asks of servers and clients alike.
 _PHOENIX = {
@@ -106,7 +106,6 @@ def server_properties(config: StackConfig) -> dict[str, str]:
         "hbase.thrift.info.port": "-1",
         # How long HBase may be held up before it counts as dead: longer than the 10 s of a local cluster, since other
         # programs want the processors too. A killed HBase takes as long to start again.
-        "zookeeper.session.timeout": _SESSION_MILLIS,
         "zookeeper.session.timeout.localHBaseCluster": _SESSION_MILLIS,
         # A small machine that should boot quickly.
         "hbase.master.wait.on.regionservers.mintostart": "1",
