@@ -32,9 +32,16 @@ logger.zookeeper.level = warn
 _SESSION_MILLIS = "20000"
 _TICK_MILLIS = "2000"
 
-#: Where region servers are processes of their own: so long the master waits for all of them. Then it begins with those
-#: that are there, as it must when it is started again and one of them is dead.
-_APART = {"hbase.master.wait.on.regionservers.timeout": "30000", "zookeeper.session.timeout": _SESSION_MILLIS}
+#: Where region servers are processes of their own.
+_APART = {
+    # Wherever there is room, as in one process.
+    "hbase.master.port": "0",
+    "hbase.regionserver.port": "0",
+    "zookeeper.session.timeout": _SESSION_MILLIS,
+    # So long the master waits for all of them. Then it begins with those that are there, as it must when it is started
+    # again and one of them is dead.
+    "hbase.master.wait.on.regionservers.timeout": "30000",
+}
 
 #: What Phoenix asks of servers and clients alike.
 _PHOENIX = {
@@ -99,8 +106,6 @@ def server_properties(config: StackConfig) -> dict[str, str]:
         "hbase.unsafe.regionserver.hostname": LOOPBACK,
         # The master and the region servers listen wherever there is room; clients find them through ZooKeeper.
         "hbase.localcluster.assign.random.ports": "true",
-        "hbase.master.port": "0",
-        "hbase.regionserver.port": "0",
         "hbase.master.info.port": "-1",
         "hbase.regionserver.info.port": "-1",
         "hbase.thrift.info.port": "-1",
