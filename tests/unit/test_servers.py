@@ -62,6 +62,20 @@ def test_a_server_is_found_again_by_its_home(servers: Servers) -> None:
     assert start_time(pid) is None
 
 
+def test_the_ports_on_which_a_server_listens_are_found(servers: Servers) -> None:
+    """Those that it chose for itself; none of a server that is not started, or is gone."""
+    assert servers.ports("listener") == []
+    listens = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)"
+    servers.start("listener", [sys.executable, "-c", f"{listens}; time.sleep(60)"])
+    assert reached(lambda: servers.ports("listener") != [], 20, pause=0.05)
+    output = servers.output("listener")
+    assert reached(lambda: last_words([output], 1) != "", 20, pause=0.05)
+    assert [str(port) for port in servers.ports("listener")] == [last_words([output], 1)]
+    servers.kill("listener")
+    assert servers.ports("listener") == []
+    servers.end("listener", patience=5)
+
+
 def test_a_stranger_with_the_id_of_a_server_is_left_alone(servers: Servers) -> None:
     """Process ids come round again: one that was started at another time is another's, with all that it started."""
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
