@@ -79,7 +79,7 @@ def there(scene: Scene, story: Story) -> list[bool]:
     return [scene.has(story.table, start, row=row, qualifier=b"orphan") for row, start in story.orphans.items()]
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("read", ["rpc", "snapshot"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_job_does_its_work_on_it(
