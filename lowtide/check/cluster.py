@@ -9,12 +9,11 @@ from typing import Any
 
 from lowtide.config import HBase
 from lowtide.errors import GatewayError, StoreError, UsageError
+from lowtide.run import hbases
 from lowtide.values.clock import from_millis
 from lowtide.values.skew import Allotted, machine_apart, oracle_ahead, oracle_apart
 from lowtide.values.text import names_text
 
-#: The lines of HBase's servers that Lowtide was run against.
-HBASE_LINES = ("2.6",)
 #: What Lowtide's user needs, globally: READ, WRITE, CREATE, ADMIN.
 ACTIONS = ("READ", "WRITE", "CREATE", "ADMIN")
 _LISTED = 5
@@ -59,8 +58,8 @@ def judge_hbase(found: Cluster, client: str) -> str:
     parts = [f"{found.version}, master {found.master}, {count} region server{'' if count == 1 else 's'}"]
     if found.dead:
         parts.append(f"dead: {names_text(sorted(found.dead), _LISTED)}")
-    if ".".join(found.version.split(".")[:2]) not in HBASE_LINES:
-        parts.append(f"this version was not tried, only {', '.join(HBASE_LINES)} was")
+    if hbases.untried(found.version):
+        parts.append(f"this version was not tried, only {', '.join(hbases.TRIED)} was")
     parts.append(f"asked by a client {client}" if client else "")
     return "; ".join(filter(None, parts))
 

@@ -10,16 +10,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from lowtide.config import DEFAULTS, Config
 from lowtide.errors import UsageError
+from lowtide.run import installation, sparks
 from lowtide.run.submit import class_path
 from lowtide.sources import site, variables
 
-#: The lines of Spark that the jobs ran on.
-SPARK_LINES = ("4.0", "4.1", "4.2")
 #: Of the connector's classes; Spark 4 asks for no less.
 JAVA_LEAST = 17
 _SECONDS = 30
@@ -73,49 +71,12 @@ def judge_java(program: str, banner: str, remedy: str) -> str:
 
 
 def spark(environment: Mapping[str, str] = os.environ) -> str:
-    """Which Spark would run, and whether the jobs ran on its line."""
-    beside = Path(sys.executable).parent / "spark-submit"
-    submit = str(beside) if beside.exists() else shutil.which("spark-submit", path=environment.get("PATH"))
-    if submit is None:
-        raise UsageError("there is no spark-submit", "install pyspark, or put Spark's bin folder on PATH")
-    named = environment.get("SPARK_HOME")
-    home = Path(named) if named else _home_of(Path(submit))
-    return judge_spark(home, spark_version(home), submit, named=bool(named))
-
-
-def judge_spark(home: Path, version: str | None, submit: str, *, named: bool) -> str:
-    """Whether the Spark in *home* is one that the jobs ran on.
-
-    Args:
-        home: its folder.
-        version: by its jars; None: it has none.
-        submit: the program that would start it.
-        named: whether ``SPARK_HOME`` names the folder: Spark's own programs obey it, and no other.
-    """
-    where = f"SPARK_HOME={home}" if named else str(home)
-    lines = ", ".join(SPARK_LINES)
-    another = "unset SPARK_HOME, or set it to such a one" if named else "install such a pyspark, or set SPARK_HOME"
-    if version is None:
-        raise UsageError(f"{where} holds no Spark (no jars/spark-core_*.jar), and {submit} would start it", another)
-    if version.rpartition(".")[0] not in SPARK_LINES:
-        raise UsageError(f"{where} is Spark {version}, and the jobs ran on {lines}", another)
-    return f"{version}, {where}, by {submit}"
-
-
-def spark_version(home: Path) -> str | None:
-    """The version of the Spark in *home*, by its jars; None where there are none."""
-    names = sorted(path.name for path in (home / "jars").glob("spark-core_*.jar"))
-    match = re.search(r"spark-core_[\d.]+-(\d+\.\d+\.\d+)", names[0]) if names else None
-    return match[1] if match else None
-
-
-def _home_of(submit: Path) -> Path:
-    """As Spark's ``find-spark-home`` has it: of pip's program the package's folder, else the one above ``bin``."""
-    spec = find_spec("pyspark")
-    folder = Path(spec.origin).parent if spec and spec.origin else None
-    if folder and (folder / "bin" / "spark-submit").exists() and submit.parent != folder / "bin":
-        return folder
-    return submit.resolve().parent.parent
+    """Which Spark would run, and whether its line was tried (:mod:`lowtide.run.sparks`)."""
+    found = installation.find(environment)
+    version = found.version
+    newer = sparks.note(version) if version else None
+    told = f"{version or 'of a version that its files do not tell'}, {found.where}, by {found.submit}"
+    return f"{told}; {newer}" if newer else told
 
 
 def connector(config: Config) -> str:

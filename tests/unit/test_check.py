@@ -25,6 +25,7 @@ from lowtide.cli.app import app
 from lowtide.cli.check import sentence
 from lowtide.config import DEFAULTS, Config, HBase, Omid, Thrift
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError
+from lowtide.run import sparks
 from lowtide.store import oracle_probe
 from lowtide.store.rows import FORMAT
 from lowtide.values.clock import from_millis, millis
@@ -175,6 +176,8 @@ def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
 def a_spark(home: Path, version: str) -> Path:
     (home / "jars").mkdir(parents=True)
     (home / "jars" / f"spark-core_2.13-{version}.jar").touch()
+    (home / "bin").mkdir()
+    (home / "bin" / "spark-class").touch()
     return home
 
 
@@ -182,16 +185,19 @@ def test_a_spark_home_of_another_line_is_refused_by_name(tmp_path: Path) -> None
     """pip's spark-submit obeys it without a word, and the job would end in a traceback."""
     home = a_spark(tmp_path / "old", "2.4.8")
     fact, remedy = raised(UsageError, lambda: machine.spark({"SPARK_HOME": str(home)}))
-    assert f"SPARK_HOME={home} is Spark 2.4.8" in fact
-    assert "unset SPARK_HOME" in remedy
-    fitting = a_spark(tmp_path / "new", f"{machine.SPARK_LINES[-1]}.3")
-    assert machine.spark({"SPARK_HOME": str(fitting)}).startswith(f"{machine.SPARK_LINES[-1]}.3, SPARK_HOME={fitting}")
+    assert f"SPARK_HOME ({home}) has Spark 2.4.8" in fact
+    assert "unset it" in remedy
+    line = sparks.name(sparks.NEWEST)
+    fitting = a_spark(tmp_path / "new", f"{line}.3")
+    assert machine.spark({"SPARK_HOME": str(fitting)}).startswith(f"{line}.3, SPARK_HOME ({fitting}), by ")
+    newer = a_spark(tmp_path / "newer", "9.0.0")
+    assert "is newer than those that Lowtide was tried with" in machine.spark({"SPARK_HOME": str(newer)})
 
 
 def test_a_spark_home_without_spark_is_named(tmp_path: Path) -> None:
     """As is this Python's own pyspark, where nothing else is said."""
     fact, _ = raised(UsageError, lambda: machine.spark({"SPARK_HOME": str(tmp_path)}))
-    assert f"SPARK_HOME={tmp_path} holds no Spark" in fact
+    assert f"SPARK_HOME is {tmp_path}, where no Spark lies" in fact
 
 
 @pytest.mark.parametrize(
