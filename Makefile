@@ -136,7 +136,7 @@ wheel: setup
 	@$(BIN)/uv build -q --wheel -o dist lowtide/lab
 	@ls dist/*.whl
 
-# Of the commit that is checked out, and the same bytes each time: wheels, the connector for YARN, what was tried, checksums.
+# Of the commit that is checked out: wheels, the connector for YARN, what was tried, checksums (tools/release.py).
 release: setup
 	@$(BIN)/python tools/release.py
 

@@ -2,8 +2,7 @@
 """What goes out with a version, in dist/VERSION and nothing else there: both wheels, the connector as the archive that
 YARN ships, the list of versions that were tried, the changelog, and checksums of all (``make release``).
 
-The same commit gives the same bytes, whoever builds it and when, with the same Python and JDK: times in the files are
-the commit's.
+Times in the files are the commit's, so that a commit built twice with the same tools gives the same bytes.
 """
 
 from __future__ import annotations
