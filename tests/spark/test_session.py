@@ -129,9 +129,8 @@ def test_a_setting_that_stays_what_it_was_stops_the_job() -> None:
     """It is named, with what it is and what it has to be."""
     kept = {**pinned("4.2.0"), "spark.sql.session.timeZone": "Europe/Berlin"}
     conf = SimpleNamespace(get=kept.get, set=lambda *_: None)
-    stubborn: Any = SimpleNamespace(
-        conf=conf, sparkContext=SimpleNamespace(getConf=lambda: SimpleNamespace(getAll=list))
-    )
+    installed = SimpleNamespace(getConf=lambda: SimpleNamespace(getAll=list))
+    stubborn: Any = SimpleNamespace(version="4.2.0", conf=conf, sparkContext=installed)
     with pytest.raises(UsageError, match=r"timeZone is Europe/Berlin.*UTC"):
         session.pin(stubborn)
 
