@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
+import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -27,7 +28,7 @@ from pyspark.sql import SparkSession
 from lowtide.config import Config
 from lowtide.lab.stack import Stack, StackConfig, free_ports_config, load
 from lowtide.lab.workload import OmidClient
-from lowtide.run.pins import PINNED
+from lowtide.run.pins import pinned
 from lowtide.run.submit import job_conf
 from tests.prove import PROVE
 
@@ -79,7 +80,7 @@ def spark_settings(scratch: Path) -> dict[str, str]:
     """The settings of a session on the store."""
     return {
         **job_conf(Config()),
-        **PINNED,
+        **pinned(pyspark.__version__),
         "spark.driver.memory": "1g",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),

@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from suite.results import Case, read_cases  # noqa: E402 - found by the lines above
 
-from lowtide.run import airflows  # noqa: E402
+from lowtide.run import airflows, sparks  # noqa: E402
 
 FILE = ROOT / "tests" / "versions.json"
 PAGE = ROOT / "docs" / "versions.md"
@@ -108,7 +108,7 @@ def rules() -> dict[str, tuple[str, str]]:
     return {
         "Python": (project["requires-python"], f"before {project['requires-python'].removeprefix('>=')}, by pip"),
         "Java": ("newer than 17", ""),
-        "Spark": (_wanted(extras["spark"], "pyspark"), ""),
+        "Spark": (_wanted(extras["spark"], "pyspark"), f"before {sparks.name(sparks.LEAST)}"),
         "Airflow": (_wanted(extras["airflow"], "apache-airflow"), f"before {least}, and from {below} on"),
         "Apache Spark provider": (_wanted(extras["airflow"], airflows.SPARK_PROVIDER), ""),
         "HBase": ("other 2.6", ""),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lowtide.run import sparks
+
 PINNED: Mapping[str, str] = {
     # An overflow or a bad cast ends the job. That this reserves more words of SQL, or gives quotes another meaning, is
     # not wanted: columns are called table, row, timestamp.
@@ -31,11 +33,20 @@ PINNED: Mapping[str, str] = {
     "spark.sql.analyzer.failAmbiguousSelfJoin": "true",
     # Money.
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    # The connector's rows come region by region: what groups by region needs no shuffle. Off by default in 3.5.
-    "spark.sql.sources.v2.bucketing.enabled": "true",
 }
+#: The connector's rows come region by region: with it, what groups by region needs no shuffle.
+BUCKETING = "spark.sql.sources.v2.bucketing.enabled"
+#: On Spark 3.5 it puts all that is read of a key range into one task, also where nothing groups; the lines between were
+#: not looked at.
+BUCKETING_SINCE: sparks.Line = (4, 2)
 #: Settings that bring back what some older Spark did.
 LEGACY = "spark.sql.legacy."
+
+
+def pinned(version: str) -> dict[str, str]:
+    """What jobs set on a Spark of that version: :data:`PINNED`, and :data:`BUCKETING`, by which only speed differs."""
+    bucketing = (sparks.line_of(version) or sparks.LEAST) >= BUCKETING_SINCE
+    return {**PINNED, BUCKETING: str(bucketing).lower()}
 
 
 def contradictions(conf: Mapping[str, str]) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyspark
 import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
-from lowtide.run.pins import PINNED
+from lowtide.run.pins import pinned
 from tests import warm
 
 # Each example is a Spark job: few of them, each a whole batch of values. Nothing is left behind.
@@ -28,7 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.sql.shuffle.partitions": "2",
-        **PINNED,
+        **pinned(pyspark.__version__),
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.local.dir": str(home / "local"),
     }

@@ -14,7 +14,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from lowtide.errors import UsageError
-from lowtide.run.pins import PINNED
+from lowtide.run.pins import pinned
 
 ANSI = "spark.sql.ansi.enabled"
 SCHEMA = "start_ts bigint, commit_ts bigint, name string, row binary, odd boolean"
@@ -119,7 +119,7 @@ def test_what_results_depend_on_is_set_whatever_the_installation_has(
     conf = SimpleNamespace(getAll=lambda: list(installed.items()))
     monkeypatch.setattr(spark.sparkContext, "getConf", lambda: conf)
     session.pin(spark)
-    assert {name: spark.conf.get(name) for name in PINNED} == dict(PINNED)
+    assert {name: spark.conf.get(name) for name in pinned(spark.version)} == pinned(spark.version)
     assert spark.conf.get("spark.sql.legacy.sizeOfNull") == "true", "as Spark has it"
     told = capsys.readouterr().out
     assert all(f"{name}={value} is set aside" in told for name, value in installed.items())
@@ -127,11 +127,10 @@ def test_what_results_depend_on_is_set_whatever_the_installation_has(
 
 def test_a_setting_that_stays_what_it_was_stops_the_job() -> None:
     """It is named, with what it is and what it has to be."""
-    kept = {**PINNED, "spark.sql.session.timeZone": "Europe/Berlin"}
+    kept = {**pinned("4.2.0"), "spark.sql.session.timeZone": "Europe/Berlin"}
     conf = SimpleNamespace(get=kept.get, set=lambda *_: None)
-    stubborn: Any = SimpleNamespace(
-        conf=conf, sparkContext=SimpleNamespace(getConf=lambda: SimpleNamespace(getAll=list))
-    )
+    installed = SimpleNamespace(getConf=lambda: SimpleNamespace(getAll=list))
+    stubborn: Any = SimpleNamespace(version="4.2.0", conf=conf, sparkContext=installed)
     with pytest.raises(UsageError, match=r"timeZone is Europe/Berlin.*UTC"):
         session.pin(stubborn)
 

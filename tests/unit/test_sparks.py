@@ -16,7 +16,7 @@ from lowtide.cli import jobs
 from lowtide.cli.app import app
 from lowtide.errors import UsageError
 from lowtide.run import installation, sparks, submit
-from lowtide.run.pins import PINNED
+from lowtide.run.pins import BUCKETING, BUCKETING_SINCE, PINNED, pinned
 
 ROOT = Path(__file__).resolve().parents[2]
 OLD, NEW = "3.4.4", "9.1.0"
@@ -60,7 +60,10 @@ def test_the_page_names_what_is_pinned() -> None:
     _, _, table = page.partition("| setting | jobs run with | because |\n")
     rows = [line.split("|")[1:3] for line in table.partition("\n\n")[0].splitlines()[1:]]
     named = {name: value.strip(" `") for names, value in rows for name in re.findall(r"`(spark[^`]+)`", names)}
+    bucketing = named.pop(BUCKETING)
     assert named == dict(PINNED)
+    assert f"from Spark {sparks.name(BUCKETING_SINCE)} on" in bucketing
+    assert [pinned(version)[BUCKETING] for version in ("3.5.9", "4.1.4", "4.2.0")] == ["false", "false", "true"]
 
 
 @pytest.mark.parametrize("found", [OLD, "2.4.8", "nightly"])

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from lowtide.errors import UsageError
 from lowtide.run import sparks
-from lowtide.run.pins import LEGACY, PINNED
+from lowtide.run.pins import LEGACY, pinned
 
 
 def session(name: str) -> SparkSession:
@@ -42,25 +42,26 @@ def check_version(spark: str, package: str) -> None:
 
 
 def pin(spark: SparkSession) -> None:
-    """Run with :data:`~lowtide.run.pins.PINNED` and none of Spark's legacy settings, whatever the installation has.
+    """Run with :func:`~lowtide.run.pins.pinned` and none of Spark's legacy settings, whatever the installation has.
 
     What of it is set aside is told.
 
     Raises:
         UsageError: one cannot be set.
     """
+    wanted = pinned(spark.version)
     installed = {name: value for name, value in spark.sparkContext.getConf().getAll() if name.startswith("spark.sql.")}
     for name, value in installed.items():
         if name.startswith(LEGACY):
             spark.conf.unset(name)
             print(f"{name}={value} is set aside: jobs run without", flush=True)
-        elif PINNED.get(name, value).casefold() != value.casefold():
-            print(f"{name}={value} is set aside: jobs run with {PINNED[name]}", flush=True)
-    for name, value in PINNED.items():
+        elif wanted.get(name, value).casefold() != value.casefold():
+            print(f"{name}={value} is set aside: jobs run with {wanted[name]}", flush=True)
+    for name, value in wanted.items():
         spark.conf.set(name, value)
-    stays = {name: found for name in PINNED if (found := spark.conf.get(name)) != PINNED[name]}
+    stays = {name: found for name in wanted if (found := spark.conf.get(name)) != wanted[name]}
     if stays:
-        msg = "; ".join(f"{name} is {found}, and jobs run with {PINNED[name]} only" for name, found in stays.items())
+        msg = "; ".join(f"{name} is {found}, and jobs run with {wanted[name]} only" for name, found in stays.items())
         raise UsageError(msg, "Find what sets it in this Spark: a plug-in or an extension")
 
 
