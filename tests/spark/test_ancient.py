@@ -150,11 +150,26 @@ def test_every_read_point_from_the_mark_on_reads_as_before(
             # Where a lone shadow cell already makes the client search for ever, there is nothing to keep as it was.
             shown = seen(history.cells, MARK, entries)
             before = [(s, shows) for s, shows in shown[:: max(1, len(shown) // 12)] if shows != "endless"]
+            told = {**entries, **_told_by_siblings(history)}
+            whole = [(s, _read(history.cells, s, told)) for s, _ in before] if told else before
             for part in parts:
                 left = after(history.cells, part)
-                assert [(s, _read(left, s, entries)) for s, _ in before] == before, (name, history.cells, part)
+                now = [(s, _read(left, s, entries)) for s, _ in before]
+                right = all(shows in both for shows, *both in zip(now, before, whole, strict=True))
+                assert right, (name, history.cells, part, now, before, whole)
             compared += len(before) > 1
     assert compared > HISTORIES // 2
+
+
+def _told_by_siblings(history: History) -> dict[int, int]:
+    """Transactions that left a cell without shadow cell, by a shadow cell of theirs elsewhere in the row.
+
+    Omid's client takes such a cell for committed if that shadow cell is among the versions of the row that it happens
+    to fetch: as their number falls, it shows the cell or not. Below the prune bound, where history goes, the cleanup
+    has given each its own.
+    """
+    shown = {base(key.timestamp) for key in history.cells if is_shadow(key.qualifier)}
+    return {start: commit for start, commit in history.doubtful.items() if start in shown}
 
 
 def _few(mutations: list[SparkRow], source: random.Random) -> Iterable[Sequence[SparkRow]]:
