@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 from scene import Scene
 from typer.testing import CliRunner
 
+from lowtide import __version__
 from lowtide.check import servers
 from lowtide.check.driver import DRIVER_HOPS
 from lowtide.check.hops import HOPS, Line, Result, walk
@@ -241,7 +242,8 @@ def test_records_of_an_older_lowtide(look: Look, configure: Callable[..., Path],
     """They are read."""
     lines = look(configure(state={"table": STATE}), "driver")
     assert lines["format"].result is Result.OK
-    assert f"has format 1, which Lowtide 0.1.0 reads; the next run that acts writes {FORMAT}" in lines["format"].text
+    told = f"has format 1, which Lowtide {__version__} reads; the next run that acts writes {FORMAT}"
+    assert told in lines["format"].text
 
 
 def test_a_state_table_that_loses_what_it_is_given(stack: Stack, look: Look, configure: Callable[..., Path]) -> None:

@@ -176,7 +176,7 @@ def test_jobs_need_no_gateway(
     for name in ("watermark_collection", "commit_table_pruning", "history_gc"):
         assert job(name, "--execute", config=config).code == 0, name
     for name in ("survey", "verify"):
-        assert job(name, config=config).code == 0, name
+        assert job(name, "--table", table, config=config).code == 0, name
     restored = job("sideline_restore", "--restore", cleaned.summary["run"], "--execute", config=config)
     assert restored.code == 0, restored.problems
     assert scene.has(table, orphan)

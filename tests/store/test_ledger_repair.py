@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from lowtide.ledger import State, init, user_id
 from lowtide.ledger.model import FAMILY, Table, parse_transaction, transaction_id
 from lowtide.ledger.settled import Settled
 from lowtide.ledger.steps import CheckAndPut, Put, Read, Remove, Scan, Write
-from lowtide.ledger.store import Moment, Tables, node
+from lowtide.ledger.store import Moment, Tables, node_on
 from lowtide.run.submit import command, environment
 from lowtide.store.gateway import connect
 from tests import seeds
@@ -135,7 +136,7 @@ def test_repairs_that_are_stopped_themselves(
                 raise ConnectionResetError("the connection was lost")
 
     with monkeypatch.context() as patched:
-        patched.setattr(repair, "node", lambda config: node(config, cut))
+        patched.setattr(repair, "node_on", partial(node_on, hook=cut))
         while books.entries():
             writes.clear()
             allowed += 1
@@ -411,7 +412,7 @@ def test_money_that_does_not_add_up_after_the_repair(run: Job, books: Books, mon
                 table.put(f"{user_id('eve')}/{entry.id}".encode(), {b"l:state": b"finished", b"l:amount": b"5"})
 
     with monkeypatch.context() as patched:
-        patched.setattr(repair, "node", lambda config: node(config, forge))
+        patched.setattr(repair, "node_on", partial(node_on, hook=forge))
         outcome = run("transaction_repair", *NOW)
     assert mark(books) == before
     assert outcome.code == 1

@@ -160,8 +160,11 @@ def test_a_transactional_table_has_no_rows_in_a_single_cell(stack: Stack) -> Non
     theirs is to be cleaned.
     """
     with PhoenixClient(stack, log="single") as phoenix:
-        for storage in ("IMMUTABLE_STORAGE_SCHEME=SINGLE_CELL_ARRAY_WITH_OFFSETS", "COLUMN_ENCODED_BYTES=2"):
-            with pytest.raises(SqlError, match="Column encoding is not supported"):
+        for storage, refusal in (
+            ("IMMUTABLE_STORAGE_SCHEME=SINGLE_CELL_ARRAY_WITH_OFFSETS", "Only ONE_CELL_PER_COLUMN storage scheme"),
+            ("COLUMN_ENCODED_BYTES=2", "Column encoding is not supported"),
+        ):
+            with pytest.raises(SqlError, match=refusal):
                 phoenix.execute(
                     f"CREATE IMMUTABLE TABLE E (ID BIGINT NOT NULL PRIMARY KEY, A VARCHAR) {storage}, {OMID}"
                 )
