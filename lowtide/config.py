@@ -9,6 +9,7 @@ else the defaults below, which suit the embedded store. Single settings come fro
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
@@ -66,7 +67,8 @@ DEFAULT_FILE = Path("lowtide.yaml")
 DEFAULTS = "the default configuration"
 #: The kind of problems whose text is whole.
 _OURS = "setting"
-#: Of HBase's client: it asks ZooKeeper where HBase is, unless another is set.
+#: Of HBase's client: whom it asks where HBase is; ZooKeeper, unless another is set.
+REGISTRY = "hbase.client.registry.impl"
 _ZK_REGISTRY = "ZKConnectionRegistry"
 
 
@@ -140,15 +142,20 @@ class HBase(_Section):
 
     @property
     def zookeeper_addresses(self) -> list[str]:
-        """Where ZooKeeper listens (host:port), as HBase's client would look for it; none where it asks HBase's master
-        instead (``hbase.client.registry.impl``).
+        """Where ZooKeeper listens (host:port), as HBase's client would look for it; none where it asks HBase's servers
+        instead.
         """
-        properties = self.client_properties()
-        if not properties.get("hbase.client.registry.impl", _ZK_REGISTRY).endswith(_ZK_REGISTRY):
+        if self.hides_zookeeper:
             return []
+        properties = self.client_properties()
         port = properties["hbase.zookeeper.property.clientPort"]
         hosts = [host.strip() for host in properties["hbase.zookeeper.quorum"].split(",") if host.strip()]
-        return [host if ":" in host else f"{host}:{port}" for host in hosts]
+        return [host if re.search(r".:\d+$", host) else f"{host}:{port}" for host in hosts]
+
+    @property
+    def hides_zookeeper(self) -> bool:
+        """Whether HBase's client finds it through its servers instead of ZooKeeper."""
+        return not self.client_properties().get(REGISTRY, _ZK_REGISTRY).endswith(_ZK_REGISTRY)
 
 
 class Omid(_Section):

@@ -8,35 +8,22 @@ from datetime import timedelta
 from itertools import product
 
 from lowtide.check.hops import NotCheckedError
-from lowtide.config import HBase, Omid, Thrift
+from lowtide.config import REGISTRY, HBase, Omid, Thrift
 from lowtide.errors import GatewayError
 from lowtide.store import oracle_probe
 from lowtide.store.gateway import connect, described, text_of
 
 #: How long one server may take to answer.
 SECONDS = 5.0
-_REGISTRY = "hbase.client.registry.impl"
 _CORRECT_ORACLE = "correct omid.oracle (Omid's own port is 24758, that of Phoenix's oracle 54758)"
 
 
 def zookeeper(hbase: HBase) -> str:
     """Whether ZooKeeper takes connections at the addresses that HBase's client gets."""
-    properties = hbase.client_properties()
-    registry = properties.get(_REGISTRY, "ZKConnectionRegistry")
-    if not registry.endswith("ZKConnectionRegistry"):
-        return f"HBase's clients ask none: {_REGISTRY} is {registry}"
-    quorum, port = properties["hbase.zookeeper.quorum"], properties["hbase.zookeeper.property.clientPort"]
-    addresses = quorum_addresses(quorum, port)
-    return judge_zookeeper({address: _refusal(*address) for address in addresses})
-
-
-def quorum_addresses(quorum: str, port: str) -> list[tuple[str, int]]:
-    """The addresses of a quorum: hosts, each with a port of its own or without."""
-    addresses = []
-    for text in filter(None, map(str.strip, quorum.split(","))):
-        host, _, own = text.rpartition(":")
-        addresses.append((host, int(own)) if host and own.isdecimal() else (text, int(port)))
-    return addresses
+    if hbase.hides_zookeeper:
+        return f"HBase's clients ask none: {REGISTRY} is {hbase.client_properties()[REGISTRY]}"
+    parts = (address.rpartition(":") for address in hbase.zookeeper_addresses)
+    return judge_zookeeper({(host, int(port)): _refusal(host, int(port)) for host, _, port in parts})
 
 
 def judge_zookeeper(refusals: dict[tuple[str, int], str]) -> str:

@@ -83,13 +83,18 @@ def _takes_tls(address: str, seconds: float) -> bool:
 
 def _framed(connection: socket.socket, message: bytes) -> bytes:
     connection.sendall(struct.pack(">I", len(message)) + message)
-    (length,) = struct.unpack(">I", _exactly(connection, 4))
+    (length,) = struct.unpack(">I", exactly(connection, 4))
     if length > _LONGEST:
         raise OSError(f"it answers in another protocol, with {length.to_bytes(4, 'big')!r}")
-    return _exactly(connection, length)
+    return exactly(connection, length)
 
 
-def _exactly(connection: socket.socket, count: int) -> bytes:
+def exactly(connection: socket.socket, count: int) -> bytes:
+    """The next *count* bytes.
+
+    Raises:
+        OSError: the connection ends before.
+    """
     parts = b""
     while len(parts) < count:
         part = connection.recv(count - len(parts))

@@ -258,7 +258,7 @@ def closed() -> int:
 
 def test_addresses_of_a_quorum() -> None:
     """A host may have a port of its own."""
-    assert servers.quorum_addresses("a, b:2999,,c", "2181") == [("a", 2181), ("b", 2999), ("c", 2181)]
+    assert HBase(zookeeper_quorum="a, b:2999,,c").zookeeper_addresses == ["a:2181", "b:2999", "c:2181"]
 
 
 def test_a_zookeeper_that_is_not_there_is_named_with_its_address(closed: int) -> None:

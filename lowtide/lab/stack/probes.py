@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 
 from lowtide.lab.stack.config import LOOPBACK
-from lowtide.store.oracle_probe import ask_timestamp
+from lowtide.store.oracle_probe import ask_timestamp, exactly
 
 _SECONDS = 3.0
 
@@ -41,11 +41,11 @@ def thrift_answers(port: int) -> bool:
     def ask(connection: socket.socket) -> bool:
         name = struct.pack(">I", len(_GET_TABLE_NAMES)) + _GET_TABLE_NAMES
         connection.sendall(struct.pack(">I", _THRIFT_CALL) + name + struct.pack(">IB", 1, 0))
-        if struct.unpack(">I", _exactly(connection, 4))[0] != _THRIFT_REPLY:
+        if struct.unpack(">I", exactly(connection, 4))[0] != _THRIFT_REPLY:
             return False
-        _exactly(connection, len(name) + 4)
+        exactly(connection, len(name) + 4)
         # The result struct: field 0 is the list of names, field 1 an exception.
-        _kind, field = struct.unpack(">Bh", _exactly(connection, 3))
+        _kind, field = struct.unpack(">Bh", exactly(connection, 3))
         return bool(field == 0)
 
     return _asked(port, ask)
@@ -56,7 +56,7 @@ def server_answers(port: int) -> bool:
 
     def ask(connection: socket.socket) -> bool:
         connection.sendall(_HBASE_PREAMBLE + _sized(_HBASE_CONNECTION) + _sized(_HBASE_CLUSTER_ID))
-        answer = _exactly(connection, struct.unpack(">I", _exactly(connection, 4))[0])
+        answer = exactly(connection, struct.unpack(">I", exactly(connection, 4))[0])
         # Other than this a header tells an exception. Behind it, with its length, is the answer: empty without an id.
         return answer.startswith(_HBASE_ANSWERED) and len(answer) > len(_HBASE_ANSWERED) + 1
 
@@ -76,16 +76,6 @@ def timestamp(port: int) -> int:
 
 def _sized(message: bytes) -> bytes:
     return struct.pack(">I", len(message)) + message
-
-
-def _exactly(connection: socket.socket, count: int) -> bytes:
-    parts = b""
-    while len(parts) < count:
-        part = connection.recv(count - len(parts))
-        if not part:
-            raise OSError("the server closed the connection")
-        parts += part
-    return parts
 
 
 def _asked(port: int, ask: Callable[[socket.socket], bool]) -> bool:

@@ -69,9 +69,8 @@ class Run(OracleChecks, TableChoice):
         table, thrift = self.config.state.table, self.config.hbase.thrift
         msg = (
             f"hbase.thrift ({thrift.host}:{thrift.port}) and hbase.zookeeper_quorum "
-            f"({self.config.hbase.zookeeper_quorum}:{self.config.hbase.zookeeper_port}{self.config.hbase.znode}) "
-            f"lead to different HBase clusters: what was written to {table} through the one is not what the other "
-            "reads. Correct one of them; nothing was read"
+            f"({self.config.hbase.address}) lead to different HBase clusters: what was written to {table} through the "
+            "one is not what the other reads. Correct one of them; nothing was read"
         )
         raise UsageError(msg)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
@@ -33,7 +34,9 @@ class Table:
     of: int
 
 
-def families_by_table(run: Run, records: Records, found: Verification) -> dict[str, frozenset[str]]:
+def families_by_table(
+    run: Run, described: Iterable[Descriptor], records: Records, found: Verification
+) -> dict[str, frozenset[str]]:
     """The transactional families of every table that can be read.
 
     By marks, by what was published, by the configuration; by code of its own.
@@ -43,7 +46,7 @@ def families_by_table(run: Run, records: Records, found: Verification) -> dict[s
     known = {e["table"]: frozenset(e["families"]) for e in listed if e["kind"] == "transactional"}
     asked = frozenset(run.options.table)
     tables = {}
-    for d in run.store.descriptors():
+    for d in described:
         if d.table in run.config.own_tables or run.config.omid.is_foreign(d.table):
             continue
         kind = run.config.table(d.table).kind

@@ -50,9 +50,9 @@ def _check(run: Run, found: Verification) -> None:
     found.low_watermark = run.read_low_watermark(found.notes)
     claimed = records.read(run)
     found.bound, found.horizon = bound(claimed), horizon(claimed)
-    families = families_by_table(run, claimed, found)
     described = {d.table: d for d in run.store.descriptors()}
-    tables = [planned(run, described[name], of, claimed) for name, of in sorted(families.items()) if name in described]
+    families = families_by_table(run, described.values(), claimed, found)
+    tables = [planned(run, described[name], of, claimed) for name, of in sorted(families.items())]
     run.phase("plan")
     with _part(found, "the records"):
         records.check(run, found, claimed, families)
