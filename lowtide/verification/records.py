@@ -52,6 +52,11 @@ def horizon(records: Records) -> int:
     return max(int(json.loads(value).get("horizon", 0)) for value in values)
 
 
+def numbered_anew(records: Records) -> int:
+    """When the oracle was last made anew, ms, by HBase's clock; 0: never. It may have given numbers of before again."""
+    return int(json.loads(records.get("generation", {}).get("value", "{}")).get("since", 0))
+
+
 def history_mark(records: Records, table: str) -> int:
     """The ancient history mark that readers of *table* are held to, or are about to be."""
     columns = records.get(f"history/{table}", {})

@@ -27,6 +27,7 @@ from tests import seeds
 pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]
 JOURNAL = Config().state.journal_table
+COMMITS = Config().omid.commit_table
 TRANSACTIONS = 150
 #: Read points of any age may be given up.
 AT_ONCE = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
@@ -190,6 +191,59 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
     omid.compact(table, major=True)  # a put at the timestamp of a delete marker is hidden as long as that is there
     for (row, value), start in zip(shadows.items(), (healed, needed), strict=True):
         omid.put(table, row, b"a", where[1], start, value)
+    verify.silent()
+
+
+def test_what_went_as_an_aborts_of_a_transaction_that_committed_is_found(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Cells that a run removed as orphans are named when their transaction turns out to be committed, by an entry, by
+    the journal, or by a shadow cell of another table's, and when nothing calls it aborted any more; not those that are
+    there again. A shadow cell of a form that nobody knows is named where the records say that all is clean. Its
+    remedies are followed, and it is silent.
+    """
+    table, other = scene.table(), scene.table()
+    starts = {row: scene.orphan(table, row=row) for row in (b"entry", b"journal", b"shadow", b"unmarked", b"right")}
+    odd, _ = scene.committed(table, row=b"odd")
+    commit = omid.begin()
+    omid.advance_watermark()
+    name, verify = f"aborted-{table}", Verifier(job, tmp_path, [table, other])
+    assert act(job, "orphan_cleanup", "--table", table, "--full", "--run-id", name).totals["deleted"] == 5
+    act(job, "commit_table_pruning", "--grace", "0s")  # with nothing to prune: the journal is made
+    verify.silent()
+
+    for row in (b"entry", b"journal", b"shadow", b"unmarked"):
+        omid.delete_version(COMMITS, commit_key(starts[row]), b"F", b"IT", starts[row])
+    omid.flush(COMMITS)
+    omid.compact(COMMITS, major=True)
+    omid.add_commit_entry(starts[b"entry"], commit)
+    omid.put(JOURNAL, commit_key(starts[b"journal"]), b"j", b"C", starts[b"journal"], encode_long(commit))
+    scene.shadow(other, starts[b"shadow"], commit)
+    omid.put(table, b"odd", b"a", shadow_qualifier(b"q"), odd, b"short")
+    omid.put(JOURNAL, commit_key(odd), b"j", b"C", odd, encode_long(commit))
+
+    done, found = verify()
+    assert done.code == 1
+    wrong = {v["transaction"]: v for v in found["violations"] if v["invariant"] == "V5"}
+    assert {v["row"] for v in wrong.values()} == {r.hex() for r in (b"entry", b"journal", b"shadow", b"unmarked")}
+    assert {v["table"] for v in wrong.values()} == {table}
+    forms = [v for v in found["violations"] if "of a form" in v["what"]]
+    assert [(v["invariant"], v["row"], v["transaction"]) for v in forms] == [("V4", b"odd".hex(), odd)]
+
+    for row in (b"entry", b"journal", b"shadow"):
+        assert f"which committed at {commit}" in wrong[starts[row]]["what"]
+        remedy = wrong[starts[row]]["remedy"]
+        assert f"lowtide restore {name} --table {table} --execute" in remedy
+        assert f"lowtide run orphan_cleanup --table {table} --full --execute" in remedy
+    decide = wrong[starts[b"unmarked"]]["remedy"].partition("if not: lowtide ")[2].split()
+    said = CliRunner().invoke(app, [*decide, "--yes", "--config", str(configure())])
+    assert said.exit_code == 0, (said.output, said.exception)
+    verify.silent_of(starts[b"unmarked"])
+    act(job, "sideline_restore", "--restore", name, "--table", table)
+    assert "V5" not in {v["invariant"] for v in verify()[1]["violations"]}, "they are there"
+    omid.put(table, b"odd", b"a", shadow_qualifier(b"q"), odd, encode_long(commit))
+    act(job, "orphan_cleanup", "--table", table, "--full")
+    assert {scene.healed(table, starts[row], row=row) for row in (b"entry", b"journal", b"shadow")} == {commit}
     verify.silent()
 
 

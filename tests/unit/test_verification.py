@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lowtide.cleaning.facts import Fact, region_watermark
 from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
-from lowtide.verification.read_points import READ_POINTS, differences, read_points
+from lowtide.verification.read_points import ANYWHERE, differences, held_violations, read_points
 from lowtide.verification.records import JOURNALS_OWN, bound, history_mark, horizon
 from lowtide.verification.watermarks import allowed, recorded, stated, watermark_violations
 
@@ -147,17 +147,36 @@ def test_single_records_are_read() -> None:
     assert (horizon({**records, **own}), horizon(own)) == (6, 6), "the state table may be lost"
 
 
-@given(st.integers(0, 10**18), st.integers(0, 10**18), st.text(max_size=5))
-def test_read_points_lie_above_the_mark(mark: int, watermark: int, seed: str) -> None:
-    """In (mark, watermark], the last among them, and the same for the same seed."""
-    points = read_points(mark, watermark, seed)
-    assert points == read_points(mark, watermark, seed)
+@given(
+    st.integers(0, 10**18), st.integers(0, 10**18), st.text(max_size=5), st.lists(st.integers(0, 10**18), max_size=4)
+)
+def test_read_points_lie_above_the_mark(mark: int, watermark: int, seed: str, commits: list[int]) -> None:
+    """In (mark, watermark], the last among them, and the first at which each commit is shown; the same for the same
+    seed.
+    """
+    points = read_points(mark, watermark, seed, commits)
+    assert points == read_points(mark, watermark, seed, commits)
     if mark >= watermark:
         assert points == []
     else:
         assert points[-1] == watermark
-        assert len(points) <= READ_POINTS
+        assert len(points) <= ANYWHERE + len(commits)
         assert all(mark < p <= watermark for p in points)
+        assert {c + 1 for c in commits if mark <= c < watermark} <= set(points)
+
+
+@pytest.mark.parametrize(
+    ("mark", "number", "expires", "wrong"),
+    [(100, "1", 10, True), (99, "1", 10, False), (100, "1", 9, False), (100, "restore-1", 10, False)],
+)
+def test_a_history_mark_above_a_read_point_that_is_held_is_named(
+    mark: int, number: str, expires: int, wrong: bool
+) -> None:
+    """As long as the hold has not expired; a restore's is no reader's."""
+    hold = {"id": number, "table": "t", "timestamp": 99, "owner": "me", "expires": expires}
+    records = {f"hold/t/{number}": {"value": json.dumps(hold)}, "history/t": {"mark": json.dumps({"mark": mark})}}
+    found = held_violations(records, now=9)
+    assert [(v.invariant, v.table) for v in found] == [("V6", "t")] * wrong
 
 
 def test_what_reads_otherwise_is_named() -> None:

@@ -11,49 +11,50 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.verification.findings import Verification
-from lowtide.verification.read_points import differences, read_points
+from lowtide.verification.read_points import AFTER_COMMITS, differences, read_points
 from lowtide.verification.records import Records, history_mark
 from lowtide_spark.run.context import Run
 from lowtide_spark.verification.rawcells import pairs
-from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cells
+from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cells, transactional
 
 
 def compare(run: Run, found: Verification, tables: Sequence[Table], records: Records) -> None:
-    """V6: write what the read points show, or hold it against what was written."""
+    """V6: hold what read points show against what was written of them, and write what others show, or either."""
     if not tables:
         found.unseen.append("there is no table to read")
         return
+    earlier: dict[str, dict[str, Any]] = {}
     if run.options.after is not None:
-        before = json.loads(run.options.after.read_text("utf-8"))["tables"]
-        wanted = {table: [int(p) for p in points] for table, points in before.items()}
-    else:
-        wanted = {
-            t.name: read_points(history_mark(records, t.name), found.low_watermark, f"{run.request.run}/{t.name}")
-            for t in tables
-        }
-    shown = {}
-    by_name = {t.name: t for t in tables}
+        earlier = json.loads(run.options.after.read_text("utf-8"))["tables"]
+        names = {t.name for t in tables}
+        found.unseen += [f"table {t} was read before and cannot be read now" for t in earlier if t not in names]
+    again, fresh = {}, {}
     proofs_of = _commits(run, found, tables)
-    for table, points in wanted.items():
-        if table not in by_name:
-            found.unseen.append(f"table {table} was read before and cannot be read now")
-            continue
-        mark = history_mark(records, table)
-        readable = [p for p in points if p > mark]
-        if len(readable) < len(points):
+    for table in tables:
+        cells, mark = raw_cells(run, table).where(transactional(table)), history_mark(records, table.name)
+        compared = [int(p) for p in earlier.get(table.name, {})]
+        readable = [p for p in compared if p > mark]
+        if len(readable) < len(compared):
             found.notes.append(
-                f"{table}: {len(points) - len(readable)} read points lie at or below its history mark, {mark}, by now: "
-                "left out"
+                f"{table.name}: {len(compared) - len(readable)} read points lie at or below its history mark, {mark}, "
+                "by now: left out"
             )
-        if readable:
-            shown[table] = _show(raw_cells(run, by_name[table]), proofs_of, readable)
+        drawn: list[int] = []
+        if run.options.before is not None:
+            seed = f"{run.request.run}/{table.name}"
+            some = _some_commits(_committed(cells, proofs_of), mark, found.low_watermark, seed)
+            drawn = read_points(mark, found.low_watermark, seed, some)
+        if readable or drawn:
+            shown = _show(cells, proofs_of, sorted({*readable, *drawn}))
+            again[table.name] = {str(p): shown[str(p)] for p in readable}
+            fresh[table.name] = {str(p): shown[str(p)] for p in drawn}
     proofs_of.unpersist()
     if run.options.before is not None:
-        text = json.dumps({"run": run.request.run, "low_watermark": found.low_watermark, "tables": shown}, indent=2)
+        text = json.dumps({"run": run.request.run, "low_watermark": found.low_watermark, "tables": fresh}, indent=2)
         run.options.before.write_text(text + "\n", "utf-8")
     if run.options.after is not None:
-        found.violations += differences(before, shown)
-        if wanted and not any(shown.values()):
+        found.violations += differences(earlier, again)
+        if earlier and not any(again.values()):
             found.unseen.append("no read point of the file can be compared any more")
 
 
@@ -63,20 +64,36 @@ def _commits(run: Run, found: Verification, tables: Sequence[Table]) -> DataFram
     By entry, journal, or a shadow cell elsewhere; kept until it is let go of.
     """
     start = F.col("start_ts")
-    cells = [pairs(raw_cells(run, t)).where(start <= found.low_watermark) for t in tables]
     lacks = F.col("data") & F.col("shadow").isNull()
     one = [
-        c.groupBy("start_ts").agg(
-            F.max(lacks).alias("lacks"),
+        pairs(raw_cells(run, t))
+        .where(start <= found.low_watermark)
+        .groupBy("start_ts")
+        .agg(
+            F.max(lacks & transactional(t)).alias("lacks"),
             F.max(F.when(F.col("shadow") > F.col("timestamp"), F.col("shadow"))).alias("high"),
         )
-        for c in cells
+        for t in tables
     ]
     rows = reduce(DataFrame.unionByName, one).unionByName(commits_and_marks(run), allowMissingColumns=True)
     known = rows.groupBy("start_ts").agg(*(F.max(c).alias(c) for c in ("lacks", "high", "entry", "mark", "pruned")))
     entry = F.when(~F.coalesce("mark", F.lit(False)), F.col("entry"))
     tc = F.coalesce("high", "pruned", entry).alias("tc")
     return known.where("lacks").select("start_ts", tc).where("tc is not null").persist()
+
+
+def _committed(cells: DataFrame, commits: DataFrame) -> DataFrame:
+    """The data cells among raw *cells* that some commit timestamp ``tc`` is known of."""
+    of_cells = pairs(cells).where("data").join(commits, "start_ts", "left")
+    return of_cells.withColumn("tc", F.coalesce("shadow", "tc")).where("tc is not null")
+
+
+def _some_commits(committed: DataFrame, mark: int, watermark: int, seed: str) -> list[int]:
+    """Some commit timestamps in [mark, watermark) of *committed* cells, the same for the same seed."""
+    draws = [F.min_by("tc", F.xxhash64("tc", F.lit(f"{seed}/{i}"))).alias(f"tc{i}") for i in range(AFTER_COMMITS)]
+    between = (F.col("tc") >= mark) & (F.col("tc") < watermark)
+    (drawn,) = committed.where(between).agg(*draws).collect()
+    return [tc for tc in drawn if tc is not None]
 
 
 def _show(cells: DataFrame, commits: DataFrame, points: Sequence[int]) -> dict[str, dict[str, Any]]:
@@ -87,13 +104,7 @@ def _show(cells: DataFrame, commits: DataFrame, points: Sequence[int]) -> dict[s
     version's timestamp.
     """
     stamp, qualifier = F.col("timestamp"), F.col("qualifier")
-    committed = (
-        pairs(cells)
-        .where("data")
-        .join(commits, "start_ts", "left")
-        .withColumn("tc", F.coalesce("shadow", "tc"))
-        .where("tc is not null")
-    )
+    committed = _committed(cells, commits)
     of_family = F.col("tombstone") & (F.length(qualifier) == 0)
     version = F.struct("timestamp", "tombstone", "hash")
     columns = committed.groupBy("row", "family", "qualifier").agg(

@@ -10,12 +10,13 @@ from pyspark.sql import functions as F
 
 from lowtide.values.clock import millis
 from lowtide.verification.findings import Verification, Violation
+from lowtide.verification.read_points import held_violations
 from lowtide.verification.records import JOURNALS_OWN, Records
 from lowtide.verification.watermarks import watermark_violations
 from lowtide_spark.run.context import Run
 
 #: Records that the verifier reads, by the beginning of their rows.
-_RECORDS = ("table/", "watermarks/", "bound/", "history/", "journal", "run/", "inventory")
+_RECORDS = ("table/", "watermarks/", "bound/", "history/", "journal", "run/", "inventory", "generation", "hold/")
 _MAX_MILLIS = 10**15
 #: Between two reads of records that do not agree: a collection may just be publishing.
 _SECONDS_BETWEEN_READS = 5.0
@@ -43,9 +44,11 @@ def read(run: Run) -> Records:
 
 
 def check(run: Run, found: Verification, records: Records, families: Mapping[str, frozenset[str]]) -> None:
-    """The part of V4 that the records show by themselves: watermarks and bound are what the facts allow.
+    """What the records show by themselves of V4 and V6: watermarks and bound are what the facts allow, and no history
+    mark is above what is held.
 
-    What does not agree is read once more after some seconds: a collection may just be publishing.
+    What does not agree is read once more after some seconds: a collection may just be publishing, and whoever takes a
+    hold writes it before he looks whether the mark has passed it.
 
     Args:
         run: the run.
@@ -53,10 +56,15 @@ def check(run: Run, found: Verification, records: Records, families: Mapping[str
         records: as they were read first.
         families: the transactional ones of every table.
     """
-    violations, notes = watermark_violations(records, families)
+
+    def look(records: Records) -> tuple[list[Violation], list[str]]:
+        violations, notes = watermark_violations(records, families)
+        return violations + held_violations(records, millis(run.request.now)), notes
+
+    violations, notes = look(records)
     if violations:
         time.sleep(_SECONDS_BETWEEN_READS)
-        violations, notes = watermark_violations(read(run), families)
+        violations, notes = look(read(run))
     if found.bound > found.low_watermark:
         violations.append(
             Violation(

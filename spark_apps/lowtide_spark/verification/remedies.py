@@ -16,6 +16,7 @@ _WHAT = {
         "{cells} cells at or below the prune bound lack their shadow cell, and the commit table or the journal proves "
         "their commit: readers do not see them"
     ),
+    "V1 pruned": ("{cells} cells lack their shadow cell, and only the journal has its commit: readers do not see them"),
     "V2": (
         "{cells} cells at or below the prune bound lack their shadow cell; their transaction's row was removed from "
         "the commit table, and the journal does not have it"
@@ -23,6 +24,10 @@ _WHAT = {
     "V3 mark": "it has a shadow cell and an invalidation mark, in the commit table or the journal",
     "V3 commits": "its shadow cells, its commit entry and the journal name different commit timestamps",
     "V4": "{cells} committed cells at or below what the records claim to be clean lack their shadow cell",
+    "V4 form": (
+        "{cells} shadow cells at or below what the records claim to be clean are of a form that names no commit "
+        "timestamp"
+    ),
 }
 _REMEDY_SHOWN = "lowtide resolve {start} --committed {shadow} --shown-in {table} {row}"
 _REMEDY = {
@@ -32,6 +37,10 @@ _REMEDY = {
         "lowtide run orphan_cleanup --table {table} --full --execute, and verify again"
     ),
     "V3 mark": f"Readers go by the shadow cell: run {_REMEDY_SHOWN}, then verify again",
+    "V4 form": (
+        "Prune nothing; run lowtide run orphan_cleanup --table {table} --full --execute: it names each with what mends "
+        "it"
+    ),
     "V3 commits": (
         "Prune nothing, clean nothing of this table. Find out which is right, and mend the others (put, delete, "
         "deleteall: in HBase's shell): {mends}. Then verify again"
@@ -63,9 +72,11 @@ def name(run: Run, found: Verification, known: DataFrame) -> None:
         first = broken.where(F.col("kind") == kind).orderBy("start_ts").limit(NAMED).collect()
         for r in first:
             has = r.least.place if r.least else None
-            place = (has if kind.startswith("V3") else r.lacks) or has
+            shown = has or r.unknown
+            of_kind = {"V1 pruned": r.any, "V3 mark": shown, "V3 commits": has, "V4 form": r.unknown}
+            place = of_kind.get(kind, r.lacks) or has
             table, row = (place.table, place.row) if place else ("", "")
-            cells = r.below_mark if kind == "V4" else r.below_bound
+            cells = {"V1 pruned": r.lacking, "V4": r.below_mark, "V4 form": r.odd}.get(kind, r.below_bound)
             text = what.format(cells=cells)
             remedy = _REMEDY.get(kind, _COMPLETE).format(
                 table=table,

@@ -1,68 +1,150 @@
-"""V5: what the runs removed, as their summaries count it, against the files that they put aside, by code of its own."""
+"""V5: what the runs removed, as their summaries count it, against the files that they put aside, by code of its own.
+
+And what they removed as an abort's, for whoever holds it against what says that it committed.
+"""
 
 from __future__ import annotations
 
 import json
+import operator
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
 from typing import Any
+from urllib.parse import unquote
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lowtide.values.clock import EPOCH, from_millis
+from lowtide.values.clock import from_millis
 from lowtide.values.formats import base
 from lowtide.verification.findings import NAMED, Verification, Violation
-from lowtide.verification.records import Records
+from lowtide.verification.records import Records, numbered_anew
 from lowtide_spark.frames.store import cause
 from lowtide_spark.run.context import Run
+from lowtide_spark.verification.rawcells import start_of
 
 #: The jobs that put aside what they remove.
 _REMOVING = ("orphan_cleanup", "history_gc")
 
 
-def check(run: Run, records: Records, found: Verification) -> list[Violation]:
-    """V5: what the runs removed, as their summaries count it, against the files that they put aside."""
-    removed: dict[tuple[str, str], int] = {}
-    until: dict[str, datetime] = {}
-    watermarks: dict[str, int] = {}
+@dataclass
+class Aside:
+    """The sidelines that are whole, by the oracle's numbers of now: folders, and of each folder's name its run."""
+
+    folders: list[str] = field(default_factory=list)
+    runs: dict[str, str] = field(default_factory=dict)
+
+    def cells(self, run: Run) -> DataFrame | None:
+        """What they hold, one row a cell: ``table, row, family, qualifier, timestamp, start_ts``; ``aborted`` (whether
+        it went as an abort's), ``aside`` (the folder's name of its run). None: nothing is kept.
+        """
+        if not self.folders:
+            return None
+        columns = ("table", "row", "family", "qualifier", "timestamp")
+        aside = F.regexp_extract(F.input_file_name(), "([^/]+)/[^/]+/[^/]+$", 1)
+        return run.store.spark.read.parquet(*self.folders).select(
+            *columns,
+            start_of(F.col("timestamp")).alias("start_ts"),
+            F.col("commit_ts").isNull().alias("aborted"),
+            aside.alias("aside"),
+        )
+
+    def run_of(self, aside: str) -> str:
+        """The run whose folder has this name."""
+        return self.runs[unquote(aside)]
+
+
+def check(run: Run, records: Records, found: Verification) -> Aside:
+    """The part of V5 that the sidelines show by themselves: what the runs removed, as their summaries count it, is in
+    the files that they put aside.
+
+    Returns:
+        The sidelines of which nothing is wrong.
+    """
+    aside, anew = Aside(), numbered_anew(records)
+    keep = run.config.state.sideline_keep
+    runs = [_Removing(name, of) for name, of in sorted(_removals(records).items())]
+    for each in runs:
+        for table, number in sorted(each.removed.items()):
+            if run.options.table and table not in run.options.table:
+                continue
+            what, newest = _kept(run, each.name, table, number)
+            found.violations += _violations(each, table, what, newest, each.began + keep)
+            if not what and each.started >= anew:  # of before, its numbers may be another transaction's now
+                aside.folders.append(_folder(run, each.name, table))
+                aside.runs[_file_name(each.name)] = each.name
+    number = sum(len(each.removed) for each in runs)
+    found.notes.append(f"{number} sidelines of the last {keep.days} days were checked")
+    return aside
+
+
+@dataclass
+class _Removing:
+    """A run that removed something, by its summaries: one that was tried again has several."""
+
+    name: str
+    summaries: list[dict[str, Any]]
+
+    @property
+    def started(self) -> int:
+        """When it began last, ms."""
+        return max(int(s["started"]) for s in self.summaries)
+
+    @property
+    def began(self) -> datetime:
+        """The same."""
+        return from_millis(self.started)
+
+    @property
+    def low_watermark(self) -> int:
+        """The highest that it had read."""
+        return max(int(s["low_watermark"]) for s in self.summaries)
+
+    @property
+    def removed(self) -> Counter[str]:
+        """By table, how many cells."""
+        tables = (t for s in self.summaries for t in s["tables"] if t["execute"] and t["counts"]["deleted"])
+        return reduce(operator.add, (Counter({t["table"]: t["counts"]["deleted"]}) for t in tables), Counter())
+
+
+def _removals(records: Records) -> dict[str, list[dict[str, Any]]]:
+    """The summaries of runs of jobs that remove, by the run."""
+    found: dict[str, list[dict[str, Any]]] = {}
     for row, columns in records.items():
-        if not row.startswith("run/"):
-            continue
-        summary = json.loads(columns["value"])
-        if summary["job"] in _REMOVING:
-            for t in summary["tables"]:
-                if t["execute"] and t["counts"]["deleted"]:
-                    began = from_millis(summary["started"])
-                    until[summary["run"]] = max(
-                        until.get(summary["run"], EPOCH), began + run.config.state.sideline_keep
-                    )
-                    watermarks[summary["run"]] = max(watermarks.get(summary["run"], 0), summary["low_watermark"])
-                    key = (summary["run"], t["table"])
-                    removed[key] = removed.get(key, 0) + t["counts"]["deleted"]
-    wrong = []
-    for (name, table), number in removed.items():
-        if run.options.table and table not in run.options.table:
-            continue
-        what, newest = _kept(run, name, table, number)
-        if newest > watermarks[name]:
-            wrong.append(
-                Violation(
-                    "V5",
-                    table,
-                    f"run {name} removed cells of transaction {newest}, above the low watermark that it had read, "
-                    f"{watermarks[name]}",
-                    f"Put back what it took: lowtide restore {name} --table {table} --execute",
-                    transaction=newest,
-                )
-            )
-        if what:
-            remedy = (
-                f"What it lacks cannot be put back by lowtide restore {name}: look for a copy of the folder. Nothing "
-                f"in the store is wrong; without a copy this is reported until {until[name]:%Y-%m-%d %H:%M} UTC, when "
-                "sidelines of then go (state.sideline_keep)"
-            )
-            wrong.append(Violation("V5", table, f"run {name} removed {number:,} cells: {what}", remedy))
-    found.notes.append(f"{len(removed)} sidelines of the last {run.config.state.sideline_keep.days} days were checked")
-    return wrong
+        if row.startswith("run/"):
+            summary = json.loads(columns["value"])
+            if summary["job"] in _REMOVING:
+                found.setdefault(summary["run"], []).append(summary)
+    return found
+
+
+def _violations(each: _Removing, table: str, what: str, newest: int, until: datetime) -> Iterator[Violation]:
+    """Of one sideline: *what* is wrong with it, and whose the *newest* of its cells is."""
+    if newest > each.low_watermark:
+        yield Violation(
+            "V5",
+            table,
+            f"run {each.name} removed cells of transaction {newest}, above the low watermark that it had read, "
+            f"{each.low_watermark}",
+            f"Put back what it took: lowtide restore {each.name} --table {table} --execute",
+            transaction=newest,
+        )
+    if what:
+        yield Violation(
+            "V5",
+            table,
+            f"run {each.name} removed {each.removed[table]:,} cells: {what}",
+            f"What it lacks cannot be put back by lowtide restore {each.name}: look for a copy of the folder. Nothing "
+            f"in the store is wrong; without a copy this is reported until {until:%Y-%m-%d %H:%M} UTC, when sidelines "
+            "of then go (state.sideline_keep)",
+        )
+
+
+def _folder(run: Run, name: str, table: str) -> str:
+    return f"{run.config.state.sideline.rstrip('/')}/{_file_name(name)}/{_file_name(table)}"
 
 
 def _kept(run: Run, name: str, table: str, number: int) -> tuple[str, int]:
@@ -70,9 +152,7 @@ def _kept(run: Run, name: str, table: str, number: int) -> tuple[str, int]:
     it cannot be read.
     """
     jvm: Any = run.store.spark._jvm  # py4j knows no types of Java's
-    folder = jvm.org.apache.hadoop.fs.Path(
-        f"{run.config.state.sideline.rstrip('/')}/{_file_name(name)}/{_file_name(table)}"
-    )
+    folder = jvm.org.apache.hadoop.fs.Path(_folder(run, name, table))
     files = folder.getFileSystem(run.store.spark._jsc.hadoopConfiguration())
     if not files.exists(folder):
         return f"its sideline {folder} is not there", 0

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
@@ -24,12 +24,13 @@ from lowtide_spark.verification.rawcells import proofs
 
 @dataclass
 class Table:
-    """A transactional table as it is read: its families, and key ranges. Each has the timestamp up to which it is
-    claimed to be clean: published as its watermark, or as the records allow it now.
+    """A transactional table as it is read: its transactional families, all of them, and key ranges. Each has the
+    timestamp up to which it is claimed to be clean: published as its watermark, or as the records allow it now.
     """
 
     name: str
     families: frozenset[str]
+    all_families: frozenset[str]
     ranges: list[Published]
     of: int
 
@@ -84,14 +85,25 @@ def planned(run: Run, descriptor: Descriptor, families: frozenset[str], records:
     if run.options.sample is not None:
         draw = random.Random(f"{run.request.run}/{name}")
         ranges = sorted(draw.sample(ranges, max(1, round(len(ranges) * run.options.sample))), key=lambda p: p.start)
-    return Table(name, families, ranges, of)
+    return Table(name, families, frozenset(descriptor.families), ranges, of)
+
+
+def whole(run: Run, name: str) -> Table:
+    """A table with all of its families, in one range, of which nothing is claimed."""
+    (descriptor,) = (d for d in run.store.descriptors() if d.table == name)
+    families = frozenset(descriptor.families)
+    return Table(name, families, families, [Published(name, b"", b"", 0)], 1)
 
 
 def raw_cells(run: Run, table: Table) -> DataFrame:
-    """Raw cells of the table's transactional families; ``region`` is the number of the key range."""
+    """Raw cells of all of the table's families: any may hold a proof. ``region`` is the number of the key range."""
     ranges = [WorkRange(str(i), KeyRange(p.start, p.stop), 0, FOREVER) for i, p in enumerate(table.ranges)]
-    families = [bytearray(f.encode()) for f in table.families]
-    return run.store.cells(table.name, ranges, raw=True).where(F.col("family").isin(families))
+    return run.store.cells(table.name, ranges, raw=True)
+
+
+def transactional(table: Table) -> Column:
+    """Whether a cell is of a family whose cells are transactions'; those of others are nobody's business here."""
+    return F.col("family").isin([bytearray(f.encode()) for f in table.families])
 
 
 def commits_and_marks(run: Run) -> DataFrame:

@@ -1,4 +1,6 @@
-"""V1 to V4: of each transaction its cells, the commit table and the journal, held against one another."""
+"""V1 to V5: of each transaction its cells, the commit table, the journal, and what was put aside of it, held against
+one another.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,21 @@ from pyspark.sql import functions as F
 from lowtide.verification.findings import Verification
 from lowtide_spark.frames.local import few_rows
 from lowtide_spark.run.context import Run
-from lowtide_spark.verification import remedies
+from lowtide_spark.verification import aborted, remedies
 from lowtide_spark.verification.rawcells import deleted_entries, pairs
-from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cells
+from lowtide_spark.verification.sidelines import Aside
+from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cells, transactional
 
 
-def check(run: Run, found: Verification, tables: Sequence[Table]) -> None:
-    """V1 to V4, by what is known of each transaction: one read of every table, one grouping by start timestamp."""
+def check(run: Run, found: Verification, tables: Sequence[Table], aside: Aside) -> None:
+    """V1 to V4, and what V5 says of transactions: one read of every table, one grouping by start timestamp."""
     if not tables:
         return
     start, shadow, stamp = F.col("start_ts"), F.col("shadow"), F.col("timestamp")
-    lacking = F.col("data") & shadow.isNull()
     parts = []
     for table in tables:
+        mine = transactional(table)
+        lacking = F.col("data") & shadow.isNull() & mine
         watermarks = [(str(i), p.watermark) for i, p in enumerate(table.ranges)]
         marks = few_rows(run.store.spark, watermarks, "region string, watermark bigint")
         cells = pairs(raw_cells(run, table)).where(start <= found.low_watermark).join(F.broadcast(marks), "region")
@@ -34,13 +38,17 @@ def check(run: Run, found: Verification, tables: Sequence[Table]) -> None:
         parts.append(
             cells.groupBy("start_ts").agg(
                 F.lit(table.name).alias("table"),
-                F.count("*").alias("cells"),
+                F.count_if(mine).alias("cells"),
                 # A shadow cell that names its own timestamp is index population's, and proves its own cell only.
                 F.min(F.when(shadow > stamp, shadow)).alias("low"),
                 F.max(F.when(shadow > stamp, shadow)).alias("high"),
+                F.count_if(lacking).alias("lacking"),
                 F.count_if(lacking & (start <= found.bound)).alias("below_bound"),
                 F.count_if(lacking & (start <= F.col("watermark"))).alias("below_mark"),
+                F.count_if(F.col("odd") & mine & (start <= F.col("watermark"))).alias("odd"),
                 F.min(F.when(claimed, place)).alias("lacks"),
+                F.min(F.when(lacking, place)).alias("any"),
+                F.min(F.when(F.col("odd"), place)).alias("unknown"),
                 F.min(F.when(shadow > stamp, F.struct(shadow, place.alias("place")))).alias("least"),
                 F.max(F.when(shadow > stamp, F.struct(shadow, place.alias("place")))).alias("most"),
             )
@@ -52,13 +60,35 @@ def check(run: Run, found: Verification, tables: Sequence[Table]) -> None:
         .where(start <= found.low_watermark)
         .unionByName(gone.withColumn("deleted", F.lit(True)), allowMissingColumns=True)
     )
-    known = _by_transaction(of_cells.unionByName(proofs, allowMissingColumns=True))
-    kept = known.withColumn("wrong", _wrong(run, found)).where("wrong is not null or cells > 0")
-    known_of = ("lacks", "least", "most", "entry", "pruned", "at", "below_bound", "below_mark")
-    counted = kept.select("start_ts", "wrong", *known_of, "by_table").persist()
+    rows = of_cells.unionByName(proofs, allowMissingColumns=True)
+    removed = aborted.removed(run, found, tables, aside)
+    if removed is not None:
+        starts = removed.select("start_ts", F.lit(True).alias("removed"))
+        rows = rows.unionByName(starts.distinct(), allowMissingColumns=True)
+    else:
+        rows = rows.withColumn("removed", F.lit(False))
+    known = _by_transaction(rows).withColumn("proved", _proved()).withColumn("marked", _marked())
+    kept = known.withColumn("wrong", _wrong(run, found)).where("wrong is not null or cells > 0 or removed")
+    known_of = (
+        "lacks",
+        "any",
+        "unknown",
+        "least",
+        "most",
+        "entry",
+        "pruned",
+        "at",
+        "below_bound",
+        "below_mark",
+        "lacking",
+        "odd",
+    )
+    counted = kept.select("start_ts", "wrong", *known_of, "by_table", "removed", "proved", "mark", "marked").persist()
     try:
         _count_cells(found, tables, counted)
         remedies.name(run, found, counted)
+        if removed is not None:
+            aborted.name(run, found, aside, removed, counted)
     finally:
         counted.unpersist()
 
@@ -69,34 +99,50 @@ def _by_transaction(rows: DataFrame) -> DataFrame:
     return rows.groupBy("start_ts").agg(
         F.sum("cells").alias("cells"),
         F.collect_list(named).alias("by_table"),
-        *(F.sum(name).alias(name) for name in ("below_bound", "below_mark")),
-        *(F.min(name).alias(name) for name in ("low", "lacks", "least")),
+        *(F.sum(name).alias(name) for name in ("lacking", "below_bound", "below_mark", "odd")),
+        *(F.min(name).alias(name) for name in ("low", "lacks", "any", "unknown", "least")),
         *(
             F.max(name).alias(name)
-            for name in ("high", "most", "entry", "at", "mark", "pruned", "pruned_mark", "deleted")
+            for name in ("high", "most", "entry", "at", "mark", "pruned", "pruned_mark", "deleted", "removed")
         ),
     )
 
 
+def _entry() -> Column:
+    return F.when(~F.coalesce("mark", F.lit(False)), F.col("entry"))  # a mark outranks an entry
+
+
+def _proved() -> Column:
+    """The commit timestamp that entry, journal or a shadow cell of another cell's gives; null: none does."""
+    return F.coalesce(_entry(), "pruned", "low")
+
+
+def _marked() -> Column:
+    return F.coalesce(F.col("mark") | F.col("pruned_mark"), F.col("mark"), F.col("pruned_mark"), F.lit(False))
+
+
 def _wrong(run: Run, found: Verification) -> Column:
     """Which invariants a transaction breaks, and how; null: none."""
-    entry = F.when(~F.coalesce("mark", F.lit(False)), F.col("entry"))  # a mark outranks an entry
-    stamps = (F.col("low"), F.col("high"), entry, F.col("pruned"))
-    proof = F.coalesce(entry, "pruned")
-    proved = F.coalesce(entry, "pruned", "low")
-    marked = F.coalesce(F.col("mark") | F.col("pruned_mark"), F.col("mark"), F.col("pruned_mark"), F.lit(False))
+    stamps = (F.col("low"), F.col("high"), _entry(), F.col("pruned"))
+    proof, proved, marked = F.coalesce(_entry(), "pruned"), F.col("proved"), F.col("marked")
     nothing = proved.isNull() & ~marked & (F.coalesce("below_bound", F.lit(0)) > 0)
     # A reader of an oracle in low-latency mode that dies may leave its mark beside a commit.
     race = F.lit("note mark") if run.config.omid.low_latency else F.lit("V3 mark")
     one = (
         F.when(proof.isNotNull() & (F.col("below_bound") > 0), F.lit("V1")),
+        # Readers do not know the journal: what is in it alone they do not see without a shadow cell.
+        F.when(
+            _entry().isNull() & F.col("pruned").isNotNull() & (F.col("lacking") > 0) & (F.col("below_bound") == 0),
+            F.lit("V1 pruned"),
+        ),
         F.when(proved.isNotNull() & (F.col("below_mark") > 0), F.lit("V4")),
+        F.when(F.col("odd") > 0, F.lit("V4 form")),
         F.when(nothing & F.col("deleted") & (F.col("start_ts") > found.horizon), F.lit("V2")),
         F.when(nothing & (F.col("start_ts") <= found.horizon), F.lit("note horizon")),
         F.when(
             nothing & ~F.coalesce("deleted", F.lit(False)) & (F.col("start_ts") > found.horizon), F.lit("note orphan")
         ),
-        F.when(F.col("low").isNotNull() & marked, race),
+        F.when((F.col("low").isNotNull() | F.col("unknown").isNotNull()) & marked, race),
         F.when(F.least(*stamps) != F.greatest(*stamps), F.lit("V3 commits")),
     )
     wrong = F.filter(F.array(*one), lambda each: each.isNotNull())

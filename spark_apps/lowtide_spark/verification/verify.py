@@ -56,11 +56,12 @@ def _check(run: Run, found: Verification) -> None:
     run.phase("plan")
     with _part(found, "the records"):
         records.check(run, found, claimed, families)
+    aside = sidelines.Aside()
     with _part(found, "the sidelines"):
-        found.violations += sidelines.check(run, claimed, found)
+        aside = sidelines.check(run, claimed, found)
     run.phase("records")
     with _part(found, "the tables"):
-        transactions.check(run, found, tables)
+        transactions.check(run, found, tables, aside)
     run.phase("cells")
     if run.options.before is not None or run.options.after is not None:
         with _part(found, "the read points"):
