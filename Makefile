@@ -11,7 +11,7 @@ JOBS ?= 2
 # The lines of Spark that tests can be run on, each in an environment of its own. Those that are supported: lowtide/run/sparks.py.
 SPARK_LINES := 3.5 4.0 4.1 4.2 4.3
 
-.PHONY: help setup phoenix hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules wheel release docs bench soak \
+.PHONY: help setup phoenix hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules judge wheel release docs bench soak \
 	screenshots compose-test lock clean matrix $(SPARK_LINES:%=spark-%)
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
 	@echo "make soak    an hour of the ledger's clients being killed"
 	@echo "make break-rules   break each safety rule in a copy of the code, and see the right assertion fail"
+	@echo "make judge   break those by which data come out wrong, and see whether lowtide verify, alone, notices"
 	@echo "make matrix  tests of the jobs on every line of Spark, and a table of the results; hours. Some: SPARK_LINES=\"3.5 4.1\""
 	@echo "make wheel   wheels to install elsewhere, in dist/: Lowtide's, and the lab's by itself"
 	@echo "make release what goes out with a version, in dist/VERSION: wheels, connector, versions that were tried, checksums"
@@ -128,6 +129,9 @@ airflow-test: setup phoenix
 # Breaks each safety rule in a copy of the code and sees the right assertion fail.
 break-rules: setup
 	@$(BIN)/python tools/break-rules --jobs $(JOBS)
+
+judge: setup
+	@$(BIN)/python tools/break-rules --judge --jobs $(JOBS)
 
 # A wheel with the connector, the DAG files and the Spark programs in it; and the lab's, which no production needs.
 wheel: setup

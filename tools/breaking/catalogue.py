@@ -19,7 +19,8 @@ class Mutation:
     """One way to break a rule.
 
     *fails*: a piece of the assertion that must fail, or of the text of the error that must be raised; empty where
-    nobody has said yet. *data*: whether data, what proves their commit, or the records come out wrong by it.
+    nobody has said yet. *data*: whether in its tests data, what proves their commit, or the records come out wrong by
+    it. *unseen*: where they do, why the verifier cannot notice; empty: it does.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Mutation:
     tests: tuple[str, ...]
     fails: str
     data: bool = False
+    unseen: str = ""
 
     @property
     def folders(self) -> set[str]:

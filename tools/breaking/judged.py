@@ -1,65 +1,101 @@
-"""A plugin of pytest: has the verifier look at the store before and after each job of a test that acts, and notes what
-it finds then alone.
+"""A plugin of pytest: has the verifier look at the store before each job of a test that acts, and when the test is
+over, and notes what it finds.
 
 It is the verifier of the code as it is: no mutation breaks it. What it says of a store that a test has spoilt by hand
-it says before the job too.
+it says of the code as it is too.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lowtide_spark.verification import read_points, records
 
 from breaking.noted import note
+from lowtide.verification import read_points as drawing
 
 #: The phase under which it is noted.
 JUDGED = "judged"
+_JUDGE = pytest.StashKey["Judge"]()
 
 
 @pytest.fixture(autouse=True)
-def verifier(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def verifier(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Around every ``job`` of the stores' tests."""
     if "job" not in request.fixturenames:
-        yield
         return
-    kit = sys.modules["conftest"]  # of the stores' tests
-    run, points = kit.run_job, tmp_path / "points.json"
+    judge = Judge(request.node.nodeid, sys.modules["conftest"], tmp_path)
+    request.node.stash[_JUDGE] = judge
+    monkeypatch.setattr(judge.kit, "run_job", judge)
+    monkeypatch.setattr(records, "_SECONDS_BETWEEN_READS", 0)  # nobody publishes beside a test
+    # Tables here have a few commits, and a plan of more read points costs seconds.
+    monkeypatch.setattr(drawing, "ANYWHERE", 1)
+    monkeypatch.setattr(read_points, "AFTER_COMMITS", 4)
 
-    def look(argv: list[str], option: str) -> set[tuple[str, str]]:
-        found = tmp_path / "found.json"
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Once more when the test is over, before its tables go: a compaction, a client's write, another run of the code
+    may show only now what a job has spoilt.
+    """
+    try:
+        return (yield)
+    finally:
+        if (judge := item.stash.get(_JUDGE, None)) is not None:
+            judge.end()
+            if judge.noted:  # another set of the test's parameters would say no more
+                item.session.shouldstop = "the verifier has found something"
+
+
+class Judge:
+    """What the verifier finds before each job that acts, and at the end, each thing once: what a job did is seen before
+    the next. It compares what it sees with the look before.
+    """
+
+    def __init__(self, test: str, kit: Any, folder: Path) -> None:
+        self.kit = kit  # conftest of the stores' tests
+        self._test, self._folder, self._run = test, folder, kit.run_job
+        self._known: set[tuple[str, str]] = set()
+        self._argv: list[str] | None = None
+        self._looks = 0
+        self.noted = False
+
+    def __call__(self, name: str, body: Callable[..., None], argv: list[str], **named: Any) -> int:
+        """A job, as ``run_job`` runs it."""
+        if "--execute" in argv:
+            self._look(argv)
+            self._argv = argv
+        return int(self._run(name, body, argv, **named))
+
+    def end(self) -> None:
+        """The last look."""
+        if self._argv is not None:
+            self._look(self._argv)
+
+    def _look(self, argv: list[str]) -> None:
+        """Note what is found for the first time. What a test has spoilt by hand is found in the code as it is too, by
+        the same look.
+        """
+        self._looks += 1
+        found, earlier, points = (self._folder / f"judged-{name}" for name in ("found", "earlier", "points"))
         found.unlink(missing_ok=True)
-        config = argv[argv.index("--config") + 1]
-        arguments = [
-            "--config",
-            config,
-            "--summary",
-            str(tmp_path / "judged.json"),
-            "--json",
-            str(found),
-            option,
-            str(points),
-        ]
+        arguments = ["--config", argv[argv.index("--config") + 1], "--json", str(found), "--before", str(points)]
+        arguments += ["--summary", str(self._folder / "judged-summary")]
+        if points.exists():
+            arguments += ["--after", str(points.replace(earlier))]
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            run("verify", kit.JOBS["verify"], arguments, read_only=True, blind=2)
+            self._run("verify", self.kit.JOBS["verify"], arguments, read_only=True, blind=2)
         violations = json.loads(found.read_text())["violations"] if found.exists() else []
-        return {(v["invariant"], v["table"]) for v in violations}
-
-    def judged(name: str, body: Callable[..., None], argv: list[str], **named: Any) -> int:
-        if "--execute" not in argv:
-            return int(run(name, body, argv, **named))
-        before = look(argv, "--before")
-        try:
-            return int(run(name, body, argv, **named))
-        finally:
-            for invariant, table in sorted(look(argv, "--after") - before):
-                note({"test": request.node.nodeid, "phase": JUDGED, "kind": invariant, "text": table})
-
-    monkeypatch.setattr(kit, "run_job", judged)
-    yield
+        seen = {(v["invariant"], v["table"]) for v in violations}
+        for invariant, table in sorted(seen - self._known):
+            kind = f"{invariant} of look {self._looks}"
+            note({"test": self._test, "phase": JUDGED, "kind": kind, "text": table})
+            self.noted = True
+        self._known |= seen
