@@ -130,8 +130,8 @@ class Driver:
                 return self._same_states(state)
             with state.passing_row() as (row, value, at):
                 self._stamped = at, datetime.now(UTC)
-                with self.store.state() as past_it:
-                    past = past_it.passed(row) if past_it.exists() else None
+                past_it = self.store.state()
+                past = past_it.passed(row) if past_it.exists() else None
         return cluster.judge_same(self.config.hbase, value, past)
 
     def _same_states(self, state: StateStore) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -32,11 +30,9 @@ class Connector:
         #: What the Thrift gateway gives elsewhere, through this session's own client of HBase: a job needs no gateway.
         self.connections = DirectConnections(self._gateway_call)
 
-    @contextmanager
-    def state(self) -> Iterator[StateStore]:
-        """The configured state table."""
-        with self.connections.connection() as connection:
-            yield StateStore(connection, self.config.state.table)
+    def state(self) -> StateStore:
+        """The configured state table. Nothing is held open by it."""
+        return StateStore(self.connections.one(), self.config.state.table)
 
     def _gateway_call(self, name: str, arguments: str) -> str:
         try:

@@ -145,9 +145,9 @@ def _keep(run: Run) -> bool:
     that leads to another store keeps it too: it is there that people look.
     """
     try:
-        with run.state() as state:
-            if state.exists():
-                state.add_run(run.summary.to_json())
+        state = run.state()
+        if state.exists():
+            state.add_run(run.summary.to_json())
         if run.crossed:
             with opened(run.config) as behind:
                 behind.create()
