@@ -14,17 +14,17 @@ import pytest
 from conftest import Outcome, booted
 from deadman import Moment
 from lowtide_spark.cleaning import suspects
+from scene import check_read_points
 
 from lowtide.lab.servers import start_time
 from lowtide.lab.stack import Stack, free_ports_config
-from lowtide.lab.workload import Model, OmidClient, Shape, WorkloadError, run
+from lowtide.lab.workload import OmidClient, Shape, WorkloadError, run
 from tests import seeds
 
 Job = Callable[..., Outcome]
 
 SHAPE = Shape(tables=("orders", "stock"))
 TRANSACTIONS = 120
-READ_POINTS = 20
 
 
 @pytest.fixture(scope="module")
@@ -130,13 +130,6 @@ def moving(stack: Stack, seed: int) -> Iterator[list[int]]:
     finally:
         ended.set()
         mover.join()
-
-
-def check_read_points(omid: OmidClient, model: Model, seed: int) -> None:
-    """Every table at these read points shows what the model says."""
-    for point in model.read_timestamps(READ_POINTS, seed):
-        for table in model.tables:
-            assert omid.read(table, point) == model.shown_at(table, point), (table, point)
 
 
 @pytest.mark.turns(3)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from conftest import Outcome, booted
 from pyspark.sql import SparkSession
-from scene import Scene
+from scene import Scene, check_read_points
 
 from lowtide.lab.stack import Stack, free_ports_config
-from lowtide.lab.workload import Model, OmidClient, Shape, run
+from lowtide.lab.workload import OmidClient, Shape, run
 from tests import seeds
 
 Job = Callable[..., Outcome]
@@ -21,7 +21,6 @@ Throttle = Callable[..., None]
 
 SHAPE = Shape(tables=("orders",))
 TRANSACTIONS = 120
-READ_POINTS = 20
 #: A server takes a quota over within that.
 _TAKEN_OVER_SECONDS = 4
 #: So many bytes in memory, and a region takes no write until they are in a file.
@@ -92,12 +91,6 @@ def throttle(spark: SparkSession, hbase: Any) -> Iterator[Throttle]:
 
     yield throttle
     unset()
-
-
-def check_read_points(omid: OmidClient, model: Model, seed: int) -> None:
-    """The table at these read points shows what the model says."""
-    for point in model.read_timestamps(READ_POINTS, seed):
-        assert omid.read("orders", point) == model.shown_at("orders", point), point
 
 
 @seeds.each("a cleanup of a throttled table")

@@ -36,9 +36,9 @@ class Run(OracleChecks, TableChoice):
         """Put the version of HBase's servers into the summary, with a note where it was not tried.
 
         Raises:
-            StoreError: the master does not tell it.
+            GatewayError: the master does not answer.
         """
-        self.summary.hbase = self.store.version()
+        self.summary.hbase = self.store.cluster().version
         if note := hbases.untried(self.summary.hbase):
             self.summary.notes.append(note)
 
