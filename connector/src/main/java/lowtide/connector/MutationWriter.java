@@ -251,8 +251,9 @@ final class MutationWriter implements DataWriter<InternalRow> {
     }
 
     private String throttledFor(RpcThrottlingException throttled, long silentNanos) {
-        return "a quota throttles writes to " + name + " (" + throttled.getMessage() + "), and let none of a batch through"
-                + " for " + TimeUnit.NANOSECONDS.toSeconds(silentNanos) + " s. In HBase's shell list_quotas shows those"
+        String what = throttled.getMessage().lines().findFirst().orElse("").replaceFirst(".*Exception: ", "");
+        return "a quota throttles writes to " + name + " (" + what + "), and let none of a batch through for "
+                + TimeUnit.NANOSECONDS.toSeconds(silentNanos) + " s. In HBase's shell list_quotas shows those"
                 + " of the table, its namespace and the jobs' user; raise it (set_quota), or run when others write less";
     }
 

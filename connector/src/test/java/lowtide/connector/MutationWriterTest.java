@@ -62,7 +62,9 @@ class MutationWriterTest {
     private Object batch(List<?> actions, Object[] results) throws IOException {
         requests++;
         if (actions.size() > allowed) {
-            Arrays.fill(results, new RpcThrottlingException("number of write requests exceeded - wait " + wait));
+            Arrays.fill(results, new RpcThrottlingException(
+                    "org.apache.hadoop.hbase.quotas.RpcThrottlingException: number of write requests exceeded - wait " + wait
+                            + "\n\tat a.Server"));
             throw new IOException("some failed");
         }
         for (Object action : actions) {
@@ -128,7 +130,7 @@ class MutationWriterTest {
         }
         JsonNode report = report();
         assertEquals(List.of(0, 2500), List.of(report.get("done").asInt(), report.get("failed").asInt()));
-        for (String part : List.of("writes to orders", "number of write requests exceeded", "23hrs", "set_quota")) {
+        for (String part : List.of("writes to orders (number of write requests exceeded - wait 23hrs", "0ms)", "set_quota")) {
             assertTrue(report.get("failure").asText().contains(part), report.toString());
         }
         assertEquals(1, requests);
