@@ -141,6 +141,23 @@ def test_a_quota_that_lets_nothing_through_ends_the_run_by_name(
     assert not any(scene.has(table, start, row=b"r%d" % number) for number, start in enumerate(orphans))
 
 
+def test_a_quota_that_lets_nothing_be_read_ends_the_run_by_name(
+    omid: OmidClient, job: Job, scene: Scene, throttle: Throttle
+) -> None:
+    """One read a day: the run is red at once, with table, quota and remedy."""
+    table = scene.table()
+    scene.orphan(table)
+    omid.advance_watermark()
+    throttle(table, "READ_NUMBER", 1, "DAYS")
+    began = time.monotonic()
+    outcomes = [job("orphan_cleanup", "--table", table) for _ in range(2)]  # the first may have the one read
+    assert time.monotonic() - began < 60
+    assert outcomes[1].code == 1
+    assert outcomes[1].table(table)["problems"] == [outcomes[1].problems]
+    for part in ("number of read requests exceeded", "list_quotas", "set_quota"):
+        assert part in outcomes[1].problems
+
+
 def test_a_region_that_is_busy_is_waited_for(
     spark: SparkSession, omid: OmidClient, job: Job, scene: Scene, hbase: Any
 ) -> None:
