@@ -252,9 +252,10 @@ final class MutationWriter implements DataWriter<InternalRow> {
 
     private String throttledFor(RpcThrottlingException throttled, long silentNanos) {
         String what = throttled.getMessage().lines().findFirst().orElse("").replaceFirst(".*Exception: ", "");
-        return "a quota throttles writes to " + name + " (" + what + "), and let none of a batch through for "
-                + TimeUnit.NANOSECONDS.toSeconds(silentNanos) + " s. In HBase's shell list_quotas shows those"
-                + " of the table, its namespace and the jobs' user; raise it (set_quota), or run when others write less";
+        return "a quota throttles writes to " + name + " (" + what + "), for longer than a task waits; it had"
+                + " none through for " + TimeUnit.NANOSECONDS.toSeconds(silentNanos) + " s. In HBase's shell list_quotas"
+                + " shows those of the table, its namespace and the jobs' user; raise it (set_quota), or run when others"
+                + " write less";
     }
 
     /** The throttling of that one of these actions that has to wait least; null where none was throttled. */
