@@ -62,6 +62,17 @@ def python(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(sys.executable) if found == str(beside) else Path(found).parent / "python"
 
 
+def wants_gateway(config: Config, environment: Mapping[str, str] = os.environ) -> str:
+    """Who counts on there being a gateway, in a clause; empty: nobody does, as far as this machine knows."""
+    if {"host", "port"} & config.hbase.thrift.model_fields_set:
+        return "hbase.thrift names one, as it need not where only jobs run"
+    try:
+        python(environment)
+    except NotCheckedError:
+        return ""
+    return "the sensors and the page of the Airflow that is set up here look through it"
+
+
 def ask(program: Path, seconds: float = SECONDS) -> Installed:
     """What that Airflow has.
 

@@ -11,13 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lowtide import paths
-from lowtide.check.hops import HOPS, Line, Result, not_walked, walk
+from lowtide.check.hops import HOPS, OF_THE_STORE, Line, Result, hops_for, not_walked, through_gateway, walk
 from lowtide.config import Config
 from lowtide.run.submit import command, environment
 
 #: The program's hops, in its order (``lowtide_spark.check.Driver.looks``).
 DRIVER_HOPS = ("driver", "hbase", "cluster", "clocks", "executors", "listing", "rights", "sideline")
 _END_SECONDS = 10
+
+
+def wanted(known: Sequence[Line]) -> tuple[str, ...]:
+    """The hops that the driver looks at, after these lines: what is in the store too, where no gateway leads there."""
+    return DRIVER_HOPS if through_gateway(known) else (*DRIVER_HOPS, *OF_THE_STORE)
 
 
 def look(config: Config, file: Path | None, known: Sequence[Line], seconds: float) -> list[Line]:
@@ -31,7 +36,7 @@ def look(config: Config, file: Path | None, known: Sequence[Line], seconds: floa
     """
     needs = next(hop.needs for hop in HOPS if hop.name == "driver")
     if any(line.hop in needs and line.result is not Result.OK for line in known):
-        return list(walk(dict.fromkeys(DRIVER_HOPS, str), known))
+        return list(walk(dict.fromkeys(wanted(known), str), known))
     with tempfile.TemporaryDirectory(prefix="lowtide-check-") as folder:
         told, lines, output = (Path(folder) / name for name in ("known.json", "lines.jsonl", "output"))
         told.write_text(json.dumps([line.to_json() for line in known]))
@@ -40,18 +45,20 @@ def look(config: Config, file: Path | None, known: Sequence[Line], seconds: floa
         submit = command(config, "check", arguments, paths.spark_apps() / "check.py")
         end = _ended(submit, environment(config), output, seconds)
         found = [Line.from_json(json.loads(text)) for text in lines.read_text().splitlines()]
-        return completed(found, end, output.read_text(errors="replace"))
+        return completed(found, end, output.read_text(errors="replace"), known)
 
 
-def completed(found: Sequence[Line], end: str, output: str) -> list[Line]:
+def completed(found: Sequence[Line], end: str, output: str, known: Sequence[Line] = ()) -> list[Line]:
     """*found*, and a line for each hop that the driver did not come to: it broke off at the first of them.
 
     Args:
         found: the lines that it wrote.
         end: how it ended, in words; empty: well.
         output: what it printed.
+        known: the lines before it.
     """
-    missing = [hop for hop in HOPS if hop.name in DRIVER_HOPS and hop.name not in {line.hop for line in found}]
+    told = {line.hop for line in found}
+    missing = [hop for hop in hops_for(known) if hop.name in wanted(known) and hop.name not in told]
     if not missing:
         return list(found)
     first, *rest = missing

@@ -8,7 +8,7 @@ looked at: its own sentence would only tell of the same fault a second time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -59,7 +59,7 @@ class Line:
         return asdict(self)
 
 
-#: In the order in which they are looked at.
+#: In the order in which they are looked at, where the gateway is the way to what is in the store.
 HOPS = (
     Hop("configuration", "Configuration"),
     Hop("python", "Python"),
@@ -73,11 +73,11 @@ HOPS = (
     Hop("records", "State and journal tables", ("format",)),
     Hop("commit-table", "Commit table", ("gateway",)),
     Hop("oracle-store", "Oracle of the store", ("commit-table", "oracle")),
-    Hop("gateway-rights", "Rights of the gateway", ("commit-table",)),
+    Hop("gateway-rights", "Rights of the gateway", ("gateway", "commit-table")),
     Hop("driver", "Spark driver and executors", ("configuration", "java", "spark", "connector")),
     Hop("hbase", "HBase", ("zookeeper", "driver")),
     Hop("cluster", "The same HBase", ("gateway", "hbase", "format")),
-    Hop("clocks", "Clocks", ("cluster",)),
+    Hop("clocks", "Clocks", ("hbase", "format")),
     Hop("executors", "Connector on executors", ("hbase", "commit-table")),
     Hop("listing", "Listing of tables", ("hbase",)),
     Hop("rights", "Rights of Spark", ("listing",)),
@@ -87,18 +87,48 @@ HOPS = (
     Hop("airflow-connections", "Airflow's connections", ("airflow",)),
     Hop("airflow-settings", "Airflow's settings", ("airflow",)),
 )
+#: Of what is in the store: looked at through the gateway, else by a driver past it.
+OF_THE_STORE = ("format", "records", "commit-table", "oracle-store")
+_THROUGH = (*OF_THE_STORE, "gateway-rights")
 _TITLES = {hop.name: hop.title for hop in HOPS}
 
 
+def _past_the_gateway() -> tuple[Hop, ...]:
+    """:data:`HOPS`, and what is in the store after HBase, which is what it needs then."""
+
+    def otherwise(hop: Hop) -> Hop:
+        return replace(hop, needs=tuple("hbase" if need == "gateway" else need for need in hop.needs))
+
+    moved = [otherwise(hop) if hop.name in OF_THE_STORE else hop for hop in HOPS if hop.name in _THROUGH]
+    rest = [hop for hop in HOPS if hop.name not in _THROUGH]
+    after = 1 + next(at for at, hop in enumerate(rest) if hop.name == "hbase")
+    return (*rest[:after], *moved, *rest[after:])
+
+
+_PAST_THE_GATEWAY = _past_the_gateway()
+
+
+def through_gateway(known: Iterable[Line]) -> bool:
+    """Whether the gateway is the way to what is in the store: where it is not well, a driver has another one."""
+    results = {line.hop: line.result for line in known}
+    well = results.get("gateway", Result.OK) is Result.OK
+    return well or results.get("configuration", Result.OK) is not Result.OK  # which way nobody knows
+
+
+def hops_for(known: Iterable[Line]) -> tuple[Hop, ...]:
+    """All hops in the order in which they are looked at, as far as the lines so far tell which way it goes."""
+    return HOPS if through_gateway(known) else _PAST_THE_GATEWAY
+
+
 def walk(looks: Mapping[str, Look], known: Sequence[Line] = ()) -> Iterator[Line]:
-    """A line for each hop that *looks* has a function for, as soon as there is one, in the order of :data:`HOPS`.
+    """A line for each hop that *looks* has a function for, as soon as there is one, in the order of :func:`hops_for`.
 
     Args:
         looks: what looks at a hop, by its name.
         known: lines of hops that were looked at before; what depends on one that has none is looked at.
     """
     results = {line.hop: line.result for line in known}
-    for hop in HOPS:
+    for hop in hops_for(known):
         if hop.name in looks:
             line = _line(hop, looks[hop.name], results)
             results[hop.name] = line.result

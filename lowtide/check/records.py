@@ -1,11 +1,14 @@
-"""Lowtide's own tables through the gateway, and what the gateway's user may do."""
+"""Lowtide's own tables and the oracle's, through the gateway or past it, and what the gateway's user may do."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 from lowtide import __version__
+from lowtide.check.hops import Look
+from lowtide.check.servers import oracle_and_store
 from lowtide.config import Config
 from lowtide.errors import GatewayError
 from lowtide.journal import life
@@ -23,6 +26,22 @@ from lowtide.store.state import StateStore
 
 #: A row that nobody has: no key of the commit table's has its length, nor its first byte.
 NOBODYS_ROW = b"lowtide-check-never-there"
+
+
+def store_looks(config: Config, connection: Callable[[], Any], state: Callable[[], StateStore]) -> dict[str, Look]:
+    """What looks at the hops of the store (:data:`lowtide.check.hops.OF_THE_STORE`), whichever way leads there.
+
+    Args:
+        config: names the tables and the oracle.
+        connection: gives happybase's connection, through the gateway or past it.
+        state: gives the state table over it.
+    """
+    return {
+        "format": lambda: state_format(state(), config.state.table),
+        "records": lambda: own_tables(connection(), config, state()),
+        "commit-table": lambda: commit_table(connection(), config),
+        "oracle-store": lambda: oracle_and_store(config.omid.oracle, lambda: oracle_marks(connection(), config)),
+    }
 
 
 def state_format(state: StateStore, table: str) -> str:

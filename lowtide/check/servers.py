@@ -47,17 +47,33 @@ def _refusal(host: str, port: int) -> str:
     return ""
 
 
-def gateway(thrift: Thrift) -> str:
+def gateway(thrift: Thrift, wanted: str = "") -> str:
     """Whether the gateway answers, as the configuration says that it speaks; where not, what it is instead.
+
+    Args:
+        thrift: where it is, and how it speaks.
+        wanted: who counts on there being one, in a clause; empty: nobody does, as far as is known.
 
     Raises:
         GatewayError: it does not answer, or is of another kind; the remedy says what to set.
+        NotCheckedError: there is none, and nobody counts on one.
     """
     patient = thrift.model_copy(update={"timeout": max(thrift.timeout, timedelta(seconds=SECONDS))})
     answer = _attempt(patient)
     if isinstance(answer, Exception):
+        if why := _refusal(thrift.host, thrift.port):
+            raise judge_absent_gateway(thrift, why, wanted)
         raise judge_gateway(thrift, described(answer), _kinds(thrift)) from answer
     return f"{_address(thrift)} answers ({thrift.transport}, {thrift.protocol}), {answer} tables"
+
+
+def judge_absent_gateway(thrift: Thrift, why: str, wanted: str) -> GatewayError | NotCheckedError:
+    """What to say of a gateway that is not there; *why*: no connection is taken."""
+    users = "jobs need none, sensors, the page and looks from the terminal (lowtide status) do"
+    if not wanted:
+        return NotCheckedError(f"nothing answers at {_address(thrift)} ({why}); {users}")
+    fact = f"the gateway at {_address(thrift)} is not there: {why}; {wanted}"
+    return GatewayError(fact, f"start it (hbase thrift start), or correct hbase.thrift; {users}")
 
 
 def judge_gateway(thrift: Thrift, said: str, kinds: Iterator[tuple[str, str]]) -> GatewayError:
@@ -80,13 +96,6 @@ def judge_gateway(thrift: Thrift, said: str, kinds: Iterator[tuple[str, str]]) -
 
 
 def _kinds(thrift: Thrift) -> Iterator[tuple[str, str]]:
-    if why := _refusal(thrift.host, thrift.port):
-        yield (
-            f"is not there: {why}",
-            "start it (hbase thrift start), or correct hbase.thrift; jobs do without, sensors, the page and lowtide "
-            "status do not",
-        )
-        return
     if _asked(thrift, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/"):
         yield (
             "speaks HTTP (hbase.regionserver.thrift.http), which Lowtide does not",

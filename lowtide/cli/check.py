@@ -14,7 +14,8 @@ import typer
 from rich.text import Text
 
 from lowtide.check import airflow, driver, machine, records, servers
-from lowtide.check.hops import Line, Look, Result, exit_code, walk
+from lowtide.check.hops import OF_THE_STORE, Line, Look, Result, exit_code, through_gateway, walk
+from lowtide.check.records import store_looks
 from lowtide.cli.console import new_console
 from lowtide.cli.options import ConfigFile, Json
 from lowtide.config import Config, load, source
@@ -73,10 +74,9 @@ def _lines(file: Path | None, limit: timedelta, waiting: AbstractContextManager[
 
     config = loaded or Config()  # with a configuration that is wrong nothing of it is looked at
     known: list[Line] = []
-    with ExitStack() as held:
-        for line in walk({"configuration": configuration, **_looks(config, held)}):
-            known.append(line)
-            yield line
+    for line in lines_here(config, configuration):
+        known.append(line)
+        yield line
     with waiting:
         further = driver.look(config, file, known, limit.total_seconds())
     known += further
@@ -84,8 +84,31 @@ def _lines(file: Path | None, limit: timedelta, waiting: AbstractContextManager[
     yield from walk(_airflow_looks(config), known)
 
 
-def _looks(config: Config, held: ExitStack) -> dict[str, Look]:
-    """What looks at the hops of this machine, of the servers, and of what the gateway tells."""
+def lines_here(config: Config, configuration: Look) -> Iterator[Line]:
+    """The lines of this machine, of the servers, and of what the gateway tells, if it is well: else a driver looks."""
+    first: dict[str, Look] = {
+        "configuration": configuration,
+        "python": machine.python,
+        "java": machine.java,
+        "spark": machine.spark,
+        "connector": partial(machine.connector, config),
+        "zookeeper": partial(servers.zookeeper, config.hbase),
+        "gateway": lambda: servers.gateway(config.hbase.thrift, airflow.wants_gateway(config)),
+        "oracle": partial(servers.oracle, config.omid),
+    }
+    known: list[Line] = []
+    for line in walk(first):
+        known.append(line)
+        yield line
+    with ExitStack() as held:
+        looks = _gateway_looks(config, held)
+        yield from walk(
+            looks if through_gateway(known) else {n: look for n, look in looks.items() if n not in OF_THE_STORE}, known
+        )
+
+
+def _gateway_looks(config: Config, held: ExitStack) -> dict[str, Look]:
+    """What looks at the hops of the store through the gateway."""
 
     @cache
     def connection() -> Any:
@@ -95,19 +118,7 @@ def _looks(config: Config, held: ExitStack) -> dict[str, Look]:
         return StateStore(connection(), config.state.table)
 
     return {
-        "python": machine.python,
-        "java": machine.java,
-        "spark": machine.spark,
-        "connector": partial(machine.connector, config),
-        "zookeeper": partial(servers.zookeeper, config.hbase),
-        "gateway": partial(servers.gateway, config.hbase.thrift),
-        "oracle": partial(servers.oracle, config.omid),
-        "format": lambda: records.state_format(state(), config.state.table),
-        "records": lambda: records.own_tables(connection(), config, state()),
-        "commit-table": lambda: records.commit_table(connection(), config),
-        "oracle-store": lambda: servers.oracle_and_store(
-            config.omid.oracle, lambda: records.oracle_marks(connection(), config)
-        ),
+        **store_looks(config, connection, state),
         "gateway-rights": lambda: records.gateway_rights(connection(), config),
     }
 

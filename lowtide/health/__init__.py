@@ -89,7 +89,7 @@ def assess(reading: Reading, config: Config) -> Health:
             Severity.ALARM,
             "The store cannot be read",
             reading.unreachable,
-            "Start the Thrift gateway, or correct hbase.thrift",
+            "Start the Thrift gateway, or correct hbase.thrift; jobs do without it, and `lowtide check` looks past it",
             setting="hbase.thrift",
         )
         return Health(Level.UNKNOWN, _sentence(finding, (), reading.at), (finding,))

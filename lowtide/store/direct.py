@@ -26,10 +26,14 @@ class DirectConnections:
     def __init__(self, call: Call) -> None:
         self._call = call
 
+    def one(self) -> Any:
+        """One of them."""
+        return _connection_type()(self._call)
+
     @contextmanager
     def connection(self) -> Iterator[Any]:
-        """One of them."""
-        yield _connection_type()(self._call)
+        """One of them, for a block, as a pool gives it."""
+        yield self.one()
 
 
 @cache

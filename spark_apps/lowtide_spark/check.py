@@ -23,10 +23,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lowtide.check import cluster
+from lowtide.check import cluster, records
+from lowtide.check.driver import wanted
 from lowtide.check.hops import Line, Look, NotCheckedError, walk
 from lowtide.check.machine import hbase_client
-from lowtide.check.records import NOBODYS_ROW
 from lowtide.cleaning.planning import Request
 from lowtide.config import Config, load
 from lowtide.errors import StoreError
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     known = [Line.from_json(value) for value in json.loads(options.known.read_text())]
     looks = Driver(session("lowtide check"), load(options.config)).looks()
     with options.lines.open("a") as sink:
-        for line in walk(looks, known):
+        for line in walk({name: looks[name] for name in wanted(known)}, known):
             sink.write(json.dumps(line.to_json()) + "\n")
             sink.flush()  # what follows may hang, and be ended
     return 0
@@ -79,8 +79,6 @@ class Driver:
     config: Config
     #: Of the sideline: whose it is, and when.
     request: Request = field(default_factory=lambda: Request("lowtide-check", datetime.now(UTC)))
-    #: What a region server stamped on a row of ours, and this machine's time then; None: nothing was written.
-    _stamped: tuple[datetime, datetime] | None = None
 
     @cached_property
     def store(self) -> Store:
@@ -100,7 +98,12 @@ class Driver:
             "listing": self._listing,
             "rights": self._rights,
             "sideline": self._sideline,
+            **records.store_looks(self.config, self._connection, self.store.state),
         }
+
+    def _connection(self) -> Any:
+        """Past the gateway, as jobs look."""
+        return self.store.state().connection
 
     def _driver(self) -> str:
         context = self.spark.sparkContext
@@ -128,10 +131,9 @@ class Driver:
         with opened(self.config) as state:
             if not state.exists():
                 return self._same_states(state)
-            with state.passing_row() as (row, value, at):
-                self._stamped = at, datetime.now(UTC)
-                with self.store.state() as past_it:
-                    past = past_it.passed(row) if past_it.exists() else None
+            with state.passing_row() as (row, value, _):
+                past_it = self.store.state()
+                past = past_it.passed(row) if past_it.exists() else None
         return cluster.judge_same(self.config.hbase, value, past)
 
     def _same_states(self, state: StateStore) -> str:
@@ -144,16 +146,16 @@ class Driver:
         return cluster.judge_same(self.config.hbase, through, {name: self.store.life(name).stated for name in names})
 
     def _clocks(self) -> str:
-        if self._stamped:
-            server, here = self._stamped
-        else:
-            server, here = cluster.masters_time(self.store.cluster()), datetime.now(UTC)
-        with opened(self.config) as state:
-            known = allotted(state.connection, self.config)
-            try:
-                watermark = low_watermark(state.connection, self.config)
-            except StoreError:  # told of at a hop of its own
-                watermark = 0
+        """By a row that the jobs' own client writes; where there is no table for it yet by the master's clock."""
+        state = self.store.state()
+        records.state_format(state, self.config.state.table)  # a gateway of another store has told of other records
+        server = state.server_time() if state.exists() else cluster.masters_time(self.store.cluster())
+        here = datetime.now(UTC)
+        known = allotted(state.connection, self.config)
+        try:
+            watermark = low_watermark(state.connection, self.config)
+        except StoreError:  # told of at a hop of its own
+            watermark = 0
         return cluster.judge_clocks(here, server, known, watermark)
 
     def _executors(self) -> str:
@@ -213,4 +215,4 @@ class Driver:
 def _never_done(table: str) -> list[Any]:
     """A write that HBase asks the user's rights for and never does: no cell has the value it is checked against."""
     value = secrets.token_hex(16)
-    return ["check", table, NOBODYS_ROW.decode(), "lowtide-check", value, value]
+    return ["check", table, records.NOBODYS_ROW.decode(), "lowtide-check", value, value]

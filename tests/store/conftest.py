@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -29,7 +30,7 @@ from recorded import record_as_cleaned
 from scene import Scene, staged
 
 from lowtide.config import Config, load
-from lowtide.lab.stack import Stack
+from lowtide.lab.stack import Stack, StackConfig
 from lowtide.lab.workload import OmidClient
 from lowtide.run.submit import INSPECTIONS
 from lowtide.store.state import StateStore, opened
@@ -71,18 +72,25 @@ class Outcome:
         return "\n".join([*self.summary["problems"], *(p for t in self.summary["tables"] for p in t["problems"])])
 
 
+@contextmanager
+def booted(config: StackConfig) -> Iterator[Stack]:
+    """A store that runs for the block: for a module that needs one of its own."""
+    store = Stack(config)
+    try:
+        store.up()
+        yield store
+    finally:
+        store.down()
+
+
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A running store on free ports, with an incremental oracle whose low watermark moves quickly."""
     if running := warm.running_store():
         yield running
         return
-    store = Stack(warm.store_config(tmp_path_factory.mktemp("store")))
-    try:
-        store.up()
+    with booted(warm.store_config(tmp_path_factory.mktemp("store"))) as store:
         yield store
-    finally:
-        store.down()
 
 
 @pytest.fixture(scope="session")

@@ -64,7 +64,7 @@ JAVA_EFFECTS = {
     "Cluster": frozenset(),
 }
 JAVA_READS = {
-    "Admin": frozenset({"takeReport", "durability", "stated", "version"}),
+    "Admin": frozenset({"takeReport", "durability", "stated"}),
     "Rows": frozenset(),
     "GatewayCalls": frozenset(),
     "Cluster": frozenset({"look"}),

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lowtide.lab.workload import OmidClient
+from lowtide.lab.workload import Model, OmidClient
 from lowtide.values.formats import encode_long, shadow_qualifier
 
 _numbers = itertools.count(1)
@@ -117,6 +117,13 @@ class Scene:
         """The commit timestamp in the cell's shadow cell, or None without one."""
         value = self.data(table).get((row, family, shadow_qualifier(qualifier), start))
         return None if value is None else int.from_bytes(value, "big")
+
+
+def check_read_points(omid: OmidClient, model: Model, seed: int, count: int = 20) -> None:
+    """Every table of a workload shows at *count* read points of its history what the model says."""
+    for point in model.read_timestamps(count, seed):
+        for table in model.tables:
+            assert omid.read(table, point) == model.shown_at(table, point), (table, point)
 
 
 def staged(omid: OmidClient) -> Iterator[Scene]:

@@ -11,13 +11,14 @@ import re
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import booted
 from lowtide_spark import check as program
 from lowtide_spark.check import Driver
 from pyspark.sql import SparkSession
@@ -26,11 +27,11 @@ from typer.testing import CliRunner
 
 from lowtide import __version__
 from lowtide.check import servers
-from lowtide.check.driver import DRIVER_HOPS
-from lowtide.check.hops import HOPS, Line, Result, walk
+from lowtide.check.driver import wanted
+from lowtide.check.hops import HOPS, Line, Result, exit_code, walk
 from lowtide.check.records import NOBODYS_ROW
 from lowtide.cli.app import app
-from lowtide.cli.check import _looks as looks_of_the_command
+from lowtide.cli.check import lines_here
 from lowtide.config import Config, Thrift, load
 from lowtide.lab.stack import Stack
 from lowtide.lab.waiting import reached
@@ -55,14 +56,13 @@ SHORT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 def look(spark: SparkSession) -> Look:
     """The lines of a configuration: of what the command looks at itself, and of the driver, which is up already."""
 
-    def lines(file: Path, *names: str) -> Lines:
-        config = load(file)
-        with ExitStack() as held:
-            looks = looks_of_the_command(config, held)
-            known = [line for line in walk(looks) if line.hop not in ("java", "spark", "connector")]
+    def lines(file: Path | Config, *names: str) -> Lines:
+        config = load(file) if isinstance(file, Path) else file
+        here = lines_here(config, lambda: "it is in order")
+        known = [line for line in here if line.hop not in ("java", "spark", "connector")]
         driver = Driver(spark, config).looks()
-        wanted = {name: driver[name] for name in names or DRIVER_HOPS}
-        return {line.hop: line for line in [*known, *walk(wanted, known)]}
+        asked = {name: driver[name] for name in names or wanted(known)}
+        return {line.hop: line for line in [*known, *walk(asked, known)]}
 
     return lines
 
@@ -135,6 +135,61 @@ def test_before_the_first_run_no_table_is_made(stack: Stack, look: Look, configu
     assert "not there yet" in lines["format"].text
     with connect(Thrift(port=stack.config.thrift_port)) as connection:
         assert not {b"NEVER_MADE", b"NEVER_MADE_EITHER"} & set(connection.tables())
+
+
+def without_gateway(file: Path, *, named: bool) -> Config:
+    """That configuration, where nothing is at the gateway's address; *named*: which the file gives."""
+    config = load(file)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    given = {"port"} if named else set()
+    nowhere = Thrift.model_construct(_fields_set=given, **{**dict(config.hbase.thrift), "port": port})
+    return config.model_copy(update={"hbase": config.hbase.model_copy(update={"thrift": nowhere})})
+
+
+def test_without_a_gateway_all_that_jobs_need_is_looked_at(
+    look: Look, configure: Callable[..., Path], own_state: StateStore, no_airflow: None
+) -> None:
+    """Where nobody counts on one it is not wrong: nothing is, and only what is about the gateway itself is not looked
+    at, whether there is a state table yet or not. Records and clocks are judged all the same.
+    """
+    own_state.record_format()
+    for table in (STATE, "NEVER_MADE"):
+        lines = look(without_gateway(configure(state={"table": table}), named=False))
+        not_looked_at = {name for name, line in lines.items() if line.result is Result.NOT_CHECKED}
+        assert not_looked_at == {"gateway", "gateway-rights", "cluster"}, lines
+        assert exit_code(lines.values()) == 0, lines
+        assert "jobs need none, sensors, the page" in lines["gateway"].text
+        assert lines["gateway-rights"].text == "Thrift gateway was not checked"
+    own_state.connection.table(STATE).put(b"format", {VALUE: dump({"format": FORMAT + 1, "lowtide": "9.0"})})
+    before = dict(own_state.connection.table(STATE).scan())
+    lines = look(without_gateway(configure(state={"table": STATE}), named=False))
+    wrong(lines["format"], f"format {FORMAT + 1}")
+    assert lines["clocks"].text == "State format is wrong"
+    assert dict(own_state.connection.table(STATE).scan()) == before
+
+
+def test_a_gateway_that_somebody_counts_on_is_wrong_and_hides_nothing(
+    stack: Stack, look: Look, configure: Callable[..., Path], own_state: StateStore, no_airflow: None, tmp_path: Path
+) -> None:
+    """The file names it, or there is an Airflow here, whose sensors look through it; or what answers there is none.
+    The store is looked at past it.
+    """
+
+    def judged(config: Config) -> Line:
+        lines = look(config)
+        results = {name: line.result for name, line in lines.items()}
+        assert [name for name, result in results.items() if result is Result.WRONG] == ["gateway"], lines
+        assert all(results[name] is Result.OK for name in ("format", "records", "commit-table", "clocks", "executors"))
+        return lines["gateway"]
+
+    file = configure(state={"table": STATE})
+    wrong(judged(without_gateway(file, named=True)), "is not there", "hbase.thrift names", "jobs need none")
+    zookeepers = {"thrift": {"port": stack.config.zookeeper_port, "timeout": "5s"}}
+    wrong(judged(load(configure(state={"table": STATE}, hbase=zookeepers))), "does not answer as a gateway")
+    (tmp_path / "airflow").mkdir()
+    (tmp_path / "airflow" / "airflow.cfg").touch()
+    wrong(judged(without_gateway(file, named=False)), "is not there", "Airflow")
 
 
 def test_rights_are_asked_for_by_writes_that_are_never_done(
@@ -320,12 +375,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         "hbase.security.authorization": "true",
         **{f"hbase.coprocessor.{kind}.classes": checking for kind in ("master", "region", "regionserver")},
     }
-    store = Stack(replace(config, extra_hbase={**config.extra_hbase, **extra}))
-    try:
-        store.up()
+    with booted(replace(config, extra_hbase={**config.extra_hbase, **extra})) as store:
         yield store
-    finally:
-        store.down()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Outcome
+from conftest import Outcome, booted
 from pyspark.sql import SparkSession
 from scene import Scene
 
@@ -22,12 +22,8 @@ Job = Callable[..., Outcome]
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A store of this module's own: it is killed."""
-    store = Stack(free_ports_config(tmp_path_factory.mktemp("store"), hbase_heap="512m", conflict_map_size=64))
-    try:
-        store.up()
+    with booted(free_ports_config(tmp_path_factory.mktemp("store"), hbase_heap="512m", conflict_map_size=64)) as store:
         yield store
-    finally:
-        store.down()
 
 
 def make(

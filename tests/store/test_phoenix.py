@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from commits import ever_committed
-from conftest import Outcome
+from conftest import Outcome, booted
 from lowtide_airflow.tables import sizes
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.store import Store
@@ -53,12 +53,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A store of its own, with Phoenix. Phoenix takes timestamps for nanoseconds: the oracle's clock is the world's."""
     home = tmp_path_factory.mktemp("phoenix")
     patient = {"hbase.thrift.server.socket.read.timeout": "900000"}
-    store = Stack(free_ports_config(home, phoenix=True, timestamps="world", conflict_map_size=64, extra_hbase=patient))
-    try:
-        store.up()
+    with booted(
+        free_ports_config(home, phoenix=True, timestamps="world", conflict_map_size=64, extra_hbase=patient)
+    ) as store:
         yield store
-    finally:
-        store.down()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Outcome
+from conftest import Outcome, booted
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.store import Store
 
@@ -60,12 +60,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory, mapped: bool) -> Iterator[St
         "phoenix.schema.mapSystemTablesToNamespace": str(mapped).lower(),
     }
     home = tmp_path_factory.mktemp("phoenix")
-    store = Stack(free_ports_config(home, phoenix=True, timestamps="world", conflict_map_size=64, extra_hbase=extra))
-    try:
-        store.up()
+    with booted(
+        free_ports_config(home, phoenix=True, timestamps="world", conflict_map_size=64, extra_hbase=extra)
+    ) as store:
         yield store
-    finally:
-        store.down()
 
 
 @pytest.fixture(scope="module")

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import random
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import deadman
 import pytest
-from conftest import Outcome
+from conftest import Outcome, booted
 from deadman import Moment
 from lowtide_spark.cleaning import suspects
+from scene import check_read_points
 
 from lowtide.lab.servers import start_time
 from lowtide.lab.stack import Stack, free_ports_config
-from lowtide.lab.workload import Model, OmidClient, Shape, run
+from lowtide.lab.workload import OmidClient, Shape, WorkloadError, run
 from tests import seeds
 
 Job = Callable[..., Outcome]
 
 SHAPE = Shape(tables=("orders", "stock"))
 TRANSACTIONS = 120
-READ_POINTS = 20
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +38,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         conflict_map_size=64,
         extra_hbase={"zookeeper.session.timeout": "10000"},
     )
-    store = Stack(config)
-    try:
-        store.up()
+    with booted(config) as store:
         yield store
-    finally:
-        store.down()
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +108,28 @@ def killing_at(moment: str, kill: Callable[[], None], patched: pytest.MonkeyPatc
     return watch
 
 
-def check_read_points(omid: OmidClient, model: Model, seed: int) -> None:
-    """Every table at these read points shows what the model says."""
-    for point in model.read_timestamps(READ_POINTS, seed):
-        for table in model.tables:
-            assert omid.read(table, point) == model.shown_at(table, point), (table, point)
+@contextmanager
+def moving(stack: Stack, seed: int) -> Iterator[list[int]]:
+    """Have one region after the other moved to another server, again and again; how many were, so far."""
+    ended = threading.Event()
+    rng = random.Random(seed)
+    moved: list[int] = [0]
+
+    def move() -> None:
+        with OmidClient(stack) as client:
+            while not ended.wait(0.3):
+                table = rng.choice(SHAPE.tables)
+                with suppress(WorkloadError):  # the region's server, or the one it is to go to, may be the dead one
+                    client.move(table, rng.choice(client.regions(table)).start)
+                    moved[0] += 1
+
+    mover = threading.Thread(target=move, name="mover")
+    mover.start()
+    try:
+        yield moved
+    finally:
+        ended.set()
+        mover.join()
 
 
 @pytest.mark.turns(3)
@@ -129,9 +145,9 @@ def test_a_cleanup_in_which_a_region_server_is_killed_ends_right_or_is_run_again
     moment: str,
     seed: int,
 ) -> None:
-    """While the cleanup finds, acts or records, SIGKILL ends a server of its table. HBase opens the regions elsewhere;
-    the cleanup waits for them, or is red and does the rest when it is run again. Then every read point shows what the
-    model says, and pruning takes no proof that a reader needs.
+    """While the cleanup finds, acts or records, SIGKILL ends a server of its table, and regions move from server to
+    server all the time. HBase opens the regions elsewhere; the cleanup waits for them, or is red and does the rest when
+    it is run again. Then every read point shows what the model says, and pruning takes no proof that a reader needs.
     """
     for table in SHAPE.tables:
         omid.drop(table)
@@ -152,8 +168,11 @@ def test_a_cleanup_in_which_a_region_server_is_killed_ends_right_or_is_run_again
     def clean() -> Outcome:
         return job("orphan_cleanup", "--full", "--execute", config=config)
 
-    outcome = deadman.run(clean, killing_at(moment, kill, monkeypatch)).result
+    with moving(stack, seed) as moved:
+        outcome = deadman.run(clean, killing_at(moment, kill, monkeypatch)).result
+    print(f"{moved[0]} regions were moved meanwhile")
     assert outcome
+    assert moved[0], "no region moved"
     assert killed, "nothing was killed"
     if outcome.code:
         print(f"the run in which {killed} was killed ended with {outcome.code}: {outcome.problems}")

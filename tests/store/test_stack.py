@@ -13,6 +13,7 @@ from pathlib import Path
 
 import happybase
 import pytest
+from conftest import booted
 from typer.testing import CliRunner
 
 from lowtide.lab.servers import Process, Servers, start_time
@@ -24,12 +25,8 @@ LOOPBACK_IN_PROC = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    store = Stack(free_ports_config(tmp_path_factory.mktemp("store"), hbase_heap="512m"))
-    try:
-        store.up()
+    with booted(free_ports_config(tmp_path_factory.mktemp("store"), hbase_heap="512m")) as store:
         yield store
-    finally:
-        store.down()
 
 
 def states(store: Stack) -> dict[str, str]:

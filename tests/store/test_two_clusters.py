@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import JOBS, Outcome
+from conftest import JOBS, Outcome, booted
 from scene import Scene
 from typer.testing import CliRunner
 
@@ -26,12 +26,8 @@ Job = Callable[..., Outcome]
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Another store, with a gateway and an oracle of its own."""
-    store = Stack(warm.store_config(tmp_path_factory.mktemp("other")))
-    try:
-        store.up()
+    with booted(warm.store_config(tmp_path_factory.mktemp("other"))) as store:
         yield store
-    finally:
-        store.down()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from conftest import booted
 
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import (
@@ -35,12 +36,8 @@ TRANSACTIONS = 400
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    store = Stack(free_ports_config(tmp_path_factory.mktemp("store"), hbase_heap="512m"))
-    try:
-        store.up()
+    with booted(free_ports_config(tmp_path_factory.mktemp("store"), hbase_heap="512m")) as store:
         yield store
-    finally:
-        store.down()
 
 
 @pytest.fixture(scope="module")

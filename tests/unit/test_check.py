@@ -20,7 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lowtide.check import airflow, cluster, driver, machine, records, servers
-from lowtide.check.hops import HOPS, Line, NotCheckedError, Result, exit_code, not_walked, walk
+from lowtide.check.hops import HOPS, OF_THE_STORE, Line, NotCheckedError, Result, exit_code, hops_for, not_walked, walk
 from lowtide.cli.app import app
 from lowtide.cli.check import sentence
 from lowtide.config import DEFAULTS, Config, HBase, Omid, Thrift
@@ -107,12 +107,37 @@ def test_an_error_of_any_kind_is_a_line() -> None:
     assert second.result is Result.OK
 
 
-def test_hops_need_only_what_comes_before_them() -> None:
-    """Else something would be looked at whose ground nobody knows yet."""
-    names = [hop.name for hop in HOPS]
-    assert all(names.index(need) < index for index, hop in enumerate(HOPS) for need in hop.needs)
+@pytest.mark.parametrize("gateway", [Result.OK, Result.WRONG, Result.NOT_CHECKED])
+def test_hops_need_only_what_comes_before_them(gateway: Result) -> None:
+    """Else something would be looked at whose ground nobody knows yet. Whichever way leads to the store, all are."""
+    hops = hops_for([Line("gateway", "Thrift gateway", gateway, "")])
+    names = [hop.name for hop in hops]
+    assert all(names.index(need) < index for index, hop in enumerate(hops) for need in hop.needs)
+    assert sorted(names) == sorted(hop.name for hop in HOPS)
     assert len(set(names)) == len(names)
     assert all(Line.from_json(json.loads(json.dumps(line.to_json()))) == line for line in not_walked(names, "x"))
+
+
+@pytest.mark.parametrize("gateway", [Result.WRONG, Result.NOT_CHECKED])
+def test_without_a_gateway_a_driver_looks_at_what_is_in_the_store(gateway: Result) -> None:
+    """Past it, as jobs do; only what is about the gateway itself is not looked at. HBase is what they need then."""
+    known = [Line("gateway", "Thrift gateway", gateway, "")]
+    assert set(OF_THE_STORE) < set(driver.wanted(known))
+    lines = {line.hop: line for line in walk(dict.fromkeys(driver.wanted(known), str), known)}
+    assert {name for name, line in lines.items() if line.result is not Result.OK} == {"cluster"}
+    without_hbase = [*known, Line("zookeeper", "ZooKeeper", Result.WRONG, "down")]
+    found = {line.hop: line.text for line in walk(dict.fromkeys(driver.wanted(known), str), without_hbase)}
+    assert found["format"] == found["commit-table"] == "HBase was not checked"
+    broken_off = {line.hop for line in driver.completed([], "ended", "", known)}
+    assert set(OF_THE_STORE) < broken_off, "what a driver did not come to has a line"
+
+
+def test_with_a_gateway_the_driver_looks_at_its_own_hops_alone() -> None:
+    """The command has looked at the others, and what it found wrong stays."""
+    known = [Line("gateway", "Thrift gateway", Result.OK, ""), Line("format", "State format", Result.WRONG, "newer")]
+    assert driver.wanted(known) == driver.DRIVER_HOPS
+    nothing = [Line("configuration", "", Result.WRONG, ""), Line("gateway", "", Result.NOT_CHECKED, "")]
+    assert driver.wanted(nothing) == driver.DRIVER_HOPS, "with a configuration that is wrong no store is meant"
 
 
 # This machine
@@ -283,10 +308,26 @@ def test_clusters_that_hide_their_zookeeper() -> None:
 
 
 def test_a_gateway_that_is_not_there_is_named(closed: int) -> None:
-    """With its address and the key that names it."""
-    fact, remedy = raised(GatewayError, lambda: servers.gateway(Thrift(port=closed)))
+    """With its address, why, and the key that names it, where somebody counts on it; else it is not checked."""
+    fact, remedy = raised(GatewayError, lambda: servers.gateway(Thrift(port=closed), "Airflow looks through it"))
     assert f"127.0.0.1:{closed} is not there" in fact
+    assert "Airflow looks through it" in fact
     assert "hbase.thrift" in remedy
+    with pytest.raises(NotCheckedError, match=rf"nothing answers at 127\.0\.0\.1:{closed} .*jobs need none, sensors"):
+        servers.gateway(Thrift(port=closed))
+
+
+def test_who_counts_on_a_gateway(tmp_path: Path) -> None:
+    """A configuration that says where it is, and an Airflow that is set up here: sensors and page look through it."""
+    home = tmp_path / "airflow"
+    environment = {"AIRFLOW_HOME": str(home), "PATH": str(tmp_path)}
+    assert airflow.wants_gateway(Config(), environment) == ""
+    assert airflow.wants_gateway(Config(hbase=HBase(thrift=Thrift(timeout=timedelta(seconds=9)))), environment) == ""
+    for thrift in (Thrift(host="gw"), Thrift(port=9091)):
+        assert "hbase.thrift" in airflow.wants_gateway(Config(hbase=HBase(thrift=thrift)), environment)
+    home.mkdir()
+    (home / "airflow.cfg").touch()
+    assert "Airflow" in airflow.wants_gateway(Config(), environment)
 
 
 def test_a_gateway_over_http_is_known_for_one() -> None:

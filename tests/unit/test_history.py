@@ -388,7 +388,7 @@ def test_a_removal_ends_only_when_every_write_has_returned(store: StateStore, br
     store.apply_mark(intent, {})
     spark: Any = SimpleNamespace(unfinished=set())
     request = SimpleNamespace(run="gc")
-    run: Any = SimpleNamespace(state=lambda: nullcontext(store), store=spark, request=request)
+    run: Any = SimpleNamespace(state=lambda: store, store=spark, request=request)
     with suppress(RuntimeError), removal._removal(run, intent) as claim:
         if broken:
             spark.unfinished.add("orders")
@@ -547,9 +547,7 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], 
         monkeypatch.setattr(live, "_missing", lambda cells, there: cells.where(lambda cell: cell not in there))
         report = TableReport("orders")
         state = SimpleNamespace(mark_claim=lambda _: ())
-        fake: Any = SimpleNamespace(
-            store=SimpleNamespace(write=write, check_life=lambda *_: None), state=lambda: nullcontext(state)
-        )
+        fake: Any = SimpleNamespace(store=SimpleNamespace(write=write, check_life=lambda *_: None), state=lambda: state)
         cells: Any = Cells(["put", "tombstone", "family", "highest"])
         protection: Any = SimpleNamespace(renew=lambda _: None, claim=None, life=None)
         return sent, report, putting_back.put_back(fake, report, [], cells, protection)
@@ -590,7 +588,7 @@ def test_ages_allow_for_an_oracle_that_is_a_little_behind(
         executes=lambda _: False,
         summary=SimpleNamespace(tables=[], blockers=[]),
         store=SimpleNamespace(regions=lambda _: []),
-        state=lambda: nullcontext(store),
+        state=lambda: store,
         config=Config(),
         clock=None,
         request=SimpleNamespace(now=NOW, end=None),
@@ -612,7 +610,7 @@ def test_history_gc_keeps_off_while_cells_come_back(store: StateStore) -> None:
     run: Any = SimpleNamespace(
         request=SimpleNamespace(now=datetime.now(UTC) - timedelta(minutes=1), run="r"),
         options=options,
-        state=lambda: nullcontext(store),
+        state=lambda: store,
         store=TABLES,
     )
     with protected(run, "orders") as protection:
@@ -673,7 +671,7 @@ def test_nothing_is_put_back_beside_a_run_that_removes(store: StateStore) -> Non
         return SimpleNamespace(
             request=SimpleNamespace(now=now, run="r"),
             options=options,
-            state=lambda: nullcontext(store),
+            state=lambda: store,
             store=TABLES,
         )
 

@@ -32,8 +32,7 @@ def prune(run: Run) -> None:
     marks, blocked = region_marks(run, inventory)
     run.has_journal()
     fresh, blockers = prune_bound(marks, blocked, watermark)
-    with run.state() as state:
-        bounds = state.bounds()
+    bounds = run.state().bounds()
     bound = min(fresh, _aged(bounds, run, fresh))
     run.summary.bound = bound
     run.summary.blockers = by_reason(blockers)
@@ -76,9 +75,9 @@ def _count(run: Run, when: str) -> None:
     found = omid.tally(run.store.cells(run.config.omid.commit_table), run.config.omid.commit_family).collect()[0]
     count = CommitCount(datetime.now(UTC), found.entries, found.marks)
     run.summary.figures |= count_figures(when, count)
-    with run.state() as state:
-        if state.exists():
-            state.add_commit_count(count)
+    state = run.state()
+    if state.exists():
+        state.add_commit_count(count)
 
 
 def _aged(bounds: list[Bound], run: Run, fresh: int) -> int:
@@ -121,8 +120,7 @@ def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableRe
     run.hold_journal(pruned=bound)  # first: a journal of before lacks what goes now
     # A mark outranks an entry, so a row with both is journaled as what its readers saw: not committed.
     committed = ~F.col("invalid")
-    with run.state() as state:
-        at = millis(state.server_time())
+    at = millis(run.state().server_time())
     written = run.store.write(
         doomed.select(
             F.lit("put").alias("op"),

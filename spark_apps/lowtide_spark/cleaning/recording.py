@@ -38,32 +38,32 @@ def record(run: Run, work: CleanupWork) -> None:
         return
     turn.check_life(run, work)
     fresh: list[Fact] = []
-    with run.state() as state:
-        now = millis(state.server_time())
-        for done in work.ranges:
-            if done.region in work.stopped:
-                continue
-            known = cleaned_intervals(done.keys, work.facts)
-            # From 0 over all that was recorded before: only that finds what a paused client landed since.
-            is_full = done.from_ts == 0 and done.to_ts >= known.prefix_end(0)
-            full = now if is_full else last_full_pass(done.keys, work.facts)
-            read, since = read_by(run.request.run, done.keys, work.facts, now)
-            fact = Fact(
-                done.keys,
-                known | Intervals.of([(done.from_ts, done.to_ts)]),
-                frozenset(work.families),
-                work.state.incarnation.number,
-                run.request.run,
-                now,
-                full,
-                read | Intervals.of([(done.from_ts, done.to_ts)]),
-                since,
-                work.entry.shape,
-            )
-            state.record(work.state, fact)
-            fresh.append(fact)
-        for old in work.state.facts:
-            covered = all(cleaned_intervals(old.keys, fresh).covers(a, b) for a, b in old.intervals)
-            if old.keys not in {f.keys for f in fresh} and covered:
-                state.forget(work.state, old.keys)
+    state = run.state()
+    now = millis(state.server_time())
+    for done in work.ranges:
+        if done.region in work.stopped:
+            continue
+        known = cleaned_intervals(done.keys, work.facts)
+        # From 0 over all that was recorded before: only that finds what a paused client landed since.
+        is_full = done.from_ts == 0 and done.to_ts >= known.prefix_end(0)
+        full = now if is_full else last_full_pass(done.keys, work.facts)
+        read, since = read_by(run.request.run, done.keys, work.facts, now)
+        fact = Fact(
+            done.keys,
+            known | Intervals.of([(done.from_ts, done.to_ts)]),
+            frozenset(work.families),
+            work.state.incarnation.number,
+            run.request.run,
+            now,
+            full,
+            read | Intervals.of([(done.from_ts, done.to_ts)]),
+            since,
+            work.entry.shape,
+        )
+        state.record(work.state, fact)
+        fresh.append(fact)
+    for old in work.state.facts:
+        covered = all(cleaned_intervals(old.keys, fresh).covers(a, b) for a, b in old.intervals)
+        if old.keys not in {f.keys for f in fresh} and covered:
+            state.forget(work.state, old.keys)
     work.report.regions_recorded = len(fresh)

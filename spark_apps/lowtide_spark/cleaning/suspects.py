@@ -33,8 +33,8 @@ def prepare(run: Run, entry: Entry, watermark: int) -> CleanupWork | None:
     report = begin_report(run, entry)
     try:
         regions = run.store.regions(entry.table)
-        with run.state() as store:
-            state = store.begin(entry.table, regions) if report.execute else store.read(entry.table)
+        store = run.state()
+        state = store.begin(entry.table, regions) if report.execute else store.read(entry.table)
         facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
         if state.facts and not facts:
             report.notes.append(f"{VOID}; it is read from 0")

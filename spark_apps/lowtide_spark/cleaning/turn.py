@@ -12,8 +12,7 @@ from lowtide_spark.run.context import Run
 
 def epochs(run: Run, works: Sequence[CleanupWork]) -> list[Claim]:
     """What stands as long as this run is the newest of these tables, of those that it has not given up."""
-    with run.state() as state:
-        return [state.epoch_claim(w.state) for w in works if w.suspects is not None]
+    return [run.state().epoch_claim(w.state) for w in works if w.suspects is not None]
 
 
 def check(run: Run, work: CleanupWork) -> None:
@@ -22,8 +21,7 @@ def check(run: Run, work: CleanupWork) -> None:
     Raises:
         FencedError: another run has taken the table since, or the records were reset or lost.
     """
-    with run.state() as state:
-        state.check_epoch(work.state)
+    run.state().check_epoch(work.state)
 
 
 def check_life(run: Run, work: CleanupWork) -> None:

@@ -56,18 +56,17 @@ def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
     Returns:
         the inventory to publish.
     """
-    with run.state() as state:
-        known = {e.table for e in state.inventory() if e.compactor}
-        if not run.world_clock:
-            return [replace(e, compactor=e.compactor or e.table in known) for e in inventory]
-        collapsed = [e.table for e in inventory if e.compactor or e.table in known]
+    state = run.state()
+    known = {e.table for e in state.inventory() if e.compactor}
+    if not run.world_clock:
+        return [replace(e, compactor=e.compactor or e.table in known) for e in inventory]
+    collapsed = [e.table for e in inventory if e.compactor or e.table in known]
     if collapsed:
-        with run.state() as state:
-            # The time after the tables were listed: until then it may have been at work, and the oracle's clock may
-            # be ahead.
-            mark = at_most(max(run.clock.timestamp(state.server_time() + MARGIN), run.summary.low_watermark))
-            for table in collapsed:
-                state.raise_mark(table, mark, run.request.run)
+        # The time after the tables were listed: until then it may have been at work, and the oracle's clock may
+        # be ahead.
+        mark = at_most(max(run.clock.timestamp(state.server_time() + MARGIN), run.summary.low_watermark))
+        for table in collapsed:
+            state.raise_mark(table, mark, run.request.run)
     return list(inventory)
 
 
@@ -135,8 +134,7 @@ def _left_alone(entry: Entry, lowest: int) -> Blocker:
 
 def _table_marks(run: Run, entry: Entry) -> list[RegionMark]:
     regions = run.store.regions(entry.table)
-    with run.state() as store:
-        state = store.read(entry.table)
+    state = run.state().read(entry.table)
     facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
     void = bool(state.facts) and not facts
     return [
@@ -148,29 +146,29 @@ def _table_marks(run: Run, entry: Entry) -> list[RegionMark]:
 def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], bound: int) -> None:
     tables = [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL]
     inventory = follow_omids_compactor(run, inventory)
-    with run.state() as state:
-        # Read then, so given out before: what starts later has a greater timestamp.
-        state.add_sample(run.read_at, run.summary.low_watermark)
-        state.add_bound(Bound(state.server_time(), bound, tuple(run.summary.blockers)))
-        state.put_inventory(inventory, run.summary.low_watermark)
-        state.sweep_confirmed(inventory)
-        for table in tables:
-            state.put_watermarks(
-                table,
-                {
-                    "at": run.summary.started,
-                    "low_watermark": run.summary.low_watermark,
-                    "regions": [
-                        {
-                            "region": m.region,
-                            "start": m.keys.start.hex(),
-                            "stop": m.keys.stop.hex(),
-                            "watermark": m.watermark,
-                        }
-                        for m in marks
-                        if m.table == table
-                    ],
-                },
-            )
-        state.drop_watermarks(tables)
-        state.sweep(run.request.now - max(KEEP_RECORDS, 2 * run.config.grace))
+    state = run.state()
+    # Read then, so given out before: what starts later has a greater timestamp.
+    state.add_sample(run.read_at, run.summary.low_watermark)
+    state.add_bound(Bound(state.server_time(), bound, tuple(run.summary.blockers)))
+    state.put_inventory(inventory, run.summary.low_watermark)
+    state.sweep_confirmed(inventory)
+    for table in tables:
+        state.put_watermarks(
+            table,
+            {
+                "at": run.summary.started,
+                "low_watermark": run.summary.low_watermark,
+                "regions": [
+                    {
+                        "region": m.region,
+                        "start": m.keys.start.hex(),
+                        "stop": m.keys.stop.hex(),
+                        "watermark": m.watermark,
+                    }
+                    for m in marks
+                    if m.table == table
+                ],
+            },
+        )
+    state.drop_watermarks(tables)
+    state.sweep(run.request.now - max(KEEP_RECORDS, 2 * run.config.grace))

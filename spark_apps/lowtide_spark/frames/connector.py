@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -32,11 +31,9 @@ class Connector:
         #: What the Thrift gateway gives elsewhere, through this session's own client of HBase: a job needs no gateway.
         self.connections = DirectConnections(self._gateway_call)
 
-    @contextmanager
-    def state(self) -> Iterator[StateStore]:
-        """The configured state table."""
-        with self.connections.connection() as connection:
-            yield StateStore(connection, self.config.state.table)
+    def state(self) -> StateStore:
+        """The configured state table. Nothing is held open by it."""
+        return StateStore(self.connections.one(), self.config.state.table)
 
     def _gateway_call(self, name: str, arguments: str) -> str:
         try:
@@ -69,9 +66,20 @@ def cause(error: BaseException) -> str:
     return next((line for line in lines if "Exception" in line), lines[0] if lines else type(error).__name__)
 
 
+def quota(error: BaseException) -> str:
+    """Which quota of HBase's let nothing through in time, and what to do about it; empty where *error* is another."""
+    found = re.search(r"\b[a-z ]+ exceeded - wait [\w, ]+", str(error))  # of Java's errors the causes stand in it too
+    if not found:
+        return ""
+    return (
+        f"a quota of HBase's lets nothing through in time ({found[0].strip()}); in HBase's shell list_quotas shows "
+        "those of the table, its namespace and the jobs' user: raise it (set_quota), or run when others ask for less"
+    )
+
+
 def explained(error: Exception, table: str | None) -> StoreError:
     """The error of a read of *table*, or of what is read of no table, to be raised."""
     reason = cause(error)
     if table is not None and UNKNOWN_TABLE in reason:
         return TableError(f"unknown table {table}; `lowtide status` lists those there are")
-    return StoreError(f"cannot read {table or 'the store'}: {reason}")
+    return StoreError(f"cannot read {table or 'the store'}: {quota(error) or reason}")

@@ -88,9 +88,9 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
 def _recorded(store: Store) -> tuple[Listing, list[str]]:
     """The inventory as recorded last; and why no cell may be copied, where HBase labels cells."""
     config = store.config
-    with store.state() as state:
-        listing = state.listing()
-        labelled = bool(state.connection.table(META).row(LABELS_TABLE.encode()))
+    state = store.state()
+    listing = state.listing()
+    labelled = bool(state.connection.table(META).row(LABELS_TABLE.encode()))
     return listing, [LABELLED] if labelled and not config.hbase.unlabelled else []
 
 

@@ -50,18 +50,6 @@ class Master(Connector):
             remedy = "start HBase, or correct hbase.znode (zookeeper.znode.parent) and, with Kerberos, hbase.properties"
             raise GatewayError(fact, remedy) from error
 
-    def version(self) -> str:
-        """HBase's version, as its master tells it.
-
-        Raises:
-            StoreError: it does not.
-        """
-        try:
-            return str(self._admin().version(self._options))
-        except Py4JError as error:
-            msg = f"HBase's master does not tell its version: {cause(error)}; see that it runs, and run again"
-            raise StoreError(msg) from error
-
     def snapshots(self) -> list[HBaseSnapshot]:
         """All HBase snapshots of the cluster."""
         return [HBaseSnapshot(r.snapshot, r.table, r.created) for r in self._read("snapshots").collect()]

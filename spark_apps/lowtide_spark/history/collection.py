@@ -72,7 +72,7 @@ def _check_names(run: Run, inventory: Sequence[Entry]) -> None:
 
 def _clear_holds(run: Run) -> None:
     """Remove holds that expired."""
-    with run.state() as state:
-        for hold in state.holds():
-            if not hold.counts(run.request.now):
-                state.drop_hold(hold)
+    state = run.state()
+    for hold in state.holds():
+        if not hold.counts(run.request.now):
+            state.drop_hold(hold)

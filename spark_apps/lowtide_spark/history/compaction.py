@@ -103,5 +103,4 @@ def _report_gains(work: HistoryWork, found: Sequence[Gain], chosen: Sequence[Gai
 
 def remember(run: Run, work: HistoryWork, regions: Sequence[Region]) -> None:
     """Record what is removed and not compacted yet, for the runs to come."""
-    with run.state() as state:
-        state.put_uncompacted(work.table, to_record(work.uncompacted + work.going, last_compactions(regions)))
+    run.state().put_uncompacted(work.table, to_record(work.uncompacted + work.going, last_compactions(regions)))

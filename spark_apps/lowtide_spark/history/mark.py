@@ -42,12 +42,12 @@ def prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -
     report = begin_report(run, entry)
     try:
         regions = run.store.regions(entry.table)
-        with run.state() as state:
-            # Claims before holds: a restore takes its hold first, so one that is not seen here is seen when this run
-            # claims.
-            before = state.history(entry.table)
-            holds = state.holds(entry.table)
-            uncompacted = still_there(state.uncompacted(entry.table), last_compactions(regions))
+        state = run.state()
+        # Claims before holds: a restore takes its hold first, so one that is not seen here is seen when this run
+        # claims.
+        before = state.history(entry.table)
+        holds = state.holds(entry.table)
+        uncompacted = still_there(state.uncompacted(entry.table), last_compactions(regions))
         found = limits(
             ages=run.config.table(entry.table).ages,
             # Where the oracle's clock is behind, what is young by it would be old by HBase's.
@@ -97,17 +97,15 @@ def apply(run: Run, work: HistoryWork) -> Intent:
     A hold that shows here lowers the mark, and the plan is made again for it from what was read.
     """
     try:
-        with run.state() as state:
-            intent = state.intend(work.table, work.mark, run.request.run, work.before)
-            holds = [h for h in state.holds(work.table) if h.counts(run.request.now)]
-            mark = min([work.mark, *(at_most(h.timestamp) for h in holds)])
-            if mark < work.mark:
-                intent = state.lower_intent(intent, mark, run.request.run)
+        state = run.state()
+        intent = state.intend(work.table, work.mark, run.request.run, work.before)
+        holds = [h for h in state.holds(work.table) if h.counts(run.request.now)]
+        mark = min([work.mark, *(at_most(h.timestamp) for h in holds)])
         if mark < work.mark:
+            intent = state.lower_intent(intent, mark, run.request.run)
             _lower(run, work, mark, [h.id for h in holds if at_most(h.timestamp) == mark])
         about = {"run": run.request.run, "held_by": (work.report.mark or {}).get("held_by", [])}
-        with run.state() as state:
-            applied = state.apply_mark(intent, about)
+        applied = state.apply_mark(intent, about)
     except BaseException:
         _withdraw(run, work.table)
         raise
@@ -117,7 +115,8 @@ def apply(run: Run, work: HistoryWork) -> Intent:
 
 def _withdraw(run: Run, table: str) -> None:
     """Intend no more than is applied, so that no hold is refused for a run that ended without applying."""
-    with suppress(LowtideError), run.state() as state:
+    with suppress(LowtideError):
+        state = run.state()
         known = state.history(table)
         if known.claim is not None and known.intent.get("run") == run.request.run:
             state.lower_intent(Intent(table, known.intended, known.claim), known.applied, run.request.run)

@@ -38,13 +38,13 @@ def act(run: Run, work: HistoryWork) -> None:
 @contextmanager
 def _removal(run: Run, intent: Intent) -> Iterator[Intent]:
     """Keep restores off the table: what one put back beside a run that removes could be shown again for good."""
-    with run.state() as state:
-        claim = state.begin_removal(intent, run.request.run)
+    state = run.state()
+    claim = state.begin_removal(intent, run.request.run)
     try:
         yield claim
     finally:
         # Where this is lost, restores wait for a day.
-        with suppress(Exception), run.state() as state:
+        with suppress(Exception):
             if intent.table in run.store.unfinished:
                 # Executors that the driver lost may write on: a new claim ends that at their next batch, and restores
                 # wait all the same.
@@ -62,9 +62,9 @@ def _remove(run: Run, work: HistoryWork, going: DataFrame, claim: Intent) -> Non
         now = mutations.where((F.col("last") == last) & ~in_regions(work.stopped)).drop("last")
         if not now.isEmpty():
             run.store.check_life(work.life)
-            with run.state() as state:
-                state.check_claim(claim)
-                holding: list[Claim | Life] = [state.mark_claim(claim), work.life]
+            state = run.state()
+            state.check_claim(claim)
+            holding: list[Claim | Life] = [state.mark_claim(claim), work.life]
             written = run.store.write(now, work.table, holding=holding)
             _book(work, written)
             answered.update(by_region(written))

@@ -61,8 +61,7 @@ class Books:
 
     def time(self) -> int:
         """The time now, ms by the clock of HBase's servers."""
-        with self.run.state() as state:
-            return millis(state.server_time())
+        return millis(self.run.state().server_time())
 
     def each(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -46,7 +45,7 @@ class RunBase:
         """Whether the run may write to the store."""
         return bool(self.options.execute or self.options.as_configured)
 
-    def state(self) -> AbstractContextManager[StateStore]:
+    def state(self) -> StateStore:
         """The state table, past the gateway."""
         return self.store.state()
 

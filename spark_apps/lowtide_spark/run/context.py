@@ -36,9 +36,9 @@ class Run(OracleChecks, TableChoice):
         """Put the version of HBase's servers into the summary, with a note where it was not tried.
 
         Raises:
-            StoreError: the master does not tell it.
+            GatewayError: the master does not answer.
         """
-        self.summary.hbase = self.store.version()
+        self.summary.hbase = self.store.cluster().version
         if note := hbases.untried(self.summary.hbase):
             self.summary.notes.append(note)
 
@@ -52,18 +52,18 @@ class Run(OracleChecks, TableChoice):
             StoreError: the state table has a TTL.
             UsageError: the token that the gateway shows in the state table is not the one that is there past it.
         """
-        with self.state() as state:
-            if self.acting:
-                state.create()
-                state.record_format()
-                state.record_cluster()
-            elif not state.exists():
-                return  # nothing is recorded that could be taken for this store's
-            state.check_kept()
-            try:
-                self.crossed = not self._seen_through_gateway(state)
-            except failures(GatewayError):
-                return
+        state = self.state()
+        if self.acting:
+            state.create()
+            state.record_format()
+            state.record_cluster()
+        elif not state.exists():
+            return  # nothing is recorded that could be taken for this store's
+        state.check_kept()
+        try:
+            self.crossed = not self._seen_through_gateway(state)
+        except failures(GatewayError):
+            return
         if not self.crossed:
             return
         table, thrift = self.config.state.table, self.config.hbase.thrift
@@ -106,8 +106,8 @@ class Run(OracleChecks, TableChoice):
             StoreError: it was, and is gone; or it has lost rows, or may have.
         """
         name = self.config.state.journal_table
-        with self.state() as state:
-            self._journal = life.checked(state.connection, state, name, acting=self.acting)
+        state = self.state()
+        self._journal = life.checked(state.connection, state, name, acting=self.acting)
         return self._journal.there
 
     def hold_journal(self, *, horizon: int = 0, pruned: int = 0) -> None:
@@ -121,5 +121,5 @@ class Run(OracleChecks, TableChoice):
         journal = replace(
             self.journal, horizon=max(horizon, self.journal.horizon), pruned=max(pruned, self.journal.pruned)
         )
-        with self.state() as state:
-            life.hold(state.connection, state, self.config.state.journal_table, journal)
+        state = self.state()
+        life.hold(state.connection, state, self.config.state.journal_table, journal)

@@ -40,12 +40,12 @@ class OracleChecks(RunBase):
         """
         if self.read_only or self.summary.job in _READING:
             return
-        with self.state() as state:
-            if self.acting:
-                state.create()
-            elif not state.exists():
-                return
-            here, server = datetime.now(UTC), state.server_time()
+        state = self.state()
+        if self.acting:
+            state.create()
+        elif not state.exists():
+            return
+        here, server = datetime.now(UTC), state.server_time()
         self.request = replace(self.request, now=server)
         self._refuse(machine_apart(here, server))
 
@@ -66,18 +66,18 @@ class OracleChecks(RunBase):
             if wrong := clock_contradiction(self.config.omid.clock, watermark):
                 raise UsageError(wrong)
         self.read_at = datetime.now(UTC)
-        with self.state() as state:
-            with _doubting(doubts):
-                self._check_recorded(state, watermark)
-            ahead = oracle_ahead(allotted(state.connection, self.config), self.request.now)
-            self.oracle_ahead = ahead or timedelta()
-            # Before it is remembered: one that is far ahead would have every right one after it refused.
-            self._refuse(oracle_apart(ahead, watermark, self.request.now), doubts)
-            if self.acting:
-                state.create()
-                state.record_low_watermark(watermark)
-                self.read_at = state.server_time()
-            self.generation = state.generation()
+        state = self.state()
+        with _doubting(doubts):
+            self._check_recorded(state, watermark)
+        ahead = oracle_ahead(allotted(state.connection, self.config), self.request.now)
+        self.oracle_ahead = ahead or timedelta()
+        # Before it is remembered: one that is far ahead would have every right one after it refused.
+        self._refuse(oracle_apart(ahead, watermark, self.request.now), doubts)
+        if self.acting:
+            state.create()
+            state.record_low_watermark(watermark)
+            self.read_at = state.server_time()
+        self.generation = state.generation()
         self.summary.low_watermark = watermark
         return watermark
 
@@ -89,9 +89,9 @@ class OracleChecks(RunBase):
             WatermarkError: the low watermark is below one recorded, such as that which this run began with; or the
                 records were reset.
         """
-        with self.state() as state:
-            generation = state.generation()
-            self._check_recorded(state, self._stored_low_watermark())
+        state = self.state()
+        generation = state.generation()
+        self._check_recorded(state, self._stored_low_watermark())
         if generation != self.generation:
             msg = (
                 f"the records were reset since this run began ({self.generation} resets then, {generation} now), as "
@@ -115,8 +115,7 @@ class OracleChecks(RunBase):
         """The oracle's clock."""
         if self.world_clock:
             return WorldClock()
-        with self.state() as state:
-            return SampledClock(state.samples())
+        return SampledClock(self.state().samples())
 
     def _refuse(self, apart: str | None, doubts: list[str] | None = None) -> None:
         """Stop where clocks are *apart*; a job that collects its *doubts* goes on with that, and a run that only plans

@@ -72,10 +72,10 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
         raise UsageError(msg)
     run.read_low_watermark()  # refuses an oracle that was made anew: its numbers may be another transaction's now
     run.has_journal()  # one that is gone, or lost rows, is not made anew
-    with run.state() as state:
-        allowed = Decisions(state.connection, run.config, state.numbered_anew())
-        for each, commit in wanted.items():
-            allowed.check_overruled(each, commit)
+    state = run.state()
+    allowed = Decisions(state.connection, run.config, state.numbered_anew())
+    for each, commit in wanted.items():
+        allowed.check_overruled(each, commit)
     with ExitStack() as held:
         _check_shadow_cells(run, decisions, held)
     if run.summary.execute:
@@ -117,11 +117,11 @@ def _check_shadow_cells(run: Run, decisions: DataFrame, held: ExitStack) -> None
 
 def _decide(run: Run, wanted: Mapping[int, int], decisions: DataFrame) -> None:
     """Write the decisions to the journal, for every cleanup to come, and take the marks off that contradict them."""
-    with run.state() as state:
-        allowed = Decisions(state.connection, run.config)
-        for each, commit in wanted.items():
-            allowed.record(each, commit)
-        state.create()
+    state = run.state()
+    allowed = Decisions(state.connection, run.config)
+    for each, commit in wanted.items():
+        allowed.record(each, commit)
+    state.create()
     run.has_journal()
     omid = run.config.omid
     for w in run.store.write(unmark_rows(decisions, omid.commit_family), omid.commit_table):

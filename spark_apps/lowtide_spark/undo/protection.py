@@ -63,23 +63,21 @@ def protected(run: Run, table: str) -> Iterator[Protection]:
     now = run.request.now
     reason = f"restore of run {run.options.restore}"
     held = Hold(f"{OF_RESTORE}{run.request.run}", table, 0, myself(), reason, now, now + HELD_FOR)
-    with run.state() as state:
-        state.create()
-        state.add_hold(held)
+    state = run.state()
+    state.create()
+    state.add_hold(held)
     protection = None
     try:
-        with run.state() as state:
-            history = state.history(table)
-            _check_removal(table, history, now)
-            life = run.store.life(table)  # before anything of it is read
-            protection = Protection(state.intend(table, history.applied, run.request.run, history), held, life)
-            for left in state.holds(table):  # of restores that were killed: without the claim they put nothing back
-                if left.of_restore and left.id != held.id:
-                    state.drop_hold(left)
+        history = state.history(table)
+        _check_removal(table, history, now)
+        life = run.store.life(table)  # before anything of it is read
+        protection = Protection(state.intend(table, history.applied, run.request.run, history), held, life)
+        for left in state.holds(table):  # of restores that were killed: without the claim they put nothing back
+            if left.of_restore and left.id != held.id:
+                state.drop_hold(left)
         yield protection
     finally:
-        with run.state() as state:
-            state.drop_hold(protection.hold if protection else held)
+        state.drop_hold(protection.hold if protection else held)
 
 
 def _check_removal(table: str, history: History, now: datetime) -> None:

@@ -31,13 +31,12 @@ STILL_HIDDEN = (
 
 def drop_delete_markers(run: Run, table: str, families: Sequence[str]) -> None:
     """Major-compact the *families* that cells come back to, which would lie behind the markers that removed them."""
-    with run.state() as state:
-        known = still_there(state.uncompacted(table), last_compactions(run.store.regions(table)))
+    state = run.state()
+    known = still_there(state.uncompacted(table), last_compactions(run.store.regions(table)))
     for family in families:
         run.store.major_compact(table, family)
     others = {(region, family): size for (region, family), size in known.items() if family not in families}
-    with run.state() as state:
-        state.put_uncompacted(table, to_record(others, last_compactions(run.store.regions(table))))
+    state.put_uncompacted(table, to_record(others, last_compactions(run.store.regions(table))))
 
 
 def put_back(run: Run, report: TableReport, families: Sequence[str], back: DataFrame, protection: Protection) -> bool:
@@ -91,9 +90,9 @@ def _put(run: Run, report: TableReport, cells: DataFrame, protection: Protection
     refused = 0
     if not cells.isEmpty():
         run.store.check_life(protection.life, IF_ANOTHER)
-        with run.state() as state:
-            protection.renew(state)
-            holding: list[Claim | Life] = [state.mark_claim(protection.claim), protection.life]
+        state = run.state()
+        protection.renew(state)
+        holding: list[Claim | Life] = [state.mark_claim(protection.claim), protection.life]
         written = run.store.write(_mutations(cells), report.table, holding=holding)
         _book(report, written)
         refused = sum(w.refused for w in written)

@@ -89,8 +89,7 @@ def _back(run: Run, report: TableReport, since: datetime) -> DataFrame:
     *newest* is the greatest HBase timestamp of anything in the entry's row, delete markers included; null: none.
     """
     names = run.config.omid
-    with run.state() as state:
-        anew = state.numbered_anew()
+    anew = run.state().numbered_anew()
     young = omid.pruned_rows(run.store.cells(run.config.state.journal_table)).where(F.col("timestamp") >= millis(since))
     if older := young.where(F.col("timestamp") < anew).select("row").distinct().count():
         report.counts.skipped["of before the oracle was made anew"] += older

@@ -107,8 +107,7 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, protection: 
 
 def _mark(run: Run, table: str) -> int:
     """As of now; of a run that acts, after its claim: what was applied until then counts."""
-    with run.state() as state:
-        return state.history(table).applied
+    return run.state().history(table).applied
 
 
 def _report_plan(report: TableReport, judged: DataFrame, already: int, mark: int) -> None:

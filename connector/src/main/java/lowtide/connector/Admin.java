@@ -3,14 +3,12 @@ package lowtide.connector;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import org.apache.hadoop.hbase.ClusterMetrics;
 import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.Size;
 import org.apache.hadoop.hbase.TableExistsException;
@@ -43,13 +41,6 @@ public final class Admin {
     /** The report of a committed write as JSON, once. See the option {@code writeId}. */
     public static String takeReport(String writeId) {
         return WriteReport.take(writeId);
-    }
-
-    /** The version of HBase, as its master tells it. */
-    public static String version(Map<String, String> options) throws IOException {
-        try (org.apache.hadoop.hbase.client.Admin admin = Connections.get(options).getAdmin()) {
-            return admin.getClusterMetrics(EnumSet.of(ClusterMetrics.Option.HBASE_VERSION)).getHBaseVersion();
-        }
     }
 
     /** When the table was made, enabled or disabled last, in ms; 0 where there is none. See {@link Tables#stated}. */

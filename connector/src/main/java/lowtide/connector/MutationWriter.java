@@ -23,6 +23,7 @@ import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Row;
 import org.apache.hadoop.hbase.client.RowMutations;
+import org.apache.hadoop.hbase.quotas.RpcThrottlingException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.DataWriter;
@@ -34,13 +35,18 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
  *
  * <p>What HBase cannot apply at once, because a region moves or is closed, is sent again by the writer, not by
  * HBase's client: the claims are read each time. The client would go on sending when the region is back, be it in
- * a table that was restored meanwhile.
+ * a table that was restored meanwhile. As long as some of a batch is answered, the rest is waited for.
+ *
+ * <p>What a quota of HBase's throttles is sent again after the time that HBase says, in smaller parts: a part that
+ * is larger than what the quota lets through at once makes a debt, or in an older HBase never gets through.
  */
 final class MutationWriter implements DataWriter<InternalRow> {
     private static final int BATCH = 1000;
     private static final long BATCH_BYTES = 8L << 20;
     /** Batches in a row without one acknowledged mutation, after which the rest is counted as failed untried. */
     private static final int PATIENCE = 10;
+    /** Throttled, a mutation is waited for so much longer than for a region: by this factor. */
+    private static final int THROTTLED_PATIENCE = 5;
 
     private final Connection connection;
     /** The same cluster, where an action is sent once. */
@@ -65,6 +71,8 @@ final class MutationWriter implements DataWriter<InternalRow> {
     private Delete groupDelete;
     private List<Mutation> group;
 
+    /** How many actions are sent at once at most: fewer while a quota throttles. */
+    private int most = Integer.MAX_VALUE;
     private int silentBatches;
     private String lastFailure;
 
@@ -189,13 +197,13 @@ final class MutationWriter implements DataWriter<InternalRow> {
         pendingBytes = 0;
     }
 
-    /** Sends the actions, as often as HBase's client would; what went wrong, or null. */
+    /** Sends the actions, as often as HBase's client would since the last answer; what went wrong, or null. */
     private String sent(Object[] results) throws IOException {
         List<Integer> open = new ArrayList<>();
         for (int i = 0; i < results.length; i++) {
             open.add(i);
         }
-        long start = System.nanoTime();
+        long answered = System.nanoTime();
         for (int tried = 0;; tried++) {
             Batches.Permit permit;
             try {
@@ -205,13 +213,61 @@ final class MutationWriter implements DataWriter<InternalRow> {
             } catch (IOException e) {
                 return "not tried: the claim cannot be read: " + Batches.firstLine(e);
             }
-            String failure = sent(open, results, permit);
+            List<Integer> part = List.copyOf(open.subList(0, Math.min(most, open.size())));
+            String failure = sent(part, results, permit);
+            int before = open.size();
             open.removeIf(i -> !worthAnother(results[i]));
-            if (open.isEmpty() || claims.lost() || tried >= retries || System.nanoTime() - start > patienceNanos) {
+            if (open.isEmpty() || claims.lost()) {
                 return failure;
             }
-            pause(tried);
+            int through = before - open.size();
+            if (through > 0) {
+                answered = System.nanoTime();
+                tried = 0;
+            }
+            RpcThrottlingException throttled = throttled(part, results);
+            long silent = System.nanoTime() - answered;
+            if (throttled != null) {
+                most = Math.max(1, through > 0 ? through : part.size() / 2);
+                tried = 0; // what waits for its turn was not tried
+                long wait = Math.max(pauseMillis, throttled.getWaitInterval());
+                if (silent + TimeUnit.MILLISECONDS.toNanos(wait) > THROTTLED_PATIENCE * patienceNanos) {
+                    silentBatches = PATIENCE; // what is left of the task would wait as long
+                    open.forEach(i -> results[i] = null);
+                    return throttledFor(throttled, silent);
+                }
+                sleep(wait);
+            } else if (through == 0 && (tried >= retries || silent > patienceNanos)) {
+                return failure;
+            } else {
+                if (part.size() < before) {
+                    most = 2 * part.size(); // nothing held it back
+                }
+                if (through < part.size()) {
+                    pause(tried);
+                }
+            }
         }
+    }
+
+    private String throttledFor(RpcThrottlingException throttled, long silentNanos) {
+        String what = throttled.getMessage().lines().findFirst().orElse("").replaceFirst(".*Exception: ", "");
+        return "a quota throttles writes to " + name + " (" + what + "), for longer than a task waits; it had"
+                + " none through for " + TimeUnit.NANOSECONDS.toSeconds(silentNanos) + " s. In HBase's shell list_quotas"
+                + " shows those of the table, its namespace and the jobs' user; raise it (set_quota), or run when others"
+                + " write less";
+    }
+
+    /** The throttling of that one of these actions that has to wait least; null where none was throttled. */
+    private static RpcThrottlingException throttled(List<Integer> part, Object[] results) {
+        RpcThrottlingException least = null;
+        for (int i : part) {
+            if (results[i] instanceof RpcThrottlingException found
+                    && (least == null || found.getWaitInterval() < least.getWaitInterval())) {
+                least = found;
+            }
+        }
+        return least;
     }
 
     /** Sends those of the actions once; what went wrong, or null. */
@@ -232,8 +288,12 @@ final class MutationWriter implements DataWriter<InternalRow> {
     }
 
     private void pause(int tried) throws IOException {
+        sleep(pauseMillis * HConstants.RETRY_BACKOFF[Math.min(tried, HConstants.RETRY_BACKOFF.length - 1)]);
+    }
+
+    private static void sleep(long millis) throws IOException {
         try {
-            Thread.sleep(pauseMillis * HConstants.RETRY_BACKOFF[Math.min(tried, HConstants.RETRY_BACKOFF.length - 1)]);
+            Thread.sleep(millis);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw (InterruptedIOException) new InterruptedIOException("Interrupted while writing").initCause(e);

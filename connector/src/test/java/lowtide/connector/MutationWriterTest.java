@@ -19,6 +19,7 @@ import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Row;
 import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.quotas.RpcThrottlingException;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -32,6 +33,11 @@ class MutationWriterTest {
     private static final byte[] TOO_LONG = new byte[HConstants.MAX_ROW_LENGTH + 1];
 
     private final List<Put> sent = new ArrayList<>();
+    /** How many actions a quota lets through in one request. */
+    private int allowed = Integer.MAX_VALUE;
+    /** What it says of the time to wait. */
+    private String wait = "0ms";
+    private int requests;
     private final Connection connection = (Connection) proxy(Connection.class, proxy(Table.class, null));
     private final MutationWriter writer = new MutationWriter(new Options(Map.of("table", "orders")),
             new int[] {0, 1, 2, 3, 4, 5, 6, -1, -1, -1, -1}, Durability.SYNC_WAL, connection, connection);
@@ -39,14 +45,28 @@ class MutationWriterTest {
     private Object proxy(Class<?> type, Object table) {
         return Proxy.newProxyInstance(MutationWriterTest.class.getClassLoader(), new Class<?>[] {type},
                 (proxy, method, arguments) -> switch (method.getName()) {
-                    case "getConfiguration" -> new Configuration(false);
+                    case "getConfiguration" -> settings();
                     case "getTable" -> table;
                     case "batch" -> batch((List<?>) arguments[0], (Object[]) arguments[1]);
                     default -> null;
                 });
     }
 
-    private Object batch(List<?> actions, Object[] results) {
+    private static Configuration settings() {
+        Configuration settings = new Configuration(false);
+        settings.set(HConstants.HBASE_CLIENT_OPERATION_TIMEOUT, "60000");
+        settings.set(HConstants.HBASE_CLIENT_PAUSE, "1");
+        return settings;
+    }
+
+    private Object batch(List<?> actions, Object[] results) throws IOException {
+        requests++;
+        if (actions.size() > allowed) {
+            Arrays.fill(results, new RpcThrottlingException(
+                    "org.apache.hadoop.hbase.quotas.RpcThrottlingException: number of write requests exceeded - wait " + wait
+                            + "\n\tat a.Server"));
+            throw new IOException("some failed");
+        }
         for (Object action : actions) {
             Put put = (Put) (Row) action;
             if (put.isEmpty()) {
@@ -85,6 +105,35 @@ class MutationWriterTest {
         sent.forEach(each -> assertEquals("{f=[good]}", values(each)));
         assertEquals(List.of(2, 3), List.of(report.get("done").asInt(), report.get("failed").asInt()));
         assertTrue(report.get("failure").asText().contains("Row length"), report.toString());
+    }
+
+    /** A quota that lets three through at once, and refuses what is more, has all of a batch written, each once. */
+    @Test
+    void whatAQuotaThrottlesIsSentInSmallerParts() throws IOException {
+        allowed = 3;
+        for (int row = 0; row < 100; row++) {
+            put(Bytes.toBytes("r" + row), FAMILY, "v");
+        }
+        JsonNode report = report();
+        assertEquals(100, report.get("done").asInt(), report.toString());
+        assertEquals(100, sent.size());
+        assertEquals(100, sent.stream().map(each -> Bytes.toString(each.getRow())).distinct().count());
+    }
+
+    /** One that would have the task wait for a day ends it at once, with table, quota and remedy; no batch follows. */
+    @Test
+    void aQuotaThatLetsNothingThroughIsNamed() throws IOException {
+        allowed = 0;
+        wait = "23hrs, 59mins, 5sec, 0ms";
+        for (int row = 0; row < 2500; row++) {
+            put(Bytes.toBytes("r" + row), FAMILY, "v");
+        }
+        JsonNode report = report();
+        assertEquals(List.of(0, 2500), List.of(report.get("done").asInt(), report.get("failed").asInt()));
+        for (String part : List.of("writes to orders (number of write requests exceeded - wait 23hrs", "0ms)", "set_quota")) {
+            assertTrue(report.get("failure").asText().contains(part), report.toString());
+        }
+        assertEquals(1, requests);
     }
 
     private static String values(Put put) {
