@@ -45,27 +45,29 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Once more when the test is over, before its tables go: a compaction, a client's write, another run of the code
     may show only now what a job has spoilt.
     """
+    judge = item.stash.get(_JUDGE, None)
     try:
-        return (yield)
-    finally:
-        if (judge := item.stash.get(_JUDGE, None)) is not None:
-            judge.end()
-            if judge.noted:  # another set of the test's parameters would say no more
-                item.session.shouldstop = "the verifier has found something"
+        result = yield
+    except BaseException:
+        if judge is not None and judge.end():  # another set of the test's parameters would say no more
+            item.session.shouldstop = "the verifier has found something"
+        raise
+    if judge is not None:
+        judge.end()
+    return result
 
 
 class Judge:
-    """What the verifier finds before each job that acts, and at the end, each thing once: what a job did is seen before
-    the next. It compares what it sees with the look before.
+    """What the verifier finds before each job that acts, and at the end: what a job did is seen before the next. It
+    compares what it sees with the look before.
     """
 
     def __init__(self, test: str, kit: Any, folder: Path) -> None:
         self.kit = kit  # conftest of the stores' tests
         self._test, self._folder, self._run = test, folder, kit.run_job
-        self._known: set[tuple[str, str]] = set()
         self._argv: list[str] | None = None
         self._looks = 0
-        self.noted = False
+        self._noted = False
 
     def __call__(self, name: str, body: Callable[..., None], argv: list[str], **named: Any) -> int:
         """A job, as ``run_job`` runs it."""
@@ -74,15 +76,14 @@ class Judge:
             self._argv = argv
         return int(self._run(name, body, argv, **named))
 
-    def end(self) -> None:
-        """The last look."""
+    def end(self) -> bool:
+        """The last look; whether any has found something."""
         if self._argv is not None:
             self._look(self._argv)
+        return self._noted
 
     def _look(self, argv: list[str]) -> None:
-        """Note what is found for the first time. What a test has spoilt by hand is found in the code as it is too, by
-        the same look.
-        """
+        """Note what is found. What a test has spoilt by hand is found in the code as it is too, by the same look."""
         self._looks += 1
         found, earlier, points = (self._folder / f"judged-{name}" for name in ("found", "earlier", "points"))
         found.unlink(missing_ok=True)
@@ -94,8 +95,7 @@ class Judge:
             self._run("verify", self.kit.JOBS["verify"], arguments, read_only=True, blind=2)
         violations = json.loads(found.read_text())["violations"] if found.exists() else []
         seen = {(v["invariant"], v["table"]) for v in violations}
-        for invariant, table in sorted(seen - self._known):
+        for invariant, table in sorted(seen):
             kind = f"{invariant} of look {self._looks}"
             note({"test": self._test, "phase": JUDGED, "kind": kind, "text": table})
-            self.noted = True
-        self._known |= seen
+            self._noted = True
