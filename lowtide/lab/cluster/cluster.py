@@ -92,9 +92,9 @@ class Cluster:
         """The command of that shell, without its arguments."""
         return self._command("org.apache.hadoop.fs.FsShell")
 
-    def application(self, identifier: str) -> Mapping[str, Any]:
-        """What YARN tells of an application: its state, how it ended, and when."""
-        found: Mapping[str, Any] = self._ask_yarn(f"apps/{identifier}")["app"]
+    def applications(self) -> list[Mapping[str, Any]]:
+        """What YARN tells of each application that it has seen: its name, its state, when it began and ended."""
+        found: list[Mapping[str, Any]] = (self._ask_yarn("apps")["apps"] or {}).get("app", [])
         return found
 
     # --- inside -----------------------------------------------------------------------------------------------------
