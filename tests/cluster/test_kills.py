@@ -17,10 +17,7 @@ TRANSACTIONS = 500
 POINTS = 30
 #: So that there are many tasks, and some of them are under way at any moment.
 REGIONS = 15
-CONF = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "40",
-}
+CONF = {"spark.sql.shuffle.partitions": "40"}
 
 Tables = Callable[[str, int], tuple[Model, int]]
 

@@ -28,6 +28,16 @@ ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = "/nonexistent/python3"
 #: Where nothing has happened for so long, nothing will.
 PATIENCE = 300
+#: Tables here are tiny: compiling each of hundreds of plans would cost most of the time.
+SMALL = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.yarn.am.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
 _BIN = Path(sys.executable).parent
 _EXECUTOR = "YarnCoarseGrainedExecutorBackend"
 _BEGAN = re.compile(r"Running task \S+ in stage \S+ \(TID (\d+)\)")
@@ -133,6 +143,7 @@ class Site:
             # One machine, on which nothing listens elsewhere.
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            **SMALL,
             **conf,
         }
         content: dict[str, Any] = {

@@ -23,7 +23,7 @@ from lowtide_spark.frames.store import Store
 from lowtide_spark.run.arguments import arguments
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.printing import report
-from lowtide_spark.run.session import session
+from lowtide_spark.run.session import check_place, session
 
 _ZOOKEEPER_SECONDS = 5.0
 
@@ -53,6 +53,7 @@ def run_job(
     run: Run | None = None
     code = 0
     try:
+        check_place()
         run = _prepare(job, options, summary, now, started)
         run.read_only = read_only
         run.check_cluster()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pyspark
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lowtide.errors import UsageError
-from lowtide.run import sparks
+from lowtide.run import deploy, sparks
 from lowtide.run.pins import LEGACY, pinned
 
 
@@ -26,6 +27,18 @@ def session(name: str) -> SparkSession:
     check_executors(spark)
     remember_classes(spark)
     return spark
+
+
+def check_place() -> None:
+    """Refuse to be a driver in the cluster, where somebody found a way past what :mod:`lowtide.run.deploy` refuses.
+
+    Asked before there is a session, or a configuration: in a container without one that for this machine would count.
+
+    Raises:
+        UsageError: says why, and what to do.
+    """
+    SparkContext._ensure_initialized()  # the JVM of spark-submit, which has the settings; nothing is asked of a cluster
+    deploy.check_driver(dict(SparkConf().getAll()))
 
 
 def check_version(spark: str, package: str) -> None:
