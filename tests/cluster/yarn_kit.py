@@ -215,7 +215,7 @@ class Site:
         """The executors' logs of an application, of those that are gone too."""
         folder = self.cluster.config.home / "logs/containers" / application
         logs = sorted(folder.glob("container_*/stderr"))
-        return [log for log in logs if _EXECUTOR in log.read_text("utf-8", "replace")]
+        return [log for log in logs if "Starting executor ID" in log.read_text("utf-8", "replace")]
 
     def applications(self, name: str) -> list[Mapping[str, Any]]:
         """What YARN knows by that name, the oldest first."""
