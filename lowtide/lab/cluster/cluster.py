@@ -84,6 +84,10 @@ class Cluster:
                 progress(f"stopping the {name}")
                 self._servers.end(name, _END_SECONDS)
 
+    def kill(self, name: str) -> None:
+        """End one server without any of its clean-up, as a crash does; ``status`` then says ``killed``."""
+        self._servers.kill(name)
+
     def fs(self, *arguments: str) -> str:
         """What Hadoop's shell for file systems says: ``fs("-ls", "/")``, as ``hdfs dfs -ls /`` elsewhere."""
         return self._run("org.apache.hadoop.fs.FsShell", *arguments)
