@@ -27,7 +27,7 @@ from lowtide.lab.waiting import reached
 ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = "/nonexistent/python3"
 #: Where nothing has happened for so long, nothing will.
-PATIENCE = 300
+PATIENCE = 600
 #: Tables here are tiny: compiling each of hundreds of plans would cost most of the time.
 SMALL = {
     "spark.sql.codegen.wholeStage": "false",

@@ -128,6 +128,37 @@ def test_a_driver_in_the_cluster_reads_nothing(
     assert "this driver runs in the cluster" in problem
 
 
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            "org.apache.spark.SparkException: Job aborted\nCaused by: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block",
+            "an executor was lost, and with it what this run had planned; what was done until then is safe. Run again",
+        ),
+        (
+            "calling o59.collectToPython.\n: java.lang.ClassNotFoundException: lowtide.connector.Piece",
+            "an executor lacks the connector",
+        ),
+        (
+            "calling o59.collectToPython.\n: java.io.IOException: no room",
+            "unexpected RuntimeError: : java.io.IOException",
+        ),
+    ],
+)
+def test_what_executors_say_is_told_by_what_it_means(
+    nothing_there: list[str], tmp_path: Path, error: str, says: str
+) -> None:
+    """Not by the number of a call; of other errors by what Java says."""
+
+    def fail(_: program.Run) -> None:
+        raise RuntimeError(error)
+
+    file = tmp_path / "summary.json"
+    assert program.run_job("survey", fail, [*nothing_there, "--summary", str(file)], read_only=True) == 1
+    (problem,) = json.loads(file.read_text())["problems"]
+    assert problem.startswith(says)
+
+
 def test_a_zookeeper_that_does_not_answer_is_named_before_spark_starts(
     nothing_there: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

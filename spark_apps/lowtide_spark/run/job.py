@@ -19,7 +19,7 @@ from lowtide.store.gateway import failures, is_failure, no_answer
 from lowtide.store.ports import nobody_answers
 from lowtide.store.state import opened
 from lowtide.values.durations import parse_duration, parse_time
-from lowtide_spark.frames.store import Store
+from lowtide_spark.frames.store import Store, told
 from lowtide_spark.run.arguments import arguments
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.printing import report
@@ -138,7 +138,8 @@ def _pair(text: str) -> tuple[str, str]:
 def _told(error: Exception) -> str:
     if is_failure(error):
         return str(no_answer("the records", error, "see that HBase is up, and run again"))
-    return f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+    text = told(error)
+    return f"unexpected {text}" if text.startswith(type(error).__name__) else text
 
 
 def _keep(run: Run) -> bool:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from lowtide.errors import UsageError
 from lowtide.run import deploy, sparks
 from lowtide.run.pins import LEGACY, pinned
+from lowtide_spark.frames.connector import JARS
 
 
 def session(name: str) -> SparkSession:
@@ -104,11 +105,7 @@ def check_executors(spark: SparkSession) -> None:
     if any(row.loads != "true" for row in asked):
         found = spark.sparkContext.getConf().get("spark.executor.extraClassPath", "nothing")
         msg = f"executors lack the connector (ClassNotFoundException: {_CONNECTORS}); their class path is {found}"
-        raise UsageError(
-            msg,
-            "Have its jars there on every node; an archive has lowtide-connector.jar and lib at its root, with no "
-            "folder around them",
-        )
+        raise UsageError(msg, JARS)
 
 
 #: What PySpark asks its JVM for by name whenever a column is made.
