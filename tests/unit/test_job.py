@@ -132,7 +132,7 @@ def test_a_driver_in_the_cluster_reads_nothing(
     ("error", "says"),
     [
         (
-            "org.apache.spark.SparkException: Job aborted\nCaused by: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block",
+            "calling o9.save.\n: SparkException: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_3 not found",
             "an executor was lost, and with it what this run had planned; what was done until then is safe. Run again",
         ),
         (
