@@ -31,15 +31,16 @@ def orphans(omid: OmidClient) -> Iterator[int]:
 
 @pytest.fixture
 def airflow(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalAirflow]:
-    """Airflow with the connection and the cluster's configuration in its environment. The configuration's own master is
-    another: it is the connection that counts.
+    """Airflow with the connection, and the cluster's configuration in its environment. Lowtide's own master is another:
+    it is the connection that counts.
     """
-    for name, value in {**site.environment, "AIRFLOW_CONN_SPARK_LOWTIDE": json.dumps(SPARK)}.items():
+    for name, value in site.environment.items():
         monkeypatch.setenv(name, value)
     file = site.configuration(spark={"master": "local[1]"})
     local = LocalAirflow(free_port_config(tmp_path / "airflow", lowtide_config=file))
     try:
         local.up(tell)
+        local.command(["connections", "add", "spark_lowtide", "--conn-json", json.dumps(SPARK)])
         yield local
     finally:
         local.down()

@@ -110,7 +110,11 @@ class Cluster:
             nodes = (self._ask_yarn("nodes")["nodes"] or {"node": []})["node"]
         except (httpx.HTTPError, ValueError):  # away, or not yet of a mind to answer
             return False
-        return name == "resourcemanager" or any(node["state"] == "RUNNING" for node in nodes)
+        if name == "resourcemanager":
+            return True
+        # The ResourceManager takes a dead one for running for minutes; the new one has another port.
+        own = self._servers.ports(name)
+        return any(node["state"] == "RUNNING" and int(node["id"].rpartition(":")[2]) in own for node in nodes)
 
     def _live_datanodes(self) -> int:
         """Raises ValueError while files cannot be written."""
@@ -158,6 +162,6 @@ def _libraries() -> Path:
 
 
 def _json(url: str) -> Mapping[str, Any]:
-    answer = httpx.get(url, timeout=_ANSWER_SECONDS).raise_for_status()
+    answer = httpx.get(url, timeout=_ANSWER_SECONDS, trust_env=False).raise_for_status()
     found: Mapping[str, Any] = answer.json()
     return found
