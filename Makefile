@@ -12,7 +12,7 @@ JOBS ?= 2
 SPARK_LINES := 3.5 4.0 4.1 4.2 4.3
 
 .PHONY: help setup phoenix hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules judge wheel release docs bench soak \
-	screenshots compose-test lock clean matrix $(SPARK_LINES:%=spark-%)
+	screenshots compose-test yarn cluster-test lock clean matrix $(SPARK_LINES:%=spark-%)
 
 help:
 	@echo "make demo    set up, boot a store, crash clients in it, clean it through Airflow, report"
@@ -22,6 +22,8 @@ help:
 	@echo "make phoenix Apache Phoenix's jars, for $(BIN)/lowtide stack up --phoenix"
 	@echo "make hbase-2.5   the embedded store's jars with HBase 2.5, for $(BIN)/lowtide stack up --hbase 2.5"
 	@echo "make compose-test   build docker-compose.yaml's images, start it, run a DAG in it, take it down (KEEP=1 leaves it up)"
+	@echo "make yarn    the servers of YARN and HDFS, for make cluster-test"
+	@echo "make cluster-test   the jobs on YARN and HDFS, on this machine's loopback: executors killed, Airflow, HBase snapshots"
 	@echo "make .env    the secrets that docker-compose.yaml asks for, random"
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
 	@echo "make soak    an hour of the ledger's clients being killed"
@@ -56,7 +58,7 @@ $(STAMPS)/connector: $(shell find connector -path '*/target' -prune -o -type f -
 	@$(MVN) -f connector/pom.xml -DskipTests package
 	@touch $@
 
-$(STAMPS)/embedded: $(shell find embedded \( -path '*/target' -o -path embedded/phoenix \) -prune -o -type f -print 2>/dev/null)
+$(STAMPS)/embedded: $(shell find embedded \( -path '*/target' -o -path embedded/phoenix -o -path embedded/hadoop \) -prune -o -type f -print 2>/dev/null)
 	@mkdir -p $(STAMPS)
 	@echo "setup: the embedded store (Maven; a minute or two the first time)"
 	@$(MVN) -f embedded/pom.xml -DskipTests package
@@ -69,6 +71,15 @@ $(STAMPS)/phoenix: embedded/phoenix/pom.xml
 	@mkdir -p $(STAMPS)
 	@echo "setup: Apache Phoenix for the embedded store (Maven; a minute the first time)"
 	@$(MVN) -f embedded/phoenix/pom.xml package
+	@touch $@
+
+# Jars alone, for the laboratory's cluster (lowtide/lab/cluster).
+yarn: $(STAMPS)/yarn
+
+$(STAMPS)/yarn: embedded/hadoop/pom.xml
+	@mkdir -p $(STAMPS)
+	@echo "setup: the servers of YARN and HDFS (Maven; half a minute the first time)"
+	@$(MVN) -f embedded/hadoop/pom.xml package
 	@touch $@
 
 # A line of Spark with what tests need: the newest of it, and all else as locked. No Airflow: its provider wants one Spark beside it.
@@ -170,6 +181,10 @@ soak: setup
 screenshots: setup
 	@$(BIN)/python tools/screenshots
 
+# The jobs on YARN and HDFS, as docs/clusters.md says; some 6 GB of memory. What it does and when, it prints.
+cluster-test: setup yarn
+	@$(BIN)/python -m pytest -s tests/cluster
+
 # Needs a Docker engine with Compose, and of the set-up the Python packages alone: Java and Maven are in the images.
 compose-test: $(STAMPS)/python .env
 	@$(BIN)/python -m pytest -x -s tests/compose $(if $(KEEP),--keep)
@@ -183,4 +198,4 @@ lock:
 
 clean:
 	@test ! -x $(BIN)/lowtide || $(BIN)/lowtide stack down || true
-	@rm -rf .lowtide connector/target embedded/target embedded/phoenix/target
+	@rm -rf .lowtide connector/target embedded/target embedded/phoenix/target embedded/hadoop/target

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lowtide import paths
 from lowtide.errors import UsageError
-from lowtide.run import approval, installation
+from lowtide.run import approval, deploy, installation
 from lowtide.run.pins import contradictions
 from lowtide.sources import site
 from lowtide.values.durations import parse_duration
@@ -154,11 +154,14 @@ def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
 
 
 def check_conf(conf: Mapping[str, str], where: str) -> None:
-    """Refuse settings that results would differ by; *where* somebody gives them, for the message.
+    """Refuse settings that results would differ by, and a driver elsewhere.
+
+    *where* somebody gives them begins the message.
 
     Raises:
         UsageError: names each of them.
     """
+    deploy.check_conf(conf, where)
     if wrong := contradictions(conf):
         raise UsageError(f"{where} has {'; '.join(wrong)}", "Leave it out: what a job finds and removes depends on it")
 
@@ -168,11 +171,15 @@ def command(config: Config, job: str, arguments: Sequence[str], program: Path | 
 
     Raises:
         UsageError: no such job, no connector, no ``spark-submit``; a Spark that is not supported
-            (:func:`lowtide.run.installation.find`), or a setting that no job can run with.
+            (:func:`lowtide.run.installation.find`), a setting that no job can run with, or a driver that would run
+            elsewhere (:mod:`lowtide.run.deploy`).
     """
-    settings = [part for name, value in job_conf(config).items() for part in ("--conf", f"{name}={value}")]
+    conf = job_conf(config)
+    settings = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
+    spark = installation.find(os.environ)
+    deploy.check_surroundings(conf, os.environ, spark.home)
     return [
-        installation.find(os.environ).submit,
+        spark.submit,
         "--master",
         config.spark.master,
         "--driver-memory",

@@ -21,7 +21,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from lowtide.config import Config, load
 from lowtide.errors import UsageError
-from lowtide.run import installation, submit
+from lowtide.run import deploy, installation, submit
 from lowtide_airflow import approved, arguments, metrics, report
 from lowtide_airflow.links import PageLink
 
@@ -122,29 +122,44 @@ class LowtideSparkOperator(SparkSubmitOperator):
     def _prepare(self, config: Config) -> None:
         self.application = self.application or str(submit.application(self.job))
         os.environ |= submit.hadoop_environment(config)
-        master, program = config.spark.master, None
+        master, program, mode = config.spark.master, None, None
         try:
             # What its driver listens on follows from where the job goes, not from what is configured for others.
             connection = BaseHook.get_connection(self._conn_id)
             master = connection.host or connection.conn_type or master
-            program = (connection.extra_dejson or {}).get("spark-binary")
+            extra = connection.extra_dejson or {}
+            program, mode = extra.get("spark-binary"), extra.get("deploy-mode")
         except AirflowNotFoundException:
             self.log.info("no connection %s: spark.master of the configuration, %s", self._conn_id, master)
             os.environ[f"AIRFLOW_CONN_{self._conn_id.upper()}"] = json.dumps({"conn_type": "spark", "host": master})
-        self._judge_spark(self._spark_binary or program or "spark-submit")
-        submit.check_conf({name: str(value) for name, value in (self.conf or {}).items()}, "conf of the task")
+        given = {name: str(value) for name, value in (self.conf or {}).items()}
+        submit.check_conf(given, "conf of the task")
         self.conf = {
             "spark.driver.memory": config.spark.driver_memory,
             "spark.pyspark.driver.python": sys.executable,
             **submit.job_conf(config, master),
-            **(self.conf or {}),
+            **given,
         }
+        self._judge_mode(mode)
+        self._judge_spark(self._spark_binary or program or "spark-submit", self._deploy_mode or mode)
 
-    def _judge_spark(self, program: str) -> None:
-        """Refuse a Spark that Lowtide does not run on before *program* starts it; say which one ``SPARK_HOME`` has."""
+    def _judge_mode(self, mode: str | None) -> None:
+        """Refuse a driver that would run elsewhere; *mode* is what the connection asks for."""
+        remedy = f"Set it to {deploy.CLIENT}, or leave it out"
+        deploy.check_mode(self._deploy_mode, f"the task has deploy mode {self._deploy_mode}", remedy)
+        deploy.check_mode(mode, f"the connection {self._conn_id} has deploy mode {mode}", remedy)
+
+    def _judge_spark(self, program: str, mode: str | None) -> None:
+        """Refuse a Spark that Lowtide does not run on, and defaults of it by which the driver would run elsewhere,
+        before *program* starts it; say which one ``SPARK_HOME`` has. *mode* is what is asked for, and wins.
+        """
         if shutil.which(program) is None:
             return  # the provider says so, in its own words
-        for line in installation.find(os.environ, program).told():
+        found = installation.find(os.environ, program)
+        if not mode:
+            environ = {**os.environ, **(self.env_vars or {})}
+            deploy.check_surroundings(self.conf or {}, environ, found.home, self.properties_file)
+        for line in found.told():
             self.log.info(line)
 
     def _arguments(self, context: Context, run: arguments.Run) -> list[str]:

@@ -38,7 +38,7 @@ from lowtide.tables.inventory import Descriptor, marked_families
 from lowtide.values.formats import LOW_WATERMARK_ROW
 from lowtide_spark.frames.sideline import try_out
 from lowtide_spark.frames.store import Store, cause
-from lowtide_spark.run.session import session
+from lowtide_spark.run.session import check_place, session
 
 #: A server that is down is told of within a minute, however patient jobs are.
 _BOUNDS = {
@@ -62,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--known", type=Path, required=True, metavar="FILE", help="the lines so far, as a JSON list")
     parser.add_argument("--lines", type=Path, required=True, metavar="FILE", help="add the lines there, one JSON each")
     options = parser.parse_args(argv)
+    check_place()
     known = [Line.from_json(value) for value in json.loads(options.known.read_text())]
     looks = Driver(session("lowtide check"), load(options.config)).looks()
     with options.lines.open("a") as sink:

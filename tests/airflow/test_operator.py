@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,13 +23,21 @@ from test_arguments import DAY, context
 from lowtide.run.summary import Counts, Summary, TableReport
 
 DONE = Asset("done")
+SPARK = {"conn_type": "spark", "host": "local[1]"}
+MODE = "spark.submit.deployMode"
 
 
 class Ran:
     """One run of the operator, up to spark-submit and from there on: what was submitted, pushed and handed on."""
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, kind: str, conf: dict[str, Any] | None, /, **settings: Any
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        kind: str,
+        conf: dict[str, Any] | None,
+        /,
+        connection: Mapping[str, Any] = {},
+        **settings: Any,
     ) -> None:
         self.pushed: dict[str, Any] = {}
         self.approved: Any = None
@@ -41,7 +52,7 @@ class Ran:
             summary.write(Path(self._after("--summary")))
 
         monkeypatch.setattr(SparkSubmitOperator, "execute", submitted)
-        monkeypatch.setenv("AIRFLOW_CONN_SPARK_LOWTIDE", json.dumps({"conn_type": "spark", "host": "local[1]"}))
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_LOWTIDE", json.dumps({**SPARK, **connection}))
         operator = LowtideSparkOperator(task_id="clean", job="orphan_cleanup", outlets=[DONE], **settings)
         ti = SimpleNamespace(task_id="clean", map_index=0, try_number=1, max_tries=0, xcom_push=self.pushed.__setitem__)
         events: Any = defaultdict(SimpleNamespace)
@@ -87,6 +98,43 @@ def test_settings_that_results_depend_on_are_refused_without_a_retry(monkeypatch
     monkeypatch.delenv("SPARK_HOME", raising=False)
     with pytest.raises(AirflowFailException, match=r"conf of the task has spark\.sql\.ansi\.enabled=false"):
         Ran(monkeypatch, "manual", {"execute": True}, conf={"spark.sql.ansi.enabled": "false"})
+
+
+def own_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the Spark of this Python found, and no other's settings."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR", "DEPLOY_MODE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"connection": {"extra": {"deploy-mode": "cluster"}}}, "the connection spark_lowtide has deploy mode cluster"),
+        ({"deploy_mode": "cluster"}, "the task has deploy mode cluster"),
+        ({"conf": {MODE: "cluster"}}, "conf of the task has spark.submit.deployMode=cluster"),
+        ({"env_vars": {"DEPLOY_MODE": "cluster"}}, "the environment has DEPLOY_MODE=cluster"),
+    ],
+)
+def test_a_driver_elsewhere_is_refused_without_a_retry(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], named: str
+) -> None:
+    """Wherever deploy mode cluster is asked for, the place is named, with what to set; nothing is submitted."""
+    own_spark(monkeypatch)
+    with pytest.raises(AirflowFailException, match=rf"{re.escape(named)}.*exit code would be lost.*client"):
+        Ran(monkeypatch, "manual", {"execute": True}, **settings)
+
+
+def test_defaults_of_spark_yield_to_a_connection_that_says_client(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They are refused where nothing wins over them."""
+    own_spark(monkeypatch)
+    (tmp_path / "spark-defaults.conf").write_text(f"{MODE} cluster\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    with pytest.raises(AirflowFailException, match=r"spark-defaults\.conf has spark\.submit\.deployMode=cluster"):
+        Ran(monkeypatch, "manual", {"execute": True})
+    assert Ran(monkeypatch, "manual", {"execute": True}, connection={"extra": {"deploy-mode": "client"}}).arguments
 
 
 def test_a_spark_that_does_not_fit_is_not_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from lowtide.errors import UsageError
+from lowtide.run import deploy
 from lowtide.run.pins import pinned
 
 ANSI = "spark.sql.ansi.enabled"
@@ -137,14 +138,42 @@ def test_a_setting_that_stays_what_it_was_stops_the_job() -> None:
 
 def test_executors_of_another_spark_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each task tells the version that it runs with; on one machine there is no other, and nobody is asked."""
-    asked: Any = SimpleNamespace(
-        range=spark.range,
-        version=spark.version,
-        sparkContext=SimpleNamespace(master="yarn", defaultParallelism=2),
-    )
+    monkeypatch.setattr(session, "_CONNECTORS", "org.apache.spark.SparkContext")  # these need no connector
+    asked = elsewhere(spark)
     session.check_executors(asked)
     asked.version = "3.5.1"
     with pytest.raises(UsageError, match=rf"driver is Spark 3\.5\.1, and executors are Spark {spark.version}"):
         session.check_executors(asked)
     asked.sparkContext.master = "local[2]"
     session.check_executors(asked)
+
+
+def test_executors_without_the_connector_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one sentence, before a job reads anything: what they lack, where they look for it, and the remedy. What real
+    ones say is in test_refusals.py of the stores' tests.
+    """
+    asked = elsewhere(spark)
+    monkeypatch.setattr(session, "_CONNECTORS", "lowtide.connector.Absent")
+    with pytest.raises(UsageError, match=r"ClassNotFoundException: lowtide\.connector\.Absent.*far/\*.*at its root"):
+        session.check_executors(asked)
+    asked.sparkContext.master = "local[2]"
+    session.check_executors(asked)
+
+
+def elsewhere(spark: SparkSession) -> Any:
+    """The session as one whose executors are programs of their own."""
+    conf = {"spark.executor.extraClassPath": "far/*"}
+    context = SimpleNamespace(master="yarn", defaultParallelism=2, getConf=lambda: conf)
+    return SimpleNamespace(range=spark.range, version=spark.version, sparkContext=context)
+
+
+def test_a_driver_in_the_cluster_knows_it(spark: SparkSession) -> None:
+    """From what its JVM was started with, before it has a session of its own."""
+    session.check_place()
+    properties: Any = spark._jvm.System  # type: ignore[union-attr]
+    properties.setProperty(deploy.SETTING, "cluster")
+    try:
+        with pytest.raises(UsageError, match=r"this driver runs in the cluster.*exit code would be lost"):
+            session.check_place()
+    finally:
+        properties.clearProperty(deploy.SETTING)

@@ -14,6 +14,7 @@ import pytest
 from commits import ever_committed
 from conftest import Outcome
 from lowtide_spark.run.context import Run
+from shown import check_snapshots, unproved
 
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import (
@@ -28,7 +29,7 @@ from lowtide.lab.workload import (
     run,
     script,
 )
-from lowtide.values.formats import CHECKPOINTS, SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
+from lowtide.values.formats import CHECKPOINTS, base
 from tests import seeds
 from tests.prove import PROVE
 
@@ -55,28 +56,6 @@ def drop(omid: OmidClient) -> None:
     """Drop every table of the workload."""
     for table in Shape().tables:
         omid.drop(table)
-
-
-def check_snapshots(omid: OmidClient, model: Model, timestamps: list[int]) -> int:
-    """Every table at every read point shows what the model says; the number of comparisons."""
-    for timestamp in timestamps:
-        for table in model.tables:
-            assert omid.read(table, timestamp) == model.shown_at(table, timestamp), (table, timestamp)
-    return len(timestamps) * len(model.tables)
-
-
-def unproved(omid: OmidClient, table: str, watermark: int) -> list[tuple[bytes, bytes, bytes, int]]:
-    """Data cells at or below *watermark* that have no shadow cell: by brute force over the raw table."""
-    cells = omid.raw(table)
-    deleted = {c.key for c in cells if c.kind == "delete"}
-    there = {c.key for c in cells if c.kind == "put" and c.key not in deleted}
-    return [
-        key
-        for key in sorted(there)
-        if base(key[3]) <= watermark
-        and not (key[2].startswith(SHADOW_PREFIX) and key[2].endswith(SHADOW_SUFFIX))
-        and (key[0], key[1], shadow_qualifier(key[2]), key[3]) not in there
-    ]
 
 
 def clean_and_prune(job: Job) -> tuple[Outcome, Outcome]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -16,9 +18,11 @@ from scene import Scene
 from typer.testing import CliRunner
 
 from lowtide.cli.app import app
+from lowtide.config import load
 from lowtide.errors import StoreError
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import OmidClient
+from lowtide.run import installation, submit
 from lowtide.store.gateway import connect
 from lowtide.values.formats import LOW_WATERMARK_ROW, decode_long, encode_long
 
@@ -288,3 +292,29 @@ def test_regions_with_a_hole_are_refused(connector: Store, monkeypatch: pytest.M
     monkeypatch.setattr(Store, "_read", lambda self, *a, **k: read(self, *a, **k).where("start <> X'67'"))
     with pytest.raises(StoreError, match="end to end"):
         connector.regions(table)
+
+
+def test_executors_without_the_connector(
+    untouched: Callable[[], bool], configure: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Real ones, in processes of their own, whose class path leads past the connector, as an archive with a folder more
+    in it does: the job ends before it reads, with one sentence and the exit code of bad configuration.
+    """
+    home = installation.find({}).home
+    assert home
+    own = tmp_path / "spark"  # a cluster in one process keeps its workers' files in Spark's own folder
+    own.mkdir()
+    for part in home.iterdir():
+        (own / part.name).symlink_to(part)
+    for name, value in {"SPARK_HOME": str(own), "SPARK_LOCAL_IP": "127.0.0.1"}.items():
+        monkeypatch.setenv(name, value)
+    conf = {"spark.executor.extraClassPath": "connector/lowtide-connector.jar:connector/lib/*"}
+    file = configure(spark={"master": "local-cluster[1,1,1024]", "driver_memory": "512m", "conf": conf})
+    summary = tmp_path / "summary.json"
+    program = submit.command(load(file), "orphan_cleanup", ["--config", str(file), "--full", "--summary", str(summary)])
+    ended = subprocess.run(program, env=submit.environment(), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2, ended.stdout + ended.stderr
+    (problem,) = json.loads(summary.read_text())["problems"]
+    assert "executors lack the connector (ClassNotFoundException: lowtide.connector." in problem
+    assert "lowtide-connector.jar and lib at its root" in problem
+    assert untouched()

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from lowtide.cli.app import app
 from lowtide.errors import GatewayError
+from lowtide.run import deploy
 from lowtide.run.submit import INSPECTIONS, JOBS, TAKEN_BY
 
 #: What an option that wants a value is given.
@@ -76,6 +77,7 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Neither store nor Spark: what a job's frame does around its body. The arguments that every job needs."""
     file = tmp_path / "lowtide.yaml"
     file.write_text("")
+    monkeypatch.setattr(program, "check_place", lambda: None)
     monkeypatch.setattr(program, "nobody_answers", lambda *_: False)
     for check in ("check_cluster", "check_clock", "note_hbase"):
         monkeypatch.setattr(program.Run, check, lambda _: None)
@@ -105,6 +107,56 @@ def test_a_run_whose_summary_is_not_kept_ends_red(
     file = tmp_path / "summary.json"
     assert program.run_job("balances", lambda _: None, [*nothing_there, "--summary", str(file)]) == 1
     assert json.loads(file.read_text())["problems"] == ["the summary is not in the state table: HBase does not answer"]
+
+
+def test_a_driver_in_the_cluster_reads_nothing(
+    nothing_there: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It refuses with the exit code of bad arguments before it looks for a configuration: in a container without one,
+    that for this machine would count.
+    """
+
+    def refuse() -> None:
+        deploy.check_driver({deploy.SETTING: "cluster"})
+
+    monkeypatch.setattr(program, "check_place", refuse)
+    monkeypatch.setattr(program, "load", lambda _: pytest.fail("a configuration is read"))
+    monkeypatch.setattr(program, "nobody_answers", lambda *_: pytest.fail("the store is looked for"))
+    file = tmp_path / "summary.json"
+    assert program.run_job("balances", lambda _: None, [*nothing_there, "--summary", str(file)]) == 2
+    (problem,) = json.loads(file.read_text())["problems"]
+    assert "this driver runs in the cluster" in problem
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            "calling o9.save.\n: SparkException: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_3 not found",
+            "an executor was lost, and with it what this run had planned; what was done until then is safe. Run again",
+        ),
+        (
+            "calling o59.collectToPython.\n: java.lang.ClassNotFoundException: lowtide.connector.Piece",
+            "an executor lacks the connector",
+        ),
+        (
+            "calling o59.collectToPython.\n: java.io.IOException: no room",
+            "unexpected RuntimeError: : java.io.IOException",
+        ),
+    ],
+)
+def test_what_executors_say_is_told_by_what_it_means(
+    nothing_there: list[str], tmp_path: Path, error: str, says: str
+) -> None:
+    """Not by the number of a call; of other errors by what Java says."""
+
+    def fail(_: program.Run) -> None:
+        raise RuntimeError(error)
+
+    file = tmp_path / "summary.json"
+    assert program.run_job("survey", fail, [*nothing_there, "--summary", str(file)], read_only=True) == 1
+    (problem,) = json.loads(file.read_text())["problems"]
+    assert problem.startswith(says)
 
 
 def test_a_zookeeper_that_does_not_answer_is_named_before_spark_starts(

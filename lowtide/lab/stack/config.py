@@ -125,13 +125,19 @@ def _saved(home: Path) -> Path:
 
 def free_ports_config(home: Path, **options: Any) -> StackConfig:
     """A configuration on three ports that are free now, for tests and for a second store beside a first."""
+    zookeeper, thrift, tso = free_ports(3)
+    return StackConfig(home=home, zookeeper_port=zookeeper, thrift_port=thrift, tso_port=tso, **options)
+
+
+def free_ports(count: int) -> list[int]:
+    """So many ports that are free now, all different."""
     ports: list[int] = []
     candidates = random.SystemRandom().sample(_TEST_PORTS, 200)
-    while len(ports) < 3:
+    while len(ports) < count:
         port = candidates.pop()
         if port_is_free(port):
             ports.append(port)
-    return StackConfig(home=home, zookeeper_port=ports[0], thrift_port=ports[1], tso_port=ports[2], **options)
+    return ports
 
 
 def port_is_free(port: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -57,7 +58,7 @@ def write(config: StackConfig) -> None:
     conf = config.home / "conf"
     conf.mkdir(parents=True, exist_ok=True)
     save(config)
-    (conf / "hbase-site.xml").write_text(_site({**server_properties(config), **config.extra_hbase}), "utf-8")
+    (conf / "hbase-site.xml").write_text(site({**server_properties(config), **config.extra_hbase}), "utf-8")
     (conf / "omid-server-configuration.yml").write_text(_oracle(config), "utf-8")
     (conf / ZOOKEEPER).write_text(_zookeeper(config), "utf-8")
     # Phoenix builds its Omid client from this file alone; it has no property of its own for the oracle's address.
@@ -126,7 +127,8 @@ def server_properties(config: StackConfig) -> dict[str, str]:
     }
 
 
-def _site(properties: dict[str, str]) -> str:
+def site(properties: Mapping[str, str]) -> str:
+    """The content of a configuration file of HBase or Hadoop."""
     rows = [
         f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
         for name, value in sorted(properties.items())

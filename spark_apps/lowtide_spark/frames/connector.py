@@ -14,6 +14,19 @@ from lowtide.store.direct import DirectConnections
 from lowtide.store.state import StateStore
 
 FORMAT = "lowtide"
+#: Where executors must find the connector.
+JARS = (
+    "Have its jars where spark.executor.extraClassPath says, on every node; an archive has lowtide-connector.jar and "
+    "lib at its root, with no folder around them"
+)
+#: What the errors of executors have in them somewhere, and what that means for a run.
+_MEANINGS = {
+    # What a run has planned lies on its executors, in one copy.
+    "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND": (
+        "an executor was lost, and with it what this run had planned; what was done until then is safe. Run again"
+    ),
+    "ClassNotFoundException: lowtide.connector.": f"an executor lacks the connector. {JARS}",
+}
 #: What its errors say of a table that is not there, as contract/vectors.json has it.
 UNKNOWN_TABLE = "Unknown table: "
 
@@ -75,6 +88,13 @@ def quota(error: BaseException) -> str:
         f"a quota of HBase's lets nothing through in time ({found[0].strip()}); in HBase's shell list_quotas shows "
         "those of the table, its namespace and the jobs' user: raise it (set_quota), or run when others ask for less"
     )
+
+
+def told(error: BaseException) -> str:
+    """An error of whatever kind, for people: what it means where that is known, else its name and what it says."""
+    text = f"{error}\n{getattr(error, 'java_exception', '')}"
+    known = next((meaning for words, meaning in _MEANINGS.items() if words in text), None)
+    return known or quota(error) or f"{type(error).__name__}: {cause(error)}"
 
 
 def explained(error: Exception, table: str | None) -> StoreError:

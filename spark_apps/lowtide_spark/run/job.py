@@ -19,11 +19,11 @@ from lowtide.store.gateway import failures, is_failure, no_answer
 from lowtide.store.ports import nobody_answers
 from lowtide.store.state import opened
 from lowtide.values.durations import parse_duration, parse_time
-from lowtide_spark.frames.store import Store, quota
+from lowtide_spark.frames.store import Store, told
 from lowtide_spark.run.arguments import arguments
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.printing import report
-from lowtide_spark.run.session import session
+from lowtide_spark.run.session import check_place, session
 
 _ZOOKEEPER_SECONDS = 5.0
 
@@ -53,6 +53,7 @@ def run_job(
     run: Run | None = None
     code = 0
     try:
+        check_place()
         run = _prepare(job, options, summary, now, started)
         run.read_only = read_only
         run.check_cluster()
@@ -135,11 +136,12 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _told(error: Exception) -> str:
-    if throttled := quota(error):
-        return throttled
+    text = told(error)
+    if not text.startswith(type(error).__name__):  # it is known what that means
+        return text
     if is_failure(error):
         return str(no_answer("the records", error, "see that HBase is up, and run again"))
-    return f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+    return f"unexpected {text}"
 
 
 def _keep(run: Run) -> bool:

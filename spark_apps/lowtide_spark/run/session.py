@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pyspark
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lowtide.errors import UsageError
-from lowtide.run import sparks
+from lowtide.run import deploy, sparks
 from lowtide.run.pins import LEGACY, pinned
+from lowtide_spark.frames.connector import JARS
 
 
 def session(name: str) -> SparkSession:
@@ -26,6 +28,18 @@ def session(name: str) -> SparkSession:
     check_executors(spark)
     remember_classes(spark)
     return spark
+
+
+def check_place() -> None:
+    """Refuse to be a driver in the cluster, where somebody found a way past what :mod:`lowtide.run.deploy` refuses.
+
+    Asked before there is a session, or a configuration: in a container without one that for this machine would count.
+
+    Raises:
+        UsageError: says why, and what to do.
+    """
+    SparkContext._ensure_initialized()  # the JVM of spark-submit, which has the settings; nothing is asked of a cluster
+    deploy.check_driver(dict(SparkConf().getAll()))
 
 
 def check_version(spark: str, package: str) -> None:
@@ -65,22 +79,33 @@ def pin(spark: SparkSession) -> None:
         raise UsageError(msg, "Find what sets it in this Spark: a plug-in or an extension")
 
 
+#: What an executor that cannot load it would say is not found; any class of the connector does.
+_CONNECTORS = "lowtide.connector.LowtideSource"
+
+
 def check_executors(spark: SparkSession) -> None:
-    """Refuse executors of another Spark than the driver's, where they are programs of their own: what they make of a
-    plan is not what was tried. Of those that are up one task each is asked, so one that comes later may be missed.
+    """Refuse executors that lack the connector, or are of another Spark than the driver's, where they are programs of
+    their own: what they make of a plan is not what was tried. Of those that are up one task each is asked, so one that
+    comes later may be missed.
 
     Raises:
-        UsageError: names both versions.
+        UsageError: names what they are or lack, and what to do.
     """
     if (spark.sparkContext.master or "").startswith("local["):
         return
     tasks = max(1, spark.sparkContext.defaultParallelism)
     # Evaluated where the task is; SQL's version() is a constant of the driver.
     version = F.reflect(F.lit("org.apache.spark.package"), F.lit("SPARK_VERSION")).alias("version")
-    others = {row.version for row in spark.range(0, tasks, 1, tasks).select(version).collect()} - {spark.version}
+    loads = F.reflect(F.lit("org.apache.spark.util.Utils"), F.lit("classIsLoadable"), F.lit(_CONNECTORS)).alias("loads")
+    asked = spark.range(0, tasks, 1, tasks).select(version, loads).collect()
+    others = {row.version for row in asked} - {spark.version}
     if others:
         msg = f"this driver is Spark {spark.version}, and executors are Spark {', '.join(sorted(others))}"
         raise UsageError(msg, "Give both the same: spark.yarn.archive, the workers' installation, or the image")
+    if any(row.loads != "true" for row in asked):
+        found = spark.sparkContext.getConf().get("spark.executor.extraClassPath", "nothing")
+        msg = f"executors lack the connector (ClassNotFoundException: {_CONNECTORS}); their class path is {found}"
+        raise UsageError(msg, JARS)
 
 
 #: What PySpark asks its JVM for by name whenever a column is made.

@@ -19,7 +19,7 @@ from lowtide.errors import LowtideError, StoreError
 from lowtide.run.summary import TableReport
 from lowtide.tables.inventory import Entry
 from lowtide_spark.frames.kinds import END_OF_RANGE
-from lowtide_spark.frames.store import LIVE, Source, Written, quota
+from lowtide_spark.frames.store import LIVE, Source, Written, told
 from lowtide_spark.run.context import Run
 
 
@@ -98,7 +98,7 @@ def failures_kept(work: TableWork) -> Iterator[None]:
         work.give_up(str(error))
     except Exception as error:  # Spark's, Thrift's, Java's
         traceback.print_exc()
-        work.give_up(quota(error) or f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}")
+        work.give_up(told(error))
 
 
 def begin_report(run: Run, entry: Entry) -> TableReport:

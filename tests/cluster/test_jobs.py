@@ -1,0 +1,146 @@
+"""The jobs on YARN, in client mode, as docs/clusters.md says. In the order of the file: the days of one store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from shown import check_snapshots, unproved
+from yarn_kit import NOWHERE, PATIENCE, Ended, Site, tell
+
+from lowtide.lab.waiting import reached
+from lowtide.lab.workload import Model, OmidClient, Shape, run
+
+SHAPE = Shape(tables=("orders", "stock"))
+TRANSACTIONS = 300
+POINTS = 30
+#: History may go as soon as it is history.
+YOUNG = {"budget": {"share": 1.0}, "read": "snapshot", "history_max_age": "0s", "min_history_age": "0s"}
+
+
+@dataclass
+class Days:
+    """What the tests of this file hand on to each other."""
+
+    model: Model
+    watermark: int
+    config: Path
+    #: The name of the run that acted first.
+    first: str = ""
+
+
+@pytest.fixture(scope="module")
+def days(site: Site, omid: OmidClient, tmp_path_factory: pytest.TempPathFactory) -> Days:
+    """A workload whose clients crashed, and the recipe's configuration: everything is read from HBase snapshots."""
+    out = tmp_path_factory.mktemp("history") / "history"
+    result = run(site.stack, 17, TRANSACTIONS, out, shape=SHAPE, kills=1, halts=1, regions=3, omid=omid)
+    # Executors have no Python that works: the documented way needs none.
+    config = site.configuration({"spark.executorEnv.PYSPARK_PYTHON": NOWHERE}, defaults=YOUNG)
+    return Days(result.model, omid.watermark(), config)
+
+
+def clean(site: Site, days: Days, *more: str, meanwhile: Callable[[], None] = lambda: None) -> Ended:
+    return site.run("orphan_cleanup", "--config", str(days.config), "--full", *more, meanwhile=meanwhile)
+
+
+def left(omid: OmidClient, days: Days) -> int:
+    return sum(len(unproved(omid, table, days.watermark)) for table in days.model.tables)
+
+
+def test_a_dry_run_reads_hbase_snapshots_from_hdfs_and_changes_nothing(
+    site: Site, omid: OmidClient, days: Days
+) -> None:
+    """Executors in YARN's containers, without a Python that works, read both tables from HBase's files and find what
+    brute force finds.
+    """
+    for table in days.model.tables:
+        omid.flush(
+            table
+        )  # as the HBase snapshot does, and what rolled back lies behind its delete markers is gone then
+    before = {table: omid.raw(table) for table in days.model.tables}
+    pythons: set[str | None] = set()
+
+    def look() -> None:
+        assert reached(lambda: len(site.executors()) == 2, PATIENCE, pause=0.1)
+        pythons.update(executor.environment.get("PYSPARK_PYTHON") for executor in site.executors())
+
+    planned = clean(site, days, meanwhile=look)
+    assert planned.code == 0, planned.output
+    assert {table["table"]: table["read"] for table in planned.summary["tables"] if table["counts"]["cells_read"]} == {
+        table: "snapshot" for table in SHAPE.tables
+    }
+    assert planned.totals["deleted"] > 0
+    assert planned.totals["healed"] > 0
+    assert planned.totals["deleted"] + planned.totals["healed"] >= left(omid, days) > 50
+    assert {table: omid.raw(table) for table in days.model.tables} == before
+    (application,) = site.applications("lowtide orphan_cleanup")
+    logs = site.containers(application["id"])
+    assert len(logs) == 2
+    assert any("Finished task" in log.read_text("utf-8", "replace") for log in logs)
+    assert pythons == {NOWHERE}
+
+
+def test_what_goes_is_put_aside_on_hdfs(site: Site, omid: OmidClient, days: Days) -> None:
+    """A run that acts does what was planned: nothing unproved is left, every read point shows what the model says, and
+    the sideline of each table is on HDFS.
+    """
+    done = clean(site, days, "--execute")
+    assert (done.code, done.summary["state"]) == (0, "done"), done.output
+    days.first = done.summary["run"]
+    assert left(omid, days) == 0
+    check_snapshots(omid, days.model, days.model.read_timestamps(POINTS))
+    listed = site.cluster.fs("-ls", "-R", "/lowtide/sideline").splitlines()
+    for table in SHAPE.tables:
+        assert any(f"/{table}/" in line and line.endswith(".parquet") for line in listed), listed
+
+
+def test_a_restore_brings_it_back(site: Site, omid: OmidClient, days: Days) -> None:
+    """``lowtide restore`` reads the sideline from HDFS and puts back every cell that the run deleted: a cleanup finds
+    as many again. Readers see none of them.
+    """
+    ended = site.lowtide("restore", days.first, "--config", str(days.config), "--execute")
+    assert ended.code == 0, ended.output
+    check_snapshots(omid, days.model, days.model.read_timestamps(POINTS))
+    back = left(omid, days)
+    tell(f"{back} cells came back")
+    assert back > 0
+    again = clean(site, days, "--execute")
+    assert (again.code, again.totals["deleted"]) == (0, back), again.output
+    assert left(omid, days) == 0
+
+
+def test_history_goes_that_no_reader_needs(site: Site, omid: OmidClient, days: Days) -> None:
+    """Watermarks are collected, and history GC deletes; at the marks and now every table shows what the model says."""
+    collected = site.run("watermark_collection", "--config", str(days.config), "--execute")
+    assert collected.code == 0, collected.output
+    before = {table: len(omid.raw(table)) for table in SHAPE.tables}
+    gone = site.run("history_gc", "--config", str(days.config), "--execute")
+    assert gone.code == 0, gone.output
+    assert gone.totals["deleted"] > 100
+    assert before
+    marks = [table["mark"]["applied"] for table in gone.summary["tables"] if table["table"] in SHAPE.tables]
+    assert len(marks) == len(SHAPE.tables)
+    check_snapshots(omid, days.model, [*marks, omid.begin()])
+
+
+def test_commit_entries_are_pruned(site: Site, omid: OmidClient, days: Days) -> None:
+    """No entry is left at or below the bound, and what the commit table proved is still shown."""
+    pruned = site.run("commit_table_pruning", "--config", str(days.config), "--grace", "0s", "--execute")
+    assert (pruned.code, pruned.totals["pruned"] > 0) == (0, True), pruned.output
+    assert [start for start in omid.commit_table() if start <= pruned.summary["bound"]] == []
+    check_snapshots(omid, days.model, [omid.begin()])
+
+
+def test_exit_codes_reach_the_caller(site: Site, days: Days) -> None:
+    """1 for a table that is not there, 2 for a sideline that executors elsewhere would not find: both are said by a
+    driver that has its executors.
+    """
+    absent = site.run("orphan_cleanup", "--config", str(days.config), "--table", "nosuch")
+    assert absent.code == 1, absent.output
+    assert any("nosuch" in problem for problem in absent.problems)
+    here = site.configuration(state={"sideline": "/tmp/lowtide-sideline"})
+    refused = site.run("orphan_cleanup", "--config", str(here), "--execute")
+    assert refused.code == 2, refused.output
+    assert any("sideline" in problem for problem in refused.problems)
