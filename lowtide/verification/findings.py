@@ -37,6 +37,8 @@ class Verification:
     low_watermark: int = 0
     bound: int = 0
     horizon: int = 0
+    #: When the oracle was last made anew, ms; 0: never. What is older in the journal speaks of other transactions.
+    numbered_anew: int = 0
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -129,7 +129,8 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
     omid.put(*shadow, value)
     act(job, "watermark_collection")
     assert act(job, "commit_table_pruning", "--grace", "0s").totals["pruned"] > 2
-    found = verify.silent("--after", str(points))
+    later = tmp_path / "later.json"
+    found = verify.silent("--after", str(points), "--before", str(later))
     assert found["tables"][table]["cells"] == 5
     assert all(found["tables"][t]["cells"] for t in model.tables)
     read = json.loads(points.read_text())["tables"]
@@ -156,12 +157,15 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
     # Clients that slept for longer than the grace put marks; the one of this transaction was pruned since.
     omid.put(JOURNAL, commit_key(slept), b"j", b"IT", kept.timestamp, INVALID_VALUE)
     omid.put(JOURNAL, commit_key(torn), b"j", b"C", kept.timestamp, encode_long(torn_tc + 50))
+    omid.put(JOURNAL, commit_key(orphan), b"j", b"C", kept.timestamp, encode_long(orphan + 50))
 
-    done, wrong = verify("--after", str(points))
+    done, wrong = verify("--after", str(later))
     assert done.code == 1
     told = {(v["invariant"], v["table"], v["row"], v["transaction"]) for v in wrong["violations"]}
     assert ("V1", table, b"healed".hex(), healed) in told
     assert ("V2", table, b"needed".hex(), needed) in told
+    assert ("V2", "", "", needed) in told, "its proof is gone"
+    assert ("V2", "", "", orphan) in told, "it had been aborted"
     assert ("V3", table, b"complete".hex(), complete) in told
     assert ("V3", table, b"slept".hex(), slept) in told
     assert ("V3", table, b"torn".hex(), torn) in told
@@ -169,7 +173,8 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
     assert ("V5", table, "", None) in told
     assert {(v["table"], v["transaction"]) for v in wrong["violations"]} <= {
         (table, None),
-        *((table, start) for start in (healed, needed, complete, slept, torn)),
+        *((table, start) for start in (healed, needed, complete, slept, torn, orphan)),
+        *(("", start) for start in (needed, orphan)),
     }
     assert ("V6", table, "", None) in told
     assert part.name in done.problems
@@ -178,6 +183,7 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
 
     state.put_watermarks(table, mark)
     part.write_bytes(whole)
+    omid.delete_version(JOURNAL, commit_key(orphan), b"j", b"C", kept.timestamp)
     for wrong_mark in (complete, slept):
         resolved(configure(), remedies[wrong_mark])
     put, to_journal = remedies[torn].split(f"{JOURNAL} says")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lowtide.cleaning.facts import Fact, region_watermark
 from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
+from lowtide.verification.proven import Allowed, Proof, lost, turned
 from lowtide.verification.read_points import ANYWHERE, differences, held_violations, read_points
 from lowtide.verification.records import JOURNALS_OWN, bound, history_mark, horizon
 from lowtide.verification.watermarks import allowed, recorded, stated, watermark_violations
@@ -177,6 +178,51 @@ def test_a_history_mark_above_a_read_point_that_is_held_is_named(
     records = {f"hold/t/{number}": {"value": json.dumps(hold)}, "history/t": {"mark": json.dumps({"mark": mark})}}
     found = held_violations(records, now=9)
     assert [(v.invariant, v.table) for v in found] == [("V6", "t")] * wrong
+
+
+ENTRY, PRUNED, MARK = Proof(7, 57, False, None), Proof(7, 57, False, 100), Proof(7, None, True, None)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "allowed", "wrong"),
+    [
+        (ENTRY, None, Allowed(0, 0), True),
+        (ENTRY, PRUNED, Allowed(0, 0), False),
+        (PRUNED, None, Allowed(7, 100), True),
+        (PRUNED, None, Allowed(7, 101), False),
+        (PRUNED, None, Allowed(6, 101), True),
+        (ENTRY, None, Allowed(7, 200), True),
+        (ENTRY, None, Allowed(7, 201), False),
+        (MARK, None, Allowed(0, 0), False),
+    ],
+)
+def test_a_proof_that_the_journal_may_not_have_let_go_of_is_missed(
+    was: Proof, now: Proof | None, allowed: Allowed, wrong: bool
+) -> None:
+    """It is missed unless it lies at or below the horizon, and was in the journal for as long as it is kept there; what
+    was in the commit table when it was written came to the journal later."""
+    found = lost([was], 200, {7: now} if now else {}, allowed)
+    assert [(v.invariant, v.transaction) for v in found] == [("V2", 7)] * wrong
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "shown", "wrong"),
+    [
+        (ENTRY, PRUNED, (), False),
+        (ENTRY, Proof(7, 58, False, None), (), True),
+        (ENTRY, MARK, (), True),
+        (MARK, PRUNED, (), True),
+        (MARK, PRUNED, (7,), False),
+        (MARK, Proof(7, 57, False, 100, decided=True), (), False),
+        (ENTRY, Proof(7, None, True, 100, decided=True), (), False),
+        (MARK, MARK, (), False),
+    ],
+)
+def test_the_opposite_of_what_was_said_of_a_transaction_is_named(
+    was: Proof, now: Proof, shown: tuple[int, ...], wrong: bool
+) -> None:
+    """Unless a person decided, or a shadow cell shows that the mark was wrong."""
+    assert [(v.invariant, v.transaction) for v in turned([was], {7: now}, shown)] == [("V2", 7)] * wrong
 
 
 def test_what_reads_otherwise_is_named() -> None:

@@ -8,6 +8,7 @@ it says of the code as it is too.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Generator
 from contextlib import redirect_stderr, redirect_stdout
@@ -94,8 +95,8 @@ class Judge:
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             self._run("verify", self.kit.JOBS["verify"], arguments, read_only=True, blind=2)
         violations = json.loads(found.read_text())["violations"] if found.exists() else []
-        seen = {(v["invariant"], v["table"]) for v in violations}
-        for invariant, table in sorted(seen):
-            kind = f"{invariant} of look {self._looks}"
-            note({"test": self._test, "phase": JUDGED, "kind": kind, "text": table})
+        for what in sorted({(v["invariant"], re.sub(r"\S*\d\S*", "#", v["what"])) for v in violations}):
+            invariant, said = what  # names and numbers are others in each run of a test
+            kind = f"{invariant} of look {self._looks}: {said}"
+            note({"test": self._test, "phase": JUDGED, "kind": kind, "text": ""})
             self._noted = True

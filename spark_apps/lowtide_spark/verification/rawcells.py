@@ -15,6 +15,8 @@ from lowtide_spark.frames.functions import substring, try_cast
 
 _FAMILY = ("region", "row", "family")
 _COLUMN = (*_FAMILY, "qualifier")
+#: In a row of the journal the column that says who decided.
+_DECIDED = b"by"
 _LEGACY_TOMBSTONE = b"__OMID_TOMBSTONE__"
 
 
@@ -113,11 +115,13 @@ def proofs(commit: DataFrame, journal: DataFrame, family: str) -> DataFrame:
     Returns:
         ``start_ts, entry`` (commit timestamp of an entry that is no table fence), ``mark`` (whether there is a mark),
         ``pruned`` (commit timestamp in the journal), ``pruned_mark``; ``at`` (HBase's timestamp, of the commit
-        table's alone).
+        table's alone); of the journal's alone ``journaled`` (the same, wall-clock ms), ``decided`` (whether a person
+        did).
     """
     start = number(F.substring("row", 2, 8))
     parts = []
     at = F.col("timestamp").alias("at")
+    by = (F.col("timestamp").alias("journaled"), (F.col("qualifier") == F.lit(_DECIDED)).alias("decided"))
     for cells, commit_ts, names, more in (
         (
             commit.where(F.col("family") == F.lit(family.encode())),
@@ -125,7 +129,7 @@ def proofs(commit: DataFrame, journal: DataFrame, family: str) -> DataFrame:
             ("entry", "mark"),
             (at,),
         ),
-        (journal, number(F.col("value")), ("pruned", "pruned_mark"), ()),
+        (journal, number(F.col("value")), ("pruned", "pruned_mark"), by),
     ):
         committed = (F.col("qualifier") == F.lit(COMMIT_QUALIFIER)) & (commit_ts > start)
         parts.append(

@@ -1,4 +1,6 @@
-"""V6: what readers see as of some timestamps, written down or held against what was written."""
+"""V6, and V2 before and after: what readers see as of some timestamps, and what is said of some transactions, written
+down or held against what was written.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +12,28 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lowtide.values.clock import millis
 from lowtide.verification.findings import Verification
 from lowtide.verification.read_points import AFTER_COMMITS, differences, read_points
 from lowtide.verification.records import Records, history_mark
 from lowtide_spark.run.context import Run
+from lowtide_spark.verification import proven
 from lowtide_spark.verification.rawcells import pairs
 from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cells, transactional
 
 
 def compare(run: Run, found: Verification, tables: Sequence[Table], records: Records) -> None:
-    """V6: hold what read points show against what was written of them, and write what others show, or either."""
+    """Hold what read points show, and what is said of transactions, against what was written of them; and write what
+    others show, or either.
+    """
     if not tables:
         found.unseen.append("there is no table to read")
         return
     earlier: dict[str, dict[str, Any]] = {}
     if run.options.after is not None:
-        earlier = json.loads(run.options.after.read_text("utf-8"))["tables"]
+        written = json.loads(run.options.after.read_text("utf-8"))
+        proven.compare(run, found, tables, written.get("transactions", ()), written.get("at", 0))  # older files: none
+        earlier = written["tables"]
         names = {t.name for t in tables}
         found.unseen += [f"table {t} was read before and cannot be read now" for t in earlier if t not in names]
     again, fresh = {}, {}
@@ -50,7 +58,8 @@ def compare(run: Run, found: Verification, tables: Sequence[Table], records: Rec
             fresh[table.name] = {str(p): shown[str(p)] for p in drawn}
     proofs_of.unpersist()
     if run.options.before is not None:
-        text = json.dumps({"run": run.request.run, "low_watermark": found.low_watermark, "tables": fresh}, indent=2)
+        about = {"run": run.request.run, "at": millis(run.request.now), "low_watermark": found.low_watermark}
+        text = json.dumps({**about, "tables": fresh, "transactions": proven.some(run, found)}, indent=2)
         run.options.before.write_text(text + "\n", "utf-8")
     if run.options.after is not None:
         found.violations += differences(earlier, again)
@@ -75,7 +84,7 @@ def _commits(run: Run, found: Verification, tables: Sequence[Table]) -> DataFram
         )
         for t in tables
     ]
-    rows = reduce(DataFrame.unionByName, one).unionByName(commits_and_marks(run), allowMissingColumns=True)
+    rows = reduce(DataFrame.unionByName, one).unionByName(commits_and_marks(run, found), allowMissingColumns=True)
     known = rows.groupBy("start_ts").agg(*(F.max(c).alias(c) for c in ("lacks", "high", "entry", "mark", "pruned")))
     entry = F.when(~F.coalesce("mark", F.lit(False)), F.col("entry"))
     tc = F.coalesce("high", "pruned", entry).alias("tc")

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from lowtide.values.clock import from_millis
 from lowtide.values.formats import base
 from lowtide.verification.findings import NAMED, Verification, Violation
-from lowtide.verification.records import Records, numbered_anew
+from lowtide.verification.records import Records
 from lowtide_spark.frames.store import cause
 from lowtide_spark.run.context import Run
 from lowtide_spark.verification.rawcells import start_of
@@ -64,7 +64,7 @@ def check(run: Run, records: Records, found: Verification) -> Aside:
     Returns:
         The sidelines of which nothing is wrong.
     """
-    aside, anew = Aside(), numbered_anew(records)
+    aside = Aside()
     keep = run.config.state.sideline_keep
     runs = [_Removing(name, of) for name, of in sorted(_removals(records).items())]
     for each in runs:
@@ -73,7 +73,8 @@ def check(run: Run, records: Records, found: Verification) -> Aside:
                 continue
             what, newest = _kept(run, each.name, table, number)
             found.violations += _violations(each, table, what, newest, each.began + keep)
-            if not what and each.started >= anew:  # of before, its numbers may be another transaction's now
+            # Of before an oracle was made anew, its numbers may be another transaction's now.
+            if not what and each.started >= found.numbered_anew:
                 aside.folders.append(_folder(run, each.name, table))
                 aside.runs[_file_name(each.name)] = each.name
     number = sum(len(each.removed) for each in runs)

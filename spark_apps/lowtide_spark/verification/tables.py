@@ -106,10 +106,11 @@ def transactional(table: Table) -> Column:
     return F.col("family").isin([bytearray(f.encode()) for f in table.families])
 
 
-def commits_and_marks(run: Run) -> DataFrame:
+def commits_and_marks(run: Run, found: Verification) -> DataFrame:
     """What commit table and journal say of each transaction, row by row."""
     there = {d.table for d in run.store.descriptors()}
     commit = run.store.cells(run.config.omid.commit_table)
     journal = run.config.state.journal_table
     pruned = run.store.cells(journal) if journal in there else commit.limit(0)
+    pruned = pruned.where(F.col("timestamp") >= found.numbered_anew)
     return proofs(commit, pruned, run.config.omid.commit_family)

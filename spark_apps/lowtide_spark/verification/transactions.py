@@ -56,7 +56,7 @@ def check(run: Run, found: Verification, tables: Sequence[Table], aside: Aside) 
     of_cells = reduce(DataFrame.unionByName, parts)
     gone = deleted_entries(run.store.cells(run.config.omid.commit_table, raw=True))
     proofs = (
-        commits_and_marks(run)
+        commits_and_marks(run, found)
         .where(start <= found.low_watermark)
         .unionByName(gone.withColumn("deleted", F.lit(True)), allowMissingColumns=True)
     )

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from lowtide.errors import StoreError, UsageError
 from lowtide.verification.findings import Verification
-from lowtide.verification.records import bound, horizon
+from lowtide.verification.records import bound, horizon, numbered_anew
 from lowtide_spark.frames.store import cause
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.progress import progress_printed
@@ -49,7 +49,7 @@ def _check(run: Run, found: Verification) -> None:
     # First of all what is claimed, then what is there: what was published holds for good.
     found.low_watermark = run.read_low_watermark(found.notes)
     claimed = records.read(run)
-    found.bound, found.horizon = bound(claimed), horizon(claimed)
+    found.bound, found.horizon, found.numbered_anew = bound(claimed), horizon(claimed), numbered_anew(claimed)
     described = {d.table: d for d in run.store.descriptors()}
     families = families_by_table(run, described.values(), claimed, found)
     tables = [planned(run, described[name], of, claimed) for name, of in sorted(families.items())]
