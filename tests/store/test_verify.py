@@ -253,6 +253,43 @@ def test_what_went_as_an_aborts_of_a_transaction_that_committed_is_found(
     verify.silent()
 
 
+def test_what_was_there_before_all_was_claimed_to_be_clean_is_found(
+    job: Job, scene: Scene, omid: OmidClient, recorded: Callable[..., int], tmp_path: Path
+) -> None:
+    """An orphan that a look before has seen, and that lies there where the records say since that all is clean, is
+    named; one that a client landed after that look is not. When the cleanup has been there it is silent, also if the
+    orphan is put back.
+    """
+    table = scene.table()
+    orphan, late = scene.orphan(table, row=b"there"), omid.begin()
+    omid.advance_watermark()
+    points, verify = tmp_path / "points.json", Verifier(job, tmp_path, [table])
+    verify.silent("--before", str(points))
+    scene.cell(table, late, row=b"late")
+    verify.silent("--after", str(points))
+    recorded(table)
+    done, found = verify("--after", str(points))
+    assert [(v["invariant"], v["row"], v["transaction"]) for v in found["violations"]] == [
+        ("V4", b"there".hex(), orphan)
+    ]
+    assert f"lowtide run orphan_cleanup --table {table} --full --execute" in done.problems
+    cleaned = act(job, "orphan_cleanup", "--table", table, "--full")
+    verify.silent("--after", str(points))
+    act(job, "sideline_restore", "--restore", cleaned.summary["run"])
+    assert scene.has(table, orphan, row=b"there")
+    verify.silent("--after", str(points))
+
+
+def test_what_is_no_look_of_before_is_refused(job: Job, scene: Scene, tmp_path: Path) -> None:
+    """By its name, before anything is read."""
+    file = tmp_path / "points.json"
+    for text in (None, "no JSON", "[]", "{}"):
+        if text is not None:
+            file.write_text(text)
+        refused = job("verify", "--table", scene.table(), "--after", str(file))
+        assert (refused.code, f"--after {file}: it cannot be read" in refused.problems) == (2, True), refused.problems
+
+
 def test_an_entry_that_a_cell_still_needs_is_not_pruned(
     job: Job, scene: Scene, omid: OmidClient, connector: Store, recorded: Callable[..., int]
 ) -> None:

@@ -1,11 +1,10 @@
-"""V2, before and after: what commit table and journal say of some transactions is written, or held against what was."""
+"""V2, before and after: what commit table and journal say of some transactions is held against what they said."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import reduce
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -15,6 +14,7 @@ from lowtide.verification.findings import Verification
 from lowtide.verification.proven import Allowed, Proof, lost, turned
 from lowtide_spark.frames.local import few_rows
 from lowtide_spark.run.context import Run
+from lowtide_spark.verification.look import Look
 from lowtide_spark.verification.rawcells import pairs
 from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cells
 
@@ -22,25 +22,24 @@ from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cell
 _KEPT = 1000
 
 
-def some(run: Run, found: Verification) -> list[dict[str, Any]]:
-    """What is said now of some transactions that began at or below the low watermark, to be written."""
-    rows = commits_and_marks(run, found).where(F.col("start_ts") <= found.low_watermark)
-    drawn = _by_transaction(rows).orderBy(F.xxhash64("start_ts", F.lit(run.request.run))).limit(_KEPT)
-    return [asdict(proof) for proof in _proofs(drawn)]
-
-
-def compare(run: Run, found: Verification, tables: Sequence[Table], written: Iterable[dict[str, Any]], at: int) -> None:
-    """Hold what is said now against what was *written*, *at* that time (wall-clock ms)."""
-    earlier = [Proof(**values) for values in written]
-    if not earlier:
-        return
-    starts = few_rows(run.store.spark, [(e.start,) for e in earlier], "start_ts bigint")
-    now = {p.start: p for p in _proofs(_by_transaction(commits_and_marks(run, found).join(starts, "start_ts")))}
-    found.violations += lost(earlier, at, now, Allowed(found.horizon, _let_go_before(run)))
-    if doubtful := {v.transaction for v in turned(earlier, now, ())}:
-        shown = _shown(tables, run, [start for start in doubtful if start is not None])
-        found.violations += turned(earlier, now, shown)
-    found.notes.append(f"of {len(earlier)} transactions was compared whether they are said to have committed")
+def compare(run: Run, found: Verification, tables: Sequence[Table], look: Look) -> None:
+    """Hold what is said now against what was said before, and see what is said of some that began at or below the low
+    watermark.
+    """
+    rows = commits_and_marks(run, found)
+    earlier = [Proof(**values) for values in look.earlier.get("transactions", ())]  # older files have none
+    if earlier:
+        starts = few_rows(run.store.spark, [(e.start,) for e in earlier], "start_ts bigint")
+        now = {p.start: p for p in _proofs(_by_transaction(rows.join(starts, "start_ts")))}
+        found.violations += lost(earlier, look.earlier["at"], now, Allowed(found.horizon, _let_go_before(run)))
+        if doubtful := {v.transaction for v in turned(earlier, now, ())}:
+            shown = _shown(tables, run, [start for start in doubtful if start is not None])
+            found.violations += turned(earlier, now, shown)
+        found.notes.append(f"of {len(earlier)} transactions was compared whether they are said to have committed")
+    if look.writes:
+        known = _by_transaction(rows.where(F.col("start_ts") <= found.low_watermark))
+        drawn = known.orderBy(F.xxhash64("start_ts", F.lit(run.request.run))).limit(_KEPT)
+        look.seen["transactions"] = [asdict(proof) for proof in _proofs(drawn)]
 
 
 def _let_go_before(run: Run) -> int:

@@ -1,10 +1,7 @@
-"""V6, and V2 before and after: what readers see as of some timestamps, and what is said of some transactions, written
-down or held against what was written.
-"""
+"""V6: what readers see as of some timestamps, written down or held against what was written."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import reduce
 from typing import Any
@@ -12,30 +9,23 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lowtide.values.clock import millis
 from lowtide.verification.findings import Verification
 from lowtide.verification.read_points import AFTER_COMMITS, differences, read_points
 from lowtide.verification.records import Records, history_mark
 from lowtide_spark.run.context import Run
-from lowtide_spark.verification import proven
+from lowtide_spark.verification.look import Look
 from lowtide_spark.verification.rawcells import pairs
 from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cells, transactional
 
 
-def compare(run: Run, found: Verification, tables: Sequence[Table], records: Records) -> None:
-    """Hold what read points show, and what is said of transactions, against what was written of them; and write what
-    others show, or either.
-    """
+def compare(run: Run, found: Verification, tables: Sequence[Table], records: Records, look: Look) -> None:
+    """Hold what read points show against what was written of them; and see what others show."""
     if not tables:
         found.unseen.append("there is no table to read")
         return
-    earlier: dict[str, dict[str, Any]] = {}
-    if run.options.after is not None:
-        written = json.loads(run.options.after.read_text("utf-8"))
-        proven.compare(run, found, tables, written.get("transactions", ()), written.get("at", 0))  # older files: none
-        earlier = written["tables"]
-        names = {t.name for t in tables}
-        found.unseen += [f"table {t} was read before and cannot be read now" for t in earlier if t not in names]
+    earlier: dict[str, dict[str, Any]] = look.earlier.get("tables", {})
+    names = {t.name for t in tables}
+    found.unseen += [f"table {t} was read before and cannot be read now" for t in earlier if t not in names]
     again, fresh = {}, {}
     proofs_of = _commits(run, found, tables)
     for table in tables:
@@ -48,7 +38,7 @@ def compare(run: Run, found: Verification, tables: Sequence[Table], records: Rec
                 "by now: left out"
             )
         drawn: list[int] = []
-        if run.options.before is not None:
+        if look.writes:
             seed = f"{run.request.run}/{table.name}"
             some = _some_commits(_committed(cells, proofs_of), mark, found.low_watermark, seed)
             drawn = read_points(mark, found.low_watermark, seed, some)
@@ -57,14 +47,10 @@ def compare(run: Run, found: Verification, tables: Sequence[Table], records: Rec
             again[table.name] = {str(p): shown[str(p)] for p in readable}
             fresh[table.name] = {str(p): shown[str(p)] for p in drawn}
     proofs_of.unpersist()
-    if run.options.before is not None:
-        about = {"run": run.request.run, "at": millis(run.request.now), "low_watermark": found.low_watermark}
-        text = json.dumps({**about, "tables": fresh, "transactions": proven.some(run, found)}, indent=2)
-        run.options.before.write_text(text + "\n", "utf-8")
-    if run.options.after is not None:
-        found.violations += differences(earlier, again)
-        if earlier and not any(again.values()):
-            found.unseen.append("no read point of the file can be compared any more")
+    look.seen["tables"] = fresh
+    found.violations += differences(earlier, again)
+    if earlier and not any(again.values()):
+        found.unseen.append("no read point of the file can be compared any more")
 
 
 def _commits(run: Run, found: Verification, tables: Sequence[Table]) -> DataFrame:

@@ -13,13 +13,14 @@ from pyspark.sql import functions as F
 from lowtide.verification.findings import Verification
 from lowtide_spark.frames.local import few_rows
 from lowtide_spark.run.context import Run
-from lowtide_spark.verification import aborted, remedies
+from lowtide_spark.verification import aborted, leftovers, remedies
+from lowtide_spark.verification.look import Look
 from lowtide_spark.verification.rawcells import deleted_entries, pairs
 from lowtide_spark.verification.sidelines import Aside
 from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cells, transactional
 
 
-def check(run: Run, found: Verification, tables: Sequence[Table], aside: Aside) -> None:
+def check(run: Run, found: Verification, tables: Sequence[Table], aside: Aside, look: Look) -> None:
     """V1 to V4, and what V5 says of transactions: one read of every table, one grouping by start timestamp."""
     if not tables:
         return
@@ -89,6 +90,7 @@ def check(run: Run, found: Verification, tables: Sequence[Table], aside: Aside) 
         remedies.name(run, found, counted)
         if removed is not None:
             aborted.name(run, found, aside, removed, counted)
+        leftovers.compare(run, found, tables, counted, look)
     finally:
         counted.unpersist()
 

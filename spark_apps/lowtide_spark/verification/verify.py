@@ -17,7 +17,8 @@ from lowtide.verification.records import bound, horizon, numbered_anew
 from lowtide_spark.frames.store import cause
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.progress import progress_printed
-from lowtide_spark.verification import read_points, records, sidelines, transactions
+from lowtide_spark.verification import proven, read_points, records, sidelines, transactions
+from lowtide_spark.verification.look import Look
 from lowtide_spark.verification.tables import families_by_table, planned
 
 
@@ -25,15 +26,16 @@ def verify(run: Run) -> None:
     """The job ``verify``.
 
     Raises:
-        UsageError: whole tables are to be compared, and a share of them read.
+        UsageError: whole tables are to be compared, and a share of them read; what they are to be compared with cannot
+            be read.
         StoreError: no invariant is broken, as far as could be seen, and something could not be checked.
     """
     if run.options.sample and (run.options.before or run.options.after):
         msg = "--before and --after compare whole tables, and --sample reads some regions of each: leave one out"
         raise UsageError(msg)
-    found = Verification(run.request.run)
+    found, look = Verification(run.request.run), Look.of(run)
     with progress_printed(run.store.spark, "verify"):
-        _check(run, found)
+        _check(run, found, look)
     if run.options.json is not None:
         run.options.json.write_text(found.to_json(), "utf-8")
     for line in _lines(found):
@@ -45,7 +47,7 @@ def verify(run: Run) -> None:
     run.summary.problems += found.unseen
 
 
-def _check(run: Run, found: Verification) -> None:
+def _check(run: Run, found: Verification, look: Look) -> None:
     # First of all what is claimed, then what is there: what was published holds for good.
     found.low_watermark = run.read_low_watermark(found.notes)
     claimed = records.read(run)
@@ -61,11 +63,14 @@ def _check(run: Run, found: Verification) -> None:
         aside = sidelines.check(run, claimed, found)
     run.phase("records")
     with _part(found, "the tables"):
-        transactions.check(run, found, tables, aside)
+        transactions.check(run, found, tables, aside, look)
     run.phase("cells")
-    if run.options.before is not None or run.options.after is not None:
+    if look.writes or look.earlier:
         with _part(found, "the read points"):
-            read_points.compare(run, found, tables, claimed)
+            read_points.compare(run, found, tables, claimed, look)
+        with _part(found, "what was said of transactions"):
+            proven.compare(run, found, tables, look)
+        look.write(run, found)
         run.phase("read points")
 
 
