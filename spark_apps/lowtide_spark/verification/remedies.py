@@ -13,8 +13,8 @@ from lowtide_spark.run.context import Run
 _COMPLETE = "Run lowtide run orphan_cleanup --table {table} --full --execute, then verify again"
 _WHAT = {
     "V1": (
-        "{cells} cells at or below the prune bound lack their shadow cell, and the commit table or the journal proves "
-        "their commit: readers do not see them"
+        "{cells} cells at or below the prune bound lack their shadow cell, and a commit entry proves their commit, "
+        "which is to be pruned"
     ),
     "V1 pruned": ("{cells} cells lack their shadow cell, and only the journal has its commit: readers do not see them"),
     "V2": (

@@ -126,17 +126,14 @@ def _marked() -> Column:
 def _wrong(run: Run, found: Verification) -> Column:
     """Which invariants a transaction breaks, and how; null: none."""
     stamps = (F.col("low"), F.col("high"), _entry(), F.col("pruned"))
-    proof, proved, marked = F.coalesce(_entry(), "pruned"), F.col("proved"), F.col("marked")
+    proved, marked = F.col("proved"), F.col("marked")
     nothing = proved.isNull() & ~marked & (F.coalesce("below_bound", F.lit(0)) > 0)
     # A reader of an oracle in low-latency mode that dies may leave its mark beside a commit.
     race = F.lit("note mark") if run.config.omid.low_latency else F.lit("V3 mark")
     one = (
-        F.when(proof.isNotNull() & (F.col("below_bound") > 0), F.lit("V1")),
+        F.when(_entry().isNotNull() & (F.col("below_bound") > 0), F.lit("V1")),
         # Readers do not know the journal: what is in it alone they do not see without a shadow cell.
-        F.when(
-            _entry().isNull() & F.col("pruned").isNotNull() & (F.col("lacking") > 0) & (F.col("below_bound") == 0),
-            F.lit("V1 pruned"),
-        ),
+        F.when(_entry().isNull() & F.col("pruned").isNotNull() & (F.col("lacking") > 0), F.lit("V1 pruned")),
         F.when(proved.isNotNull() & (F.col("below_mark") > 0), F.lit("V4")),
         F.when(F.col("odd") > 0, F.lit("V4 form")),
         F.when(nothing & F.col("deleted") & (F.col("start_ts") > found.horizon), F.lit("V2")),
