@@ -13,19 +13,23 @@ from lowtide.run.pins import LEGACY, pinned
 from lowtide_spark.frames.connector import JARS
 
 
-def session(name: str) -> SparkSession:
+def session(name: str, *, connector: bool = True) -> SparkSession:
     """The session that ``spark-submit`` prepared: master, memory and class path are its business, not the program's.
 
+    Args:
+        name: of the application.
+        connector: whether executors must have the connector; ``lowtide check`` tells by itself where they have not.
+
     Raises:
-        UsageError: its Spark is not supported, or not that of the package ``pyspark`` or of the executors; or a setting
-            is not what jobs run with, and stays so.
+        UsageError: its Spark is not supported, or not that of the package ``pyspark`` or of the executors; they lack
+            the connector; or a setting is not what jobs run with, and stays so.
     """
     check_version(pyspark.__version__, pyspark.__version__)  # before a cluster is asked for anything
     spark = SparkSession.builder.appName(name).getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     check_version(spark.version, pyspark.__version__)
     pin(spark)
-    check_executors(spark)
+    check_executors(spark, connector=connector)
     remember_classes(spark)
     return spark
 
@@ -83,8 +87,8 @@ def pin(spark: SparkSession) -> None:
 _CONNECTORS = "lowtide.connector.LowtideSource"
 
 
-def check_executors(spark: SparkSession) -> None:
-    """Refuse executors that lack the connector, or are of another Spark than the driver's, where they are programs of
+def check_executors(spark: SparkSession, *, connector: bool = True) -> None:
+    """Refuse executors that lack the *connector*, or are of another Spark than the driver's, where they are programs of
     their own: what they make of a plan is not what was tried. Of those that are up one task each is asked, so one that
     comes later may be missed.
 
@@ -102,7 +106,7 @@ def check_executors(spark: SparkSession) -> None:
     if others:
         msg = f"this driver is Spark {spark.version}, and executors are Spark {', '.join(sorted(others))}"
         raise UsageError(msg, "Give both the same: spark.yarn.archive, the workers' installation, or the image")
-    if any(row.loads != "true" for row in asked):
+    if connector and any(row.loads != "true" for row in asked):
         found = spark.sparkContext.getConf().get("spark.executor.extraClassPath", "nothing")
         msg = f"executors lack the connector (ClassNotFoundException: {_CONNECTORS}); their class path is {found}"
         raise UsageError(msg, JARS)
