@@ -31,7 +31,7 @@ def record_as_cleaned(omid: OmidClient, store: Store, state: StateStore, tables:
     for table in tables:
         unclean = _to_be_cleaned(omid, table, watermark, set(entries))
         assert unclean == [], f"a cleanup of {table} would have something to do"
-        _record(store, state, table, watermark)
+        record(store, state, table, watermark)
     state.add_sample(read_at, watermark)
     return watermark
 
@@ -50,7 +50,8 @@ def _to_be_cleaned(omid: OmidClient, table: str, watermark: int, entries: set[in
     ]
 
 
-def _record(store: Store, state: StateStore, table: str, watermark: int) -> None:
+def record(store: Store, state: StateStore, table: str, watermark: int) -> None:
+    """Record that *table* is clean up to *watermark*, be it so or not."""
     (descriptor,) = [d for d in store.descriptors() if d.table == table]
     families = frozenset(descriptor.families)
     look = settings.shape_of(descriptor, families)

@@ -14,6 +14,7 @@ import pytest
 from conftest import Outcome
 from hshell import obey, resolves, statements
 from lowtide_spark.frames.store import Store
+from recorded import record
 from scene import Scene
 from typer.testing import CliRunner
 
@@ -256,7 +257,7 @@ def test_what_went_as_an_aborts_of_a_transaction_that_committed_is_found(
 
 
 def test_what_was_there_before_all_was_claimed_to_be_clean_is_found(
-    job: Job, scene: Scene, omid: OmidClient, recorded: Callable[..., int], tmp_path: Path
+    job: Job, scene: Scene, omid: OmidClient, connector: Store, state: StateStore, tmp_path: Path
 ) -> None:
     """An orphan that a look before has seen, and that lies there where the records say since that all is clean, is
     named; one that a client landed after that look is not. When the cleanup has been there it is silent, also if the
@@ -269,7 +270,8 @@ def test_what_was_there_before_all_was_claimed_to_be_clean_is_found(
     verify.silent("--before", str(points))
     scene.cell(table, late, row=b"late")
     verify.silent("--after", str(points))
-    recorded(table)
+    state.create()
+    record(connector, state, table, omid.advance_watermark())
     done, found = verify("--after", str(points))
     assert [(v["invariant"], v["row"], v["transaction"]) for v in found["violations"]] == [
         ("V4", b"there".hex(), orphan)
