@@ -18,6 +18,7 @@ from conftest import Outcome, booted
 from lowtide_airflow.tables import sizes
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.store import Store
+from shown import unproved
 
 from lowtide.config import load
 from lowtide.health import Cause, assess
@@ -29,7 +30,7 @@ from lowtide.lab.workload.phoenix import DDL, LATE_DDL, PhoenixWorkload
 from lowtide.lab.workload.sql import PhoenixClient, SqlError
 from lowtide.store.gateway import allotted, connect
 from lowtide.tables.inventory import Kind
-from lowtide.values.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
+from lowtide.values.formats import base
 from lowtide.values.skew import oracle_ahead
 from tests import seeds
 from tests.prove import PROVE
@@ -72,20 +73,6 @@ def phoenix(stack: Stack) -> Iterator[PhoenixClient]:
         for table in (*TABLES, "PX_X", "PX_P"):
             client.execute(f"DROP TABLE IF EXISTS {table} CASCADE")
         yield client
-
-
-def unproved(omid: OmidClient, table: str, watermark: int) -> list[tuple[bytes, bytes, bytes, int]]:
-    """Data cells at or below *watermark* that have no shadow cell: by brute force over the raw table."""
-    cells = omid.raw(table)
-    deleted = {c.key for c in cells if c.kind == "delete"}
-    there = {c.key for c in cells if c.kind == "put" and c.key not in deleted}
-    return [
-        key
-        for key in sorted(there)
-        if base(key[3]) <= watermark
-        and not (key[2].startswith(SHADOW_PREFIX) and key[2].endswith(SHADOW_SUFFIX))
-        and (key[0], key[1], shadow_qualifier(key[2]), key[3]) not in there
-    ]
 
 
 #: Transactions of a client at work, which only asks once it has made them: every answer is of whole tables, and these
