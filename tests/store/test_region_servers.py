@@ -12,8 +12,10 @@ from typing import Any
 import deadman
 import pytest
 from conftest import Outcome, booted
+from connector_kit import Kit
 from deadman import Moment
 from lowtide_spark.cleaning import suspects
+from pyspark.sql import SparkSession
 from scene import check_read_points
 
 from lowtide.lab.servers import start_time
@@ -88,6 +90,30 @@ def test_a_killed_region_server_is_noticed_and_started_again_alone(stack: Stack,
     assert set(states(stack).values()) == {"running"}
     assert {name for name, pid in pids(stack).items() if pid != before[name]} == {part}
     omid.drop("survivor")
+
+
+@pytest.mark.turns(3)
+def test_servers_that_died_are_waited_for_before_a_table_is_read(
+    spark: SparkSession, stack: Stack, omid: OmidClient
+) -> None:
+    """Nobody has missed a table's server yet that was killed: its regions are listed, with their sizes, and a read of
+    it is planned, once they are open elsewhere. It is not an error.
+    """
+    table = "planned"
+    omid.create(table, ("a",), splits=("b", "c", "d"))
+    kit = Kit(spark, stack)
+    before = kit.read(table, view="regions").collect()
+    dead = serving(stack, omid, table)[0]
+    stack.kill(dead)
+    now = kit.read(table, view="regions").collect()
+    assert [(region.region, region.memstore_bytes is None) for region in now] == [(r.region, False) for r in before]
+    assert len({region.server for region in before} - {region.server for region in now}) == 1
+    stack.up()
+    stack.kill(serving(stack, omid, table)[0])
+    assert kit.read(table).rdd.getNumPartitions() == len(before)
+    stack.up()
+    assert set(states(stack).values()) == {"running"}
+    omid.drop(table)
 
 
 def killing_at(moment: str, kill: Callable[[], None], patched: pytest.MonkeyPatch) -> deadman.Watch:

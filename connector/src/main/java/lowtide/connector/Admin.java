@@ -179,7 +179,7 @@ public final class Admin {
                         throw new IOException("Major compaction of table " + table + " is not done after "
                                 + timeoutMillis + " ms. It goes on; wait longer, or run again later.");
                     }
-                    pause();
+                    Pause.millis(POLL_MILLIS, "waiting for a compaction");
                     if (admin.getCompactionState(name) == CompactionState.NONE
                             && (!whole || majorCompactions(connection, name).entrySet().stream()
                                     .allMatch(now -> newer(now.getValue(), before.get(now.getKey()))))) {
@@ -238,7 +238,7 @@ public final class Admin {
                                 + " is not done after " + timeoutMillis
                                 + " ms. It goes on; wait longer, or run again later.");
                     }
-                    pause();
+                    Pause.millis(POLL_MILLIS, "waiting for a compaction");
                     // What was split or merged since it was listed HBase compacts by itself.
                     waiting.retainAll(listed(connection, name));
                     Map<String, Long> now = majorCompactions(connection, name);
@@ -301,7 +301,7 @@ public final class Admin {
 
     private static Map<String, Long> sizes(Connection connection, TableName name) throws IOException {
         Map<String, Long> sizes = new HashMap<>();
-        for (RegionMetrics region : Tables.regionMetrics(connection, name, Tables.locations(connection, name))) {
+        for (RegionMetrics region : Tables.served(connection, name).metrics()) {
             sizes.put(RegionInfo.encodeRegionName(region.getRegionName()),
                     (long) region.getStoreFileSize().get(Size.Unit.BYTE));
         }
@@ -314,7 +314,7 @@ public final class Admin {
      */
     private static Map<String, Long> majorCompactions(Connection connection, TableName name) throws IOException {
         Map<String, Long> times = new HashMap<>();
-        for (RegionMetrics region : Tables.regionMetrics(connection, name, Tables.locations(connection, name))) {
+        for (RegionMetrics region : Tables.served(connection, name).metrics()) {
             times.put(RegionInfo.encodeRegionName(region.getRegionName()),
                     region.getStoreFileCount() == 0 ? WITHOUT_FILES : region.getLastMajorCompactionTimestamp());
         }
@@ -323,14 +323,5 @@ public final class Admin {
 
     private static long millisSince(long nanos) {
         return (System.nanoTime() - nanos) / 1_000_000;
-    }
-
-    private static void pause() throws IOException {
-        try {
-            Thread.sleep(POLL_MILLIS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new IOException("Interrupted while waiting for a compaction", e);
-        }
     }
 }

@@ -129,12 +129,7 @@ final class CatalogScan implements LocalScan {
                         + " Grant this user ADMIN, globally; where such a table is gone, remove its"
                         + " state from hbase:meta");
             }
-            try {
-                Thread.sleep(PAUSE_MILLIS); // A table that is being dropped goes from the listing first.
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-                throw new IOException("Interrupted while listing tables", e);
-            }
+            Pause.millis(PAUSE_MILLIS, "listing tables"); // A table that is being dropped goes from the listing first.
         }
     }
 
@@ -179,13 +174,13 @@ final class CatalogScan implements LocalScan {
         Tables.known(connection, name);
         // Before the regions: what comes back between the two counts as come back.
         long stated = Tables.stated(connection, name);
-        List<HRegionLocation> locations = Tables.locations(connection, name);
+        Tables.Served served = Tables.served(connection, name);
         Map<String, RegionMetrics> metrics = new HashMap<>();
-        for (RegionMetrics one : Tables.regionMetrics(connection, name, locations)) {
+        for (RegionMetrics one : served.metrics()) {
             metrics.put(RegionInfo.encodeRegionName(one.getRegionName()), one);
         }
         List<InternalRow> rows = new ArrayList<>();
-        for (HRegionLocation location : locations) {
+        for (HRegionLocation location : served.locations()) {
             RegionInfo region = location.getRegion();
             RegionMetrics one = metrics.get(region.getEncodedName());
             rows.add(row(text(name.getNameAsString()), text(region.getEncodedName()), region.getStartKey(),

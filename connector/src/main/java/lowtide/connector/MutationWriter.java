@@ -236,7 +236,7 @@ final class MutationWriter implements DataWriter<InternalRow> {
                     open.forEach(i -> results[i] = null);
                     return throttledFor(throttled, silent);
                 }
-                sleep(wait);
+                Pause.millis(wait, "writing");
             } else if (through == 0 && (tried >= retries || silent > patienceNanos)) {
                 return failure;
             } else {
@@ -288,16 +288,8 @@ final class MutationWriter implements DataWriter<InternalRow> {
     }
 
     private void pause(int tried) throws IOException {
-        sleep(pauseMillis * HConstants.RETRY_BACKOFF[Math.min(tried, HConstants.RETRY_BACKOFF.length - 1)]);
-    }
-
-    private static void sleep(long millis) throws IOException {
-        try {
-            Thread.sleep(millis);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw (InterruptedIOException) new InterruptedIOException("Interrupted while writing").initCause(e);
-        }
+        Pause.millis(pauseMillis * HConstants.RETRY_BACKOFF[Math.min(tried, HConstants.RETRY_BACKOFF.length - 1)],
+                "writing");
     }
 
     /** Counts an action's mutations; true if HBase answered. */

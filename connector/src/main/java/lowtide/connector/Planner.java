@@ -71,15 +71,15 @@ final class Planner {
     }
 
     private List<Region> liveRegions(Connection connection) throws IOException {
-        List<HRegionLocation> locations = Tables.locations(connection, options.tableName());
-        checkCovered(options.tableName(), locations.stream().map(HRegionLocation::getRegion).toList());
+        Tables.Served served = Tables.served(connection, options.tableName());
+        checkCovered(options.tableName(), served.locations().stream().map(HRegionLocation::getRegion).toList());
         Map<String, Long> sizes = new HashMap<>();
-        for (RegionMetrics metrics : Tables.regionMetrics(connection, options.tableName(), locations)) {
+        for (RegionMetrics metrics : served.metrics()) {
             sizes.put(RegionInfo.encodeRegionName(metrics.getRegionName()),
                     (long) metrics.getStoreFileSize().get(Size.Unit.BYTE));
         }
         List<Region> regions = new ArrayList<>();
-        for (HRegionLocation location : locations) {
+        for (HRegionLocation location : served.locations()) {
             RegionInfo info = location.getRegion();
             regions.add(new Region(info.getEncodedName(), info.getStartKey(), info.getEndKey(),
                     sizes.getOrDefault(info.getEncodedName(), 0L), location.getHostname(), null));

@@ -5,7 +5,9 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.DoNotRetryIOException;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.HRegionLocation;
 import org.apache.hadoop.hbase.RegionMetrics;
@@ -22,6 +24,8 @@ import org.apache.hadoop.hbase.client.TableDescriptor;
 
 /** What HBase tells about its tables: whether one is there, where its regions are, and when its state changed last. */
 final class Tables {
+    private static final long PAUSE_MILLIS = 500;
+
     private Tables() {
     }
 
@@ -80,8 +84,38 @@ final class Tables {
         return locations;
     }
 
-    /** What the servers say about a table's regions, right now. */
-    static List<RegionMetrics> regionMetrics(Connection connection, TableName name, List<HRegionLocation> locations)
+    /** A table's regions as they are now, and what their servers say of them; of one that is open nowhere, nothing. */
+    record Served(List<HRegionLocation> locations, List<RegionMetrics> metrics) {
+    }
+
+    /**
+     * Asks the servers of a table's regions. One that has died is waited for, as HBase's client waits for it before a
+     * read or a write: the regions are opened elsewhere once ZooKeeper misses it. Asked for metrics, that client tries
+     * once.
+     *
+     * @throws IOException a server that has not answered within the operations' timeout, and whose regions have not
+     *     moved
+     */
+    static Served served(Connection connection, TableName name) throws IOException {
+        int patience = connection.getConfiguration().getInt(HConstants.HBASE_CLIENT_OPERATION_TIMEOUT,
+                HConstants.DEFAULT_HBASE_CLIENT_OPERATION_TIMEOUT);
+        long began = System.nanoTime();
+        while (true) {
+            List<HRegionLocation> locations = locations(connection, name);
+            try {
+                return new Served(locations, metrics(connection, name, locations));
+            } catch (DoNotRetryIOException e) {
+                throw e;
+            } catch (IOException e) {
+                if (TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began) > patience) {
+                    throw e;
+                }
+                Pause.millis(PAUSE_MILLIS, "asking the servers of a table");
+            }
+        }
+    }
+
+    private static List<RegionMetrics> metrics(Connection connection, TableName name, List<HRegionLocation> locations)
             throws IOException {
         Set<ServerName> servers = new HashSet<>();
         locations.forEach(location -> servers.add(location.getServerName()));
