@@ -10,8 +10,8 @@
  * <li><b>Spark's side of a read.</b> {@code Options}, {@code View}, {@code LowtideTable}; {@code CellScanBuilder},
  *     {@code CellScan}, {@code CatalogScan}; {@code Pushdown}, {@code Condition}, {@code LongSet}, {@code RowFilter};
  *     {@code Planner}, {@code Piece}, {@code PieceReaderFactory}, {@code PieceReader}.
- * <li><b>HBase.</b> {@code Connections}, {@code Tables}; where cells come from: {@code CellStore} and {@code
- *     CellSource}, of a live table {@code RpcStore} with {@code Pacer}, of files {@code FileStore}; {@code
+ * <li><b>HBase.</b> {@code Connections}, {@code Tables}, {@code Pause}; where cells come from: {@code CellStore} and
+ *     {@code CellSource}, of a live table {@code RpcStore} with {@code Pacer}, of files {@code FileStore}; {@code
  *     RestoredFiles}, the files of an HBase snapshot in a folder of their own, one of {@code ScratchFolders}; rows
  *     that cut a read: {@code RegionFiles}, {@code TableProbe}.
  * <li><b>Omid's cells.</b> {@code Omid}, their shape; {@code Kind}; {@code RowReader} and {@code ShownRow}, the row
