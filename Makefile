@@ -10,6 +10,8 @@ STAMPS := .lowtide/setup
 JOBS ?= 2
 # The lines of Spark that tests can be run on, each in an environment of its own. Those that are supported: lowtide/run/sparks.py.
 SPARK_LINES := 3.5 4.0 4.1 4.2 4.3
+# The older lines of HBase that tests can be run on beside the newest: lowtide/run/hbases.py.
+HBASE_LINES := 2.5
 
 .PHONY: help setup phoenix hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules judge wheel release docs bench soak \
 	screenshots compose-test yarn cluster-test lock clean matrix $(SPARK_LINES:%=spark-%)
@@ -29,7 +31,7 @@ help:
 	@echo "make soak    an hour of the ledger's clients being killed"
 	@echo "make break-rules   break each safety rule in a copy of the code, and see the right assertion fail"
 	@echo "make judge   break those by which data come out wrong, and see whether lowtide verify, alone, notices"
-	@echo "make matrix  tests of the jobs on every line of Spark, and a table of the results; hours. Some: SPARK_LINES=\"3.5 4.1\""
+	@echo "make matrix  tests of the jobs on every line of Spark and HBase, and a table; hours. Some: SPARK_LINES=\"3.5 4.1\" HBASE_LINES="
 	@echo "make wheel   wheels to install elsewhere, in dist/: Lowtide's, and the lab's by itself"
 	@echo "make release what goes out with a version, in dist/VERSION: wheels, connector, versions that were tried, checksums"
 	@echo "make docs    these pages as a site, in .lowtide/site; fails on any warning"
@@ -121,9 +123,9 @@ test: setup phoenix
 prove: setup phoenix spark-3.5
 	@LOWTIDE_PROVE=1 $(SUITE)
 
-# By hand: tests on every line of Spark, one after the other.
-matrix: setup $(SPARK_LINES:%=spark-%)
-	@$(BIN)/python tools/matrix $(SPARK_LINES)
+# By hand: tests on every line of Spark, and on the newest with the older lines of HBase.
+matrix: setup $(SPARK_LINES:%=spark-%) $(HBASE_LINES:%=hbase-%)
+	@$(BIN)/python tools/matrix $(SPARK_LINES) $(if $(HBASE_LINES),--hbase $(HBASE_LINES)) --jobs $(JOBS)
 
 java-test: setup
 	@$(SUITE) --only java
@@ -181,9 +183,10 @@ soak: setup
 screenshots: setup
 	@$(BIN)/python tools/screenshots
 
-# The jobs on YARN and HDFS, as docs/clusters.md says; some 6 GB of memory. What it does and when, it prints.
+# The jobs on YARN and HDFS, as docs/clusters.md says; some 6 GB of memory. What it does and when, it prints. What ran is then
+# recorded by: tools/versions.py record "make cluster-test" --results .lowtide/cluster-test
 cluster-test: setup yarn
-	@$(BIN)/python -m pytest -s tests/cluster
+	@$(BIN)/python -m pytest -s --junitxml=.lowtide/cluster-test/results.xml tests/cluster
 
 # Needs a Docker engine with Compose, and of the set-up the Python packages alone: Java and Maven are in the images.
 compose-test: $(STAMPS)/python .env

@@ -25,7 +25,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from suite.results import Case, read_cases  # noqa: E402 - found by the lines above
 
-from lowtide.run import airflows, sparks  # noqa: E402
+from lowtide.lab.stack.config import HBASE_LINES  # noqa: E402
+from lowtide.run import airflows, hbases, sparks  # noqa: E402
 
 FILE = ROOT / "tests" / "versions.json"
 PAGE = ROOT / "docs" / "versions.md"
@@ -41,6 +42,8 @@ USES = {
     "tests.spark.": ("spark", _SPARK),
     "tests.store.": ("store", _STORE),
     "tests.store.test_phoenix": ("store", (*_STORE, "Phoenix")),
+    "tests.cluster.": ("YARN and HDFS", (*_STORE, "Hadoop")),
+    "tests.cluster.test_airflow": ("YARN and HDFS", (*_STORE, "Hadoop", *_AIRFLOW)),
     "tests.airflow.": ("airflow", (*_PYTHON, *_AIRFLOW)),
     "tests.airflow.test_runs": ("airflow runs", (*_STORE, *_AIRFLOW)),
     "tests.airflow.test_sensor_runs": ("airflow runs", (*_STORE, *_AIRFLOW)),
@@ -53,12 +56,13 @@ PACKAGES = {
     "Apache Spark provider": airflows.SPARK_PROVIDER,
     "happybase": "happybase",
 }
-#: Jars of the embedded store, by the words of the page.
+#: Jars of the embedded store, by the words of the page; those with HBase of an older line lie in a folder of its own.
 JARS = {
-    "HBase": "embedded/target/lib/hbase-server-*.jar",
-    "Thrift gateway": "embedded/target/lib/hbase-thrift-*.jar",
-    "Omid": "embedded/target/lib/omid-tso-server-*.jar",
+    "HBase": "embedded/target{older}/lib/hbase-server-*.jar",
+    "Thrift gateway": "embedded/target{older}/lib/hbase-thrift-*.jar",
+    "Omid": "embedded/target{older}/lib/omid-tso-server-*.jar",
     "Phoenix": "embedded/phoenix/target/lib/phoenix-core-server-*.jar",
+    "Hadoop": "embedded/hadoop/target/lib/hadoop-yarn-server-resourcemanager-*.jar",
 }
 
 HEAD = """# Versions
@@ -89,14 +93,15 @@ What the distributions ship, by their documents: [cloudera.md](cloudera.md), [em
 TAIL = """
 Tests of `unit` are rules alone, `spark` rules as column expressions in a Spark session, `store` jobs against a real
 HBase with a real oracle and a real Thrift gateway, `airflow` the plugin and the DAGs as Airflow loads them, `airflow
-runs` the same under a real scheduler on a real store, `connector` the Java part's own. A run stands with the versions
-of what its tests used.
+runs` the same under a real scheduler on a real store, `connector` the Java part's own, `YARN and HDFS` the jobs on
+Hadoop's own servers ([what](clusters.md#what-ran-on-yarn)). A run stands with the versions of what its tests used.
 
 ## How to add one
 
 Run the tests with the version in question, then `tools/versions.py record "make test"` in the same checkout. It reads
 the results in `.lowtide/suite` and the versions that are installed, and writes `tests/versions.json` and this page. A
 run in which tests failed is listed as well, with a word on why (`--note`), and counts for nothing in the matrix.
+`make matrix` records what it ran by itself; `SPARK_LINES=4.2 HBASE_LINES=2.5` is one pair of Spark and HBase.
 """
 
 
@@ -111,9 +116,10 @@ def rules() -> dict[str, tuple[str, str]]:
         "Spark": (_wanted(extras["spark"], "pyspark"), f"before {sparks.name(sparks.LEAST)}"),
         "Airflow": (_wanted(extras["airflow"], "apache-airflow"), f"before {least}, and from {below} on"),
         "Apache Spark provider": (_wanted(extras["airflow"], airflows.SPARK_PROVIDER), ""),
-        "HBase": ("other 2.6", ""),
+        "HBase": (f"other {' or '.join(hbases.TRIED)}", ""),
         "Thrift gateway": ("Thrift 1 of the same HBase", ""),
         "Omid": ("other 1.1", ""),
+        "Hadoop": ("other 3.4, YARN and HDFS", ""),
         "Phoenix": ("other 5.2", ""),
         "happybase": (_wanted(project["dependencies"], "happybase"), ""),
         "System": ("any Linux", ""),
@@ -191,8 +197,18 @@ def added(runs: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -> list[Map
     return [*(old for old in runs if any(old[key] != run[key] for key in same)), run]
 
 
-def installed(python: str, checkout: Path) -> dict[str, str]:
-    """The versions of all that tests may use, by the words of the page."""
+def results(checkout: Path, folder: Path | None = None) -> list[Case]:
+    """What the JUnit files of *folder* tell; without one, those of the suite's last run, the connector's own tests
+    included.
+    """
+    if folder:
+        return read_cases("", folder.glob("*.xml"))
+    suite = (checkout / ".lowtide" / "suite").glob("*.xml")
+    return read_cases("", [*suite, *checkout.glob("connector/target/surefire-reports/*.xml")])
+
+
+def installed(python: str, checkout: Path, hbase: str = HBASE_LINES[-1]) -> dict[str, str]:
+    """The versions of all that tests may use, by the words of the page; *hbase* is the line of the store's servers."""
     code = f"""if True:
         import json, platform
         from importlib import metadata
@@ -208,7 +224,9 @@ def installed(python: str, checkout: Path) -> dict[str, str]:
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
     if version := re.search(r'version "([^"]+)"', java):
         found["Java"] = version[1]
-    for word, pattern in JARS.items():
+    older = "" if hbase == HBASE_LINES[-1] else f"/hbase-{hbase}"
+    for word, jars in JARS.items():
+        pattern = jars.format(older=older)
         for jar in checkout.glob(pattern):
             found[word] = jar.stem.removeprefix(pattern.rpartition("/")[2].partition("*")[0])
     system = dict(re.findall(r'^(\w+)="?(.*?)"?$', Path("/etc/os-release").read_text("utf-8"), re.MULTILINE))
@@ -217,10 +235,9 @@ def installed(python: str, checkout: Path) -> dict[str, str]:
 
 
 def record(given: argparse.Namespace) -> None:
-    """Add the run whose results lie in *given.results* to the file."""
-    files = [*given.results.glob("*.xml"), *given.checkout.glob("connector/target/surefire-reports/*.xml")]
-    tests, used = summed(read_cases("", files))
-    versions = installed(given.python, given.checkout) | dict(part.split("=", 1) for part in given.set)
+    """Add the run whose results lie in *given.results*, else in the suite's folder, to the file."""
+    tests, used = summed(results(given.checkout, given.results))
+    versions = installed(given.python, given.checkout, given.hbase) | dict(part.split("=", 1) for part in given.set)
     run = {
         "date": given.date,
         "what": given.what,
@@ -246,11 +263,11 @@ def main() -> None:
     adding.add_argument("--python", default=sys.executable, help="the Python that ran them")
     adding.add_argument("--checkout", type=Path, default=ROOT, help="where they ran")
     adding.add_argument("--results", type=Path, help="where the JUnit files lie; else .lowtide/suite of the checkout")
+    adding.add_argument("--hbase", default=HBASE_LINES[-1], choices=HBASE_LINES, help="the line of the store's servers")
     adding.add_argument("--date", default=date.today().isoformat(), help="when, if not today")
     adding.add_argument("--set", nargs="*", default=[], metavar="NAME=VERSION", help="what the packages do not tell")
     given = parser.parse_args()
     if given.command:
-        given.results = given.results or given.checkout / ".lowtide" / "suite"
         record(given)
     PAGE.write_text(page(read()), "utf-8")
 

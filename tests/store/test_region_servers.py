@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +17,23 @@ from conftest import Outcome, booted
 from connector_kit import Kit
 from deadman import Moment
 from lowtide_spark.cleaning import suspects
+from lowtide_spark.frames.connector import Connector
 from pyspark.sql import SparkSession
 from scene import check_read_points
+from shown import check_snapshots
 
 from lowtide.lab.servers import start_time
 from lowtide.lab.stack import Stack, free_ports_config
-from lowtide.lab.workload import OmidClient, Shape, WorkloadError, run
+from lowtide.lab.workload import Model, OmidClient, Shape, WorkloadError, run
+from lowtide.run.submit import INSPECTIONS
 from tests import seeds
 
 Job = Callable[..., Outcome]
 
 SHAPE = Shape(tables=("orders", "stock"))
 TRANSACTIONS = 120
+POINTS = 20
+CLEANUP, PRUNING = ("orphan_cleanup", "--full"), ("commit_table_pruning", "--grace", "0s")
 
 
 @pytest.fixture(scope="module")
@@ -116,24 +123,6 @@ def test_servers_that_died_are_waited_for_before_a_table_is_read(
     omid.drop(table)
 
 
-def killing_at(moment: str, kill: Callable[[], None], patched: pytest.MonkeyPatch) -> deadman.Watch:
-    """Have *kill* called when a cleanup that is watched by this finds, acts or records, before it does."""
-    find = suspects.find
-
-    def finding(*arguments: Any) -> None:
-        kill()
-        find(*arguments)
-
-    def watch(effect: deadman.Effect, when: Moment) -> None:
-        acts = effect.seam == "connector" and effect.on in SHAPE.tables
-        if when is Moment.BEFORE and {"act": acts, "record": effect.step == "facts.record"}.get(moment):
-            kill()
-
-    if moment == "find":
-        patched.setattr(suspects, "find", finding)
-    return watch
-
-
 @contextmanager
 def moving(stack: Stack, seed: int) -> Iterator[list[int]]:
     """Have one region after the other moved to another server, again and again; how many were, so far."""
@@ -158,58 +147,153 @@ def moving(stack: Stack, seed: int) -> Iterator[list[int]]:
         mover.join()
 
 
-@pytest.mark.turns(3)
-@pytest.mark.parametrize("moment", ["find", "act", "record"])
-@seeds.each("a region server killed during a cleanup")
-def test_a_cleanup_in_which_a_region_server_is_killed_ends_right_or_is_run_again(
-    stack: Stack,
-    omid: OmidClient,
-    job: Job,
-    configure: Callable[..., Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    moment: str,
-    seed: int,
-) -> None:
-    """While the cleanup finds, acts or records, SIGKILL ends a server of its table, and regions move from server to
-    server all the time. HBase opens the regions elsewhere; the cleanup waits for them, or is red and does the rest when
-    it is run again. Then every read point shows what the model says, and pruning takes no proof that a reader needs.
-    """
+@dataclass
+class World:
+    """Tables of a workload, jobs on them, and a server of theirs that can be killed."""
+
+    stack: Stack
+    omid: OmidClient
+    model: Model
+    config: Path
+    job: Job
+    seed: int
+    killed: list[str] = field(default_factory=list)
+
+    def kill(self) -> None:
+        """End a server of the first table by SIGKILL, once."""
+        if not self.killed:
+            self.killed.append(serving(self.stack, self.omid, SHAPE.tables[0])[0])
+            self.stack.kill(self.killed[0])
+
+    def run(self, name: str, *arguments: str) -> Outcome:
+        """Run a job; one that could act acts."""
+        act = () if name in INSPECTIONS else ("--execute",)
+        return self.job(name, *arguments, *act, config=self.config)
+
+    def well(self, name: str, *arguments: str) -> Outcome:
+        """Run a job that has nothing to complain of."""
+        outcome = self.run(name, *arguments)
+        assert (outcome.code, outcome.summary["state"]) == (0, "done"), outcome.problems
+        return outcome
+
+    def struck(self, watch: deadman.Watch, name: str, *arguments: str) -> Outcome:
+        """Run a job in which a server is killed, by *watch* or what the test prepared, and regions move from server to
+        server all the time; where it ends red, once more.
+        """
+        with moving(self.stack, self.seed) as moved:
+            outcome = deadman.run(lambda: self.run(name, *arguments), watch).result
+        print(f"{moved[0]} regions were moved meanwhile")
+        assert outcome
+        assert moved[0], "no region moved"
+        assert self.killed, "nothing was killed"
+        if outcome.code:
+            print(f"the run in which {self.killed} was killed ended with {outcome.code}: {outcome.problems}")
+            return self.well(name, *arguments)
+        assert outcome.summary["state"] == "done", outcome.problems
+        return outcome
+
+
+@pytest.fixture
+def world(
+    stack: Stack, omid: OmidClient, job: Job, configure: Callable[..., Path], tmp_path: Path, seed: int
+) -> Iterator[World]:
+    """The workload of the seed; afterwards all servers run again."""
     for table in SHAPE.tables:
         omid.drop(table)
     history = tmp_path / "history"
     model = run(stack, seed, TRANSACTIONS, history, shape=SHAPE, kills=0, halts=0, regions=3, omid=omid).model
     # Properties that nobody else has: a connection of the connector's own, which knows nothing of what died before.
-    own = {"hbase.tests": f"{moment} {seed}", "hbase.rootdir": stack.hbase_properties()["hbase.rootdir"]}
+    own = {"hbase.tests": str(tmp_path), "hbase.rootdir": stack.hbase_properties()["hbase.rootdir"]}
     # The dead server may be the state table's, which comes back no sooner than others.
     gateway = {"port": stack.config.thrift_port, "timeout": "60s"}
-    config = configure(hbase={"zookeeper_port": stack.config.zookeeper_port, "thrift": gateway, "properties": own})
-    killed: list[str] = []
-
-    def kill() -> None:
-        if not killed:
-            killed.append(serving(stack, omid, "orders")[0])
-            stack.kill(killed[0])
-
-    def clean() -> Outcome:
-        return job("orphan_cleanup", "--full", "--execute", config=config)
-
-    with moving(stack, seed) as moved:
-        outcome = deadman.run(clean, killing_at(moment, kill, monkeypatch)).result
-    print(f"{moved[0]} regions were moved meanwhile")
-    assert outcome
-    assert moved[0], "no region moved"
-    assert killed, "nothing was killed"
-    if outcome.code:
-        print(f"the run in which {killed} was killed ended with {outcome.code}: {outcome.problems}")
-        outcome = clean()
-    assert (outcome.code, outcome.summary["state"]) == (0, "done"), outcome.problems
-    check_read_points(omid, model, seed)
-    pruning = job("commit_table_pruning", "--grace", "0s", "--execute", config=config)
-    assert (pruning.code, pruning.totals["pruned"] > 0) == (0, True), pruning.problems
-    check_read_points(omid, model, seed)
+    hbase = {"zookeeper_port": stack.config.zookeeper_port, "thrift": gateway, "properties": own}
+    young = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
+    yield World(stack, omid, model, configure(hbase=hbase, defaults=young), job, seed)
     stack.up()
     assert set(states(stack).values()) == {"running"}
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("moment", ["find", "act", "record"])
+@seeds.each("a region server killed during a cleanup")
+def test_a_cleanup_in_which_a_region_server_is_killed_ends_right_or_is_run_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """While the cleanup finds, acts or records, SIGKILL ends a server of its table, and regions move from server to
+    server all the time. HBase opens the regions elsewhere; the cleanup waits for them, or is red and does the rest when
+    it is run again. Then every read point shows what the model says, and pruning takes no proof that a reader needs.
+    """
+    find = suspects.find
+
+    def finding(*arguments: Any) -> None:
+        world.kill()
+        find(*arguments)
+
+    def watch(effect: deadman.Effect, when: Moment) -> None:
+        acts = effect.seam == "connector" and effect.on in SHAPE.tables
+        if when is Moment.BEFORE and {"act": acts, "record": effect.step == "facts.record"}.get(moment):
+            world.kill()
+
+    if moment == "find":
+        monkeypatch.setattr(suspects, "find", finding)
+    world.struck(watch, *CLEANUP)
+    check_read_points(world.omid, world.model, world.seed)
+    assert world.well(*PRUNING).totals["pruned"] > 0
+    check_read_points(world.omid, world.model, world.seed)
+
+
+#: Jobs after a cleanup, and how many times each reads or writes, at least.
+MOMENTS = {
+    "survey": 1,
+    "verify": 1,
+    "watermark_collection": 1,
+    "history_gc": 1,
+    "commit_table_pruning": 1,
+    "sideline_restore": 1,
+}
+
+
+@pytest.mark.turns(6)
+@pytest.mark.parametrize("name", MOMENTS)
+@seeds.each("a region server killed during any job")
+def test_a_job_in_which_a_region_server_is_killed_ends_right_or_is_run_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Before one of the job's reads or writes, which the seed chooses, SIGKILL ends a server of its table, and regions
+    move. The job waits, or is red and does the rest when it is run again. A cleanup and pruning after it find nothing
+    amiss, and readers are shown what the model says: at every read point, after history GC from its mark on.
+    """
+    cleaned = world.well(*CLEANUP)
+    if name == "history_gc":
+        world.well("watermark_collection")
+    arguments = {"commit_table_pruning": PRUNING[1:], "sideline_restore": ("--restore", cleaned.summary["run"])}
+    chosen, moments = random.Random(world.seed).randint(1, MOMENTS[name]), itertools.count(1)
+
+    def strike() -> None:
+        if next(moments) == chosen:
+            world.kill()
+
+    def watch(effect: deadman.Effect, when: Moment) -> None:
+        if when is Moment.BEFORE:
+            strike()
+
+    read = Connector._read
+
+    def reading(*asked: Any, **options: str) -> Any:
+        strike()
+        return read(*asked, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Connector, "_read", reading)
+        struck = world.struck(watch, name, *arguments.get(name, ()))
+    print(f"{next(moments) - 1} reads and writes; a server was killed before number {chosen}")
+    if name == "sideline_restore":
+        assert struck.totals["restored"] > 0
+    world.well(*CLEANUP)
+    world.well(*PRUNING)
+    mark = max((table["mark"]["applied"] for table in struck.summary["tables"] if table.get("mark")), default=0)
+    points = [point for point in world.model.read_timestamps(POINTS, world.seed) if point >= mark]
+    check_snapshots(world.omid, world.model, [*points, world.omid.begin()])
 
 
 def test_down_ends_every_process_and_data_survive(stack: Stack, omid: OmidClient) -> None:

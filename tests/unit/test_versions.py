@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,38 @@ def test_where_dags_are_only_loaded_no_store_was_used() -> None:
     assert used == {"Python", "System", "Airflow", "Apache Spark provider"}
     _, used = versions.summed([Case("", "tests.airflow.test_runs", "test_day", 1.0, "passed")])
     assert used >= {"Airflow", "Spark", "HBase"}
+
+
+def test_where_yarn_ran_hadoop_was_used() -> None:
+    """Of jobs on YARN and HDFS Hadoop's version counts, and Airflow's of the one that it starts."""
+    folder, used = versions.summed([Case("", "tests.cluster.test_kills", "test_cells", 1.0, "passed")])
+    assert (list(folder), used & {"Hadoop", "Spark", "Airflow"}) == (["YARN and HDFS"], {"Hadoop", "Spark"})
+    _, used = versions.summed([Case("", "tests.cluster.test_airflow", "test_connection", 1.0, "passed")])
+    assert used >= {"Hadoop", "Airflow"}
+
+
+def test_servers_of_an_older_line_are_named_as_they_are(tmp_path: Path) -> None:
+    """The jars of each line lie in a folder of its own; where a run says nothing, its servers were of the newest."""
+    for folder, version in (("lib", "2.6.4-hadoop3"), ("hbase-2.5/lib", "2.5.11-hadoop3")):
+        lib = tmp_path / "embedded/target" / folder
+        lib.mkdir(parents=True)
+        (lib / f"hbase-server-{version}.jar").touch()
+    assert versions.installed(sys.executable, tmp_path)["HBase"] == "2.6.4-hadoop3"
+    assert versions.installed(sys.executable, tmp_path, "2.5")["HBase"] == "2.5.11-hadoop3"
+
+
+def test_results_of_another_folder_are_all_that_counts(tmp_path: Path) -> None:
+    """Beside the suite's results stand those of the connector's own tests; beside others they do not."""
+    suite, other = tmp_path / ".lowtide/suite", tmp_path / "other"
+    reports = tmp_path / "connector/target/surefire-reports"
+    for folder in (suite, other, reports):
+        folder.mkdir(parents=True)
+    case = '<testsuite><testcase classname="{}" name="test_it" time="1"/></testsuite>'
+    (suite / "unit.xml").write_text(case.format("tests.unit.test_a"))
+    (other / "store.xml").write_text(case.format("tests.store.test_a"))
+    (reports / "TEST.xml").write_text(case.format("lowtide.connector.RowsTest"))
+    assert set(versions.summed(versions.results(tmp_path))[0]) == {"connector", "unit"}
+    assert set(versions.summed(versions.results(tmp_path, other))[0]) == {"store"}
 
 
 def test_a_run_takes_the_place_of_its_like() -> None:

@@ -18,7 +18,7 @@ from lowtide_spark.frames.local import few_rows
 from lowtide_spark.run.context import Run
 from lowtide_spark.verification.look import Look
 from lowtide_spark.verification.rawcells import pairs
-from lowtide_spark.verification.tables import Table, raw_cells
+from lowtide_spark.verification.tables import Table, raw_cells, with_claims
 
 _KEPT = 1000
 
@@ -54,14 +54,9 @@ def _name(run: Run, found: Verification, tables: Sequence[Table], known: DataFra
     starts = known.select("start_ts")
     parts = []
     for table in tables:
-        claimed = few_rows(
-            run.store.spark,
-            [(str(i), p.watermark) for i, p in enumerate(table.ranges)],
-            "region string, watermark bigint",
-        )
         cells = pairs(raw_cells(run, table)).where("data and shadow is null").join(F.broadcast(starts), "start_ts")
         parts.append(
-            cells.join(F.broadcast(claimed), "region")
+            with_claims(run, table, cells)
             .where("start_ts <= watermark")
             .select(
                 F.lit(table.name).alias("table"),
@@ -72,8 +67,8 @@ def _name(run: Run, found: Verification, tables: Sequence[Table], known: DataFra
                 "start_ts",
             )
         )
-    there = reduce(DataFrame.unionByName, parts).join(F.broadcast(seen), place)
-    for r in there.orderBy("start_ts").limit(NAMED).collect():
+    there = reduce(DataFrame.unionByName, parts).join(F.broadcast(seen), place).orderBy("start_ts").collect()
+    for r in there[:NAMED]:
         found.violations.append(
             Violation(
                 "V4",
@@ -85,3 +80,5 @@ def _name(run: Run, found: Verification, tables: Sequence[Table], known: DataFra
                 transaction=r.start_ts,
             )
         )
+    if (more := len(there) - NAMED) > 0:
+        found.violations.append(Violation("V4", "", f"{more:,} more cells of this kind", "", more))

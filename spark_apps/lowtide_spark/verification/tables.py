@@ -17,6 +17,7 @@ from lowtide.values.keyranges import KeyRange
 from lowtide.verification.findings import Verification
 from lowtide.verification.records import Published, Records, published
 from lowtide.verification.watermarks import allowed, recorded, stated
+from lowtide_spark.frames.local import few_rows
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.run.context import Run
 from lowtide_spark.verification.rawcells import proofs
@@ -99,6 +100,12 @@ def raw_cells(run: Run, table: Table) -> DataFrame:
     """Raw cells of all of the table's families: any may hold a proof. ``region`` is the number of the key range."""
     ranges = [WorkRange(str(i), KeyRange(p.start, p.stop), 0, FOREVER) for i, p in enumerate(table.ranges)]
     return run.store.cells(table.name, ranges, raw=True)
+
+
+def with_claims(run: Run, table: Table, cells: DataFrame) -> DataFrame:
+    """*cells* of the table with ``watermark``: the timestamp up to which their key range is claimed to be clean."""
+    claims = [(str(i), p.watermark) for i, p in enumerate(table.ranges)]
+    return cells.join(F.broadcast(few_rows(run.store.spark, claims, "region string, watermark bigint")), "region")
 
 
 def transactional(table: Table) -> Column:

@@ -11,13 +11,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.verification.findings import Verification
-from lowtide_spark.frames.local import few_rows
 from lowtide_spark.run.context import Run
 from lowtide_spark.verification import aborted, leftovers, remedies
 from lowtide_spark.verification.look import Look
 from lowtide_spark.verification.rawcells import deleted_entries, pairs
 from lowtide_spark.verification.sidelines import Aside
-from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cells, transactional
+from lowtide_spark.verification.tables import Table, commits_and_marks, raw_cells, transactional, with_claims
 
 
 def check(run: Run, found: Verification, tables: Sequence[Table], aside: Aside, look: Look) -> None:
@@ -29,9 +28,7 @@ def check(run: Run, found: Verification, tables: Sequence[Table], aside: Aside, 
     for table in tables:
         mine = transactional(table)
         lacking = F.col("data") & shadow.isNull() & mine
-        watermarks = [(str(i), p.watermark) for i, p in enumerate(table.ranges)]
-        marks = few_rows(run.store.spark, watermarks, "region string, watermark bigint")
-        cells = pairs(raw_cells(run, table)).where(start <= found.low_watermark).join(F.broadcast(marks), "region")
+        cells = with_claims(run, table, pairs(raw_cells(run, table)).where(start <= found.low_watermark))
         place = F.struct(
             F.lit(table.name).alias("table"), F.lower(F.hex("row")).alias("row"), "family", "qualifier", "timestamp"
         )
