@@ -92,7 +92,7 @@ $(SPARK_LINES:%=$(STAMPS)/spark-%): $(STAMPS)/spark-%: requirements.lock pyproje
 	@test -x .lowtide/spark-$*/bin/python || $(PYTHON) -m venv .lowtide/spark-$*
 	@grep -v '^pyspark' requirements.lock > .lowtide/spark-$*/constraints.txt
 	@$(BIN)/uv pip install -q --python .lowtide/spark-$*/bin/python -c .lowtide/spark-$*/constraints.txt \
-		'pyspark==$*.*' pytest pytest-timeout hypothesis --editable '.[lab]'
+		'pyspark==$*.*' pyarrow pytest pytest-timeout hypothesis --editable '.[lab]'
 	@touch $@
 
 # The embedded store's jars once more, with an older line of HBase, for `lowtide stack up --hbase 2.5` and the tests of it.
@@ -115,7 +115,7 @@ lint: setup
 # Every phase, its log and results in .lowtide/suite (tools/suite). The targets below run one phase alone.
 SUITE := PYTHONPATH=tools $(BIN)/python -m suite --jobs $(JOBS)
 
-test: setup phoenix
+test: setup phoenix spark-3.5
 	@$(SUITE)
 
 # What make test leaves out for time: every seed, every cut of a killed run, five minutes of the ledger, a week's backfill, every

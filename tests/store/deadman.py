@@ -452,7 +452,7 @@ def _spark() -> None:
         return _through("connector", "write", table, lambda: write(self, mutations, table, **named), part)
 
     Store.write = written  # type: ignore[method-assign]
-    for name in WRITER_EFFECTS:
+    for name in sorted(WRITER_EFFECTS & set(dir(DataFrameWriter))):  # Spark 3.5 has no xml
         setattr(DataFrameWriter, name, _saving(name, getattr(DataFrameWriter, name)))
 
 

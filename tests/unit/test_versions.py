@@ -88,13 +88,16 @@ def test_servers_of_an_older_line_are_named_as_they_are(tmp_path: Path) -> None:
 
 
 def test_results_of_another_folder_are_all_that_counts(tmp_path: Path) -> None:
-    """Beside the suite's results stand those of the connector's own tests; beside others they do not."""
+    """Beside the suite's results stand those of the connector's own tests, and not those of an older Spark; beside
+    others nothing does.
+    """
     suite, other = tmp_path / ".lowtide/suite", tmp_path / "other"
     reports = tmp_path / "connector/target/surefire-reports"
     for folder in (suite, other, reports):
         folder.mkdir(parents=True)
     case = '<testsuite><testcase classname="{}" name="test_it" time="1"/></testsuite>'
     (suite / "unit.xml").write_text(case.format("tests.unit.test_a"))
+    (suite / "spark-3.5.xml").write_text(case.format("tests.spark.test_a"))
     (other / "store.xml").write_text(case.format("tests.store.test_a"))
     (reports / "TEST.xml").write_text(case.format("lowtide.connector.RowsTest"))
     assert set(versions.summed(versions.results(tmp_path))[0]) == {"connector", "unit"}

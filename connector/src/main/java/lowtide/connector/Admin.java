@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import org.apache.hadoop.hbase.DoNotRetryIOException;
 import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.Size;
 import org.apache.hadoop.hbase.TableExistsException;
@@ -165,28 +166,34 @@ public final class Admin {
         boolean whole = family == null || descriptor.getColumnFamilyCount() == 1;
         long start = System.nanoTime();
         try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
-            admin.flush(name);
+            Tables.waitedFor(connection, "flushing a table", () -> {
+                admin.flush(name);
+                return null;
+            });
             Map<String, Long> before = whole ? majorCompactions(connection, name) : Map.of();
             while (true) {
-                if (family == null) {
-                    admin.majorCompact(name);
-                } else {
-                    admin.majorCompact(name, Bytes.toBytes(family));
-                }
-                long asked = System.nanoTime();
+                boolean asked = heard(() -> {
+                    if (family == null) {
+                        admin.majorCompact(name);
+                    } else {
+                        admin.majorCompact(name, Bytes.toBytes(family));
+                    }
+                });
+                long since = System.nanoTime();
                 do {
                     if (millisSince(start) > timeoutMillis) {
                         throw new IOException("Major compaction of table " + table + " is not done after "
                                 + timeoutMillis + " ms. It goes on; wait longer, or run again later.");
                     }
                     Pause.millis(POLL_MILLIS, "waiting for a compaction");
-                    if (admin.getCompactionState(name) == CompactionState.NONE
+                    CompactionState state = compacting(admin, name);
+                    asked = asked && state != null; // a server that died has given its part up
+                    if (asked && state == CompactionState.NONE
                             && (!whole || majorCompactions(connection, name).entrySet().stream()
                                     .allMatch(now -> newer(now.getValue(), before.get(now.getKey()))))) {
                         return;
                     }
-                } while (millisSince(asked) < ASK_AGAIN_MILLIS
-                        || admin.getCompactionState(name) != CompactionState.NONE);
+                } while (millisSince(since) < ASK_AGAIN_MILLIS || compacting(admin, name) != CompactionState.NONE);
             }
         }
     }
@@ -213,7 +220,10 @@ public final class Admin {
             Set<String> there = listed(connection, name);
             there.retainAll(families.keySet());
             for (String region : there) {
-                admin.flushRegion(Bytes.toBytes(region));
+                Tables.waitedFor(connection, "flushing a region", () -> {
+                    admin.flushRegion(Bytes.toBytes(region));
+                    return null;
+                });
             }
             Map<String, Long> sizes = sizes(connection, name);
             Map<String, Long> before = majorCompactions(connection, name);
@@ -225,10 +235,14 @@ public final class Admin {
                     CompactionState state = compacting(admin, region);
                     if (state == CompactionState.NONE
                             || state != null && wanted.size() == all && !asked.contains(region)) {
-                        for (String family : wanted) {
-                            admin.majorCompactRegion(Bytes.toBytes(region), Bytes.toBytes(family));
+                        Asking asking = () -> {
+                            for (String family : wanted) {
+                                admin.majorCompactRegion(Bytes.toBytes(region), Bytes.toBytes(family));
+                            }
+                        };
+                        if (heard(asking)) {
+                            asked.add(region);
                         }
-                        asked.add(region);
                     }
                 }
                 long since = System.nanoTime();
@@ -275,11 +289,41 @@ public final class Admin {
         return table;
     }
 
+    /** Asks for a compaction. */
+    interface Asking {
+        void ask() throws IOException;
+    }
+
+    /** Whether all servers heard that a compaction is asked for; one that did not may have died. */
+    static boolean heard(Asking asking) throws IOException {
+        try {
+            asking.ask();
+            return true;
+        } catch (DoNotRetryIOException e) {
+            throw e;
+        } catch (IOException e) {
+            return false;
+        }
+    }
+
     /** What a region's server compacts of it; null where nobody tells: it is to be asked again. */
     static CompactionState compacting(org.apache.hadoop.hbase.client.Admin admin, String region) {
         try {
             return admin.getCompactionStateForRegion(Bytes.toBytes(region));
         } catch (IOException | IllegalArgumentException e) { // the latter where hbase:meta has lost the region
+            return null;
+        } catch (NullPointerException e) { // HBase's client itself, where the server has died
+            return null;
+        }
+    }
+
+    /** What servers compact of a table; null where one of them does not tell. */
+    static CompactionState compacting(org.apache.hadoop.hbase.client.Admin admin, TableName name) throws IOException {
+        try {
+            return admin.getCompactionState(name);
+        } catch (DoNotRetryIOException e) {
+            throw e;
+        } catch (IOException | NullPointerException e) { // the latter as above
             return null;
         }
     }

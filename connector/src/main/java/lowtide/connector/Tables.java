@@ -97,20 +97,37 @@ final class Tables {
      *     moved
      */
     static Served served(Connection connection, TableName name) throws IOException {
+        return waitedFor(connection, "asking the servers of a table", () -> {
+            List<HRegionLocation> locations = locations(connection, name);
+            return new Served(locations, metrics(connection, name, locations));
+        });
+    }
+
+    /** Something that HBase's client tries once. */
+    interface Attempt<T> {
+        T make() throws IOException;
+    }
+
+    /**
+     * Tries again what fails because a server does not answer, for as long as an operation may take.
+     *
+     * @param what for the message of one that is interrupted
+     * @throws IOException the last try's, or one that no other try would change
+     */
+    static <T> T waitedFor(Connection connection, String what, Attempt<T> attempt) throws IOException {
         int patience = connection.getConfiguration().getInt(HConstants.HBASE_CLIENT_OPERATION_TIMEOUT,
                 HConstants.DEFAULT_HBASE_CLIENT_OPERATION_TIMEOUT);
         long began = System.nanoTime();
         while (true) {
-            List<HRegionLocation> locations = locations(connection, name);
             try {
-                return new Served(locations, metrics(connection, name, locations));
+                return attempt.make();
             } catch (DoNotRetryIOException e) {
                 throw e;
             } catch (IOException e) {
                 if (TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began) > patience) {
                     throw e;
                 }
-                Pause.millis(PAUSE_MILLIS, "asking the servers of a table");
+                Pause.millis(PAUSE_MILLIS, what);
             }
         }
     }
