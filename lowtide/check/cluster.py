@@ -59,7 +59,7 @@ def judge_hbase(found: Cluster, client: str) -> str:
     if found.dead:
         parts.append(f"dead: {names_text(sorted(found.dead), _LISTED)}")
     if hbases.untried(found.version):
-        parts.append(f"this version was not tried, only {', '.join(hbases.TRIED)} was")
+        parts.append(f"this version was not tried; Lowtide was tried with {names_text(hbases.TRIED)}")
     parts.append(f"asked by a client {client}" if client else "")
     return "; ".join(filter(None, parts))
 

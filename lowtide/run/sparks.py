@@ -11,7 +11,7 @@ import re
 Line = tuple[int, int]
 
 #: Those that were tried, in their order; docs/clusters.md tells what ran on which.
-TRIED: tuple[Line, ...] = ((3, 5), (4, 0), (4, 1), (4, 2))
+TRIED: tuple[Line, ...] = ((3, 5), (4, 0), (4, 1), (4, 2), (4, 3))
 LEAST, NEWEST = TRIED[0], TRIED[-1]
 
 
