@@ -310,9 +310,9 @@ public final class Admin {
     static CompactionState compacting(org.apache.hadoop.hbase.client.Admin admin, String region) {
         try {
             return admin.getCompactionStateForRegion(Bytes.toBytes(region));
-        } catch (IOException | IllegalArgumentException e) { // the latter where hbase:meta has lost the region
-            return null;
-        } catch (NullPointerException e) { // HBase's client itself, where the server has died
+        } catch (IOException | IllegalArgumentException | NullPointerException e) {
+            // Of the latter two, which HBase's client throws, one means that hbase:meta has lost the region, the other
+            // that the server has died.
             return null;
         }
     }
