@@ -20,6 +20,7 @@ from lowtide.cli.path import path
 from lowtide.cli.report import report
 from lowtide.cli.runs import runs
 from lowtide.cli.state import state_app
+from lowtide.run.jobs import JOBS
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Maintenance for transactional HBase.")
 # The lab's commands, where it is installed with what it needs; by its name, for nothing of production imports it.
@@ -38,11 +39,14 @@ app.add_typer(journal_app, name="journal")
 app.command()(confirm)
 app.command()(forget)
 app.command()(resolve)
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(jobs.run)
+run_app = typer.Typer(no_args_is_help=True, help="Run a job on Spark, and end with its exit code.")
+for job in JOBS:
+    run_app.command(job)(jobs.job_command(job))
+app.add_typer(run_app, name="run")
 app.command()(jobs.restore)
 journal_app.command("replay")(jobs.journal_replay)
-app.command()(jobs.survey)
-app.command()(jobs.verify)
+app.command("survey")(jobs.job_command("survey"))
+app.command("verify")(jobs.job_command("verify"))
 app.command()(path)
 
 

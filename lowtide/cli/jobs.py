@@ -1,36 +1,42 @@
-"""``lowtide run`` and the commands that submit one job: ``restore``, ``journal replay``, ``survey``, ``verify``."""
+"""``lowtide run`` and the commands that submit one job: ``restore``, ``journal replay``, ``survey``, ``verify``.
+
+Of a job's options, :mod:`lowtide.run.options` knows all: the commands offer them, and what was given is understood as
+the job's program will understand it, before a JVM starts.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from lowtide.cli.options import ConfigFile
 from lowtide.config import load
 from lowtide.run import installation
-from lowtide.run.submit import command, environment, last_value, without_grace
+from lowtide.run.arguments import arguments, understood, without_grace
+from lowtide.run.jobs import JOBS
+from lowtide.run.options import Option, options_of
+from lowtide.run.submit import command, environment
 
 
-def run(
-    context: typer.Context, job: Annotated[str, typer.Argument(help="orphan_cleanup, watermark_collection, ...")]
-) -> None:
-    """Submit a job to Spark; further arguments go to it as they are (see docs/jobs.md). Ends with the job's exit code.
+def job_command(job: str) -> Callable[..., None]:
+    """The command that submits *job*, with every option that the job takes; typer makes its help of the signature."""
 
-    A job's own options: lowtide run history_gc -- --help
-    """
-    if without_grace(job, context.args) and _on_a_terminal():
-        typer.confirm(
-            "Prune without grace? A client that is suspended between its commit and the answer then takes itself for "
-            "aborted, and rolls back what others have read.",
-            abort=True,
-        )
-    _submit(job, context.args)
+    def submitted(**given: Any) -> None:
+        submit(job, list(words(job, given)))
+
+    parameters = [_parameter(option) for option in options_of(job)]
+    submitted.__doc__ = JOBS[job]
+    submitted.__annotations__ = {p.name: p.annotation for p in parameters}
+    submitted.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return submitted
 
 
 def restore(
@@ -48,10 +54,8 @@ def restore(
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
 ) -> None:
     """Put back what a run of orphan_cleanup or history_gc removed."""
-    arguments = ["--restore", run_id, *(["--execute"] if execute else [])]
-    for decision in as_committed or ():
-        arguments += ["--as-committed", decision]
-    _submit("sideline_restore", [*arguments, *_options({"--config": config}, table)])
+    given = {"restore": run_id, "config": config, "table": table, "as_committed": as_committed, "execute": execute}
+    submit("sideline_restore", list(words("sideline_restore", given)))
 
 
 def journal_replay(
@@ -67,68 +71,57 @@ def journal_replay(
     """Put pruned entries back into the commit table, so that readers of a table that comes back from an HBase snapshot
     see all of it before it is cleaned.
     """
-    given = _options({"--config": config, "--since-snapshot": since_snapshot, "--from": since}, None)
-    _submit("journal_replay", [*given, *(["--execute"] if execute else [])])
+    given = {"config": config, "since_snapshot": since_snapshot, "start": since, "execute": execute}
+    submit("journal_replay", list(words("journal_replay", given)))
 
 
-def survey(
-    config: ConfigFile = None,
-    table: Annotated[list[str] | None, typer.Option(help="Only this table; may be given several times.")] = None,
-    sample: Annotated[
-        float | None, typer.Option(help="Read only this share of each table's regions, such as 0.1, and estimate.")
-    ] = None,
-    rate: Annotated[str | None, typer.Option(help="Read at most so many bytes a second, such as 20MB.")] = None,
-    snapshot: Annotated[
-        bool, typer.Option("--snapshot", help="Read HBase snapshots, made for it and dropped, not the live tables.")
-    ] = False,
-    json: Annotated[Path | None, typer.Option(help="Write the findings there, as JSON.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page there.")] = None,
-) -> None:
-    """Say what a cleanup would find and do, and what to know before. Reads only: nothing is written to the store."""
-    given = {"--config": config, "--sample": sample, "--rate": rate, "--json": json, "--html": html}
-    _submit("survey", [*_options(given, table), *(["--snapshot"] if snapshot else [])])
-
-
-def verify(
-    config: ConfigFile = None,
-    table: Annotated[list[str] | None, typer.Option(help="Only this table; may be given several times.")] = None,
-    sample: Annotated[
-        float | None, typer.Option(help="Read only this share of each table's regions, such as 0.1.")
-    ] = None,
-    rate: Annotated[str | None, typer.Option(help="Read at most so many bytes a second, such as 20MB.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write what was found there, as JSON.")] = None,
-    before: Annotated[Path | None, typer.Option(help="Write there what random read points show.")] = None,
-    after: Annotated[Path | None, typer.Option(help="Compare with what --before wrote there.")] = None,
-) -> None:
-    """Verify, by code of its own, that the store keeps its invariants. Reads only; exit 1: one is broken, 2:
-    something could not be read.
+def words(job: str, given: Mapping[str, Any]) -> Iterator[str]:
+    """The arguments of *job*, as its program takes them, for the values *given* by attribute: None, or no value, is not
+    given; of a list each is.
     """
-    given = {
-        "--config": config,
-        "--sample": sample,
-        "--rate": rate,
-        "--json": json,
-        "--before": before,
-        "--after": after,
-    }
-    _submit("verify", _options(given, table))
+    for option in options_of(job):
+        value = given.get(option.attribute)
+        if value is True:
+            yield option.name
+        elif value is not None and value is not False:
+            for each in value if isinstance(value, (list, tuple)) else (value,):
+                yield f"{option.name}={each}"
 
 
-def _on_a_terminal() -> bool:
-    return sys.stdin.isatty()
+def submit(job: str, argv: list[str]) -> None:
+    """Run *job* on Spark, and end with its exit code.
 
-
-def _options(given: Mapping[str, object], tables: Sequence[str] | None) -> list[str]:
-    """The options of a job that were given, and its tables."""
-    named = [(name, str(value)) for name, value in given.items() if value is not None]
-    return [part for pair in (*named, *(("--table", table) for table in tables or ())) for part in pair]
-
-
-def _submit(job: str, arguments: list[str]) -> None:
-    file = last_value(arguments, "--config")
-    config = load(Path(file) if file else None)  # one that is missing is for the job to say
-    program = command(config, job, arguments)
+    Raises:
+        UsageError: what the job's program would refuse.
+    """
+    options = arguments(job, argv)
+    understood(job, options, options.run_id or "", datetime.now(UTC))
+    if without_grace(options) and _on_a_terminal():
+        typer.confirm(
+            "Prune without grace? A client that is suspended between its commit and the answer then takes itself for "
+            "aborted, and rolls back what others have read.",
+            abort=True,
+        )
+    config = load(options.config)
+    program = command(config, job, argv)
     for line in installation.find(os.environ).told():
         typer.echo(line, err=True)
     done = subprocess.run(program, env=environment(config), check=False)
     raise typer.Exit(done.returncode)
+
+
+def _parameter(option: Option) -> Parameter:
+    text = f"{option.text[0].upper()}{option.text[1:]}."
+    about: dict[str, Any] = {"help": text, "rich_help_panel": option.panel or None, "show_default": False}
+    if not option.metavar:
+        kind: Any = Annotated[bool, typer.Option(option.name, **about)]
+        return Parameter(option.attribute, Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+    # As text: the program's own parser makes a value of it, and says what is wrong with it.
+    value: Any = Path if option.parse is Path else str
+    value = list[value] if option.several else value
+    kind = Annotated[value | None, typer.Option(option.name, metavar=option.metavar, **about)]
+    return Parameter(option.attribute, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+
+
+def _on_a_terminal() -> bool:
+    return sys.stdin.isatty()

@@ -5,92 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lowtide import paths
 from lowtide.errors import UsageError
-from lowtide.run import approval, deploy, installation
+from lowtide.run import deploy, installation
+from lowtide.run.jobs import JOBS
 from lowtide.run.pins import contradictions
 from lowtide.sources import site
-from lowtide.values.durations import parse_duration
 
 if TYPE_CHECKING:
     from lowtide.config import Config
 
-JOBS = (
-    "orphan_cleanup",
-    "watermark_collection",
-    "commit_table_pruning",
-    "history_gc",
-    "sideline_restore",
-    "journal_replay",
-    "transaction_repair",
-    "balances",
-    "survey",
-    "verify",
-)
-#: Those that only read, each with arguments of its own.
-INSPECTIONS = ("survey", "verify")
-
-_INTERVAL = ("orphan_cleanup", "transaction_repair")
-#: Those that remove cells, within a budget, and put them aside before.
-REMOVING = ("orphan_cleanup", "history_gc")
 #: Airflow's pool that the tasks of all DAGs take a slot of.
 POOL = "lowtide"
-#: The options that only some jobs have a use for, and which: those are offered and given to no other.
-TAKEN_BY = {
-    # The ledger's jobs say themselves why they take none.
-    "--table": (*REMOVING, "sideline_restore", "transaction_repair", "balances", *INSPECTIONS),
-    "--discovered": REMOVING,
-    "--from": (*_INTERVAL, "journal_replay"),
-    "--to": (*_INTERVAL, "history_gc"),
-    "--full": _INTERVAL,
-    "--grace": ("commit_table_pruning", "transaction_repair"),
-    "--yes": ("commit_table_pruning",),
-    "--budget-rows": REMOVING,
-    "--budget-share": REMOVING,
-    "--approved": approval.JOBS,
-    "--compact": ("history_gc",),
-    "--output": ("balances",),
-    "--sample": INSPECTIONS,
-    "--rate": INSPECTIONS,
-    "--restore": ("sideline_restore",),
-    "--since-snapshot": ("journal_replay",),
-    "--as-committed": ("sideline_restore",),
-}
-
-
-def takes(job: str, option: str) -> bool:
-    """Whether *job* has a use for *option*."""
-    return job in TAKEN_BY.get(option, JOBS)
-
-
-def last_value(arguments: Sequence[str], option: str) -> str | None:
-    """What *arguments* give for *option*, as ``--option VALUE`` or ``--option=VALUE``: the last of them, which is the
-    one that the job goes by. None: nothing; empty: the value is missing.
-    """
-    value = None
-    for name, following in pairwise([*arguments, ""]):
-        if name == option:
-            value = following
-        elif name.startswith(f"{option}="):
-            value = name.removeprefix(f"{option}=")
-    return value
-
-
-def without_grace(job: str, arguments: Sequence[str]) -> bool:
-    """Whether the *arguments* of a run that acts ask to prune without grace, and not that this is meant
-    (``--yes``).
-    """
-    if job != "commit_table_pruning" or "--execute" not in arguments or "--yes" in arguments:
-        return False
-    grace = last_value(arguments, "--grace")
-    try:
-        return grace is not None and not parse_duration(grace)
-    except ValueError:  # the job says what is wrong with it
-        return False
 
 
 def application(job: str) -> Path:

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from lowtide.errors import UsageError
-from lowtide.run.submit import INSPECTIONS, takes
+from lowtide.run.jobs import INSPECTIONS
+from lowtide.run.options import takes
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LENGTH = 150

@@ -32,7 +32,7 @@ from scene import Scene, staged
 from lowtide.config import Config, load
 from lowtide.lab.stack import Stack, StackConfig
 from lowtide.lab.workload import OmidClient
-from lowtide.run.submit import INSPECTIONS
+from lowtide.run.jobs import INSPECTIONS
 from lowtide.store.state import StateStore, opened
 from tests import warm
 

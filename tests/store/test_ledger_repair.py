@@ -667,7 +667,7 @@ def test_balances_equal_those_of_a_sql_engine(run: Job, books: Books, tmp_path: 
     assert all("balance is" in text for text in refused)
     due = in_sql(books)
     folder = tmp_path / "balances"
-    outcome = run("balances", "--output", str(folder))
+    outcome = run("balances", "--csv", str(folder))
     assert outcome.code == 0, outcome.problems
     (part,) = folder.glob("*.csv")
     with part.open() as lines:

@@ -25,7 +25,7 @@ from shown import check_snapshots
 from lowtide.lab.servers import start_time
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import Model, OmidClient, Shape, WorkloadError, run
-from lowtide.run.submit import INSPECTIONS
+from lowtide.run.jobs import INSPECTIONS
 from tests import seeds
 
 Job = Callable[..., Outcome]

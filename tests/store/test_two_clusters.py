@@ -15,7 +15,7 @@ from lowtide.cli.app import app
 from lowtide.config import Thrift
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
-from lowtide.run.submit import INSPECTIONS
+from lowtide.run.jobs import INSPECTIONS
 from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
 from tests import warm

@@ -8,68 +8,15 @@ from pathlib import Path
 
 import pytest
 from lowtide_spark.run import job as program
-from typer.testing import CliRunner
 
-from lowtide.cli.app import app
 from lowtide.errors import GatewayError
 from lowtide.run import deploy
-from lowtide.run.submit import INSPECTIONS, JOBS, TAKEN_BY
-
-#: What an option that wants a value is given.
-VALUES = {
-    "--table": "orders",
-    "--from": "2026-01-01T00:00:00Z",
-    "--to": "2026-01-02T00:00:00Z",
-    "--grace": "1h",
-    "--budget-rows": "5",
-    "--budget-share": "0.5",
-    "--approved": "plan.json",
-    "--output": "folder",
-    "--restore": "r1",
-    "--since-snapshot": "s1",
-    "--as-committed": "50=100",
-    "--sample": "0.1",
-    "--rate": "20MB",
-}
 
 
-@pytest.mark.parametrize("option", TAKEN_BY)
-def test_an_option_is_offered_to_the_jobs_that_have_a_use_for_it(
-    option: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Any other refuses it by name, instead of doing without."""
-    argv = [option, *([VALUES[option]] if option in VALUES else [])]
-    for job in JOBS:
-        if job in TAKEN_BY[option]:
-            program.arguments(job, argv)
-            continue
-        with pytest.raises(SystemExit) as refused:
-            program.arguments(job, argv)
-        assert refused.value.code == 2
-        assert f"unrecognized arguments: {option}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("job", [name for name in JOBS if name not in INSPECTIONS])
-def test_what_a_run_reads_of_its_options_is_always_there(job: str) -> None:
-    """Also where its job does not offer them."""
-    options = program.arguments(job, [])
-    for name in ("discovered", "start", "end", "full", "grace", "budget_rows", "budget_share"):
-        assert not getattr(options, name)
-    assert options.rate == 0
-
-
-@pytest.mark.parametrize("job", [name for name in JOBS if name not in INSPECTIONS])
-def test_every_option_of_a_job_is_explained(
-    job: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In the help of its program, to which that of `lowtide run` points."""
-    monkeypatch.setenv("COLUMNS", "200")
-    with pytest.raises(SystemExit):
-        program.arguments(job, ["--help"])
-    lines = [line.split("  ") for line in capsys.readouterr().out.splitlines() if line.startswith("  -")]
-    assert len(lines) > 6
-    assert [line for line in lines if not line[-1].strip() or line[-1].startswith("-")] == []
-    assert "lowtide run history_gc -- --help" in " ".join(CliRunner().invoke(app, ["run", "--help"]).output.split())
+def test_arguments_that_cannot_be_meant_end_a_program_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a sentence, with the exit code of bad arguments, before anything is looked for."""
+    assert program.run_job("balances", lambda _: pytest.fail("it ran"), ["--excute"]) == 2
+    assert "balances has no option --excute; --execute may be meant" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -16,7 +16,11 @@ from lowtide.cli.app import app
 from lowtide.config import Config, Spark
 from lowtide.errors import UsageError
 from lowtide.run import submit
+from lowtide.run.arguments import arguments
+from lowtide.run.jobs import JOBS
+from lowtide.run.options import options_of, takes
 from lowtide.run.pins import contradictions
+from tests.unit.test_arguments import VALUES
 
 CONFIG = Config(spark=Spark(master="local[3]", driver_memory="2g", connector_class_path=["one.jar", "lib/*"]))
 
@@ -65,7 +69,7 @@ def test_only_a_local_driver_listens_on_loopback() -> None:
     assert "spark.driver.host" not in submit.job_conf(CONFIG, "yarn")
 
 
-@pytest.mark.parametrize("job", submit.JOBS)
+@pytest.mark.parametrize("job", JOBS)
 def test_every_job_has_its_program(job: str) -> None:
     """The program of each job exists."""
     assert submit.application(job).is_file()
@@ -116,24 +120,6 @@ def test_spark_is_found_where_no_environment_is_active(tmp_path: Path, monkeypat
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "value"),
-    [
-        ("", None),
-        ("--executed --grace-period 1h", None),
-        ("--grace 1h", "1h"),
-        ("--grace=1h --execute", "1h"),
-        ("--grace=1h --grace 2h", "2h"),
-        ("--grace 1h --grace=2h", "2h"),
-        ("--grace", ""),
-        ("--grace=", ""),
-    ],
-)
-def test_an_option_has_the_value_that_was_given_last(arguments: str, value: str | None) -> None:
-    """In both of the forms that the job takes."""
-    assert submit.last_value(arguments.split(), "--grace") == value
-
-
 @pytest.mark.parametrize("given", ["--config {}", "--config={}", "--config other.yaml --config={}"])
 def test_a_job_is_submitted_by_the_configuration_that_it_is_given(
     given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -151,35 +137,68 @@ def test_a_job_is_submitted_by_the_configuration_that_it_is_given(
     argv = given.format(file).split()
     assert CliRunner().invoke(app, ["run", "verify", *argv]).exit_code == 0
     assert ran[0][1:3] == ["--master", "local[7]"]
-    assert ran[0][-len(argv) :] == argv
+    assert ran[0][-1] == f"--config={file}"
+
+
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+    """What the commands would run, in a folder with a configuration; nothing starts."""
+    (tmp_path / "lowtide.yaml").write_text("spark: {connector_class_path: [one.jar]}\n")
+    monkeypatch.chdir(tmp_path)
+    ran: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        ran.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(jobs.subprocess, "run", run)
+    return ran
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("answer", ["y\n", "n\n"])
+@pytest.mark.parametrize(("given", "asked"), [("--grace=0s", True), ("--grace=1h", False), ("--grace=0s --yes", False)])
+def test_pruning_without_grace_is_asked_about(
+    given: str, asked: bool, answer: str, terminal: bool, submitted: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal, where it acts and nobody says that it is meant; elsewhere it is done as told."""
+    monkeypatch.setattr(jobs, "_on_a_terminal", lambda: terminal)
+    argv = ["run", "commit_table_pruning", "--execute", *given.split()]
+    result = CliRunner().invoke(app, argv, input=answer)
+    assert ("Prune without grace?" in result.output) is (asked and terminal)
+    assert bool(submitted) is not (asked and terminal and answer == "n\n")
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_is_given_every_option_that_the_command_was(job: str, submitted: list[list[str]]) -> None:
+    """The program understands the very words, and each option keeps its value: switches, values, lists."""
+    # Not files that would be read, nor what stands against --execute.
+    options = [o for o in options_of(job) if o.name not in ("--config", "--approved", "--as-configured")]
+    argv = [
+        word for option in options for word in ([option.name, VALUES[option.name]] if option.metavar else [option.name])
+    ]
+    result = CliRunner().invoke(app, ["run", job, *argv, *(["--table", "users"] if takes(job, "--table") else [])])
+    assert result.exit_code == 0, result.output
+    said = arguments(job, submitted[0][submitted[0].index(str(submit.application(job))) + 1 :])
+    for option in options:
+        meant = getattr(arguments(job, argv), option.attribute)
+        assert getattr(said, option.attribute) == ([*meant, "users"] if option.name == "--table" else meant)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "asked"),
+    ("argv", "says"),
     [
-        ("--execute --grace 0s", True),
-        ("--grace=0s --execute", True),
-        ("--grace 1h --execute --grace 0h", True),
-        ("--execute --grace 0s --yes", False),
-        ("--execute --grace 0s --grace 1h", False),
-        ("--grace 0s", False),
-        ("--execute", False),
-        ("--execute --grace soon", False),
-        ("--execute --grace", False),
+        (["orphan_cleanup", "--excute"], "--execute"),
+        (["orphan_clean"], "Did you mean 'orphan_cleanup'"),
+        (["orphan_cleanup", "--from", "yesterday"], "--from: an ISO 8601 time"),
+        (["survey", "--sample", "7"], "--sample: a share above 0 and up to 1 is expected, such as 0.1, found 7"),
     ],
 )
-def test_pruning_without_grace_is_asked_about(arguments: str, asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal, where it acts and nobody says that it is meant; elsewhere it is done as told. No other job is
-    asked about.
-    """
-    argv = arguments.split()
-    assert submit.without_grace("commit_table_pruning", argv) is asked
-    assert not submit.without_grace("transaction_repair", argv)
-    given: list[str] = []
-    monkeypatch.setattr(jobs, "_submit", lambda _, argv: given.extend(argv))
-    for terminal, answer in ((True, "n\n"), (True, "y\n"), (False, "n\n")):
-        given.clear()
-        monkeypatch.setattr(jobs, "_on_a_terminal", lambda terminal=terminal: terminal)
-        result = CliRunner().invoke(app, ["run", "commit_table_pruning", *argv], input=answer)
-        assert ("Prune without grace?" in result.output) is (asked and terminal)
-        assert given == ([] if asked and terminal and answer == "n\n" else argv)
+def test_what_a_job_would_refuse_is_refused_before_spark_starts(
+    argv: list[str], says: str, submitted: list[list[str]]
+) -> None:
+    """With what is wrong, and the nearest that is known; the exit code is that of bad arguments."""
+    result = CliRunner().invoke(app, ["run", *argv])
+    assert says in result.output or says in str(result.exception)
+    assert result.exit_code == 2 or getattr(result.exception, "exit_code", 0) == 2
+    assert submitted == []

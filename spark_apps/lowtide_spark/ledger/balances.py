@@ -52,9 +52,9 @@ def balances(run: Run) -> None:
     _check_conserved(run, found, moved, records)
     _check(found, issuer, node)
     _show(run, named, issuer)
-    if run.options.output:
-        named.orderBy("user").coalesce(1).write.mode("errorifexists").option("header", "true").csv(run.options.output)
-        report.notes.append(f"every balance is in {run.options.output}")
+    if run.options.csv:
+        named.orderBy("user").coalesce(1).write.mode("errorifexists").option("header", "true").csv(run.options.csv)
+        report.notes.append(f"every balance is in {run.options.csv}")
     run.phase("balances")
 
 
@@ -143,4 +143,4 @@ def _show(run: Run, named: DataFrame, issuer: str) -> None:
     for row in richest:
         print(f"  {row.user}  {int(row.balance):>20,}  {row.nickname}", flush=True)
     if run.summary.figures["users"] - 1 > len(richest):
-        print(f"  and {run.summary.figures['users'] - 1 - len(richest):,} more; --output FOLDER writes all", flush=True)
+        print(f"  and {run.summary.figures['users'] - 1 - len(richest):,} more; --csv FOLDER writes all", flush=True)

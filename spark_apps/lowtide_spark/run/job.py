@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from lowtide.cleaning.planning import Request
 from lowtide.config import Config, load, source
 from lowtide.errors import LowtideError, StoreError, UsageError
-from lowtide.run import approval
-from lowtide.run.approval import Approved
-from lowtide.run.submit import REMOVING
+from lowtide.run.arguments import arguments, understood
+from lowtide.run.jobs import REMOVING
 from lowtide.run.summary import Summary, here
 from lowtide.store.gateway import failures, is_failure, no_answer
 from lowtide.store.ports import nobody_answers
 from lowtide.store.state import opened
-from lowtide.values.durations import parse_duration, parse_time
 from lowtide_spark.frames.store import Store, told
-from lowtide_spark.run.arguments import arguments
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.printing import report
 from lowtide_spark.run.session import check_place, session
@@ -41,7 +38,11 @@ def run_job(
     *read_only*: the job writes nothing to the store, the summary neither. *blind*: the least exit code of a job that
       could not do its work.
     """
-    options = arguments(job, argv)
+    try:
+        options = arguments(job, argv)
+    except UsageError as error:  # there is nowhere yet to put a summary
+        print(error, file=sys.stderr, flush=True)
+        return error.exit_code
     started = time.monotonic()
     now = datetime.now(UTC)
     summary = Summary(
@@ -82,18 +83,18 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     config = load(options.config)
     for name in options.table:
         config.table(name)
-    summary.context = dict(_pair(text) for text in options.context)
-    start = parse_time(options.start, "--from") if options.start else None
-    end = parse_time(options.end, "--to") if options.end else None
-    options.grace = _grace(options.grace, config.ledger.grace if job == "transaction_repair" else config.grace)
-    request = Request(summary.run, now, start, end, options.full)
-    request.check()
+    asked = understood(job, options, summary.run, now)
+    summary.context = dict(asked.context)
+    options.grace = asked.grace
+    if asked.grace is None:
+        options.grace = config.ledger.grace if job == "transaction_repair" else config.grace
     _check_zookeeper(config)
-    approved = _approved(job, options)
     spark = session(f"lowtide {job}")
     if summary.execute and job in REMOVING:
         config.state.check_sideline(spark.sparkContext.master or "")
-    run = Run(options, config, Store(spark, config, options.rate), request, summary, approved, phase_started=began)
+    run = Run(
+        options, config, Store(spark, config, options.rate), asked.request, summary, asked.approved, phase_started=began
+    )
     run.phase("start")  # Spark's own start is most of it
     return run
 
@@ -107,32 +108,6 @@ def _check_zookeeper(config: Config) -> None:
             "hbase.zookeeper_quorum and hbase.zookeeper_port"
         )
         raise StoreError(msg)
-
-
-def _approved(job: str, options: argparse.Namespace) -> Approved | None:
-    file = getattr(options, "approved", None)
-    if file is None:
-        return None
-    if not options.execute and not options.as_configured:
-        msg = "--approved holds a run that acts to a plan; give --execute with it"
-        raise UsageError(msg)
-    return approval.read(file, job)
-
-
-def _grace(text: str | None, configured: timedelta) -> timedelta:
-    try:
-        return parse_duration(text) if text is not None else configured
-    except ValueError as error:
-        msg = f"--grace: {error}"
-        raise UsageError(msg) from None
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not sign or not key:
-        msg = f"--context: KEY=VALUE is expected, found {text!r}"
-        raise UsageError(msg)
-    return key, value
 
 
 def _told(error: Exception) -> str:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pyspark.sql import functions as F
 
 from lowtide.errors import GatewayError, StoreError, UsageError, WatermarkError
-from lowtide.run.submit import INSPECTIONS
+from lowtide.run.jobs import INSPECTIONS
 from lowtide.store import oracle_probe
 from lowtide.store.gateway import allotted, parse_low_watermark
 from lowtide.store.state import StateStore
