@@ -15,7 +15,9 @@ from lowtide.run import deploy
 
 def test_arguments_that_cannot_be_meant_end_a_program_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     """In a sentence, with the exit code of bad arguments, before anything is looked for."""
-    assert program.run_job("balances", lambda _: pytest.fail("it ran"), ["--excute"]) == 2
+    with pytest.raises(SystemExit) as ended:
+        program.run_job("balances", lambda _: pytest.fail("it ran"), ["--excute"])
+    assert ended.value.code == 2
     assert "balances has no option --excute; --execute may be meant" in capsys.readouterr().err
 
 

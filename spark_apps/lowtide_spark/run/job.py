@@ -33,7 +33,8 @@ def run_job(
     read_only: bool = False,
     blind: int = 1,
 ) -> int:
-    """Run *body* and report: summary in the file, the state table and the terminal; returns the exit code.
+    """Run *body* and report: summary in the file, the state table and the terminal; returns the exit code. Arguments that
+    cannot be meant end the program.
 
     *read_only*: the job writes nothing to the store, the summary neither. *blind*: the least exit code of a job that
       could not do its work.
@@ -42,7 +43,7 @@ def run_job(
         options = arguments(job, argv)
     except UsageError as error:  # there is nowhere yet to put a summary
         print(error, file=sys.stderr, flush=True)
-        return error.exit_code
+        sys.exit(error.exit_code)
     started = time.monotonic()
     now = datetime.now(UTC)
     summary = Summary(
