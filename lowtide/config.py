@@ -32,7 +32,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from lowtide.errors import UsageError
+from lowtide.errors import UnnamedStoreError, UsageError
 from lowtide.sources import site, variables
 from lowtide.tables.inventory import Kind
 from lowtide.values.durations import Ages, duration_text, parse_duration
@@ -65,6 +65,8 @@ Age = Annotated[timedelta | Literal["forever"], BeforeValidator(_age)]
 CONFIG_VARIABLE = "LOWTIDE_CONFIG"
 DEFAULT_FILE = Path("lowtide.yaml")
 DEFAULTS = "the default configuration"
+#: The setting that, given as a variable, says that the defaults' store is meant.
+THIS_MACHINE = ("hbase", "zookeeper_quorum")
 #: The kind of problems whose text is whole.
 _OURS = "setting"
 #: Of HBase's client: whom it asks where HBase is; ZooKeeper, unless another is set.
@@ -457,6 +459,8 @@ def load(path: Path | None = None) -> Config:
 
     Raises:
         UsageError: the file is missing, no YAML, or has unknown keys or bad values; the message names each of them.
+        UnnamedStoreError: there is no file, nor a variable that says where the store is, and ``HBASE_CONF_DIR`` or
+            ``HADOOP_CONF_DIR`` is set: the defaults mean this machine's store, and may not be what is meant.
     """
     name, text = _read(path)
     try:
@@ -468,11 +472,33 @@ def load(path: Path | None = None) -> Config:
         msg = f"{name} must hold a mapping of sections, found {type(content).__name__}"
         raise UsageError(msg)
     given = variables.settings(Config)
-    content = _with_site(_merged(content, given), Path(name).parent, named=name != DEFAULTS)
+    content = _merged(content, given)
+    if name == DEFAULTS:
+        _check_named(content)
+    content = _with_site(content, Path(name).parent, named=name != DEFAULTS)
     try:
         return _anchored(Config.model_validate(content), Path(name).parent)
     except ValidationError as error:
         raise UsageError(_explain(name, error, given)) from error
+
+
+def _check_named(content: Mapping[str, Any]) -> None:
+    """Refuse to take the defaults' store on a machine that is set up for a cluster."""
+    cluster = site.hinted()
+    if not cluster or set(content.get("hbase", {})) & {*site.ADDRESS.values(), "conf_dir"}:
+        return
+    variable, folder = cluster
+    here = f"{HBase().zookeeper_quorum}:{HBase().zookeeper_port}"
+    fact = (
+        f"there is no configuration here, and {variable} is set ({folder}): the store on this machine ({here}) may not "
+        "be what is meant"
+    )
+    ours = variables.variable_name(*THIS_MACHINE)
+    raise UnnamedStoreError(
+        fact,
+        f"give --config FILE, set {CONFIG_VARIABLE}, or go where {DEFAULT_FILE} is; if this machine's store is meant, "
+        f"set {ours}={HBase().zookeeper_quorum}",
+    )
 
 
 def _with_site(content: dict[str, Any], folder: Path, *, named: bool) -> dict[str, Any]:

@@ -4,7 +4,8 @@
 
     LowtideError                     exit
     ├── UsageError                      2   arguments or configuration that cannot be meant
-    │   └── ApprovalError                   the plan that was approved is no longer the plan; nothing was done
+    │   ├── ApprovalError                   the plan that was approved is no longer the plan; nothing was done
+    │   └── UnnamedStoreError               no configuration says which store is meant, and more than one may be
     └── StoreError                      1   the store as it is forbids going on; what was done until then is safe
         ├── GatewayError                    the Thrift gateway, HBase or the oracle does not answer, or no more
         ├── TableError                      a table is unknown, disabled or bears no marks of Omid
@@ -29,6 +30,7 @@ __all__ = [
     "LowtideError",
     "StoreError",
     "TableError",
+    "UnnamedStoreError",
     "UsageError",
     "WatermarkError",
 ]
@@ -59,6 +61,10 @@ class UsageError(LowtideError):
 
 class ApprovalError(UsageError):
     """The plan that was approved is no longer the plan: to ask again for the same is of no use."""
+
+
+class UnnamedStoreError(UsageError):
+    """No configuration says which store is meant, and this machine is set up for another than the defaults' one."""
 
 
 class StoreError(LowtideError):

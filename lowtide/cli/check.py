@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import timedelta
@@ -16,22 +15,25 @@ from rich.text import Text
 from lowtide.check import airflow, driver, machine, records, servers
 from lowtide.check.hops import OF_THE_STORE, Line, Look, Result, exit_code, through_gateway, walk
 from lowtide.check.records import store_looks
-from lowtide.cli.console import new_console
-from lowtide.cli.options import ConfigFile, Json
+from lowtide.cli.options import ConfigFile
+from lowtide.cli.output import Output, OutputStyle, answer
 from lowtide.config import Config, load, source
 from lowtide.errors import LowtideError, UsageError
 from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
+from lowtide.terminal.console import new_console
 from lowtide.values.durations import parse_duration
 
 _SIGNS = {Result.OK: ("✓", "green"), Result.WRONG: ("✗", "bold red"), Result.NOT_CHECKED: ("-", "dim")}
 
 console = new_console()
+#: Of the CSV.
+COLUMNS = ("hop", "title", "result", "text", "remedy")
 
 
 def check(
     config: ConfigFile = None,
-    as_json: Json = False,
+    output: OutputStyle = Output.TABLE,
     wait: Annotated[str, typer.Option(help="How long Spark may take, its start included: 90s, 5m.")] = "5m",
 ) -> None:
     """Check every hop from the configuration to Airflow: ok, or what is wrong and the remedy. Exit code 1: something
@@ -43,18 +45,17 @@ def check(
         limit = parse_duration(wait)
     except ValueError as error:
         raise UsageError(f"--wait: {error}") from None
-    found = []
+    found: list[Line] = []
     # On a terminal alone: what is printed elsewhere is read by programs.
     spinner: AbstractContextManager[object] = (
-        nullcontext() if as_json else console.status("Spark starts, which takes some 20 s")
+        nullcontext() if output is not Output.TABLE else console.status("Spark starts, which takes some 20 s")
     )
     for line in _lines(config, limit, spinner):
         found.append(line)
-        if not as_json:
+        if output is Output.TABLE:  # each as soon as it is known
             _print(line)
-    if as_json:
-        value = {"ok": not exit_code(found), "hops": [line.to_json() for line in found]}
-        typer.echo(json.dumps(value, indent=2))
+    rows = [line.to_json() for line in found]
+    answer(output, lambda: {"ok": not exit_code(found), "hops": rows}, COLUMNS, lambda: rows, lambda: None)
     raise typer.Exit(exit_code(found))
 
 

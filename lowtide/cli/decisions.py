@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from lowtide.cli.console import new_console
+from lowtide.cli.configuration import configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
-from lowtide.config import Config, load, source
+from lowtide.config import Config, source
 from lowtide.errors import StoreError, UsageError
 from lowtide.journal import life
 from lowtide.journal.decision_lines import UNDECIDED, Decision, parse, row_of
@@ -21,6 +21,7 @@ from lowtide.journal.decisions import Decisions, became
 from lowtide.run.summary import by_hand
 from lowtide.store.gateway import low_watermark
 from lowtide.store.state import StateStore, opened
+from lowtide.terminal.console import new_console
 
 journal_app = typer.Typer(no_args_is_help=True, help="What was pruned from the commit table.")
 
@@ -33,7 +34,7 @@ def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: Confi
     """Forget what was cleaned of a table: after a bulk load, an incremental restore, or whatever else put old cells
     under it.
     """
-    loaded = load(config)
+    loaded = configured_to_act(config)
     with opened(loaded) as state:
         _check_recorded(loaded, state, table)
     ask(f"Forget what was cleaned of {table}? The next orphan_cleanup reads it from 0.", yes=yes)
@@ -83,7 +84,7 @@ def resolve(
     All are checked before one is recorded. What was decided can be decided anew.
     """
     decisions, left = _decisions(starts or [], aborted, committed, shown_in, file)
-    loaded = load(config)
+    loaded = configured_to_act(config)
     name = loaded.state.journal_table
     with opened(loaded) as state:
         _, replaced = _allowed(loaded, state, decisions)
@@ -182,7 +183,7 @@ def confirm(
     """Say that the transactions of a table that came from elsewhere were this store's oracle's: its cells are
     judged, and cleaned, like any other's.
     """
-    loaded = load(config)
+    loaded = configured_to_act(config)
     with opened(loaded) as state:
         _check_there(state, table)
     ask(
@@ -211,7 +212,7 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
     """Go on without what the journal has lost for good, or without a journal: below the prune bound, absence of a
     proof decides nothing any more.
     """
-    loaded = load(config)
+    loaded = configured_to_act(config)
     name = loaded.state.journal_table
     with opened(loaded) as state:
         there, horizon = _lost(loaded, state)
@@ -249,7 +250,7 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
     """Say that the journal has all its rows, though HBase cannot show it: it was only disabled and enabled, or was
     restored from an HBase snapshot that has all.
     """
-    loaded = load(config)
+    loaded = configured_to_act(config)
     name = loaded.state.journal_table
     with opened(loaded) as state:
         doubted = _doubted(loaded, state)

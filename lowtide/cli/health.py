@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from lowtide.cli.console import new_console
-from lowtide.cli.options import ConfigFile, Json
-from lowtide.config import Config, load
+from lowtide.cli.configuration import configured
+from lowtide.cli.options import ConfigFile
+from lowtide.cli.output import Output, OutputStyle, answer
+from lowtide.config import Config
 from lowtide.errors import TableError
 from lowtide.health import (
     RECURRING,
@@ -35,6 +34,8 @@ from lowtide.health.hbase import version
 from lowtide.health.history import hold_text, kept_back, mark_text
 from lowtide.health.ledger import status_rows
 from lowtide.health.reader import read
+from lowtide.terminal.console import new_console, note
+from lowtide.terminal.tables import new_table, print_table
 from lowtide.values.clock import from_millis
 from lowtide.values.text import age_text, distance_text, moment_text, size_text, timestamp_text
 
@@ -47,11 +48,14 @@ _LEVELS = {
 _SEVERITIES = {Severity.NOTE: "dim", Severity.WARNING: "yellow", Severity.ALARM: "bold red"}
 
 console = new_console()
+#: Of the CSV of status, and of explain.
+TABLE_COLUMNS = ("table", "mode", "regions", "never_cleaned", "lowest", "behind", "collected")
+FINDING_COLUMNS = ("severity", "what", "why", "since", "setting", "remedy", "commands", "tables")
 
 
 def status(
     config: ConfigFile = None,
-    as_json: Json = False,
+    output: OutputStyle = Output.TABLE,
     tables: Annotated[
         bool,
         typer.Option(
@@ -65,32 +69,41 @@ def status(
     attention, 4: alarm.
     """
     reading, health, loaded = _assessed(config)
-    if as_json:
-        each = [_table_json(s) for s in table_statuses(reading, loaded)]
-        _print_json({**health.to_json(), **_marks(reading), "tables": each, **_further_json(reading, loaded)})
-    elif tables:
-        _print_sentence(health)
-        if not reading.unreachable:
-            _print_tables_in_full(reading, loaded)
-    else:
-        _print_sentence(health)
-        if not reading.unreachable:
-            _print_marks(reading, loaded)
-            _print_history(reading, loaded)
-            _print_ledger(reading)
-            _print_last_runs(reading)
-        others = health.findings[0 if health.level is Level.FINE else 1 :]
-        for finding in others:
-            console.print(_headline(finding), soft_wrap=True)
-        if health.findings and not reading.unreachable:
-            console.print("More: lowtide explain", style="dim")
+    each = [_table_json(s) for s in table_statuses(reading, loaded)]
+    answer(
+        output,
+        lambda: {**health.to_json(), **_marks(reading), "tables": each, **_further_json(reading, loaded)},
+        TABLE_COLUMNS,
+        lambda: each,
+        lambda: _print_status(health, reading, loaded, in_full=tables),
+    )
+    if output is Output.CSV and reading.unreachable:
+        note(reading.unreachable)
     raise typer.Exit(health.exit_code)
+
+
+def _print_status(health: Health, reading: Reading, config: Config, *, in_full: bool) -> None:
+    _print_sentence(health)
+    if in_full:
+        if not reading.unreachable:
+            _print_tables_in_full(reading, config)
+        return
+    if not reading.unreachable:
+        _print_marks(reading, config)
+        _print_history(reading, config)
+        _print_ledger(reading)
+        _print_last_runs(reading)
+    others = health.findings[0 if health.level is Level.FINE else 1 :]
+    for finding in others:
+        console.print(_headline(finding), soft_wrap=True)
+    if health.findings and not reading.unreachable:
+        console.print("More: lowtide explain", style="dim")
 
 
 def explain(
     table: Annotated[str | None, typer.Argument(help="Only what concerns this table.", show_default=False)] = None,
     config: ConfigFile = None,
-    as_json: Json = False,
+    output: OutputStyle = Output.TABLE,
 ) -> None:
     """Why marks do not move: what blocks, since when, and the commands that resolve it. Exit codes as of status."""
     reading, health, loaded = _assessed(config)
@@ -102,27 +115,41 @@ def explain(
         ):  # one only configured is a finding
             msg = f"no such table: {table}; HBase has {', '.join(sorted(reading.listed)) or 'none'}"
             raise TableError(msg)
-    if as_json:
+    findings = [f.to_json() for f in found]
+
+    def everything() -> dict[str, object]:
         tables = [_table_json(s) for s in table_statuses(reading, loaded) if table in (None, s.table)]
-        found_json = {**health.to_json(), "findings": [f.to_json() for f in found], **_marks(reading), "tables": tables}
-        _print_json({**found_json, **_further_json(reading, loaded, table)})
-    else:
-        _print_sentence(health)
-        for each in table_statuses(reading, loaded):
-            if each.table == table:
-                console.print(_table_text(each, reading), soft_wrap=True)
-        for history in history_statuses(reading, loaded):
-            if history.table == table:
-                console.print(_history_text(history, reading), soft_wrap=True)
-        for finding in found:
-            _print_finding(finding, reading.at)
-        if not found:
-            console.print("Nothing holds anything back.")
+        told = {**health.to_json(), "findings": findings, **_marks(reading), "tables": tables}
+        return {**told, **_further_json(reading, loaded, table)}
+
+    answer(
+        output,
+        everything,
+        FINDING_COLUMNS,
+        lambda: findings,
+        lambda: _print_explanation(health, reading, loaded, table, found),
+    )
     raise typer.Exit(health.exit_code)
 
 
+def _print_explanation(
+    health: Health, reading: Reading, config: Config, table: str | None, found: Sequence[Finding]
+) -> None:
+    _print_sentence(health)
+    for each in table_statuses(reading, config):
+        if each.table == table:
+            console.print(_table_text(each, reading), soft_wrap=True)
+    for history in history_statuses(reading, config):
+        if history.table == table:
+            console.print(_history_text(history, reading), soft_wrap=True)
+    for finding in found:
+        _print_finding(finding, reading.at)
+    if not found:
+        console.print("Nothing holds anything back.")
+
+
 def _assessed(file: Path | None) -> tuple[Reading, Health, Config]:
-    config = load(file)
+    config = configured(file)
     reading = read(config)
     return reading, assess(reading, config), config
 
@@ -134,9 +161,8 @@ def _print_sentence(health: Health) -> None:
 
 def _print_marks(reading: Reading, config: Config) -> None:
     clock = reading.clock
-    grid = Table(title="Tables", title_justify="left")
-    for column in ("table", "mode", "regions", "never cleaned", "clean up to", "behind the low watermark"):
-        grid.add_column(column, justify="left" if column in {"table", "mode"} else "right", overflow="fold")
+    titles = ("table", "mode", "regions", "never cleaned", "clean up to", "behind the low watermark")
+    grid = new_table("Tables", *titles, numbers=titles[2:])
     for s in table_statuses(reading, config):
         never = Text(f"{s.never_cleaned:,}", "yellow" if s.never_cleaned else "")
         grid.add_row(
@@ -148,7 +174,7 @@ def _print_marks(reading: Reading, config: Config) -> None:
             distance_text(s.behind, clock),
         )
     if grid.row_count:
-        console.print(grid)
+        print_table(console, grid)
     if reading.low_watermark is not None:
         console.print(f"Low watermark {timestamp_text(reading.low_watermark, clock)}", soft_wrap=True)
     if reading.bound:
@@ -176,13 +202,12 @@ def _print_tables_in_full(reading: Reading, config: Config) -> None:
         console.print("No region watermark is recorded yet; run: lowtide run watermark_collection --execute")
         return
     titles = {entry.table: entry.title for entry in reading.inventory}
-    grid = Table(title="Region watermarks", title_justify="left")
-    for column in ("table", "mode", "regions", "at 0", "never cleaned", "lowest watermark", "behind the low watermark"):
-        grid.add_column(column, justify="left" if column in {"table", "mode"} else "right", overflow="fold")
+    columns = ("table", "mode", "regions", "at 0", "never cleaned", "lowest watermark", "behind the low watermark")
+    grid = new_table("Region watermarks", *columns, numbers=columns[2:])
     for s in found:
         counts = (str(n) for n in (s.regions, s.at_zero, s.never_cleaned, s.lowest, s.behind))
         grid.add_row(titles.get(s.table, s.table), s.mode.value, *counts)
-    console.print(grid)
+    print_table(console, grid)
     if reading.low_watermark is not None:
         console.print(f"Low watermark: {reading.low_watermark}", soft_wrap=True)
     if bound := reading.bound:
@@ -206,22 +231,17 @@ def _print_history(reading: Reading, config: Config) -> None:
     """Nothing where no history was ever removed, nor is meant to be, and nobody holds any."""
     found = history_statuses(reading, config)
     if any(h.active or h.removed or h.reclaimable for h in found):
-        grid = Table(title="History", title_justify="left")
-        for column in ("table", "mode", "removed before", "kept back by", "last removed", "could go"):
-            grid.add_column(
-                column, justify="right" if column in {"last removed", "could go"} else "left", overflow="fold"
-            )
+        columns = ("table", "mode", "removed before", "kept back by", "last removed", "could go")
+        grid = new_table("History", *columns, numbers=columns[4:])
         for h in found:
             gone = [size_text(r.size) if r else "" for r in (h.removed, h.reclaimable)]
             grid.add_row(h.table, h.mode.value, mark_text(h, reading.clock), kept_back(h), *gone)
-        console.print(grid)
+        print_table(console, grid)
     if reading.holds:
-        grid = Table(title="Holds", title_justify="left")
-        for column in ("table", "id", "from", "owner", "reason", "taken", "expires"):
-            grid.add_column(column, overflow="fold")
+        grid = new_table("Holds", "table", "id", "from", "owner", "reason", "taken", "expires")
         for hold in reading.holds:
             grid.add_row(*hold_text(hold, reading))
-        console.print(grid)
+        print_table(console, grid)
 
 
 def _print_ledger(reading: Reading) -> None:
@@ -241,7 +261,7 @@ def _print_finding(finding: Finding, now: datetime) -> None:
     lines += [f"setting {finding.setting}"] if finding.setting else []
     lines += [f"{finding.remedy}{':' if finding.commands else '.'}", *(f"    {c}" for c in finding.commands)]
     for line in lines:
-        console.print(Padding(Text(line), (0, 0, 0, 2)), soft_wrap=True)
+        console.print(Text(f"  {line}"), soft_wrap=True)
 
 
 def _table_text(s: TableStatus, reading: Reading) -> Text:
@@ -292,7 +312,3 @@ def _further_json(reading: Reading, config: Config, table: str | None = None) ->
         "holds": [h.to_json() | {"counts": h.counts(reading.at)} for h in reading.holds if table in (None, h.table)],
         "ledger": (ledger := ledger_status(reading)) and ledger.to_json(),
     }
-
-
-def _print_json(value: object) -> None:
-    typer.echo(json.dumps(value, indent=2))

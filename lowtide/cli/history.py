@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from lowtide.cli.console import new_console
-from lowtide.cli.options import ConfigFile, Json, Yes, ask
-from lowtide.config import Config, load
+from lowtide.cli.configuration import configured, configured_to_act
+from lowtide.cli.options import ConfigFile, Yes, ask
+from lowtide.cli.output import Output, OutputStyle, WithJson, answer
+from lowtide.config import Config
 from lowtide.errors import FormatError, GatewayError, UsageError
-from lowtide.health import history_statuses
+from lowtide.health import HistoryStatus, Reading, history_statuses
 from lowtide.health.history import kept_back
 from lowtide.health.reader import read
 from lowtide.history.advice import advise, bucket, bytes_a_day
@@ -22,6 +22,8 @@ from lowtide.history.holding import clock_of, read_point_at, release, take
 from lowtide.history.mark import Hold
 from lowtide.run.summary import myself
 from lowtide.store.state import opened
+from lowtide.terminal.console import new_console
+from lowtide.terminal.tables import new_table, print_table
 from lowtide.values.durations import duration_text, parse_duration, parse_time
 from lowtide.values.text import moment_text, time_text
 
@@ -29,6 +31,10 @@ hold_app = typer.Typer(no_args_is_help=True, help="Keep history that a reader ne
 history_app = typer.Typer(no_args_is_help=True, help="How far tables can be read back.")
 
 console = new_console()
+#: Of the CSV; times are ms since 1970.
+HOLD_COLUMNS = ("table", "id", "timestamp", "owner", "reason", "taken", "expires")
+MARK_COLUMNS = ("table", "mode", "applied", "applied_at", "run", "kept_back_by")
+ADVICE_COLUMNS = ("table", "age", "refused", "bytes")
 TableName = Annotated[str, typer.Argument(metavar="TABLE")]
 
 
@@ -43,9 +49,10 @@ def hold_add(
     ] = None,
     owner: Annotated[str | None, typer.Option(help="Whom to ask; you, if left out.", show_default=False)] = None,
     lasting: Annotated[str, typer.Option("--for", help="How long, as in 2h; hold_max_age at most.")] = "1h",
+    output: OutputStyle = Output.TABLE,
 ) -> None:
     """Hold a table's history from a read point on, until it is released or expires. Prints the hold's id."""
-    loaded = load(config)
+    loaded = configured_to_act(config)
     try:
         duration = parse_duration(lasting)
     except ValueError as error:
@@ -59,21 +66,22 @@ def hold_add(
         reason=reason,
         lasting=duration,
     )
-    console.print(
-        f"{held.id} holds {table} from {held.timestamp} on, until {held.expires:%Y-%m-%d %H:%M:%S} UTC", soft_wrap=True
-    )
+    said = f"{held.id} holds {table} from {held.timestamp} on, until {held.expires:%Y-%m-%d %H:%M:%S} UTC"
+    answer(output, held.to_json, HOLD_COLUMNS, lambda: [held.to_json()], lambda: console.print(said, soft_wrap=True))
 
 
 @hold_app.command("list")
 def hold_list(
     config: ConfigFile = None,
     table: Annotated[str | None, typer.Option(help="Only holds on this table.", show_default=False)] = None,
+    output: OutputStyle = Output.TABLE,
 ) -> None:
     """The holds there are, and which of them have expired."""
-    loaded = load(config)
-    with opened(loaded) as state:
+    with opened(configured(config)) as state:
         found = state.holds(table)
-    _print_holds(found, datetime.now(UTC))
+    now = datetime.now(UTC)
+    rows = [held.to_json() | {"counts": held.counts(now)} for held in found]
+    answer(output, lambda: rows, (*HOLD_COLUMNS, "counts"), lambda: rows, lambda: _print_holds(found, now))
 
 
 @hold_app.command("release")
@@ -84,18 +92,18 @@ def hold_release(
     yes: Yes = False,
 ) -> None:
     """Let go of a hold: the next run of history_gc may move the mark on. Asks before it lets go of somebody else's."""
-    loaded = load(config)
+    loaded = configured_to_act(config)
     _ask_for(loaded, table, identity, yes=yes)
     held = release(loaded, table, identity)
     console.print(f"{held.id} of {held.owner} on {held.table} is released.", soft_wrap=True)
 
 
 @history_app.command("marks")
-def history_marks(config: ConfigFile = None) -> None:
+def history_marks(config: ConfigFile = None, output: OutputStyle = Output.TABLE) -> None:
     """The ancient history mark of every transactional table, since when, and what keeps it from moving on now, as in
     status.
     """
-    loaded = load(config)
+    loaded = configured(config)
     reading = read(loaded)
     if reading.newer:
         raise FormatError(f"the marks cannot be read: {reading.unreachable}", "Upgrade it on this machine")
@@ -103,35 +111,39 @@ def history_marks(config: ConfigFile = None) -> None:
         fact = f"the marks cannot be read: {reading.unreachable}"
         raise GatewayError(fact, "start the Thrift gateway, or correct hbase.thrift")
     statuses = history_statuses(reading, loaded)
+    runs = {h.table: str(h.about.get("run", "")) for h in reading.histories}
+    rows = [s.to_json() | {"run": runs.get(s.table), "kept_back_by": kept_back(s)} for s in statuses]
+    answer(output, lambda: rows, MARK_COLUMNS, lambda: rows, lambda: _print_marks(statuses, runs, reading))
+
+
+def _print_marks(statuses: Sequence[HistoryStatus], runs: Mapping[str, str], reading: Reading) -> None:
     if not statuses:
         console.print("No transactional table is known yet; run: lowtide run watermark_collection --execute")
         return
-    runs = {h.table: str(h.about.get("run", "")) for h in reading.histories}
-    grid = Table(title="Ancient history marks", title_justify="left")
-    for column in ("table", "mark", "time of the mark", "applied (UTC)", "by run", "kept back now by"):
-        grid.add_column(column, justify="right" if column == "mark" else "left", overflow="fold")
+    titles = ("table", "mark", "time of the mark", "applied (UTC)", "by run", "kept back now by")
+    grid = new_table("Ancient history marks", *titles, numbers=["mark"], whole=titles[2:4])
     for s in statuses:
         mark = (str(s.applied), time_text(s.applied, reading.clock)) if s.applied else ("never", "")
         applied = f"{s.applied_at:%Y-%m-%d %H:%M:%S}" if s.applied_at else ""
         grid.add_row(s.table, *mark, applied, runs.get(s.table, ""), kept_back(s))
-    console.print(grid)
+    print_table(console, grid)
 
 
-@history_app.command("advise")
+@history_app.command("advise", cls=WithJson)
 def history_advise(
     config: ConfigFile = None,
     served: Annotated[
         float, typer.Option(min=0, max=1, help="The share of the reads that must not be refused.")
     ] = 0.999,
     table: Annotated[str | None, typer.Option(help="Only this table.", show_default=False)] = None,
-    as_json: Json = False,
+    output: OutputStyle = Output.TABLE,
 ) -> None:
     """Propose an age for each table, from the ages of the read points that were read with asOf, and of holds.
 
     A read is counted when it begins, refused ones too; a hold while it is there, and when it is let go. They are not
     counted where the oracle's timestamps are a counter, but for the holds that there are.
     """
-    loaded = load(config)
+    loaded = configured(config)
     with opened(loaded) as state:
         reads, runs, holds = state.reads(), state.runs(1000, "history_gc"), state.holds()
         now, clock = datetime.now(UTC), clock_of(loaded, state.connection)
@@ -146,9 +158,12 @@ def history_advise(
         for name, counted in sorted(reads.items())
         if table in (None, name)
     }
-    if as_json:
-        print(json.dumps(advised, indent=2))
-    elif not advised:
+    rows = [{"table": name, **line} for name, advice in advised.items() for line in advice["ages"]]
+    answer(output, lambda: advised, ADVICE_COLUMNS, lambda: rows, lambda: _print_advised(advised, table))
+
+
+def _print_advised(advised: Mapping[str, dict[str, Any]], table: str | None) -> None:
+    if not advised:
         console.print(
             f"No read point{f' of {table}' if table else ''} was read yet, so there is nothing to go by: reads with "
             "asOf are counted by their age, where the oracle's clock is the world's.",
@@ -177,13 +192,12 @@ def _print_advice(table: str, advice: dict[str, Any]) -> None:
         "reads",
         soft_wrap=True,
     )
-    grid = Table()
-    for column in ("age", "reads it refuses", "bytes it keeps more"):
-        grid.add_column(column, justify="right", overflow="fold")
+    titles = ("age", "reads it refuses", "bytes it keeps more")
+    grid = new_table("", *titles, numbers=titles)
     for line in advice["ages"]:
         more = "not known" if line["bytes"] is None else f"{line['bytes']:+,}"
         grid.add_row(line["age"], f"{line['refused']:.2%}", more)
-    console.print(grid)
+    print_table(console, grid)
 
 
 def read_point_of(config: Config, text: str) -> int:
@@ -216,12 +230,11 @@ def _print_holds(holds: list[Hold], now: datetime) -> None:
     if not holds:
         console.print("No history is held.")
         return
-    grid = Table(title="Holds", title_justify="left")
-    for column in ("table", "id", "from", "owner", "reason", "taken (UTC)", "expires (UTC)"):
-        grid.add_column(column, justify="right" if column == "from" else "left", overflow="fold")
+    titles = ("table", "id", "from", "owner", "reason", "taken (UTC)", "expires (UTC)")
+    grid = new_table("Holds", *titles, numbers=["from"], whole=titles[5:])
     for held in holds:
         over = () if held.counts(now) else ((" expired", "red"),)
         expires = Text.assemble(f"{held.expires:%Y-%m-%d %H:%M:%S}", *over)
         taken = f"{held.taken:%Y-%m-%d %H:%M:%S}"
         grid.add_row(held.table, held.id, str(held.timestamp), held.owner, held.reason, taken, expires)
-    console.print(grid)
+    print_table(console, grid)

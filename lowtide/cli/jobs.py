@@ -6,33 +6,43 @@ the job's program will understand it, before a JVM starts.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from inspect import Parameter, Signature
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
 
+from lowtide.cli import job_rows
+from lowtide.cli.configuration import configured_to_act
 from lowtide.cli.options import ConfigFile
-from lowtide.config import load
+from lowtide.cli.output import Output, OutputStyle, answer
 from lowtide.run import installation
 from lowtide.run.arguments import arguments, understood, without_grace
-from lowtide.run.jobs import JOBS
+from lowtide.run.jobs import INSPECTIONS, JOBS
 from lowtide.run.options import Option, options_of
 from lowtide.run.submit import command, environment
+from lowtide.terminal.console import asks, for_children, note
+
+#: Where the inspections write what they found, which is more than their summary.
+_ANSWERS = dict.fromkeys(INSPECTIONS, "json")
+_OUTPUT = Parameter("output", Parameter.KEYWORD_ONLY, default=Output.TABLE, annotation=OutputStyle)
 
 
 def job_command(job: str) -> Callable[..., None]:
     """The command that submits *job*, with every option that the job takes; typer makes its help of the signature."""
 
-    def submitted(**given: Any) -> None:
-        submit(job, list(words(job, given)))
+    def submitted(*, output: Output, **given: Any) -> None:
+        submit(job, list(words(job, given)), output)
 
-    parameters = [_parameter(option) for option in options_of(job)]
+    parameters = [*(_parameter(option) for option in options_of(job)), _OUTPUT]
     submitted.__doc__ = JOBS[job]
     submitted.__annotations__ = {p.name: p.annotation for p in parameters}
     submitted.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -52,10 +62,11 @@ def restore(
         ),
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
+    output: OutputStyle = Output.TABLE,
 ) -> None:
     """Put back what a run of orphan_cleanup or history_gc removed."""
     given = {"restore": run_id, "config": config, "table": table, "as_committed": as_committed, "execute": execute}
-    submit("sideline_restore", list(words("sideline_restore", given)))
+    submit("sideline_restore", list(words("sideline_restore", given)), output)
 
 
 def journal_replay(
@@ -67,12 +78,13 @@ def journal_replay(
         str | None, typer.Option("--from", metavar="TIME", help="What was pruned since then: ISO 8601 with zone.")
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Put back; without it, count only.")] = False,
+    output: OutputStyle = Output.TABLE,
 ) -> None:
     """Put pruned entries back into the commit table, so that readers of a table that comes back from an HBase snapshot
     see all of it before it is cleaned.
     """
     given = {"config": config, "since_snapshot": since_snapshot, "start": since, "execute": execute}
-    submit("journal_replay", list(words("journal_replay", given)))
+    submit("journal_replay", list(words("journal_replay", given)), output)
 
 
 def words(job: str, given: Mapping[str, Any]) -> Iterator[str]:
@@ -88,26 +100,44 @@ def words(job: str, given: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{option.name}={each}"
 
 
-def submit(job: str, argv: list[str]) -> None:
-    """Run *job* on Spark, and end with its exit code.
+def submit(job: str, argv: list[str], output: Output = Output.TABLE) -> None:
+    """Run *job* on Spark, print what it did in the style *output*, and end with its exit code.
+
+    As JSON it is the summary, or what an inspection found; as CSV the counts of each table, or an inspection's tables
+    or violations. All that the driver prints goes to stderr then.
 
     Raises:
         UsageError: what the job's program would refuse.
     """
     options = arguments(job, argv)
     understood(job, options, options.run_id or "", datetime.now(UTC))
-    if without_grace(options) and _on_a_terminal():
+    if without_grace(options) and asks():
         typer.confirm(
             "Prune without grace? A client that is suspended between its commit and the answer then takes itself for "
             "aborted, and rolls back what others have read.",
             abort=True,
         )
-    config = load(options.config)
-    program = command(config, job, argv)
-    for line in installation.find(os.environ).told():
-        typer.echo(line, err=True)
-    done = subprocess.run(program, env=environment(config), check=False)
+    config = configured_to_act(options.config)
+    with ExitStack() as held:
+        file: Path | None = None
+        if output is not Output.TABLE:
+            file = getattr(options, _ANSWERS.get(job, "summary"))
+            if file is None:
+                file = Path(held.enter_context(TemporaryDirectory(prefix="lowtide-"))) / "answer.json"
+                argv = [*argv, f"--{_ANSWERS.get(job, 'summary')}={file}"]
+        program = command(config, job, argv)
+        for line in installation.find(os.environ).told():
+            note(line)
+        surroundings = {**environment(config), **for_children()} if file is None else environment(config)
+        done = subprocess.run(program, env=surroundings, stdout=None if file is None else sys.stderr, check=False)
+        if file is not None and file.exists():  # where Spark does not start there is none
+            _answer(job, json.loads(file.read_text("utf-8")), output)
     raise typer.Exit(done.returncode)
+
+
+def _answer(job: str, found: Mapping[str, Any], output: Output) -> None:
+    columns, rows = job_rows.of(job, found)
+    answer(output, lambda: found, columns, lambda: rows, lambda: None)
 
 
 def _parameter(option: Option) -> Parameter:
@@ -121,7 +151,3 @@ def _parameter(option: Option) -> Parameter:
     value = list[value] if option.several else value
     kind = Annotated[value | None, typer.Option(option.name, metavar=option.metavar, **about)]
     return Parameter(option.attribute, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-
-
-def _on_a_terminal() -> bool:
-    return sys.stdin.isatty()

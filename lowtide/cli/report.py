@@ -9,9 +9,8 @@ from typing import Annotated
 
 import typer
 
-from lowtide.cli.console import new_console
+from lowtide.cli.configuration import configured
 from lowtide.cli.options import ConfigFile
-from lowtide.config import load
 from lowtide.health.reader import read_through
 from lowtide.report.contents import job_run, last_days, observation
 from lowtide.report.observation import Report
@@ -19,6 +18,7 @@ from lowtide.report.page import render
 from lowtide.report.scans import commit_rows
 from lowtide.report.terminal import print_report
 from lowtide.store.gateway import connect
+from lowtide.terminal.console import new_console
 
 console = new_console()
 
@@ -33,7 +33,7 @@ def report(
     ] = False,
 ) -> None:
     """Write an HTML page about the store as it is now: region watermarks, prune bound, what was done. Reads only."""
-    settings = load(config)
+    settings = configured(config)
     now = datetime.now(UTC)
     with connect(settings.hbase.thrift) as connection:
         reading = read_through(connection, settings, now, runs)
@@ -45,4 +45,4 @@ def report(
     found = Report("The store as it is now", now, store, days=past, runs=done)
     out.write_text(render(found), "utf-8")
     print_report(console, found)
-    console.print(f"The page: {out}")
+    console.print(f"The page: {out}", soft_wrap=True)

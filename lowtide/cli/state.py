@@ -7,13 +7,14 @@ from typing import Annotated
 import typer
 
 from lowtide.cleaning import renumbered
-from lowtide.cli.console import new_console
+from lowtide.cli.configuration import configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
-from lowtide.config import Config, load, source
+from lowtide.config import Config, source
 from lowtide.errors import WatermarkError
 from lowtide.run.summary import by_hand
 from lowtide.store.gateway import low_watermark
 from lowtide.store.state import StateStore, opened
+from lowtide.terminal.console import new_console
 
 state_app = typer.Typer(no_args_is_help=True, help="Lowtide's own records.")
 
@@ -38,7 +39,7 @@ def state_reset(
     What was journaled before decides nothing any more, except with --same-oracle. Refused, with what is to be done,
     while the low watermark is below one that was recorded.
     """
-    loaded = load(config)
+    loaded = configured_to_act(config)
     with opened(loaded) as state:
         _check_reset(loaded, state)
     ask(f"Forget every recorded watermark in {loaded.state.table}?", yes=yes)

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from lowtide.report.observation import Bank, JobRun, Observation, Report
 from lowtide.run.summary import REPORTED
+from lowtide.terminal.tables import print_table
 
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 
@@ -18,21 +19,21 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 def print_report(console: Console, report: Report) -> None:
     """What the page has numbers for, short: the regions, then the headline."""
     if report.after.regions:
-        console.print(regions(report.after))
+        print_table(console, regions(report.after))
     for blocker in () if report.after.level else report.after.blockers:
-        console.print(Text(f"The prune bound is held by {blocker}", "yellow"))
+        console.print(Text(f"The prune bound is held by {blocker}", "yellow"), soft_wrap=True)
     print_headline(console, report)
 
 
 def print_headline(console: Console, report: Report) -> None:
     """Before and after in numbers, the result of the check, and everything that is not as it should be."""
-    console.print(before_and_after(report.before, report.after))
+    print_table(console, before_and_after(report.before, report.after))
     if report.check:
         console.print(Text(f"{report.check.sentence}.", "bold red" if report.check.differences else "bold green"))
     if report.bank:
         console.print(Text(f"{report.bank.sentence}.", "bold red" if report.bank.faults else "bold green"))
     for fault in report.faults:
-        console.print(Text(f"Not as it should be: {fault}", "bold red"))
+        console.print(Text(f"Not as it should be: {fault}", "bold red"), soft_wrap=True)
 
 
 def leftovers(store: Observation) -> Table:

@@ -65,6 +65,25 @@ DONE = (
 )
 #: The counters of what was looked at, what was left alone, and what both cost.
 LOOKED_AT = ("candidates", "skipped", "cells_read", "bytes_read", "bytes_written")
+#: Each counter in words, as people are told of it.
+WORDS = {
+    "healed": "healed",
+    "marked": "invalidated",
+    "unmarked": "invalidations taken back",
+    "deleted": "removed",
+    "markers": "delete markers",
+    "pruned": "pruned",
+    "restored": "restored",
+    "finished": "finished",
+    "dropped": "dropped",
+    "failed": "failed",
+    "bytes_removed": "bytes removed",
+    "candidates": "candidates",
+    "skipped": "left alone",
+    "cells_read": "cells read",
+    "bytes_read": "bytes read",
+    "bytes_written": "bytes written",
+}
 #: What would be written: a plan that is approved is compared by these.
 PLANNED = ("healed", "deleted", "marked", "unmarked", "markers", "bytes_removed")
 #: The columns of the report's runs in the terminal.

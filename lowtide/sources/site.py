@@ -40,6 +40,13 @@ def found(environment: Mapping[str, str] = os.environ) -> Path | None:
     return next((folder for folder in folders if (folder / HBASE).is_file()), None)
 
 
+def hinted(environment: Mapping[str, str] = os.environ) -> tuple[str, str] | None:
+    """The variable that says where a cluster's files are, and what it says, whether or not they are there; None: none
+    is set.
+    """
+    return next(((name, environment[name]) for name in VARIABLES if environment.get(name)), None)
+
+
 def settings(folder: Path) -> dict[str, Any]:
     """What the files in *folder* say, as the configuration's section ``hbase`` has it.
 

@@ -10,6 +10,7 @@ from rich.text import Text
 from lowtide.survey.estimate import Estimate
 from lowtide.survey.findings import CommitTableFindings, Severity, Survey, TableFindings
 from lowtide.survey.sentences import estimated_size, plan, watermark
+from lowtide.terminal.tables import print_table
 from lowtide.values.text import age_text, size_text
 
 _STYLES = {Severity.DANGER: "bold red", Severity.CAUTION: "yellow", Severity.NOTE: "dim"}
@@ -17,22 +18,23 @@ _STYLES = {Severity.DANGER: "bold red", Severity.CAUTION: "yellow", Severity.NOT
 
 def print_survey(console: Console, survey: Survey) -> None:
     """All of it: tables, commit table, what Lowtide would do, what to know."""
-    console.print(Text(watermark(survey)))
+    console.print(Text(watermark(survey)), soft_wrap=True)
     if survey.tables:
-        console.print(_tables(survey))
+        print_table(console, _tables(survey))
     for table in survey.tables:
         for problem in table.problems:
-            console.print(Text(f"{table.table}: {problem}", "bold red"))
+            console.print(Text(f"{table.table}: {problem}", "bold red"), soft_wrap=True)
     if survey.commit_table:
-        console.print(_commit_table(survey.commit_table))
+        print_table(console, _commit_table(survey.commit_table))
     for sentence in plan(survey):
-        console.print(Text(sentence))
+        console.print(Text(sentence), soft_wrap=True)
     for notice in survey.notices:
         where = f"{notice.table}: " if notice.table else ""
         remedy = f" Remedy: {notice.remedy}." if notice.remedy else ""
-        console.print(Text(f"{notice.severity.value}: {where}{notice.what}.{remedy}", _STYLES[notice.severity]))
+        said = Text(f"{notice.severity.value}: {where}{notice.what}.{remedy}", _STYLES[notice.severity])
+        console.print(said, soft_wrap=True)
     for problem in survey.problems:
-        console.print(Text(f"not read: {problem}", "bold red"))
+        console.print(Text(f"not read: {problem}", "bold red"), soft_wrap=True)
 
 
 def _tables(survey: Survey) -> Table:

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from rich.console import Console
 
 from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import BudgetError, StoreError, UsageError
@@ -24,6 +23,7 @@ from lowtide.survey.notices import table_notices, timestamp_store_notices, water
 from lowtide.survey.page import render
 from lowtide.survey.terminal import print_survey
 from lowtide.tables.inventory import Descriptor, Entry, Kind
+from lowtide.terminal.console import new_console
 from lowtide.values.formats import ALLOTTED_ROW
 from lowtide_spark.cleaning import rules
 from lowtide_spark.cleaning.orphans import find_and_decide
@@ -34,7 +34,7 @@ from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.kinds import END_OF_RANGE
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.progress import progress_printed
+from lowtide_spark.run.progress import progress
 
 AGES = (
     ("up to an hour", timedelta(hours=1)),
@@ -61,8 +61,7 @@ def survey(run: Run) -> None:
     for path, content in ((run.options.json, found.to_json), (run.options.html, lambda: render(found))):
         if path is not None:
             path.write_text(content(), "utf-8")
-    terminal = Console()
-    print_survey(terminal if terminal.is_terminal else Console(width=140), found)
+    print_survey(new_console(), found)
 
 
 def take(run: Run) -> Survey:
@@ -78,7 +77,7 @@ def take(run: Run) -> Survey:
     run.phase("plan")
     with ExitStack() as held:
         sampled = None if run.options.sample is None else {w.entry.table: w.ranges for w in works}
-        with progress_printed(run.store.spark, "survey"):
+        with progress(run.store.spark, "survey"):
             _find_and_decide(run, works, inventory, held, sampled)
             if sampled is not None:
                 for work in works:

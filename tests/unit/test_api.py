@@ -49,6 +49,7 @@ PUBLIC = {
         "LowtideError",
         "StoreError",
         "TableError",
+        "UnnamedStoreError",
         "UsageError",
         "WatermarkError",
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from lowtide_spark.run import job as program
@@ -31,7 +32,7 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     for check in ("check_cluster", "check_clock", "note_hbase"):
         monkeypatch.setattr(program.Run, check, lambda _: None)
     monkeypatch.setattr(program, "session", lambda _: time.sleep(0.2))
-    monkeypatch.setattr(program, "Store", lambda *_: None)
+    monkeypatch.setattr(program, "Store", lambda *_: SimpleNamespace(spark=None))
     return ["--config", str(file)]
 
 

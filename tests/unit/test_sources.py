@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lowtide.config import CONFIG_VARIABLE, Config, load
-from lowtide.errors import UsageError
+from lowtide.errors import UnnamedStoreError, UsageError
 from lowtide.run import submit
 from lowtide.sources import site
 
@@ -99,12 +99,33 @@ def test_an_address_is_never_put_together_from_two_clusters(
     assert config.hbase.properties == {}
 
 
-def test_the_defaults_never_mean_a_cluster(cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a configuration file the store of this machine is meant, whatever cluster the machine is an edge node
-    of.
-    """
-    monkeypatch.setenv("HADOOP_CONF_DIR", str(cluster()))
+def test_the_defaults_never_mean_a_cluster() -> None:
+    """Without a configuration file the store of this machine is meant, where nothing speaks of another."""
     assert address(load()) == ("127.0.0.1", 2181, "/hbase")
+
+
+@pytest.mark.parametrize("variable", site.VARIABLES)
+@pytest.mark.parametrize("there", [True, False])
+def test_a_machine_that_is_set_up_for_a_cluster_has_no_default_store(
+    cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, variable: str, there: bool
+) -> None:
+    """Without a configuration file neither the cluster's store is meant nor this machine's, until one is named; also
+    where the folder has no file of HBase's.
+    """
+    monkeypatch.setenv(variable, str(cluster() if there else "/etc/hadoop"))
+    with pytest.raises(UnnamedStoreError, match=rf"{variable} is set .* may not be what is meant; give --config FILE"):
+        load()
+    monkeypatch.setenv("LOWTIDE_GRACE", "1h")  # no setting, and no address
+    monkeypatch.setenv("LOWTIDE_OMID__CLOCK", "world")
+    with pytest.raises(UnnamedStoreError):
+        load()
+    monkeypatch.setenv("LOWTIDE_HBASE__ZOOKEEPER_QUORUM", "127.0.0.1")
+    assert address(load()) == ("127.0.0.1", 2181, "/hbase")
+
+
+def test_a_cluster_can_be_named_by_a_variable(cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a configuration file."""
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(cluster()))
     monkeypatch.setenv("LOWTIDE_HBASE__CONF_DIR", "conf")
     assert address(load()) == ("zk1,zk2,zk3", 2182, "/hbase-secure")
 

@@ -162,7 +162,7 @@ def test_pruning_without_grace_is_asked_about(
     given: str, asked: bool, answer: str, terminal: bool, submitted: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a terminal, where it acts and nobody says that it is meant; elsewhere it is done as told."""
-    monkeypatch.setattr(jobs, "_on_a_terminal", lambda: terminal)
+    monkeypatch.setattr(jobs, "asks", lambda: terminal)
     argv = ["run", "commit_table_pruning", "--execute", *given.split()]
     result = CliRunner().invoke(app, argv, input=answer)
     assert ("Prune without grace?" in result.output) is (asked and terminal)

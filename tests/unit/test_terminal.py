@@ -16,7 +16,6 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from lowtide.cli.app import app
-from lowtide.cli.console import new_console
 from lowtide.cli.runs import done_text, print_runs
 from lowtide.history.mark import Hold
 from lowtide.report.observation import Observation, RegionMark
@@ -24,6 +23,7 @@ from lowtide.report.terminal import regions
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.store.records import Bound
 from lowtide.store.state import StateStore
+from lowtide.terminal.console import new_console
 from tests.unit.test_health import a_run, blocker, healthy
 from tests.unit.test_health_history import gc_run, store
 from tests.unit.test_health_history import hold as a_hold

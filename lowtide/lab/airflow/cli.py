@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from lowtide.cli.console import new_console
+from lowtide.cli.output import Output, OutputStyle
 from lowtide.lab.airflow.config import load
 from lowtide.lab.airflow.server import LocalAirflow
 from lowtide.lab.parts import show
 from lowtide.paths import data
+from lowtide.terminal.console import new_console
 
 app = typer.Typer(no_args_is_help=True, help="An Airflow on this machine with the DAGs: start it, look at it, stop it.")
 
@@ -48,9 +49,9 @@ def up(
 
 
 @app.command()
-def status(home: Home) -> None:
+def status(home: Home, output: OutputStyle = Output.TABLE) -> None:
     """Say what runs. Exit code 1 unless every part does."""
-    if not show(console, LocalAirflow(load(home)).status()):
+    if not show(console, LocalAirflow(load(home)).status(), output=output):
         raise typer.Exit(1)
 
 

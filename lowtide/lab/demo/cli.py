@@ -9,11 +9,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.cli.console import new_console
 from lowtide.errors import LowtideError
 from lowtide.lab.demo.settings import DemoSettings, end
 from lowtide.lab.demo.story import tell_story
 from lowtide.report.terminal import print_headline
+from lowtide.terminal.console import new_console
 
 console = new_console()
 _DEFAULTS = DemoSettings()

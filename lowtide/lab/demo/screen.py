@@ -13,6 +13,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from lowtide.terminal.tables import print_table
+
 Tell = Callable[[str], None]
 
 
@@ -48,7 +50,10 @@ class Screen:
 
     def show(self, what: RenderableType) -> None:
         """Print something below the step."""
-        self._console.print(_indented(what))
+        if isinstance(what, Table):
+            print_table(self._console, what)
+        else:
+            self._console.print(_indented(what))
 
     def say(self, text: str, style: str = "") -> None:
         """Print a sentence below the step."""

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from lowtide.cli.console import new_console
+from lowtide.cli.output import Output, OutputStyle
 from lowtide.lab.parts import show
 from lowtide.lab.stack.config import MOST_REGION_SERVERS, load
 from lowtide.lab.stack.stack import Stack
 from lowtide.paths import data
+from lowtide.terminal.console import new_console
 
 app = typer.Typer(no_args_is_help=True, help="An HBase store with Omid on this machine: start it, look at it, stop it.")
 
@@ -91,10 +92,10 @@ def up(
 
 
 @app.command()
-def status(home: Home) -> None:
+def status(home: Home, output: OutputStyle = Output.TABLE) -> None:
     """Say what runs. Exit code 1 unless every part does."""
     stack = Stack(load(home))
-    if not show(console, stack.status(), stack.config.ports):
+    if not show(console, stack.status(), stack.config.ports, output=output):
         raise typer.Exit(1)
 
 

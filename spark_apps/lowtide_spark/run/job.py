@@ -7,6 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from lowtide.config import Config, load, source
@@ -20,6 +21,7 @@ from lowtide.store.state import opened
 from lowtide_spark.frames.store import Store, told
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.printing import report
+from lowtide_spark.run.progress import progress
 from lowtide_spark.run.session import check_place, session
 
 _ZOOKEEPER_SECONDS = 5.0
@@ -33,8 +35,8 @@ def run_job(
     read_only: bool = False,
     blind: int = 1,
 ) -> int:
-    """Run *body* and report: summary in the file, the state table and the terminal; returns the exit code. Arguments that
-    cannot be meant end the program.
+    """Run *body* and report: summary in the file, the state table and the terminal; returns the exit code. Arguments
+    that cannot be meant end the program.
 
     *read_only*: the job writes nothing to the store, the summary neither. *blind*: the least exit code of a job that
       could not do its work.
@@ -61,7 +63,9 @@ def run_job(
         run.check_cluster()
         run.check_clock()
         run.note_hbase()
-        body(run)
+        # An inspection shows it itself, and then what it found.
+        with nullcontext() if read_only else progress(run.store.spark, job):
+            body(run)
         code = 1 if summary.failed else 0
     except LowtideError as error:
         summary.problems.append(str(error))

@@ -6,7 +6,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lowtide.run.summary import Summary, TableReport
+from rich.table import Table
+
+from lowtide.run.summary import WORDS, Summary, TableReport
+from lowtide.terminal.console import new_console
+from lowtide.terminal.tables import new_table, print_table
 from lowtide.values.text import number_and_time, size_text
 
 #: Regions that are printed; the summary has more.
@@ -16,26 +20,49 @@ _REGIONS = 5
 def report(summary: Summary, problems_only: bool = False) -> None:
     """Print the run for people, problems last; those alone where the job has printed the rest."""
     if not problems_only:
-        print(*_lines(summary), sep="\n", flush=True)
+        console = new_console()
+        for line in _lines(summary):
+            if isinstance(line, Table):
+                print_table(console, line)
+            else:
+                console.print(line, soft_wrap=True)
     for problem in [*(f"{t.table}: {p}" for t in summary.tables for p in t.problems), *summary.problems]:
         print(f"problem: {problem}", file=sys.stderr, flush=True)
 
 
-def _lines(summary: Summary) -> Iterator[str]:
+def _lines(summary: Summary) -> Iterator[str | Table]:
     yield f"{summary.job} {summary.run}: {'executed' if summary.execute else 'dry run'}, {summary.seconds} s"
     if summary.hbase:
         yield f"  HBase {summary.hbase}"
     yield from (f"  note: {note}" for note in summary.notes)
+    if summary.tables:
+        yield counts(summary)
     for table in summary.tables:
-        counts = {k: v for k, v in table.counts.to_json().items() if v}
-        yield f"  {table.table}: {counts or 'nothing to do'}"
-        yield from _history(table)
-        yield from (f"    note: {note}" for note in table.notes)
+        about = [*_history(table), *(f"  note: {note}" for note in table.notes)]
+        yield from ([f"{table.table}:", *about] if about else [])
     if summary.bound is not None:
         yield f"  prune bound {number_and_time(summary.bound)}, low watermark {number_and_time(summary.low_watermark)}"
     yield from (f"  {name}: {number:,}" for name, number in summary.figures.items())
     of_marks = {t.table for t in summary.tables if t.mark}
     yield from (f"  held by {_blocker(b)}" for b in summary.blockers if b["table"] not in of_marks)
+
+
+def counts(summary: Summary) -> Table:
+    """What was done with each table, or would be: the counters that are not 0 in all of them."""
+    told = [name for name in WORDS if any(t.counts.to_json()[name] for t in summary.tables)]
+    titles = [WORDS[name] for name in told or ("candidates",)]
+    numbers = [title for title in titles if title != WORDS["skipped"]]
+    grid = new_table("Done" if summary.execute else "Would be done", "table", *titles, numbers=numbers)
+    for table in summary.tables:
+        of_table = table.counts.to_json()
+        grid.add_row(table.table, *(_count(name, of_table[name]) for name in told or ("candidates",)))
+    return grid
+
+
+def _count(name: str, value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{number:,} {why}" for why, number in value.items())
+    return size_text(value) if name.startswith("bytes") and value else f"{value:,}"
 
 
 def _history(table: TableReport) -> Iterator[str]:
@@ -47,16 +74,16 @@ def _history(table: TableReport) -> Iterator[str]:
             if applied == table.mark["mark"]
             else f"; applied so far: {number_and_time(applied) if applied else 'none'}"
         )
-        yield f"    mark {number_and_time(table.mark['mark'])}{so_far}"
-        yield from (f"      kept back by {by['reason']}: {by['remedy']}" for by in table.mark["held_by"])
+        yield f"  mark {number_and_time(table.mark['mark'])}{so_far}"
+        yield from (f"    kept back by {by['reason']}: {by['remedy']}" for by in table.mark["held_by"])
     for region in table.by_region[:_REGIONS]:
         lone = f" and {region['shadows']:,} lone shadow cells" if region["shadows"] else ""
         yield (
-            f"    region {region['region']}: {region['versions']:,} versions{lone}, {size_text(region['bytes'])}, "
+            f"  region {region['region']}: {region['versions']:,} versions{lone}, {size_text(region['bytes'])}, "
             f"by {region['markers']:,} delete markers"
         )
     if len(table.by_region) > _REGIONS:
-        yield f"    and {len(table.by_region) - _REGIONS:,} regions more, in the summary"
+        yield f"  and {len(table.by_region) - _REGIONS:,} regions more, in the summary"
 
 
 def _blocker(blocker: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from lowtide.verification.findings import Verification
 from lowtide.verification.records import bound, horizon, numbered_anew
 from lowtide_spark.frames.store import cause
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.progress import progress_printed
+from lowtide_spark.run.progress import progress
 from lowtide_spark.verification import proven, read_points, records, sidelines, transactions
 from lowtide_spark.verification.look import Look
 from lowtide_spark.verification.tables import families_by_table, planned
@@ -34,7 +34,7 @@ def verify(run: Run) -> None:
         msg = "--before and --after compare whole tables, and --sample reads some regions of each: leave one out"
         raise UsageError(msg)
     found, look = Verification(run.request.run), Look.of(run)
-    with progress_printed(run.store.spark, "verify"):
+    with progress(run.store.spark, "verify"):
         _check(run, found, look)
     if run.options.json is not None:
         run.options.json.write_text(found.to_json(), "utf-8")

@@ -1,0 +1,73 @@
+"""``--output``: what a command answers, as a table for people, or as JSON or CSV for programs.
+
+JSON and CSV stand on stdout alone; what else is to be said goes to stderr (:func:`lowtide.terminal.console.note`).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+
+class Output(StrEnum):
+    """What ``--output`` can be."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+OutputStyle = Annotated[
+    Output,
+    typer.Option(
+        "--output",
+        metavar="STYLE",
+        help="table for people; json or csv for programs, alone on stdout.",
+        show_default=True,
+    ),
+]
+
+
+class WithJson(TyperCommand):
+    """A command that takes ``--json`` for ``--output json``, as it did before there was ``--output``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the one as the other."""
+        return super().parse_args(ctx, ["--output=json" if word == "--json" else word for word in args])
+
+
+def answer(
+    output: Output,
+    value: Callable[[], Any],
+    columns: Sequence[str],
+    rows: Callable[[], Iterable[Mapping[str, Any]]],
+    table: Callable[[], None],
+) -> None:
+    """Print the answer in the style that was asked for.
+
+    Args:
+        output: that style.
+        value: all of it, for JSON.
+        columns: of the CSV, which has them in its first line also where there are no rows.
+        rows: those of the CSV; what they hold beside *columns* is left out, a list or a mapping is written as JSON.
+        table: prints it for people.
+    """
+    if output is Output.JSON:
+        typer.echo(json.dumps(value(), indent=2))
+    elif output is Output.CSV:
+        writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: _flat(cell) for name, cell in row.items()} for row in rows())
+    else:
+        table()
+
+
+def _flat(cell: Any) -> Any:
+    return json.dumps(cell) if isinstance(cell, (dict, list, tuple)) else cell

@@ -1,0 +1,1 @@
+"""The terminal: a console for texts of others, tables in which nothing is cut, and whom to ask."""
