@@ -32,6 +32,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
+from lowtide import paths
 from lowtide.errors import UnnamedStoreError, UsageError
 from lowtide.sources import site, variables
 from lowtide.tables.inventory import Kind
@@ -67,6 +68,7 @@ DEFAULT_FILE = Path("lowtide.yaml")
 DEFAULTS = "the default configuration"
 #: The setting that, given as a variable, says that the defaults' store is meant.
 THIS_MACHINE = ("hbase", "zookeeper_quorum")
+_ROOT = "hbase.rootdir"
 #: The kind of problems whose text is whole.
 _OURS = "setting"
 #: Of HBase's client: whom it asks where HBase is; ZooKeeper, unless another is set.
@@ -107,7 +109,7 @@ class HBase(_Section):
     znode: str = "/hbase"
     thrift: Thrift = Thrift()
     #: Further properties for the HBase client, as in hbase-site.xml (Kerberos principals, timeouts, ...). Reading
-    #: HBase snapshots needs ``hbase.rootdir``.
+    #: HBase snapshots needs ``hbase.rootdir``; without a configuration file the embedded store's is known.
     properties: dict[str, str] = {}
     #: Says that no cell of a transactional table bears a visibility label. Where HBase has ``hbase:labels``, jobs
     #: refuse to run without that word: labels do not travel to clients, and a healed cell would have lost its own.
@@ -477,7 +479,8 @@ def load(path: Path | None = None) -> Config:
         _check_named(content)
     content = _with_site(content, Path(name).parent, named=name != DEFAULTS)
     try:
-        return _anchored(Config.model_validate(content), Path(name).parent)
+        config = _anchored(Config.model_validate(content), Path(name).parent)
+        return _with_root(config) if name == DEFAULTS else config
     except ValidationError as error:
         raise UsageError(_explain(name, error, given)) from error
 
@@ -524,6 +527,17 @@ def _with_site(content: dict[str, Any], folder: Path, *, named: bool) -> dict[st
     if where is None:
         return content
     return {**content, "hbase": _merged(site.settings(where), {**hbase, "conf_dir": str(where)})}
+
+
+def _with_root(config: Config) -> Config:
+    """*config* with the root folder of the embedded store, if that is the store meant: the defaults suit it, and
+    whoever reads HBase snapshots there started it, so that its files are open to them.
+    """
+    known = config.hbase.properties
+    root = site.root(paths.store() / "conf", config.hbase.address)
+    if root is None or _ROOT in known:
+        return config
+    return config.model_copy(update={"hbase": config.hbase.model_copy(update={"properties": {**known, _ROOT: root}})})
 
 
 def _anchored(config: Config, folder: Path) -> Config:

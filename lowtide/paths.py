@@ -38,3 +38,8 @@ def data() -> Path:
     checkout, or in the current folder.
     """
     return (Path.cwd() if installed() else _CHECKOUT) / ".lowtide"
+
+
+def store() -> Path:
+    """Where the embedded store is kept, unless it was started with another folder (``lowtide stack up --home``)."""
+    return data() / "store"

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration file.", show_default=False)]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="The configuration file.", show_default=False)
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 

@@ -28,9 +28,8 @@ OutputStyle = Annotated[
     Output,
     typer.Option(
         "--output",
-        metavar="STYLE",
-        help="table for people; json or csv for programs, alone on stdout.",
-        show_default=True,
+        metavar="|".join(Output),
+        help="A table for people; JSON or CSV for programs, alone on stdout.",
     ),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Any
 
@@ -22,6 +23,10 @@ class Panel(StrEnum):
 class InPanels(TyperGroup):
     """A group whose commands stand in the order of their panels, and in a panel as they were added."""
 
+    def __init__(self, **about: Any) -> None:
+        super().__init__(**about)
+        _tidy(self)
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names, in that order."""
         order = list(Panel)
@@ -31,3 +36,15 @@ class InPanels(TyperGroup):
             return order.index(panel) if panel in order else len(order)
 
         return sorted(super().list_commands(ctx), key=place)
+
+
+def _tidy(command: Any) -> None:
+    """Hide what Typer would show of the code: where lines of a docstring end, and of a switch that it is a ``<bool>``,
+    as if it took a value.
+    """
+    command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
+    for param in command.params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    for inner in getattr(command, "commands", {}).values():
+        _tidy(inner)

@@ -65,6 +65,17 @@ def settings(folder: Path) -> dict[str, Any]:
     return {**address, **({"properties": taken} if taken else {})}
 
 
+def root(folder: Path, address: str) -> str | None:
+    """HBase's root folder as the servers' own file in *folder* has it, if theirs is the store at *address*
+    (quorum:port/znode); None: it is not, or there is no file.
+    """
+    if not (folder / HBASE).is_file():
+        return None
+    known = _properties(folder / HBASE)
+    quorum, port, znode = (known.get(name, "") for name in ADDRESS)
+    return known.get("hbase.rootdir") if f"{quorum}:{port}{znode}" == address else None
+
+
 def _properties(file: Path) -> dict[str, str]:
     try:
         root = ElementTree.parse(file).getroot()

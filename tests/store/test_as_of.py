@@ -24,12 +24,14 @@ from lowtide_spark.run.context import Run
 from pyspark.sql import DataFrame, SparkSession
 from scene import Scene
 
-from lowtide.config import Config, load
+from lowtide import paths
+from lowtide.config import CONFIG_VARIABLE, Config, load
 from lowtide.errors import HistoryError
 from lowtide.history.holding import read_options, release, take
 from lowtide.history.mark import at_most
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import CRASH_POINTS, OmidClient, Shape, run
+from lowtide.sources import site
 from lowtide.store.gateway import connect
 from lowtide.store.rows import FORMAT
 from lowtide.store.state import StateStore
@@ -120,6 +122,25 @@ def test_shows_what_omids_client_shows(
             as_of("orders", early).collect()
     finally:
         omid.drop("orders")
+
+
+def test_the_embedded_stores_files_are_read_without_a_setting(
+    spark: SparkSession, scene: Scene, stack: Stack, omid: OmidClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where no configuration names another store, its root folder is known: with the options that pages show, its HBase
+    snapshots can be read.
+    """
+    table, snapshot = _two_regions(scene)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(paths, "store", lambda: stack.config.home)
+    for name in (CONFIG_VARIABLE, *site.VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(
+        "LOWTIDE_HBASE__ZOOKEEPER_PORT", str(stack.config.zookeeper_port)
+    )  # tests have ports of their own
+    reader = spark.read.format("lowtide").options(**read_options(load(), table)).option("table", table)
+    frame = reader.option("read", "snapshot").option("asOf", str(snapshot)).load()
+    assert cells(frame) == omid.read(table, snapshot) != {}
 
 
 def _two_regions(scene: Scene, lasting: tuple[bytes, ...] = ()) -> tuple[str, int]:

@@ -242,6 +242,8 @@ def test_an_older_hbase_is_not_started_on_a_newer_ones_data(tmp_path: Path) -> N
 
 def test_configurations_that_cannot_be_meant_are_refused(tmp_path: Path) -> None:
     """Equal ports, an unknown clock and an empty conflict map are refused with the value."""
+    with pytest.raises(StackError, match="no port can be thrift 0, tso 70000; give one from 1 to 65535"):
+        StackConfig(home=tmp_path, thrift_port=0, tso_port=70000)
     with pytest.raises(StackError, match="not all different"):
         StackConfig(home=tmp_path, thrift_port=7000, tso_port=7000)
     with pytest.raises(StackError, match="'lunar'"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lowtide import paths
 from lowtide.config import CONFIG_VARIABLE, Config, Mode, Read, State, load
 from lowtide.errors import UsageError
 from lowtide.sources import site
@@ -31,8 +32,9 @@ def given(text: str, name: str = "given.yaml") -> Path:
     return path
 
 
-def test_defaults_are_dry_and_patient() -> None:
+def test_defaults_are_dry_and_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a file nothing is executed, the grace is a week and full passes come weekly."""
+    monkeypatch.setattr(paths, "store", lambda: Path("no store"))  # whatever there is in this checkout
     config = load()
     anchored = Config(state={"sideline": str(Path(".lowtide/sideline").resolve())})
     assert config == anchored

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lowtide import paths
 from lowtide.config import CONFIG_VARIABLE, Config, load
 from lowtide.errors import UnnamedStoreError, UsageError
 from lowtide.run import submit
@@ -28,6 +29,7 @@ CLUSTER = {
 def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of its own, and nothing in the environment."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(paths, "store", lambda: tmp_path / "no store")  # whatever there is in this checkout
     for name in (CONFIG_VARIABLE, *site.VARIABLES):
         monkeypatch.delenv(name, raising=False)
 
@@ -128,6 +130,33 @@ def test_a_cluster_can_be_named_by_a_variable(cluster: Callable[..., Path], monk
     monkeypatch.setenv("HADOOP_CONF_DIR", str(cluster()))
     monkeypatch.setenv("LOWTIDE_HBASE__CONF_DIR", "conf")
     assert address(load()) == ("zk1,zk2,zk3", 2182, "/hbase-secure")
+
+
+def test_the_embedded_stores_root_folder_is_known(
+    cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of the store that the defaults mean, and where there is no configuration file: of any other it has to be asked
+    for.
+    """
+    servers = {
+        "hbase.zookeeper.quorum": "127.0.0.1",
+        "hbase.zookeeper.property.clientPort": "2181",
+        "zookeeper.znode.parent": "/hbase",
+        "hbase.rootdir": "file:/store/hbase",
+        "hbase.tmp.dir": "/store/tmp",
+    }
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setattr(paths, "store", lambda: home)
+    assert load().hbase.properties == {}
+    cluster(servers, name="home/conf")
+    assert load().hbase.properties == {"hbase.rootdir": "file:/store/hbase"}
+    assert load(given("grace: 8d")).hbase.properties == {}
+    monkeypatch.setenv("LOWTIDE_HBASE__PROPERTIES", '{"hbase.rootdir": "file:/mine"}')
+    assert load().hbase.properties == {"hbase.rootdir": "file:/mine"}
+    monkeypatch.delenv("LOWTIDE_HBASE__PROPERTIES")
+    monkeypatch.setenv("LOWTIDE_HBASE__ZOOKEEPER_PORT", "2182")
+    assert load().hbase.properties == {}
 
 
 def test_only_what_a_client_needs_is_taken(cluster: Callable[..., Path]) -> None:

@@ -25,7 +25,12 @@ def default_home() -> Path:
     return data() / "airflow"
 
 
-Home = Annotated[Path, typer.Option(help="Folder of database, logs and process ids.", default_factory=default_home)]
+Home = Annotated[
+    Path,
+    typer.Option(
+        help="Folder of database, logs and process ids.", show_default=".lowtide/airflow", default_factory=default_home
+    ),
+]
 
 
 @app.command()

@@ -18,7 +18,7 @@ from lowtide.terminal.console import new_console
 console = new_console()
 _DEFAULTS = DemoSettings()
 
-Port = Annotated[int, typer.Option(min=1, max=65535)]
+Port = Annotated[int, typer.Option(min=1, max=65535, metavar="PORT")]
 
 
 def demo(

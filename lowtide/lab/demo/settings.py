@@ -13,11 +13,11 @@ from lowtide.config import Config
 from lowtide.errors import LowtideError
 from lowtide.lab.airflow import AirflowConfig, LocalAirflow
 from lowtide.lab.stack import Stack, StackConfig, embedded_classpath
-from lowtide.lab.stack.cli import default_home as default_store
 from lowtide.lab.stack.config import LOOPBACK, port_is_free
 from lowtide.lab.stack.config import load as load_store
 from lowtide.lab.stack.machine import check_disk, check_java
 from lowtide.paths import data
+from lowtide.paths import store as default_store
 from lowtide.run.submit import class_path
 
 #: Says that a folder is a demo's, which the next demo may empty.

@@ -13,7 +13,7 @@ from lowtide.cli.output import Output, OutputStyle
 from lowtide.lab.parts import show
 from lowtide.lab.stack.config import MOST_REGION_SERVERS, load
 from lowtide.lab.stack.stack import Stack
-from lowtide.paths import data
+from lowtide.paths import store
 from lowtide.terminal.console import new_console
 
 app = typer.Typer(no_args_is_help=True, help="An HBase store with Omid on this machine: start it, look at it, stop it.")
@@ -28,11 +28,6 @@ class Clock(StrEnum):
     INCREMENTAL = "incremental"
 
 
-def default_home() -> Path:
-    """``.lowtide/store`` in this checkout, or in the current folder."""
-    return data() / "store"
-
-
 class HBaseLine(StrEnum):
     """Lines of HBase's releases."""
 
@@ -40,24 +35,32 @@ class HBaseLine(StrEnum):
     NEW = "2.6"
 
 
-Home = Annotated[Path, typer.Option(help="Folder of data, logs and process ids.", default_factory=default_home)]
-Port = Annotated[int | None, typer.Option(min=1, max=65535, help="As at the last start unless given.")]
+Home = Annotated[
+    Path,
+    typer.Option(help="Folder of data, logs and process ids.", show_default=".lowtide/store", default_factory=store),
+]
+Port = Annotated[int | None, typer.Option(metavar="PORT", help="As at the last start unless given.")]
 
 
 @app.command()
 def up(
     home: Home,
-    timestamps: Annotated[Clock | None, typer.Option(help="The oracle's clock; fixed once there are data.")] = None,
+    timestamps: Annotated[
+        Clock | None,
+        typer.Option(metavar="CLOCK", help="The oracle's clock, world or incremental; fixed once there are data."),
+    ] = None,
     zookeeper_port: Port = None,
     thrift_port: Port = None,
     tso_port: Port = None,
     conflict_map_size: Annotated[
-        int | None, typer.Option(min=1, help="Written cells that the oracle remembers.", show_default="1000")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Written cells that the oracle remembers.", show_default="1000"),
     ] = None,
     region_servers: Annotated[
         int | None,
         typer.Option(
             min=0,
+            metavar="N",
             max=MOST_REGION_SERVERS,
             help="ZooKeeper, the master and so many region servers, a process each. 0: HBase is one process.",
             show_default="0",
@@ -66,7 +69,9 @@ def up(
     hbase: Annotated[
         HBaseLine | None,
         typer.Option(
-            help="The release of HBase (2.5: make hbase-2.5); not older once there are data.", show_default="2.6"
+            metavar="LINE",
+            help="The release of HBase (2.5: make hbase-2.5); not older once there are data.",
+            show_default="2.6",
         ),
     ] = None,
     phoenix: Annotated[

@@ -84,6 +84,8 @@ class StackConfig:
                 "process"
             )
         ports = self.ports
+        if wrong := [f"{name} {port}" for name, port in ports.items() if not 0 < port < 65536]:
+            raise StackError(f"no port can be {', '.join(wrong)}; give one from 1 to 65535")
         if len(set(ports.values())) != len(ports):
             raise StackError(f"the ports {ports} are not all different; give each part its own")
 
