@@ -35,8 +35,10 @@ def _lines(summary: Summary) -> Iterator[str | Table]:
     if summary.hbase:
         yield f"  HBase {summary.hbase}"
     yield from (f"  note: {note}" for note in summary.notes)
-    if summary.tables:
-        yield counts(summary)
+    if (grid := counts(summary)).row_count:
+        yield grid
+    if idle := [t.table for t in summary.tables if not any(t.counts.to_json().values())]:
+        yield f"  nothing to do: {', '.join(idle)}"
     for table in summary.tables:
         about = [*_history(table), *(f"  note: {note}" for note in table.notes)]
         yield from ([f"{table.table}:", *about] if about else [])
@@ -48,14 +50,17 @@ def _lines(summary: Summary) -> Iterator[str | Table]:
 
 
 def counts(summary: Summary) -> Table:
-    """What was done with each table, or would be: the counters that are not 0 in all of them."""
-    told = [name for name in WORDS if any(t.counts.to_json()[name] for t in summary.tables)]
-    titles = [WORDS[name] for name in told or ("candidates",)]
-    numbers = [title for title in titles if title != WORDS["skipped"]]
-    grid = new_table("Done" if summary.execute else "Would be done", "table", *titles, numbers=numbers)
-    for table in summary.tables:
-        of_table = table.counts.to_json()
-        grid.add_row(table.table, *(_count(name, of_table[name]) for name in told or ("candidates",)))
+    """What was done, or would be, with each table of which there is something to tell: the counters that are not 0 in
+    all of them.
+    """
+    busy = [(table.table, told) for table in summary.tables if any((told := table.counts.to_json()).values())]
+    names = [name for name in WORDS if any(told[name] for _, told in busy)]
+    numbers = [WORDS[name] for name in names if name != "skipped"]
+    grid = new_table(
+        "Done" if summary.execute else "Would be done", "table", *(WORDS[n] for n in names), numbers=numbers
+    )
+    for table, told in busy:
+        grid.add_row(table, *(_count(name, told[name]) for name in names))
     return grid
 
 
