@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -111,33 +110,39 @@ def submit(job: str, argv: list[str], output: Output = Output.TABLE) -> None:
     """
     options = arguments(job, argv)
     understood(job, options, options.run_id or "", datetime.now(UTC))
+    config = configured_to_act(options.config)
     if without_grace(options) and asks():
         typer.confirm(
             "Prune without grace? A client that is suspended between its commit and the answer then takes itself for "
             "aborted, and rolls back what others have read.",
             abort=True,
         )
-    config = configured_to_act(options.config)
-    with ExitStack() as held:
-        file: Path | None = None
-        if output is not Output.TABLE:
-            file = getattr(options, _ANSWERS.get(job, "summary"))
-            if file is None:
-                file = Path(held.enter_context(TemporaryDirectory(prefix="lowtide-"))) / "answer.json"
-                argv = [*argv, f"--{_ANSWERS.get(job, 'summary')}={file}"]
-        program = command(config, job, argv)
-        for line in installation.find(os.environ).told():
-            note(line)
-        surroundings = {**environment(config), **for_children()} if file is None else environment(config)
-        done = subprocess.run(program, env=surroundings, stdout=None if file is None else sys.stderr, check=False)
-        if file is not None and file.exists():  # where Spark does not start there is none
-            _answer(job, json.loads(file.read_text("utf-8")), output)
+    for line in installation.find(os.environ).told():
+        note(line)
+    if output is Output.TABLE:
+        done = subprocess.run(command(config, job, argv), env={**environment(config), **for_children()}, check=False)
+        raise typer.Exit(done.returncode)
+    option = _ANSWERS.get(job, "summary")
+    with TemporaryDirectory(prefix="lowtide-") as folder:
+        named = getattr(options, option)
+        file = named or Path(folder) / "answer.json"
+        before = _written(file)
+        program = command(config, job, argv if named else [*argv, f"--{option}={file}"])
+        done = subprocess.run(program, env=environment(config), stdout=sys.stderr, check=False)
+        if _written(file) != before:  # where Spark does not start nothing is
+            found = json.loads(file.read_text("utf-8"))
+            columns, rows = job_rows.of(job, found)
+            answer(output, lambda: found, columns, lambda: rows, lambda: None)
     raise typer.Exit(done.returncode)
 
 
-def _answer(job: str, found: Mapping[str, Any], output: Output) -> None:
-    columns, rows = job_rows.of(job, found)
-    answer(output, lambda: found, columns, lambda: rows, lambda: None)
+def _written(file: Path) -> tuple[int, int] | None:
+    """What tells a file from the one that is written in its place; None: there is none."""
+    try:
+        about = file.stat()
+    except FileNotFoundError:
+        return None
+    return about.st_ino, about.st_mtime_ns
 
 
 def _parameter(option: Option) -> Parameter:

@@ -92,7 +92,9 @@ def driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
     about: dict[str, Any] = {"code": 1, "answer": a_summary()}
 
-    def run(command: list[str], *, env: dict[str, str], stdout: Any, **_: Any) -> subprocess.CompletedProcess[bytes]:
+    def run(
+        command: list[str], *, env: dict[str, str], stdout: Any = None, **_: Any
+    ) -> subprocess.CompletedProcess[bytes]:
         about.update(stdout=stdout, argv=command, env=env)
         for word in command:
             if about["answer"] and word.startswith(("--summary=", "--json=")):
@@ -126,8 +128,10 @@ def test_for_people_the_driver_prints_itself(driver: dict[str, Any]) -> None:
 def test_a_driver_that_does_not_start_answers_nothing(driver: dict[str, Any]) -> None:
     """And its exit code says so."""
     driver |= {"code": 13, "answer": None}
-    done = CliRunner().invoke(app, ["run", "survey", "--output", "json"])
-    assert (done.exit_code, done.stdout) == (13, "")
+    Path("old.json").write_text("{}")  # of a run before it
+    for named in ([], ["--json", "old.json"], ["--json", "nowhere.json"]):
+        done = CliRunner().invoke(app, ["run", "survey", "--output", "json", *named])
+        assert (done.exit_code, done.stdout) == (13, "")
 
 
 def test_what_an_inspection_found_is_its_answer() -> None:
