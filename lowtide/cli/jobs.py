@@ -23,6 +23,7 @@ from lowtide.cli import job_rows
 from lowtide.cli.configuration import configured_to_act
 from lowtide.cli.options import ConfigFile
 from lowtide.cli.output import Output, OutputStyle, answer
+from lowtide.config import Config
 from lowtide.run import installation
 from lowtide.run.arguments import arguments, understood, without_grace
 from lowtide.run.jobs import INSPECTIONS, JOBS
@@ -32,6 +33,7 @@ from lowtide.terminal.console import asks, for_children, note
 
 #: Where the inspections write what they found, which is more than their summary.
 _ANSWERS = dict.fromkeys(INSPECTIONS, "json")
+_LOG_LEVEL = "spark.log.level"
 _OUTPUT = Parameter("output", Parameter.KEYWORD_ONLY, default=Output.TABLE, annotation=OutputStyle)
 
 
@@ -120,7 +122,9 @@ def submit(job: str, argv: list[str], output: Output = Output.TABLE) -> None:
     for line in installation.find(os.environ).told():
         note(line)
     if output is Output.TABLE:
-        done = subprocess.run(command(config, job, argv), env={**environment(config), **for_children()}, check=False)
+        terminal = for_children()
+        program = command(quiet(config) if terminal else config, job, argv)
+        done = subprocess.run(program, env={**environment(config), **terminal}, check=False)
         raise typer.Exit(done.returncode)
     option = _ANSWERS.get(job, "summary")
     with TemporaryDirectory(prefix="lowtide-") as folder:
@@ -134,6 +138,14 @@ def submit(job: str, argv: list[str], output: Output = Output.TABLE) -> None:
             columns, rows = job_rows.of(job, found)
             answer(output, lambda: found, columns, lambda: rows, lambda: None)
     raise typer.Exit(done.returncode)
+
+
+def quiet(config: Config) -> Config:
+    """*config* with which Spark tells of what is wrong alone, unless it says itself how much is to be told: hundreds of
+    lines a run are for a log, not for a terminal on which a job says how far it is.
+    """
+    conf = {_LOG_LEVEL: "WARN", **config.spark.conf}
+    return config.model_copy(update={"spark": config.spark.model_copy(update={"conf": conf})})
 
 
 def _written(file: Path) -> tuple[int, int] | None:

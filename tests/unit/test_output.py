@@ -125,6 +125,24 @@ def test_for_people_the_driver_prints_itself(driver: dict[str, Any]) -> None:
     assert json.loads(done.stdout) == json.loads(Path("s.json").read_text())
 
 
+@pytest.mark.parametrize("own", ["", "INFO"])
+def test_on_a_terminal_spark_tells_of_what_is_wrong_alone(
+    driver: dict[str, Any], monkeypatch: pytest.MonkeyPatch, own: str
+) -> None:
+    """Unless the configuration says how much it is to tell; and the driver is told of the terminal. A log has all."""
+    if own:
+        Path("lowtide.yaml").write_text(
+            f"spark: {{connector_class_path: [one.jar], conf: {{spark.log.level: {own}}}}}\n"
+        )
+    for terminal, level in ({"LOWTIDE_TERMINAL": "80"}, own or "WARN"), ({}, own):
+        monkeypatch.setattr(jobs, "for_children", lambda terminal=terminal: terminal)
+        CliRunner().invoke(app, ["run", "orphan_cleanup"])
+        assert [w for w in driver["argv"] if w.startswith("spark.log.level")] == (
+            [f"spark.log.level={level}"] if level else []
+        )
+        assert driver["env"].get("LOWTIDE_TERMINAL") == terminal.get("LOWTIDE_TERMINAL")
+
+
 def test_a_driver_that_does_not_start_answers_nothing(driver: dict[str, Any]) -> None:
     """And its exit code says so."""
     driver |= {"code": 13, "answer": None}
