@@ -44,23 +44,34 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def _fitted(console: Console, table: Table, room: int, whole: Measurement) -> bool:
-    """Give each column the room of its longest word, and of what is left a share of what it asks for; whether that can
-    be.
+    """Give each column the room of its longest word, and of what is left first what its cells ask for, then its title;
+    whether that can be.
     """
     endless = console.options.update(width=_ENDLESS)
-    by_column = [
-        [Measurement.get(console, endless, cell) for cell in (column.header, *column.cells)] for column in table.columns
-    ]
-    most = [max(m.maximum for m in cells) for cells in by_column]
-    words = [max(m.minimum for m in cells) for cells in by_column]
-    least = [b if column.no_wrap else a for a, b, column in zip(words, most, table.columns, strict=True)]
+    titles = [Measurement.get(console, endless, column.header) for column in table.columns]
+    cells = [[Measurement.get(console, endless, cell) for cell in column.cells] for column in table.columns]
+    most = [max(m.maximum for m in (title, *inner)) for title, inner in zip(titles, cells, strict=True)]
+    words = [max(m.minimum for m in (title, *inner)) for title, inner in zip(titles, cells, strict=True)]
+    widths = [b if column.no_wrap else a for a, b, column in zip(words, most, table.columns, strict=True)]
     lines_and_padding = whole.maximum - sum(most)
-    left, missing = room - lines_and_padding - sum(least), sum(most) - sum(least)
+    left = room - lines_and_padding - sum(widths)
     if left < 0:
         return False
-    for column, low, high in zip(table.columns, least, most, strict=True):
-        column.width = low + (left * (high - low) // missing if missing else 0)
+    for wanted in ([max((m.maximum for m in inner), default=0) for inner in cells], most):
+        given = _shares(left, [max(0, want - width) for want, width in zip(wanted, widths, strict=True)])
+        widths = [width + more for width, more in zip(widths, given, strict=True)]
+        left -= sum(given)
+    for column, width in zip(table.columns, widths, strict=True):
+        column.width = width
     return True
+
+
+def _shares(left: int, asked: Sequence[int]) -> list[int]:
+    """Of *left*, to each what it asks for, the most modest first; to those for whom it does not suffice, the same."""
+    given = [0] * len(asked)
+    for done, place in enumerate(sorted(range(len(asked)), key=asked.__getitem__)):
+        given[place] = min(asked[place], (left - sum(given)) // (len(asked) - done))
+    return given
 
 
 def _blocks(table: Table) -> Iterator[RenderableType]:

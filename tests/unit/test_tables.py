@@ -11,7 +11,7 @@ from rich.console import Console
 
 from lowtide.terminal import console as consoles
 from lowtide.terminal.console import VARIABLE, for_children, new_console
-from lowtide.terminal.tables import new_table, print_table
+from lowtide.terminal.tables import _shares, new_table, print_table
 
 #: What ids, tables, row keys and paths are made of.
 WORDS = st.text("abcXYZ0189_.:-/T", min_size=1, max_size=60)
@@ -49,6 +49,17 @@ def test_a_pipe_has_a_line_a_row(rows: list[tuple[str, str, str]]) -> None:
     assert len(lines) == len(rows)
     for line, row in zip(lines, rows, strict=True):
         assert " ".join(line.replace("│", " ").split()) == " ".join(" ".join(row).split())
+
+
+@given(st.integers(0, 500), st.lists(st.integers(0, 80), min_size=1, max_size=9))
+def test_what_is_left_goes_to_the_modest_first(left: int, asked: list[int]) -> None:
+    """Nobody gets more than was asked for, together no more than there is; who gets less gets no less than others."""
+    given_ = _shares(left, asked)
+    assert all(0 <= got <= wanted for got, wanted in zip(given_, asked, strict=True))
+    assert sum(given_) <= left
+    short = [got for got, wanted in zip(given_, asked, strict=True) if got < wanted]
+    assert not short or min(short) >= max(given_) - 1
+    assert sum(given_) == sum(asked) or left - sum(given_) < len(asked)
 
 
 def test_a_column_is_kept_whole_where_that_is_asked_for() -> None:
