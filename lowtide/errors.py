@@ -11,6 +11,7 @@
         ├── TableError                      a table is unknown, disabled or bears no marks of Omid
         ├── WatermarkError                  the low watermark is missing or has gone back
         ├── BudgetError                     the plan is out of proportion
+        ├── ConsentError                    a table's owner says no, or somebody paused it
         ├── HistoryError                    history that was asked for is gone, or about to go
         ├── FormatError                     a newer Lowtide wrote the records
         ├── FencedError                     a newer run holds the table's epoch
@@ -22,6 +23,7 @@ Every message names the thing, the value and the remedy.
 __all__ = [
     "ApprovalError",
     "BudgetError",
+    "ConsentError",
     "FencedError",
     "FormatError",
     "GatewayError",
@@ -85,6 +87,10 @@ class WatermarkError(StoreError):
 
 class BudgetError(StoreError):
     """A plan would remove more than the budget allows."""
+
+
+class ConsentError(StoreError):
+    """Nothing may be written to a table: its owner says so in its descriptor, or somebody paused it, or the store."""
 
 
 class HistoryError(StoreError):

@@ -36,6 +36,8 @@ DROPPING = (
 REPLAY = "lowtide journal replay --since-snapshot SNAPSHOT --execute"
 #: Why a region whose records count holds the prune bound, and one of which nothing is recorded from 0 on.
 PARTLY, NEVER = "cleaned up to here only", "never cleaned"
+#: What stands between that and what somebody says against cleaning the table.
+OBJECTED = ", and waits: "
 #: A run that is started again goes on from what it has recorded for so long, in ms; after that the id tells of another
 #: run.
 RESTART = 24 * 3600 * 1000
@@ -186,6 +188,8 @@ class RegionMark:
     void: bool = False
     #: Whether Omid's compactor runs in its compactions.
     compactor: bool = False
+    #: What stands against cleaning its table now, and what takes that away (``lowtide.tables.consent``).
+    objection: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +227,8 @@ def prune_bound(
                 remedy = (
                     f"in HBase's shell: {without_compactor(mark.table)}; then, for readers, {REPLAY}; then {remedy}"
                 )
+            if mark.objection[0]:
+                reason, remedy = f"{reason}{OBJECTED}{mark.objection[0]}", mark.objection[1]
             blockers.append(Blocker(mark.table, mark.region, str(mark.keys), mark.watermark, reason, remedy))
     return bound, blockers
 
@@ -245,5 +251,10 @@ def still_blocking(
     """*blockers* (of :func:`by_reason`) with ``since``, ms: when each was first seen at its watermark, by the ones of
     the collection *before*.
     """
-    known = {(b["table"], b["reason"], b["watermark"]): b.get("since", now) for b in before}
-    return [{**b, "since": min(known.get((b["table"], b["reason"], b["watermark"]), now), now)} for b in blockers]
+
+    def known_by(blocker: Mapping[str, Any]) -> tuple[str, str, int]:
+        # A pause that begins or ends does not make it a new one.
+        return blocker["table"], blocker["reason"].partition(OBJECTED)[0], blocker["watermark"]
+
+    known = {known_by(b): b.get("since", now) for b in before}
+    return [{**b, "since": min(known.get(known_by(b), now), now)} for b in blockers]

@@ -18,6 +18,7 @@ from lowtide.cli.ledger import app as ledger_app
 from lowtide.cli.output import WithJson
 from lowtide.cli.panels import InPanels, Panel
 from lowtide.cli.path import path
+from lowtide.cli.pauses import pause, pauses, resume
 from lowtide.cli.report import report
 from lowtide.cli.runs import runs
 from lowtide.cli.state import state_app
@@ -37,6 +38,9 @@ app.command(rich_help_panel=Panel.DAILY, cls=WithJson)(explain)
 app.add_typer(run_app, name="run", rich_help_panel=Panel.DAILY)
 app.command(rich_help_panel=Panel.DAILY)(runs)
 app.command(rich_help_panel=Panel.DAILY)(report)
+app.command(rich_help_panel=Panel.DAILY)(pause)
+app.command(rich_help_panel=Panel.DAILY)(resume)
+app.command(rich_help_panel=Panel.DAILY)(pauses)
 app.command(rich_help_panel=Panel.FIRST, cls=WithJson)(check)
 app.command("survey", rich_help_panel=Panel.FIRST)(jobs.job_command("survey"))
 app.command("verify", rich_help_panel=Panel.FIRST)(jobs.job_command("verify"))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from lowtide.config import Config
-from lowtide.health import bound, hbase, history_findings, ledger_findings, oracle, runs, settings
+from lowtide.health import bound, hbase, history_findings, ledger_findings, objections, oracle, runs, settings
 from lowtide.health.findings import EXIT_CODES, Cause, Finding, Health, Level, Severity
 from lowtide.health.history import HistoryStatus, history_statuses, removals
 from lowtide.health.ledger import LedgerStatus, ledger_status, repairs
@@ -65,6 +65,8 @@ CHECKS: tuple[Callable[[Reading, Config], Iterable[Finding]], ...] = (
     history_findings.held,
     history_findings.blocked,
     history_findings.overdue,
+    objections.paused,
+    objections.vetoed,
     settings.dry_runs,
     settings.no_grace,
     history_findings.by_hand,

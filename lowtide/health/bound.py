@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lowtide.cleaning.facts import DROPPING, NEVER, PARTLY, REPLAY
+from lowtide.cleaning.facts import DROPPING, NEVER, OBJECTED, PARTLY, REPLAY
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.reading import Reading
@@ -119,6 +119,9 @@ def _region(blocker: _Blocker, dry: bool) -> Finding:
         Cause.NEVER_CLEANED: f"{where} {'were' if more else 'was'} never cleaned",
         Cause.BEHIND: f"{where} {'are' if more else 'is'} clean up to there only",
     }.get(cause, f"{where}: {about['reason']}")
+    waits = about["reason"].partition(OBJECTED)[2]
+    if waits and cause is not Cause.VOID:
+        why += f"{OBJECTED}{waits}"
     why += "; its mode is dry-run, so scheduled runs only plan" if dry else ""
     remedy = "Clean it and collect" + (", and set its mode to execute to have that done by itself" if dry else "")
     commands = blocker.clean
@@ -128,6 +131,8 @@ def _region(blocker: _Blocker, dry: bool) -> Finding:
             f"it ({REPLAY}). {remedy}"
         )
         commands = (_in_hbase_shell(without_compactor(table)), *commands)
+    if waits:  # to clean it would be refused before
+        remedy = f"{about['remedy'][:1].upper()}{about['remedy'][1:]}. {remedy}"
     # What every day looks like between one run and the next.
     severity = Severity.NOTE if cause is Cause.BEHIND and not blocker.stuck else None
     setting = f"tables.{table}.mode" if dry else None
@@ -210,7 +215,8 @@ def blocker_text(blocker: Mapping[str, Any]) -> str:
 
 def region_cause(blocker: Mapping[str, Any]) -> Cause:
     """What a region that holds the bound is a finding of."""
-    return {NEVER: Cause.NEVER_CLEANED, PARTLY: Cause.BEHIND}.get(blocker["reason"], Cause.VOID)
+    reason = blocker["reason"].partition(OBJECTED)[0]
+    return {NEVER: Cause.NEVER_CLEANED, PARTLY: Cause.BEHIND}.get(reason, Cause.VOID)
 
 
 def _in_hbase_shell(statement: str) -> str:

@@ -57,6 +57,8 @@ class Cause(StrEnum):
     ABSENT = "absent"
     CONTRADICTED = "contradicted"
     UNTRIED_HBASE = "untried-hbase"
+    PAUSED = "paused"
+    VETOED = "vetoed"
     HISTORY_HELD = "history-held"
     HISTORY_BLOCKED = "history-blocked"
     HISTORY_NEVER = "history-never"

@@ -84,6 +84,7 @@ def read_through(connection: Any, config: Config, now: datetime, runs: int = RUN
         samples=() if world else tuple(state.samples()),
         histories=tuple(state.histories()),
         holds=tuple(state.holds()),
+        pauses=tuple(state.pauses()),
         uncompacted=state.all_uncompacted(),
         ledger=_ledger(connection, config, now, listed),
     )

@@ -11,6 +11,7 @@ from lowtide.cleaning.commit_count import CommitCount
 from lowtide.history.mark import Hold
 from lowtide.ledger.settled import Settled
 from lowtide.store.records import Bound, History
+from lowtide.tables.consent import Pause
 from lowtide.tables.inventory import Entry
 from lowtide.values.clock import Clock, oracle_clock
 from lowtide.values.skew import Allotted
@@ -75,6 +76,8 @@ class Reading:
     uncompacted: Mapping[str, int] = field(default_factory=dict)
     #: Holds on history, expired ones included.
     holds: tuple[Hold, ...] = ()
+    #: Pauses, those that are over included.
+    pauses: tuple[Pause, ...] = ()
     #: None where there is no ledger.
     ledger: LedgerReading | None = None
 

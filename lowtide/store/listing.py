@@ -31,6 +31,7 @@ class ListingRows(Rows):
                 "doubt": e.doubt,
                 "compactor": e.compactor,
                 "came_after": e.came_after,
+                "veto": e.veto,
             }
             for e in entries
         ]
@@ -56,6 +57,7 @@ class ListingRows(Rows):
                 v.get("doubt", ""),
                 compactor=v.get("compactor", False),
                 came_after=v.get("came_after", 0),
+                veto=v.get("veto", ""),
             )
             for v in self._inventory()["tables"]
         ]

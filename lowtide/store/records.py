@@ -99,7 +99,8 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A cell of the records and the value that it has as long as a run may write; whoever takes over changes it.
+    """A cell of the records and the value that it has as long as a run may write; whoever takes over changes it. None:
+    there is no such cell.
 
     Executors read it again before each batch of mutations: they may write on when the run that sent them has long
     ended.
@@ -109,7 +110,9 @@ class Claim:
     row: bytes
     family: str
     qualifier: str
-    value: bytes
+    value: bytes | None
+    #: What has happened where it stands no more; empty: another run has taken over.
+    lost: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,8 +142,8 @@ class Rows:
         found: bytes | None = self._table.row(row.encode(), [VALUE]).get(VALUE)
         return found
 
-    def _claim(self, row: bytes, column: bytes, value: bytes) -> Claim:
-        return Claim(self._name, row, FAMILY, column.removeprefix(COLUMN).decode(), value)
+    def _claim(self, row: bytes, column: bytes, value: bytes | None, lost: str = "") -> Claim:
+        return Claim(self._name, row, FAMILY, column.removeprefix(COLUMN).decode(), value, lost)
 
     def _change(self, row: bytes, column: bytes, old: bytes | None, new: bytes) -> bool:
         """Put *new*, which nobody else writes, in the place of *old*; whether that was done.

@@ -20,6 +20,7 @@ zero-padded so that they sort):
 ``hold/NAME/ID``          a hold on a table's history; an empty value is one that was let go
 ``uncompacted/NAME``      what history GC removed and no major compaction has dropped yet, one column a region
 ``reads/NAME``            read points of a table that were read: a counter an age, of eight bytes (``history.advice``)
+``pauses``                what is paused until when: a column a table, and one for all
 ``now/TOKEN``             written and removed again: for the time of HBase's clock, and to be read past the gateway
 ``run/INVERTED-MILLIS/JOB/RUN``   a run's summary, newest first
 """
@@ -38,6 +39,7 @@ from lowtide.store.gateway import connect
 from lowtide.store.history import HistoryRows, HoldRows, UncompactedRows
 from lowtide.store.journal import JournalRow
 from lowtide.store.listing import ListingRows
+from lowtide.store.pauses import PauseRows
 from lowtide.store.rows import MAX_MILLIS, VALUE, dump
 from lowtide.store.runs import RunRows
 from lowtide.values.clock import millis, now_millis
@@ -47,7 +49,16 @@ if TYPE_CHECKING:
 
 
 class StateStore(
-    FactRows, BoundRows, CommitCountRows, ListingRows, JournalRow, HistoryRows, HoldRows, UncompactedRows, RunRows
+    FactRows,
+    BoundRows,
+    CommitCountRows,
+    ListingRows,
+    JournalRow,
+    HistoryRows,
+    HoldRows,
+    UncompactedRows,
+    PauseRows,
+    RunRows,
 ):
     """The state table: all subjects, and what concerns more than one."""
 

@@ -79,6 +79,8 @@ class Entry:
     #: A low watermark that a collection recorded while the table was not there, inclusive: a transaction of this oracle
     #: that began at or below it was over before the table came. 0: nothing of the kind is known, or it is settled.
     came_after: int = 0
+    #: What its descriptor says against being written to (``lowtide.tables.consent.veto``); empty: nothing.
+    veto: str = ""
 
     @property
     def title(self) -> str:

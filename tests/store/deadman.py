@@ -64,7 +64,7 @@ JAVA_EFFECTS = {
     "Cluster": frozenset(),
 }
 JAVA_READS = {
-    "Admin": frozenset({"takeReport", "durability", "stated"}),
+    "Admin": frozenset({"takeReport", "durability", "stated", "attribute"}),
     "Rows": frozenset(),
     "GatewayCalls": frozenset(),
     "Cluster": frozenset({"look"}),

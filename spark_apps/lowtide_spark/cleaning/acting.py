@@ -38,6 +38,7 @@ def act_all(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: Exit
         with failures_kept(work):
             turn.check(run, work)
             turn.check_life(run, work)
+            run.store.check_consent(work.table)
     decided = marks.put(run, works, known, held)
     for work in works:
         with failures_kept(work):
@@ -124,7 +125,7 @@ def check_healed(run: Run, work: CleanupWork) -> None:
     if work.healed is None or work.suspects is None:
         return
     healed = work.healed.where(~in_regions(work.stopped))
-    for answer in run.store.write(_healed_rows(healed), work.table):
+    for answer in run.store.see(_healed_rows(healed), work.table):
         if answer.refused:
             work.stop(
                 [answer.region],

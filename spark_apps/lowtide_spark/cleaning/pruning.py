@@ -36,7 +36,9 @@ def prune(run: Run) -> None:
     bound = min(fresh, _aged(bounds, run, fresh))
     run.summary.bound = bound
     run.summary.blockers = by_reason(blockers)
-    run.summary.execute = run.executes(run.config.omid.commit_table)
+    run.summary.execute = run.executes(run.config.omid.commit_table) and run.permitted(
+        run.config.omid.commit_table, run.config.state.journal_table
+    )
     report = TableReport(run.config.omid.commit_table, execute=run.summary.execute, intervals=[(0, bound + 1)])
     run.summary.tables = [t for t in run.summary.tables if t.problems] + [report]
     if bound < fresh:

@@ -12,6 +12,8 @@ from lowtide.errors import StoreError
 from lowtide.history.mark import at_most
 from lowtide.run.summary import TableReport
 from lowtide.store.records import Bound
+from lowtide.tables import consent
+from lowtide.tables.consent import Pause
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.skew import MARGIN
 from lowtide_spark.frames.inventory import take_inventory, transactional
@@ -38,6 +40,7 @@ def collect(run: Run) -> None:
     run.summary.bound = bound
     run.summary.blockers = by_reason(blockers)
     run.phase("collect")
+    run.summary.execute = run.summary.execute and run.permitted(run.config.state.table)
     if run.summary.execute:
         _publish(run, inventory, marks, bound)
         state = run.config.state.table
@@ -77,13 +80,14 @@ def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark]
     """
     marks: list[RegionMark] = []
     blocked: list[Blocker] = []
+    pauses = run.state().pauses()
     for entry in transactional(inventory):
         report = TableReport(entry.table)
         run.summary.tables.append(report)
         if (entry.kind is Kind.UNMARKED or entry.unmarked) and not entry.doubt:
             blocked.append(_unmarked(entry))
         try:
-            found = _table_marks(run, entry)
+            found = _table_marks(run, entry, pauses)
         except StoreError as error:
             report.problems.append(str(error))
             blocked.append(
@@ -132,13 +136,24 @@ def _left_alone(entry: Entry, lowest: int) -> Blocker:
     return Blocker(entry.table, None, None, lowest, "the table is disabled", f"enable {entry.table}, or drop it")
 
 
-def _table_marks(run: Run, entry: Entry) -> list[RegionMark]:
+def _table_marks(run: Run, entry: Entry, pauses: Sequence[Pause]) -> list[RegionMark]:
     regions = run.store.regions(entry.table)
     state = run.state().read(entry.table)
     facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
     void = bool(state.facts) and not facts
+    concerning = [p for p in pauses if p.table in (None, entry.table)]
+    objection = consent.objection(entry.table, entry.veto, concerning, run.request.now)
     return [
-        RegionMark(entry.table, r.name, r.keys, region_watermark(r.keys, facts), r.store_bytes, void, entry.compactor)
+        RegionMark(
+            entry.table,
+            r.name,
+            r.keys,
+            region_watermark(r.keys, facts),
+            r.store_bytes,
+            void,
+            entry.compactor,
+            objection,
+        )
         for r in regions
     ]
 

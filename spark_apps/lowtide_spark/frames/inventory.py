@@ -13,6 +13,7 @@ from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import UsageError
 from lowtide.run import oracles
 from lowtide.store.records import Listing
+from lowtide.tables import consent
 from lowtide.tables.inventory import (
     Descriptor,
     Entry,
@@ -76,7 +77,8 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     entries = []
     for d in sorted(descriptors, key=lambda d: d.table):
         entry = with_catalog(catalog, classify(d, kinds[d.table], shadowed.get(d.table, frozenset())), d)
-        entries.append(replace(_doubted(store, entry, d, recorded), shape=shape_of(d, entry.families)))
+        entry = _doubted(store, entry, d, recorded)
+        entries.append(replace(entry, shape=shape_of(d, entry.families), veto=consent.veto(d.attributes)))
     entries = _newcomers_settled(store, entries, listing, recorded)
     problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *labels]
     if problems and doubts is None:

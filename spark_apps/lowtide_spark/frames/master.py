@@ -14,7 +14,8 @@ from py4j.protocol import Py4JError
 
 from lowtide.check.cluster import Cluster
 from lowtide.errors import GatewayError, StoreError
-from lowtide_spark.frames.connector import Connector, cause
+from lowtide_spark.frames.connector import cause
+from lowtide_spark.frames.consent import Consent
 from lowtide_spark.frames.reading import Source
 
 #: Durabilities of tables whose servers may lose what they acknowledged.
@@ -34,7 +35,7 @@ class HBaseSnapshot:
     created: int
 
 
-class Master(Connector):
+class Master(Consent):
     """What HBase's master does: HBase snapshots and their scratch folders, tables of our own, flushes, compactions."""
 
     def cluster(self) -> Cluster:
@@ -115,8 +116,10 @@ class Master(Connector):
         where the table's log is synced.
 
         Raises:
+            ConsentError: *table* says no, or is paused.
             StoreError: that cannot be done.
         """
+        self.check_consent(table)
         try:
             if self._admin().durability(self._options, table) in UNSYNCED:
                 self._admin().flush(self._options, table)
@@ -146,7 +149,12 @@ class Master(Connector):
             raise StoreError(msg) from error
 
     def major_compact(self, table: str, family: str, timeout_seconds: int = COMPACTION_SECONDS) -> None:
-        """Major-compact one family of *table* and wait for the end."""
+        """Major-compact one family of *table* and wait for the end.
+
+        Raises:
+            ConsentError: *table* says no, or is paused.
+        """
+        self.check_consent(table)
         self._admin().majorCompact(self._options, table, family, timeout_seconds * 1000)
 
     def compact_regions(
@@ -157,7 +165,11 @@ class Master(Connector):
         Returns:
             each region's bytes on disk before and after (whole MiB); one that was split or merged since it was listed
             is left out.
+
+        Raises:
+            ConsentError: *table* says no, or is paused.
         """
+        self.check_consent(table)
         wanted = {region: list(names) for region, names in families.items()}
         report = self._admin().compactRegions(self._options, table, wanted, timeout_seconds * 1000)
         return {region: (before, after) for region, (before, after) in json.loads(report).items()}

@@ -14,4 +14,4 @@ __all__ = ["FOREVER", "LIVE", "HBaseSnapshot", "Life", "Source", "Store", "Writt
 
 
 class Store(Reading, Writing, Master):
-    """One HBase cluster, through one Spark session: what is read, what is written, what its master does."""
+    """One HBase cluster, through one Spark session: what is read, what is written, its master, who objects."""

@@ -16,7 +16,8 @@ from lowtide.cleaning.facts import Region
 from lowtide.config import Config
 from lowtide.errors import StoreError
 from lowtide.store.records import Claim
-from lowtide_spark.frames.connector import FORMAT, Connector, cause
+from lowtide_spark.frames.connector import FORMAT, cause
+from lowtide_spark.frames.consent import Consent
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def by_region(written: Iterable[Written]) -> Counter[str]:
     return answered
 
 
-class Writing(Connector):
+class Writing(Consent):
     """What is written: many rows by the executors, under the claims that must stand; single rows by the driver."""
 
     def __init__(self, spark: SparkSession, config: Config, bytes_per_second: int = 0) -> None:
@@ -102,7 +103,7 @@ class Writing(Connector):
         """Apply mutation rows (see the connector's page) and count what became of them.
 
         Returns when all are acknowledged, refused or failed. A failed mutation does not raise: it is counted, with
-        its text.
+        its text. Where a pause begins meanwhile, batches that were not sent have failed.
 
         Args:
             mutations: rows.
@@ -110,9 +111,22 @@ class Writing(Connector):
             holding: what must stand for the write to go on, read by each task before each of its batches, in the
                 records: a task that goes on after the run has ended stops when another run takes over; and of the
                 table that was read: what was planned for it is not done to what came back in its place.
+
+        Raises:
+            ConsentError: *table* says no, or is paused; nothing was written.
+            StoreError: HBase cannot tell whether it is so.
         """
-        name = uuid.uuid4().hex
         claims = [holding] if isinstance(holding, Claim) else holding
+        return self._send(mutations, table, [*claims, *self.check_consent(table)])
+
+    def see(self, rows: DataFrame, table: str) -> list[Written]:
+        """Read cells by their keys, of operations that write nothing (``see_healed``), and count what was seen as
+        :meth:`write` counts. Nobody's consent is asked.
+        """
+        return self._send(rows, table, ())
+
+    def _send(self, mutations: DataFrame, table: str, claims: Sequence[Claim | Life]) -> list[Written]:
+        name = uuid.uuid4().hex
         options = {**self._options, "table": table, "writeId": name, "holding": _claims_json(claims)}
         self.unfinished.add(table)
         mutations.write.format(FORMAT).options(**options).mode("append").save()
@@ -149,5 +163,6 @@ def _claim_json(claim: Claim | Life) -> dict[str, Any]:
         "row": claim.row.hex(),
         "family": claim.family,
         "qualifier": claim.qualifier,
-        "value": claim.value.hex(),
+        "value": None if claim.value is None else claim.value.hex(),
+        **({"lost": claim.lost} if claim.lost else {}),
     }

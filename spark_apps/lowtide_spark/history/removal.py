@@ -24,6 +24,7 @@ def act(run: Run, work: HistoryWork) -> None:
     counts = work.report.counts
     counts.deleted = counts.markers = counts.bytes_removed = 0
     run.store.check_life(work.life)
+    run.store.check_consent(work.table)  # before readers are refused what will not be removed
     intent = mark.apply(run, work)
     going = plan.to_remove(work)
     if not going.isEmpty():

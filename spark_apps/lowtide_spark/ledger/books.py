@@ -51,7 +51,7 @@ class Books:
         """
         frames = dataframes.LedgerFrames(run.store)
         name = frames.name(Table.TRANSACTIONS)
-        run.summary.execute = run.executes(name)
+        run.summary.execute = run.executes(name) and run.permitted(*map(frames.name, Table))
         now = millis(run.request.now)  # HBase's time
         stored, _ = connections.run(settled.read_settled, "the settled mark")
         report = TableReport(name, execute=run.summary.execute)

@@ -106,14 +106,19 @@ class LedgerRows:
         self._prefix = store.config.ledger.prefix
 
     def __call__(self, operations: Sequence[Read | Write]) -> list[Any]:
+        written = sorted({self._name(o) for o in operations if not isinstance(o, Read)})
         try:
+            self._store.check_consent(*written)
             found = self._store.work_rows(FAMILY, [self._as_json(operation) for operation in operations])
         except StoreError as error:
             return [ConnectionError(str(error))] * len(operations)
         return [_answer(operation, answer) for operation, answer in zip(operations, found, strict=True)]
 
+    def _name(self, operation: Read | Write) -> str:
+        return f"{self._prefix}{operation.table}"
+
     def _as_json(self, operation: Read | Write) -> list[Any]:
-        table = f"{self._prefix}{operation.table}"
+        table = self._name(operation)
         if isinstance(operation, Read):
             return ["read", table, [_to_bytes(row) for row in operation.rows]]
         row = _to_bytes(operation.row)

@@ -8,7 +8,7 @@ from functools import partial
 
 from lowtide.errors import LedgerError
 from lowtide.ledger import settled
-from lowtide.ledger.model import Entry
+from lowtide.ledger.model import Entry, Table
 from lowtide.ledger.settled import Settled, trusted
 from lowtide.values.clock import from_millis
 from lowtide_spark.ledger.books import Books
@@ -86,6 +86,7 @@ def _move(books: Books, change: Callable[[Settled], Settled]) -> Settled:
     for _ in range(_MOST_TRIES):
         mark, text = books.node.run(settled.read_settled, "the settled mark")
         changed = change(mark)
+        books.run.store.check_consent(books.frames.name(Table.OPEN))
         if books.node.run(partial(settled.write_settled, text, changed), "the settled mark"):
             if changed.mark < mark.mark:
                 books.report.notes.append(

@@ -63,6 +63,15 @@ class RunBase:
             return (settings.history_mode if self.summary.job == "history_gc" else settings.mode) is Mode.EXECUTE
         return bool(self.options.execute)
 
+    def permitted(self, *tables: str) -> bool:
+        """Whether nothing stands against writing to *tables*. If something does, the run says so: as a problem, where a
+        person asked for it with ``--execute``; else as a note, for it is no failure of a scheduled run.
+        """
+        why = self.store.objection(*tables)
+        if why:
+            (self.summary.problems if self.options.execute else self.summary.notes).append(why)
+        return not why
+
     def budget(self, table: str) -> Budget:
         """The table's budget, with the arguments over the configuration."""
         changes = {"rows": self.options.budget_rows, "share": self.options.budget_share}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lowtide.run.summary import TableReport
@@ -17,22 +17,42 @@ class TableChoice(RunBase):
     def choose(self, inventory: Sequence[Entry]) -> list[Entry]:
         """The tables to work on, out of the inventory.
 
-        One that was asked for by name and is unknown, plain, of unknown standing or disabled makes the run red; the
-        others are worked on.
+        One that was asked for by name and is unknown, plain, of unknown standing, disabled, or that nothing may be
+        written to although the run would, makes the run red; the others are worked on.
         """
+        objections: dict[str, str] = {}
         by_name = {e.table: e for e in inventory}
         names = self.options.table or [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL and e.workable]
         chosen = []
         for name in dict.fromkeys(names):
             entry = by_name.get(name)
             if entry is not None and entry.kind is Kind.TRANSACTIONAL and entry.workable:
-                chosen.append(entry)
+                if why := self._objection(name):
+                    objections[name] = why
+                else:
+                    chosen.append(entry)
             elif not self.options.discovered:
                 self.summary.problems.append(_refusal(name, entry))
             else:
                 print(f"{self.summary.job}: {name} is passed over: {_refusal(name, entry)}", flush=True)
         self._report_left_alone(inventory, names)
+        self._report_objections(objections, nothing_left=not chosen)
         return chosen
+
+    def _objection(self, table: str) -> str:
+        """What stands against acting on *table*, of a run that would."""
+        also = [self.config.omid.commit_table] if self.summary.job == "orphan_cleanup" else []  # marks are put there
+        return self.store.objection(table, *also) if self.executes(table) else ""
+
+    def _report_objections(self, objections: Mapping[str, str], nothing_left: bool) -> None:
+        """A note on each table that nothing may be written to, so that it is not read either. Where a person asked for
+        it by name, or with ``--execute`` for nothing else, it is a problem.
+        """
+        named = set() if self.options.discovered else set(self.options.table)
+        for table, why in objections.items():
+            asked = table in named or (self.options.execute and nothing_left)
+            report = TableReport(table, problems=[why]) if asked else TableReport(table, notes=[why])
+            self.summary.tables.append(report)
 
     def _report_left_alone(self, inventory: Sequence[Entry], names: Sequence[str]) -> None:
         """A note on each table that is in doubt and that nobody asked for by name; one that was asked for is a

@@ -79,6 +79,7 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
     with ExitStack() as held:
         _check_shadow_cells(run, decisions, held)
     if run.summary.execute:
+        run.store.check_consent(run.config.omid.commit_table, run.config.state.journal_table)
         _decide(run, wanted, decisions)
     decides = F.col("commit_ts").isNull() & F.col("decided_ts").isNotNull()
     return (

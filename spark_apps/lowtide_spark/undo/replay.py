@@ -34,6 +34,8 @@ def replay(run: Run) -> None:
     """The job ``journal_replay``."""
     run.read_low_watermark()  # refuses an oracle that was made anew
     since = _since(run)
+    if run.summary.execute:
+        run.store.check_consent(run.config.omid.commit_table)
     if not run.has_journal():
         msg = (
             f"there is no journal {run.config.state.journal_table}: nothing was ever pruned, so there is nothing to "

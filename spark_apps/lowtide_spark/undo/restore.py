@@ -60,6 +60,8 @@ def restore(run: Run) -> None:
                     "what they held is not put back"
                 )
             _check_table(table, there.get(table))
+            if run.summary.execute:
+                run.store.check_consent(table)  # before it takes a hold, and compacts
             of_table = cells.where(F.col("table") == table)
             with protected(run, table) if run.summary.execute else nullcontext() as protection:
                 if not of_table.isEmpty():

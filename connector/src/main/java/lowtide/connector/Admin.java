@@ -14,6 +14,7 @@ import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.Size;
 import org.apache.hadoop.hbase.TableExistsException;
 import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.TableNotFoundException;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.CompactionState;
@@ -101,6 +102,15 @@ public final class Admin {
     /** How durably clients write to a table, unless they say so themselves: the name of HBase's {@code Durability}. */
     public static String durability(Map<String, String> options, String table) throws IOException {
         return Tables.enabled(Connections.get(options), Options.tableName(table)).getDurability().name();
+    }
+
+    /** A value of a table's own descriptor, not of its families; null where it has none, or there is no such table. */
+    public static String attribute(Map<String, String> options, String table, String name) throws IOException {
+        try (org.apache.hadoop.hbase.client.Admin admin = Connections.get(options).getAdmin()) {
+            return admin.getDescriptor(Options.tableName(table)).getValue(name);
+        } catch (TableNotFoundException e) {
+            return null;
+        }
     }
 
     /**

@@ -35,8 +35,9 @@ final class Claims {
         String lost();
     }
 
-    /** A cell and the value it must have. */
-    record CellClaim(String table, byte[] row, byte[] family, byte[] qualifier, byte[] value) implements Claim {
+    /** A cell and the value it must have; null: it must not be there. And what it means that it is otherwise. */
+    record CellClaim(String table, byte[] row, byte[] family, byte[] qualifier, byte[] value, String changed)
+            implements Claim {
         @Override
         public boolean stands(Connection connection) throws IOException {
             try (Table records = connection.getTable(TableName.valueOf(table))) {
@@ -47,7 +48,7 @@ final class Claims {
 
         @Override
         public String lost() {
-            return "another run, or a restore, has taken over (" + this + " has changed)";
+            return changed + " (" + this + " has changed)";
         }
 
         @Override
@@ -55,6 +56,8 @@ final class Claims {
             return "row " + Bytes.toStringBinary(row) + " of " + table;
         }
     }
+
+    private static final String TAKEN_OVER = "another run, or a restore, has taken over";
 
     /** A table and the time of its state, see {@link Tables#stated}. */
     record LifeClaim(String table, long stated) implements Claim {
@@ -112,12 +115,13 @@ final class Claims {
                         ? new LifeClaim(text(node, "table"), node.path("stated").asLong())
                         : new CellClaim(text(node, "table"), Bytes.fromHex(text(node, "row")),
                                 Bytes.toBytes(text(node, "family")), Bytes.toBytes(text(node, "qualifier")),
-                                Bytes.fromHex(text(node, "value"))));
+                                node.path("value").isNull() ? null : Bytes.fromHex(text(node, "value")),
+                                node.path("lost").asText(TAKEN_OVER)));
             }
         } catch (IOException | IllegalArgumentException e) {
             throw new IllegalArgumentException("Option holding = " + json + " cannot be used: " + e.getMessage()
-                    + ". Give [{\"table\": text, \"row\": hex, \"family\": text, \"qualifier\": text, \"value\": hex},"
-                    + " ...], of a table's life {\"table\": text, \"stated\": ms}.", e);
+                    + ". Give [{\"table\": text, \"row\": hex, \"family\": text, \"qualifier\": text, \"value\": hex or"
+                    + " null, \"lost\": text or nothing}, ...], of a table's life {\"table\": text, \"stated\": ms}.", e);
         }
         return parsed;
     }

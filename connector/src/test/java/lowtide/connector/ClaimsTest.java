@@ -63,6 +63,17 @@ class ClaimsTest {
         assertTrue(new Claims(Claims.parse(OPTION)).read(connection).refusal().contains("has taken over"));
     }
 
+    /** Where nothing was, nothing must have come: a pause is such a cell, and says so itself. */
+    @Test
+    void aWriterStopsWhenACellCameThatWasNotThere() throws IOException {
+        Claims claims = new Claims(Claims.parse(OPTION.replace("\"37\"", "null, \"lost\": \"a pause began\"")));
+        stands = null;
+        assertNull(claims.read(connection).refusal());
+        stands = "[]";
+        assertEquals("not tried: a pause began (row o of LOWTIDE_STATE has changed)",
+                claims.read(connection).refusal());
+    }
+
     /**
      * A table that was restored, or made anew, is not the one that was read: the time of its state is another, whatever
      * the state.
