@@ -41,6 +41,7 @@ PUBLIC = {
     "lowtide.errors": [
         "ApprovalError",
         "BudgetError",
+        "ConsentError",
         "FencedError",
         "FormatError",
         "GatewayError",
