@@ -190,8 +190,8 @@ class World:
         if outcome.code:
             print(f"the run in which {self.killed} was killed ended with {outcome.code}: {outcome.problems}")
             outcome = self.run(name, *arguments)
-            # A table that was restored before the first run died is named: it is as it should be.
-            if "the run was restored before" in outcome.problems:
+            # All was back before the first run died: it is as it should be.
+            if "it was restored before" in outcome.problems:
                 return outcome
         assert (outcome.code, outcome.summary["state"]) == (0, "done"), outcome.problems
         return outcome

@@ -66,8 +66,21 @@ def restore(run: Run) -> None:
             with protected(run, table) if run.summary.execute else nullcontext() as protection:
                 if not of_table.isEmpty():
                     _restore_table(run, work.report, of_table, protection)
+    _name_nothing(run, wanted)
     as_committed.name_the_rest(run, overruled, chosen, there)
     run.phase("restore")
+
+
+def _name_nothing(run: Run, wanted: str) -> None:
+    """A restore that finds everything in its place was asked for by mistake. Some tables in theirs are no problem: it
+    goes on where one was cut.
+    """
+    counts = [t.counts for t in run.summary.tables]
+    already = sum(c.skipped["there already"] for c in counts)
+    if already and already == sum(c.candidates for c in counts):
+        run.summary.problems.append(
+            f"all {already} cells of run {wanted} are there already: it was restored before, nothing was changed"
+        )
 
 
 def _check_table(table: str, descriptor: Descriptor | None) -> None:
@@ -120,10 +133,6 @@ def _report_plan(report: TableReport, judged: DataFrame, already: int, mark: int
     for row in judged.where(F.col("why").isNotNull()).groupBy("why").count().collect():
         report.counts.skipped[row.why] = row["count"]
         report.problems.append(f"{row['count']} cells are not put back: {row.why}")
-    if already == report.counts.candidates:
-        report.problems.append(
-            f"all {already} cells are there already: the run was restored before, nothing was changed"
-        )
     decided = back.where("decided").count()
     if decided:
         report.notes.append(f"{decided} of the cells come back as committed, to be read at once")
