@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from lowtide.cli.console import new_console
+from lowtide.cli.configuration import configured, configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
-from lowtide.config import load, source
+from lowtide.cli.output import Output, OutputStyle, answer
+from lowtide.config import source
 from lowtide.errors import TableError, UsageError
 from lowtide.run.summary import by_hand, myself
 from lowtide.store.state import StateStore, opened
 from lowtide.tables.consent import Pause, check_pause
+from lowtide.terminal.console import new_console
+from lowtide.terminal.tables import new_table, print_table
 from lowtide.values.durations import parse_duration, parse_time
 
 console = new_console()
+#: Of the CSV; times are ms since 1970.
+COLUMNS = ("id", "table", "owner", "reason", "since", "until")
 
 
 def pause(
@@ -29,14 +35,14 @@ def pause(
     config: ConfigFile = None,
     table: Annotated[str | None, typer.Option(help="Only this table; all, if left out.", show_default=False)] = None,
     owner: Annotated[str | None, typer.Option(help="Whom to ask; you, if left out.", show_default=False)] = None,
+    output: OutputStyle = Output.TABLE,
 ) -> None:
     """Have no job write to the store, or to one table, until a time. Prints the pause's id.
 
     Jobs that act stop before their next step, executors before their next batch; what is under way until then is
     finished. Dry runs go on. Meanwhile the prune bound stays where it is.
     """
-    loaded = load(config)
-    with opened(loaded) as state:
+    with opened(configured_to_act(config)) as state:
         _check_table(state, table)
         state.create()
         now = state.server_time()  # by which its end is judged
@@ -51,9 +57,8 @@ def pause(
         check_pause(made)
         state.add_pause(made, now)
         state.add_run(by_hand("pause", made.sentence, source(config)).to_json())
-    console.print(
-        f"{made.id}: {made.sentence}. It ends by itself, or by: {made.ended_by}", soft_wrap=True, highlight=False
-    )
+    said = f"{made.id}: {made.sentence}. It ends by itself, or by: {made.ended_by}"
+    answer(output, made.to_json, COLUMNS, lambda: [made.to_json()], lambda: console.print(said, soft_wrap=True))
 
 
 def resume(
@@ -62,7 +67,7 @@ def resume(
     yes: Yes = False,
 ) -> None:
     """End a pause before its time. Asks before it ends somebody else's."""
-    loaded = load(config)
+    loaded = configured_to_act(config)
     with opened(loaded) as state:
         found = [p for p in state.pauses() if p.id == identity]
     for each in found:
@@ -71,27 +76,29 @@ def resume(
     with opened(loaded) as state:
         ended = state.drop_pause(identity)
         state.add_run(by_hand("resume", f"ended a pause: {ended.sentence}", source(config)).to_json())
-    console.print(f"{ended.id} of {ended.owner} is ended.", soft_wrap=True, highlight=False)
+    console.print(f"{ended.id} of {ended.owner} is ended.", soft_wrap=True)
 
 
-def pauses(config: ConfigFile = None) -> None:
+def pauses(config: ConfigFile = None, output: OutputStyle = Output.TABLE) -> None:
     """The pauses there are, and which of them are over."""
-    loaded = load(config)
-    with opened(loaded) as state:
+    with opened(configured(config)) as state:
         found = state.pauses()
-        now = state.server_time() if found else None
-    if now is None:
+        now = state.server_time() if found else datetime.now(UTC)
+    rows = [each.to_json() | {"lasts": each.lasts(now)} for each in found]
+    answer(output, lambda: rows, (*COLUMNS, "lasts"), lambda: rows, lambda: _print(found, now))
+
+
+def _print(pauses: Sequence[Pause], now: datetime) -> None:
+    if not pauses:
         console.print("Nothing is paused.")
         return
-    grid = Table(title="Pauses", title_justify="left")
-    for column in ("id", "what", "owner", "reason", "since (UTC)", "until (UTC)"):
-        grid.add_column(column, overflow="fold")
-    for each in found:
+    titles = ("id", "what", "owner", "reason", "since (UTC)", "until (UTC)")
+    grid = new_table("Pauses", *titles, whole=("id", "what", *titles[4:]))
+    for each in pauses:
         over = () if each.lasts(now) else ((" over", "red"),)
-        until = Text.assemble(f"{each.until:%Y-%m-%d %H:%M:%S}", *over)
-        what = each.table or "the store"
-        grid.add_row(each.id, what, each.owner, each.reason, f"{each.since:%Y-%m-%d %H:%M:%S}", until)
-    console.print(grid)
+        until = Text.assemble(f"{each.until:%Y-%m-%d %H:%M}", *over)
+        grid.add_row(each.id, each.table or "the store", each.owner, each.reason, f"{each.since:%Y-%m-%d %H:%M}", until)
+    print_table(console, grid)
 
 
 def _check_table(state: StateStore, table: str | None) -> None:

@@ -38,7 +38,7 @@ def lowtide(configure: Callable[..., Path]) -> Callable[..., str]:
     def typed(*arguments: str) -> str:
         said = CliRunner().invoke(app, [*arguments, "--config", str(configure())])
         assert said.exit_code == 0, (said.output, said.exception)
-        return said.output
+        return said.stdout
 
     return typed
 
