@@ -362,5 +362,7 @@ def test_the_page_knows_the_connection_type(manager: ProvidersManager) -> None:
     """With its fields and labels, without importing the hook."""
     assert manager.hooks["hbase"].hook_class_name == "lowtide_airflow.hook.HBaseHook"  # type: ignore[union-attr]
     fields = {name for name in manager.connection_form_widgets if name.startswith("extra__hbase__")}
-    assert fields == {f"extra__hbase__{n}" for n in ("transport", "protocol", "timeout", "table_prefix", "pool_size")}
+    assert fields == {
+        f"extra__hbase__{n}" for n in ("transport", "protocol", "timeout", "store", "table_prefix", "pool_size")
+    }
     assert manager.field_behaviours["hbase"]["hidden_fields"] == ["schema", "login", "password"]
