@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from lowtide.errors import UsageError
+
 log = logging.getLogger(__name__)
 
 #: What one slot is for, as Airflow's page of pools shows it.
@@ -31,7 +33,7 @@ def with_pools(app: Any) -> Any:
     names = [stores.Store().pool]
     try:
         names += [store.pool for store in stores.named().values()]
-    except Exception as error:  # what the section holds is not the server's affair
+    except UsageError as error:
         log.error("no pools are made for the stores: %s", error)
     for name in names:
         try:

@@ -12,6 +12,7 @@ Every process of Airflow reads that section: DAG files, tasks, the triggerer and
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +23,13 @@ from airflow.sdk.configuration import conf
 from lowtide.config import Config, load
 from lowtide.errors import UsageError
 from lowtide.run.submit import POOL
+from lowtide.sources import variables
 
 _SECTION = "lowtide"
 #: Without a dot: that is what parts the name of a store from the name of a thing of it.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
+#: Variables of the sections that say where a store is, and what is its own.
+_PLACES = tuple(variables.variable_name(section, "") for section in ("hbase", "omid", "state", "ledger"))
 _EXAMPLE = '{"orders-prod": "/etc/lowtide/orders-prod.yaml"}'
 
 
@@ -73,8 +77,12 @@ class Store:
         """Its configuration, read now.
 
         Raises:
-            UsageError: the file is missing or wrong.
+            UsageError: the file is missing or wrong; or the environment has a setting that would lead every store to
+                one place.
         """
+        if self.name and (shared := [each for each in variables.names(os.environ) if each.upper().startswith(_PLACES)]):
+            fact = f"{' and '.join(shared)} in the environment would count for every store of this Airflow"
+            raise UsageError(fact, f"unset it, and say it in {self.file}")
         return load(self.file)
 
 

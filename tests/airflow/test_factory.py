@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import TaskAwaitingInput
 from lowtide_airflow.approved import APPROVE
 from lowtide_airflow.dags import MAKERS
 from lowtide_airflow.factory import has_ledger, lowtide_assets, lowtide_dags
+from lowtide_airflow.stores import store
 from lowtide_airflow.wiring import APPROVED, SCHEDULES
 from test_approval import Asked, a_plan
 from test_arguments import context
@@ -94,6 +95,18 @@ def test_a_ledger_is_repaired_where_there_is_one(stores: dict[str, Path]) -> Non
     assert set(lowtide_dags("orders-test", dags=["transaction_repair"])) == {"transaction_repair"}
     with pytest.raises(UsageError, match=r"cannot read the configuration .*orders-test\.yaml"):
         lowtide_dags("orders-test")
+
+
+def test_the_environment_leads_no_two_stores_to_one_place(
+    stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a store is and what is its own, its file says; what stores may share, variables may set."""
+    monkeypatch.setenv("LOWTIDE_SPARK__MASTER", "local[3]")
+    assert store("orders-prod").load().spark.master == "local[3]"
+    monkeypatch.setenv("LOWTIDE_HBASE__ZNODE", "/elsewhere")
+    assert store().load().hbase.znode == "/elsewhere"
+    with pytest.raises(UsageError, match=r"LOWTIDE_HBASE__ZNODE in the environment .* say it in .*orders-prod\.yaml"):
+        store("orders-prod").load()
 
 
 def test_a_schedule_is_for_all_or_for_those_that_are_named() -> None:
