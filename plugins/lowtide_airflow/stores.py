@@ -20,7 +20,7 @@ from pathlib import Path
 from airflow.sdk import Asset
 from airflow.sdk.configuration import conf
 
-from lowtide.config import Config, load
+from lowtide.config import CONFIG_VARIABLE, Config, load
 from lowtide.errors import UsageError
 from lowtide.run.submit import POOL
 from lowtide.sources import variables
@@ -116,6 +116,17 @@ def named() -> dict[str, Store]:
     """
     text = conf.get(_SECTION, "stores", fallback="").strip() or "{}"
     return {name: Store(name, file) for name, file in check(text).items()}
+
+
+def served() -> list[str]:
+    """The names of the stores that the page can show, never none: the nameless one first, where ``LOWTIDE_CONFIG``
+    leads to one or no other is named.
+
+    Raises:
+        UsageError: the setting cannot be used.
+    """
+    names = sorted(named())
+    return ["", *names] if not names or os.environ.get(CONFIG_VARIABLE) else names
 
 
 def store(name: str | None = None) -> Store:

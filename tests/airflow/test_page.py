@@ -21,7 +21,7 @@ from lowtide_airflow.web import application
 from test_dag_files import in_a_new_python
 
 from lowtide.cleaning.commit_count import CommitCount
-from lowtide.config import Config
+from lowtide.config import Config, load
 from lowtide.health import LedgerReading, Reading
 from lowtide.history.mark import Hold
 from lowtide.lab.stack import free_ports_config
@@ -315,6 +315,33 @@ def test_who_may_see_plugins_gets_the_page(app: FastAPI, manager: Manager) -> No
     assert "default-src 'self'" in client.get("/").headers["content-security-policy"]
     assert client.get("/index.html").status_code == client.get("/..%2Fcached.py").status_code == 404
     assert set(manager.asked) == {"PLUGINS somebody"}
+
+
+def test_each_store_has_its_data(
+    app: FastAPI, manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that is asked for, of those that Airflow serves; the nameless one is among them where there is no other,
+    or LOWTIDE_CONFIG leads to it.
+    """
+    client = TestClient(app)
+    data = client.get("/data").json()
+    assert (data["store"], data["stores"]) == ("", [""])
+    files = {name: tmp_path / f"{name}.yaml" for name in ("west", "east")}
+    for name, file in files.items():
+        file.write_text(
+            f"hbase: {{thrift: {{host: 127.0.0.1, port: {free_ports_config(tmp_path / name).thrift_port}}}}}"
+        )
+    monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({name: str(file) for name, file in files.items()}))
+    assert client.get("/data").json()["stores"] == ["", "east", "west"]
+    monkeypatch.delenv("LOWTIDE_CONFIG")
+    data = client.get("/data").json()
+    assert (data["store"], data["stores"]) == ("east", ["east", "west"])
+    for name, file in files.items():
+        port = load(file).hbase.thrift.port
+        assert f"127.0.0.1:{port}" in client.get("/data", params={"store": name}).json()["health"]["sentence"]
+    assert client.get("/data", params={"store": "north"}).status_code == 404
+    monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", "east")
+    assert client.get("/data").json()["stores"] == [""]
 
 
 def test_who_may_not_is_refused(app: FastAPI, manager: Manager) -> None:
