@@ -73,7 +73,7 @@ def test_a_job_works_on_the_store_of_its_dag(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("LOWTIDE_CONFIG", str(tmp_path / "none.yaml"))
     monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({"orders": str(file)}))
     ran = Ran(monkeypatch, "manual", None, store="orders")
-    assert ran._after("--config") == str(file)
+    assert ran.arguments[-4:-2] == ["--config", str(file)]
     with pytest.raises(AirflowFailException, match="no store 'other'"):
         Ran(monkeypatch, "manual", None, store="other")
     with pytest.raises(AirflowFailException, match="cannot read the configuration"):
