@@ -20,6 +20,8 @@ from lowtide.errors import GatewayError, UsageError
 PROGRAM = "lowtide_airflow.installed"
 #: Airflow alone takes some ten seconds to start on a busy machine.
 SECONDS = 90.0
+#: What a pool's one slot is for, as Airflow's page of pools shows it.
+POOL_IS_FOR = "One job of Lowtide at a time"
 SPARK, HBASE = "spark_lowtide", "hbase_default"
 _DATABASE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
@@ -100,10 +102,15 @@ def ask(program: Path, seconds: float = SECONDS) -> Installed:
     return Installed.from_json(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
+def pool_command(name: str) -> str:
+    """What makes the pool *name* what it must be."""
+    return f'airflow pools set {name} 1 "{POOL_IS_FOR}"'
+
+
 def judge_pool(found: Installed) -> str:
     """Whether the pools are there, with one slot each: one job at a time works on a store."""
     for name, slots in found.pools.items():
-        make = f'airflow pools set {name} 1 "One job of Lowtide at a time"'
+        make = pool_command(name)
         if slots is None:
             raise UsageError(f"there is no pool {name}: tasks would wait for ever", make)
         if slots != 1:

@@ -13,7 +13,9 @@ Airflow finds them in the file, as it finds every DAG that is made there with ``
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lowtide_airflow.required.spark  # noqa: F401 - before Airflow's names, which a wrong one may lack
@@ -24,6 +26,7 @@ from airflow.exceptions import AirflowTimetableInvalid
 from airflow.sdk.bases.notifier import BaseNotifier
 
 from lowtide.check.airflow import SPARK
+from lowtide.config import CONFIG_VARIABLE
 from lowtide.errors import UsageError
 from lowtide_airflow import stores
 from lowtide_airflow.dags import MAKERS
@@ -102,6 +105,7 @@ def lowtide_dags(
         UsageError: something here cannot be meant: names it, what was found, and what to write instead.
     """
     found = stores.store(store)
+    _check_alone(found)
     made = _chosen(dags, found)
     wiring = Wiring(
         store=found,
@@ -154,6 +158,16 @@ def _chosen(dags: Collection[str] | None, store: stores.Store) -> list[str]:
     if not asked:
         raise UsageError("dags is empty", f"name some of {', '.join(MAKERS)}, or leave it out for all")
     return [name for name in MAKERS if name in asked]
+
+
+def _check_alone(store: stores.Store) -> None:
+    """Refuse DAGs without a prefix of a store that has a name: two pools would let two jobs work on it at once."""
+    file = os.environ.get(CONFIG_VARIABLE)
+    if store.name or not file:
+        return
+    if names := [each.name for each in stores.named().values() if each.file == Path(file)]:
+        fact = f"the configuration of {CONFIG_VARIABLE}, {file}, is that of the store {names[0]} under [lowtide] stores"
+        raise UsageError(fact, f"make its DAGs by lowtide_dags({names[0]!r}) alone, or take it from there")
 
 
 def _schedules(given: Any, made: Sequence[str], timezone: str) -> dict[str, str | None]:

@@ -13,14 +13,6 @@ from lowtide.errors import UsageError
 
 log = logging.getLogger(__name__)
 
-#: What one slot is for, as Airflow's page of pools shows it.
-ABOUT = "One job of Lowtide at a time, whatever started it"
-
-
-def remedy(name: str) -> str:
-    """The command that makes the pool what it must be."""
-    return f'airflow pools set {name} 1 "{ABOUT}"'
-
 
 def with_pools(app: Any) -> Any:
     """*app* itself, after the pools were made. Airflow takes it for one of its server's middlewares, which it calls
@@ -28,6 +20,7 @@ def with_pools(app: Any) -> Any:
 
     Never raises: a server without pools is better than none, and says what to do.
     """
+    from lowtide.check.airflow import pool_command
     from lowtide_airflow import stores
 
     names = [stores.Store().pool]
@@ -43,7 +36,7 @@ def with_pools(app: Any) -> Any:
                 "the pool %s could not be made (%s), and tasks would wait for it for ever; %s",
                 name,
                 error,
-                remedy(name),
+                pool_command(name),
             )
     return app
 
@@ -54,14 +47,16 @@ def make(name: str) -> None:
     """
     from airflow.models import Pool
 
+    from lowtide.check.airflow import POOL_IS_FOR, pool_command
+
     pool = Pool.get_pool(name)
     if pool is None:
-        Pool.create_or_update_pool(name, slots=1, description=ABOUT, include_deferred=False)
+        Pool.create_or_update_pool(name, slots=1, description=POOL_IS_FOR, include_deferred=False)
         log.info("made the pool %s, of one slot", name)
     elif pool.slots != 1:
         log.error(
             "the pool %s has %d slots, and jobs would work on the store side by side; %s",
             name,
             pool.slots,
-            remedy(name),
+            pool_command(name),
         )

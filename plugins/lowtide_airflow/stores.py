@@ -105,6 +105,11 @@ def check(text: str) -> dict[str, Path]:
         if not isinstance(file, str) or not Path(file).is_absolute():
             fact = f"[lowtide] stores has {file!r} for {name}"
             raise UsageError(fact, f"give the whole path of its configuration, such as {_EXAMPLE}")
+        if same := [each for each in given if each != name and given[each] == file]:
+            fact = (
+                f"[lowtide] stores has {file} for {name} and for {same[0]}: jobs would work on one store side by side"
+            )
+            raise UsageError(fact, "give each store one name")
     return {name: Path(file) for name, file in given.items()}
 
 

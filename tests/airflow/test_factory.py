@@ -42,7 +42,9 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     files["orders-prod"].write_text("ledger: {}\n")
     files["orders-test"].write_text("grace: 3d\n")
     monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({name: str(file) for name, file in files.items()}))
-    monkeypatch.setenv("LOWTIDE_CONFIG", str(files["orders-test"]))
+    own = tmp_path / "lowtide.yaml"
+    own.write_text("grace: 3d\n")
+    monkeypatch.setenv("LOWTIDE_CONFIG", str(own))
     return files
 
 
@@ -210,13 +212,25 @@ def test_what_cannot_be_meant_is_named(stores: dict[str, Path], given: dict[str,
     assert error.value.remedy
 
 
+def test_a_store_has_one_name(stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two there would be two pools, and two jobs at work on it at once."""
+    file = stores["orders-prod"]
+    monkeypatch.setenv("LOWTIDE_CONFIG", str(file))
+    with pytest.raises(UsageError, match=r"orders-prod\.yaml, is that of the store orders-prod"):
+        lowtide_dags()
+    monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({"a": str(file), "b": str(file)}))
+    with pytest.raises(UsageError, match=r"orders-prod\.yaml for a and for b"):
+        lowtide_dags("a")
+
+
 @pytest.mark.parametrize(
     "given",
     ["orders", '["orders"]', '{"a.b": "/x.yaml"}', '{"": "/x.yaml"}', '{"orders": "x.yaml"}', '{"orders": 3}'],
 )
 def test_a_section_that_names_no_stores_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what it says; the nameless store needs none of it."""
+    """With what it says; an Airflow with one store needs none of it."""
     monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", given)
     with pytest.raises(UsageError, match=r"\[lowtide\] stores"):
         lowtide_dags("orders", dags=["verification"])
+    monkeypatch.delenv("LOWTIDE_CONFIG", raising=False)
     assert lowtide_dags(dags=["verification"])

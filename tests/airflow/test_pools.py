@@ -44,7 +44,7 @@ def test_the_server_makes_what_lacks_and_leaves_what_is_there(tmp_path: Path, mo
         monkeypatch.setenv(name, value)
     subprocess.run([Path(sys.executable).with_name("airflow"), "db", "migrate"], check=True, capture_output=True)
     pools, said = asked()
-    about = "One job of Lowtide at a time, whatever started it"
+    about = "One job of Lowtide at a time"
     assert (pools["lowtide"], pools["orders.lowtide"]) == ([1, about], [1, about])
     assert "made the pool orders.lowtide, of one slot" in said
     pools, said = asked(4)
