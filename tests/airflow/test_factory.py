@@ -5,10 +5,12 @@ test_two_stores_runs.py.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, BaseNotifier
 from airflow.sdk.exceptions import TaskAwaitingInput
 from lowtide_airflow.approved import APPROVE
@@ -18,7 +20,7 @@ from lowtide_airflow.stores import store
 from lowtide_airflow.wiring import APPROVED, SCHEDULES
 from test_approval import Asked, a_plan
 from test_arguments import context
-from test_dag_files import job_tasks, serialized
+from test_dag_files import ROOT, job_tasks, serialized
 
 from lowtide.errors import UsageError
 from lowtide.run.submit import POOL
@@ -86,6 +88,22 @@ def test_two_stores_share_nothing(stores: dict[str, Path]) -> None:
             assert deadline.callback.kwargs == {"store": name}
             for task in job_tasks(dag):
                 assert (getattr(task, "store", None) or task.partial_kwargs["store"]) == name
+
+
+def test_the_example_of_the_page_works(stores: dict[str, Path], tmp_path: Path) -> None:
+    """As it stands, with a notifier in the place of that of Airflow's provider for mail; Airflow finds its DAGs."""
+    page = (ROOT / "docs/airflow.md").read_text("utf-8")
+    (example,) = (each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "lowtide_dags" in each)
+    mail = "from airflow.providers.smtp.notifications.smtp import SmtpNotifier\n"
+    assert mail in example
+    instead = "import test_factory\nSmtpNotifier = lambda **_: test_factory.Told()\n"
+    file = tmp_path / "dags" / "stores.py"
+    file.parent.mkdir()
+    file.write_text(example.replace(mail, instead))
+    bag = DagBag(file.parent)
+    assert bag.import_errors == {}
+    assert len(bag.dags) == 6 + 2
+    assert bag.dags["orders-prod.orphan_cleanup"].params["approval"] is True
 
 
 def test_a_ledger_is_repaired_where_there_is_one(stores: dict[str, Path]) -> None:
