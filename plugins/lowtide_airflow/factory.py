@@ -1,4 +1,6 @@
-"""The DAGs of a store, made in one call from a DAG file of yours::
+"""The DAGs of a store, made in one call from a DAG file of yours.
+
+::
 
     from airflow.providers.smtp.notifications.smtp import SmtpNotifier
     from lowtide_airflow.factory import lowtide_dags
@@ -133,7 +135,8 @@ def lowtide_dags(
 
 
 def lowtide_assets(store: str | None = None) -> Assets:
-    """What the DAGs of a store tell, to schedule DAGs of yours on.
+    """What the DAGs of a store tell, to schedule DAGs of yours on: ``cleaned`` after each cleanup that acted, ``marked``
+    after each collection that published, ``settled`` after each repair of the ledger that ended well.
 
     Raises:
         UsageError: there is no such store.
