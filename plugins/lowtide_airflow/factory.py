@@ -135,8 +135,8 @@ def lowtide_dags(
 
 
 def lowtide_assets(store: str | None = None) -> Assets:
-    """What the DAGs of a store tell, to schedule DAGs of yours on: ``cleaned`` after each cleanup that acted, ``marked``
-    after each collection that published, ``settled`` after each repair of the ledger that ended well.
+    """What the DAGs of a store tell, to schedule DAGs of yours on: ``cleaned`` after each cleanup that acted,
+    ``marked`` after each collection that published, ``settled`` after each repair of the ledger that ended well.
 
     Raises:
         UsageError: there is no such store.
