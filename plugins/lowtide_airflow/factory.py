@@ -113,7 +113,7 @@ def lowtide_dags(
         store=found,
         schedules=_schedules(schedule, made, timezone),
         timezone=timezone,
-        pool=_text("pool", pool) if pool is not None else "",
+        pool=found.pool if pool is None else _text("pool", pool),
         default_args=_default_args(default_args or {}),
         callbacks=_callbacks("callbacks", callbacks or {}, _CALLBACKS),
         run_callbacks=_callbacks("run_callbacks", run_callbacks or {}, _RUN_CALLBACKS),

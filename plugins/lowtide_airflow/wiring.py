@@ -5,15 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, Asset, AssetOrTimeSchedule, Param
 
-from lowtide.check.airflow import SPARK
 from lowtide_airflow.deadline import deadline
-from lowtide_airflow.settings import approval_param, asks_for_approval, number
+from lowtide_airflow.settings import approval_param, number
 from lowtide_airflow.stores import Store
 from lowtide_airflow.timetable import JobTimetable
 
@@ -45,22 +44,22 @@ _WORDS = {
 class Wiring:
     """What the DAGs of one store have in common, and what differs from another store's; checked before.
 
-    ``default_args`` lie over Lowtide's own. ``callbacks`` are those of tasks, ``run_callbacks`` those of DAGs, under
-    Airflow's names.
+    ``schedules`` has every DAG, ``default_args`` lie over Lowtide's own; ``callbacks`` are those of tasks,
+    ``run_callbacks`` those of DAGs, under Airflow's names.
     """
 
-    store: Store = field(default_factory=Store)
-    schedules: Mapping[str, str | None] = field(default_factory=lambda: SCHEDULES)
-    timezone: str = "UTC"
-    pool: str = ""
-    default_args: Mapping[str, Any] = field(default_factory=dict)
-    callbacks: Mapping[str, Any] = field(default_factory=dict)
-    run_callbacks: Mapping[str, Any] = field(default_factory=dict)
-    approvers: Sequence[Mapping[str, str]] = ()
-    notifiers: Sequence[BaseNotifier] = ()
-    approval: bool = field(default_factory=asks_for_approval)
-    tags: Sequence[str] = ()
-    spark: str = SPARK
+    store: Store
+    schedules: Mapping[str, str | None]
+    timezone: str
+    pool: str
+    default_args: Mapping[str, Any]
+    callbacks: Mapping[str, Any]
+    run_callbacks: Mapping[str, Any]
+    approvers: Sequence[Mapping[str, str]]
+    notifiers: Sequence[BaseNotifier]
+    approval: bool
+    tags: Sequence[str]
+    spark: str
 
     def dag(self, name: str, doc: str, *tags: str, params: Mapping[str, Param], assets: Sequence[Asset] = ()) -> DAG:
         """The DAG *name* of the store, to be entered: by its schedule and, where there are *assets*, after each of
@@ -68,7 +67,7 @@ class Wiring:
 
         *doc* may hold ``{when}`` and ``{pool}``.
         """
-        about = doc.format(when=self._when(name), pool=self.pool or self.store.pool)
+        about = doc.format(when=self._when(name), pool=self.pool)
         return DAG(
             self.store.id(name),
             schedule=self._schedule(name, list(assets)),
@@ -97,7 +96,7 @@ class Wiring:
         """What all tasks that start a job have in common."""
         return {
             "store": self.store.name,
-            "pool": self.pool or self.store.pool,
+            "pool": self.pool,
             "conn_id": self.spark,
             "execution_timeout": timedelta(seconds=number("job_timeout", 12 * 3600)),
         }
