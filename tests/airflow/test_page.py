@@ -15,6 +15,8 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from lowtide_airflow.cached import Cached
+from lowtide_airflow.links import PageLink
+from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.plugin import LowtidePlugin
 from lowtide_airflow.view import Latest, Reader, hurried, log_link, marks, view
 from lowtide_airflow.web import application
@@ -362,6 +364,13 @@ def test_the_plugin_loads_nothing_heavy(tmp_path: Path) -> None:
         tmp_path,
     )
     assert printed.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(("store", "end"), [("", "/plugin/lowtide"), ("east", "/plugin/lowtide?store=east")])
+def test_a_task_leads_to_its_store(store: str, end: str) -> None:
+    """The button on a task that ran a job."""
+    operator = LowtideSparkOperator(task_id="clean", job="orphan_cleanup", store=store)
+    assert PageLink().get_link(operator, ti_key=None).endswith(end)
 
 
 def test_a_later_reading_replaces_an_older_one() -> None:
