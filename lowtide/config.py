@@ -435,6 +435,11 @@ class Config(_Section):
             {self.omid.commit_table, self.omid.timestamp_table, self.state.table, self.state.journal_table}
         )
 
+    @property
+    def has_ledger(self) -> bool:
+        """Whether it speaks of a ledger: by its section, be that empty, or by settings of the ledger's transactions."""
+        return "ledger" in self.model_fields_set or f"{self.ledger.prefix}transactions" in self.tables
+
     def table(self, name: str) -> TableDefaults:
         """The settings of table *name*: its own over the defaults."""
         return TableDefaults.model_validate(_merged(self.defaults.model_dump(), self.tables.get(name, {})))

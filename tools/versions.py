@@ -48,6 +48,7 @@ USES = {
     "tests.airflow.": ("airflow", (*_PYTHON, *_AIRFLOW)),
     "tests.airflow.test_runs": ("airflow runs", (*_STORE, *_AIRFLOW)),
     "tests.airflow.test_sensor_runs": ("airflow runs", (*_STORE, *_AIRFLOW)),
+    "tests.airflow.test_two_stores_runs": ("airflow runs", (*_STORE, *_AIRFLOW)),
     "tests.airflow.test_phoenix_runs": ("airflow runs", (*_STORE, *_AIRFLOW, "Phoenix")),
 }
 #: Packages of Python, by the words of the page.

@@ -15,12 +15,13 @@ from typing import Any
 from lowtide.check.hops import NotCheckedError
 from lowtide.config import Config
 from lowtide.errors import GatewayError, UsageError
-from lowtide.run.submit import POOL
 
 #: What prints what an Airflow has for Lowtide (plugins/lowtide_airflow/installed.py).
 PROGRAM = "lowtide_airflow.installed"
 #: Airflow alone takes some ten seconds to start on a busy machine.
 SECONDS = 90.0
+#: What a pool's one slot is for, as Airflow's page of pools shows it.
+POOL_IS_FOR = "One job of Lowtide at a time"
 SPARK, HBASE = "spark_lowtide", "hbase_default"
 _DATABASE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
@@ -31,8 +32,8 @@ class Installed:
 
     version: str
     home: str
-    #: Slots of the pool; None: there is none.
-    pool: int | None
+    #: Slots of the pool of each store that it serves; None: there is none.
+    pools: Mapping[str, int | None]
     #: Connections by name, with type, host, port and deploy mode; those that are not there are left out.
     connections: Mapping[str, Mapping[str, Any]]
     #: What is wrong in the section ``[lowtide]``.
@@ -101,14 +102,20 @@ def ask(program: Path, seconds: float = SECONDS) -> Installed:
     return Installed.from_json(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
+def pool_command(name: str) -> str:
+    """What makes the pool *name* what it must be."""
+    return f'airflow pools set {name} 1 "{POOL_IS_FOR}"'
+
+
 def judge_pool(found: Installed) -> str:
-    """Whether the pool is there, with one slot: one job at a time works on the store."""
-    make = f'airflow pools set {POOL} 1 "One job of Lowtide at a time"'
-    if found.pool is None:
-        raise UsageError(f"there is no pool {POOL}: tasks would wait for ever", make)
-    if found.pool != 1:
-        raise UsageError(f"the pool {POOL} has {found.pool} slots: jobs would work on the store side by side", make)
-    return f"{POOL} has one slot"
+    """Whether the pools are there, with one slot each: one job at a time works on a store."""
+    for name, slots in found.pools.items():
+        make = pool_command(name)
+        if slots is None:
+            raise UsageError(f"there is no pool {name}: tasks would wait for ever", make)
+        if slots != 1:
+            raise UsageError(f"the pool {name} has {slots} slots: jobs would work on the store side by side", make)
+    return f"{' and '.join(found.pools)} {'have' if len(found.pools) > 1 else 'has'} one slot"
 
 
 def judge_connections(found: Installed, config: Config) -> str:

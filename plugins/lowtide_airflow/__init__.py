@@ -1,4 +1,4 @@
-"""Lowtide in Airflow: the operator that submits the jobs, what the DAGs share, the plugin.
+"""Lowtide in Airflow: the factory of the DAGs, the operator that submits the jobs, the plugin.
 
 ``arguments``, ``batches`` and ``report`` are pure and import no Airflow.
 """

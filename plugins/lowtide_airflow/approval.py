@@ -2,12 +2,13 @@
 
 ::
 
-    approve = approval(chosen, job="orphan_cleanup")
+    approve = approval(chosen, "orphan_cleanup", wiring)
     approve >> LowtideSparkOperator.partial(..., trigger_rule="none_failed").expand(tables=chosen)
 
-Where no approval is asked for, ``plan`` and ``approve`` are skipped, and the job runs. The job is not only behind these
-tasks: it asks for the answer by itself (:mod:`lowtide_airflow.approved`), so that neither a task that was marked as
-done by hand nor one that was cleared lets it act unasked.
+The three tasks stand in a task group, which gives their ids no prefix: runs that wait, and whatever names the tasks,
+know them as ``plan`` and ``approve``. Where no approval is asked for, both are skipped, and the job runs. The job is
+not only behind these tasks: it asks for the answer by itself (:mod:`lowtide_airflow.approved`), so that neither a task
+that was marked as done by hand nor one that was cleared lets it act unasked.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import task
+from airflow.sdk import TaskGroup, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from lowtide_airflow import arguments, report
 from lowtide_airflow.approved import APPROVE, PLAN, PLAN_KEY
 from lowtide_airflow.operator import LowtideSparkOperator
-from lowtide_airflow.settings import BATCH_LABEL, job_arguments, number
+from lowtide_airflow.settings import BATCH_LABEL, number
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
+
+    from lowtide_airflow.wiring import Wiring
 
 
 class PlanApproval(ApprovalOperator):
@@ -75,12 +78,13 @@ class PlanApproval(ApprovalOperator):
         raise AirflowFailException(msg)
 
 
-def approval(chosen: XComArg, job: str) -> PlanApproval:
+def approval(chosen: XComArg, job: str, wiring: Wiring) -> PlanApproval:
     """The tasks before the one that acts: which batches to plan, their plans, the approval.
 
     Args:
         chosen: the batches of tables of the run, one job each.
         job: the job that plans and acts.
+        wiring: of the DAG; its approvers alone may answer, its notifiers are called when the run begins to wait.
     """
 
     @task(execution_timeout=timedelta(minutes=5))
@@ -89,17 +93,23 @@ def approval(chosen: XComArg, job: str) -> PlanApproval:
         run = arguments.Run.of({"params": params, "dag_run": dag_run})
         return batches if arguments.needs_approval(run) else []
 
-    # Airflow puts in the run's params, and for what another task returns its value; its types know of neither.
-    planned = choose_to_plan(chosen)  # type: ignore[call-arg, arg-type, misc]
-    plan = LowtideSparkOperator.partial(
-        task_id=PLAN,
-        job=job,
-        plans=True,
-        map_index_template=BATCH_LABEL,
-        **job_arguments(),
-    ).expand(tables=planned)
-    approve = PlanApproval(task_id=APPROVE, job=job)
-    plan >> approve
+    with TaskGroup("approval", prefix_group_id=False, tooltip="The plan, shown to a person where the run asks for it"):
+        # Airflow puts in the run's params, and for what another task returns its value; its types know of neither.
+        planned = choose_to_plan(chosen)  # type: ignore[call-arg, arg-type, misc]
+        plan = LowtideSparkOperator.partial(
+            task_id=PLAN,
+            job=job,
+            plans=True,
+            map_index_template=BATCH_LABEL,
+            **wiring.job(),
+        ).expand(tables=planned)
+        approve = PlanApproval(
+            task_id=APPROVE,
+            job=job,
+            assigned_users=[dict(user) for user in wiring.approvers] or None,
+            notifiers=list(wiring.notifiers),
+        )
+        plan >> approve
     return approve
 
 

@@ -24,9 +24,10 @@ class Run:
     """What Airflow knows of a run.
 
     *kind* is its run type: ``scheduled``, ``backfill``, ``manual``, ``asset_triggered`` (and what later versions add,
-    taken as the last). *interval* is its data interval [start, end); runs without a logical date have none. *params*
-    are those that somebody gave: of a manual run the whole form, of any other only those in its ``conf``. *approval* is
-    that of the form of any run: an installation may have set it for all.
+    taken as the last). *interval* is its data interval [start, end); runs without a logical date have none, nor have
+    manual ones unless somebody specified it. *params* are those that somebody gave: of a manual run the whole form, of
+    any other only those in its ``conf``. *approval* is that of the form of any run: an installation may have set it for
+    all.
     """
 
     dag_id: str
@@ -45,12 +46,14 @@ class Run:
         params = dict(context["params"])
         given = params if kind == "manual" else {name: params[name] for name in dag_run.conf or {} if name in params}
         interval = (start, end) if start and end else None
+        if kind == "manual" and start == end == dag_run.logical_date:
+            interval = None  # what lowtide_airflow.timetable gives where nobody specified one
         return cls(dag_run.dag_id, dag_run.run_id, kind, interval, given, bool(params.get("approval")))
 
     @property
     def dry(self) -> bool:
         """Whether somebody asked for a dry run; a run "as configured" is none, whatever the tables' modes are."""
-        return self.params.get("execute") is False
+        return "execute" in self.params and not self.params["execute"]
 
 
 def needs_approval(run: Run) -> bool:
@@ -70,8 +73,9 @@ def how(run: Run, job: str = "") -> list[str]:
 def interval(run: Run, job: str) -> list[str]:
     """``--from`` and ``--to``, as far as *job* takes them.
 
-    A scheduled run goes from each region's watermark to the end of its day; a backfilled run has its own day; a manual
-    run what its form says; a run that an asset started has neither: up to the low watermark.
+    A scheduled run goes from each region's watermark to the end of its interval; a backfilled run has its own; a manual
+    run what its form says and, where that is empty, what somebody specified as its data interval; a run that an asset
+    started has neither: up to the low watermark.
 
     Raises:
         UsageError: From or To was given with a backfill, which takes both from its dates.
@@ -80,10 +84,9 @@ def interval(run: Run, job: str) -> list[str]:
     if run.kind == "backfill" and asked:
         msg = f"a backfill takes its interval from its dates; leave {' and '.join(asked)} empty (found {asked})"
         raise UsageError(msg)
-    if run.kind in ("backfill", "scheduled") and run.interval and not asked:
-        asked = {"to": run.interval[1].isoformat()}
-        if run.kind == "backfill":
-            asked = {"from": run.interval[0].isoformat(), **asked}
+    if run.interval and (run.kind in ("backfill", "manual") or (run.kind == "scheduled" and not asked)):
+        start, end = (moment.isoformat() for moment in run.interval)
+        asked = ({} if run.kind == "scheduled" else {"from": start}) | {"to": end} | asked
     return [part for name, time in asked.items() if takes(job, f"--{name}") for part in (f"--{name}", str(time))]
 
 

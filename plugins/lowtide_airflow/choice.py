@@ -17,19 +17,18 @@ from lowtide_airflow.settings import number
 
 
 @task(execution_timeout=timedelta(minutes=5))
-def choose_tables(params: Mapping[str, Any]) -> list[list[str]]:
-    """The tables of a run with these *params*, in batches of one Spark job each.
+def choose_tables(store: str, params: Mapping[str, Any]) -> list[list[str]]:
+    """The tables of a run with these *params*, in batches of one Spark job each. *store*: the name of theirs, or empty.
 
     Raises:
         AirflowFailException: the configuration is wrong, or a table that was asked for is not there: trying again
             cannot help.
     """
-    from lowtide.config import load
     from lowtide.errors import TableError, UsageError
-    from lowtide_airflow import tables
+    from lowtide_airflow import stores, tables
 
     try:
-        sizes = tables.sizes(load(), params["tables"])
+        sizes = tables.sizes(stores.store(store).load(), params["tables"] or [])
     except (UsageError, TableError) as error:
         raise AirflowFailException(str(error)) from error
     return batches(sizes, number("batch_bytes", 1 << 30), number("batch_tables", 200), number("batches", 300))

@@ -25,8 +25,8 @@ _SECTION = "lowtide"
 _DAY = 24 * 3600
 
 
-def deadline() -> DeadlineAlert | None:
-    """The alert that every DAG has, unless ``deadline`` in ``[lowtide]`` is 0.
+def deadline(store: str = "") -> DeadlineAlert | None:
+    """The alert that every DAG of a *store* has, unless ``deadline`` in ``[lowtide]`` is 0.
 
     It counts from when the run was queued, not from its logical date, by which every run of a backfill would be late at
     once. A run that failed is late like one that still waits or works; one that ended well never is.
@@ -34,21 +34,24 @@ def deadline() -> DeadlineAlert | None:
     seconds = conf.getint(_SECTION, "deadline", fallback=_DAY)
     if not seconds:
         return None
-    callback = conf.get(_SECTION, "deadline_callback", fallback="") or late
+    callback = conf.get(_SECTION, "deadline_callback", fallback="")
+    kwargs = conf.getjson(_SECTION, "deadline_callback_kwargs", fallback={})
+    if not callback and store:
+        kwargs = {**kwargs, "store": store}
     return DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=timedelta(seconds=seconds),
-        callback=AsyncCallback(callback, kwargs=conf.getjson(_SECTION, "deadline_callback_kwargs", fallback={})),
+        callback=AsyncCallback(callback or late, kwargs=kwargs),
         name="lowtide",
     )
 
 
-async def late(context: Mapping[str, Any]) -> str:
+async def late(context: Mapping[str, Any], store: str = "") -> str:
     """Log as an error which run is late and what the state of the store has to do with it, count it in Airflow's
     metrics, and return the text.
 
     Reads the store in a thread, and names the reason where that cannot be done. *context* is what Airflow passes:
-    ``dag_run`` and ``deadline``.
+    ``dag_run`` and ``deadline``; *store* is the name of the DAG's store.
     """
     from lowtide.config import Config
     from lowtide.health import assess
@@ -56,7 +59,7 @@ async def late(context: Mapping[str, Any]) -> str:
     from lowtide_airflow.view import Reader
 
     run, by = context["dag_run"], context["deadline"]["deadline_time"]
-    latest = await asyncio.to_thread(Reader())
+    latest = await asyncio.to_thread(Reader(store))
     text = late_text(run["dag_id"], run["dag_run_id"], by, assess(latest.reading, latest.config or Config()))
     log.error("%s", text)
     emit([Metric(Kind.COUNTER, f"lowtide.{run['dag_id']}.late", 1)], f"the late {run['dag_id']}")

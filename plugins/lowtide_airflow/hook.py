@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from lowtide.config import Config, load
 from lowtide.errors import UsageError
 from lowtide.store.gateway import connect, pool
+from lowtide_airflow import stores
 
 __all__ = [
     "HBaseHook",
@@ -29,15 +30,18 @@ _EXTRA = {
     "table_prefix": ("ledger", "prefix"),
     "pool_size": ("ledger", "pool"),
 }
+#: And what says whose configuration that is.
+_STORE = "store"
 
 
 class HBaseHook(BaseHook):
     """HBase by its Thrift gateway, as a connection of type ``hbase`` names it.
 
     Host and port are the gateway's; the extra may hold ``transport`` (buffered, framed), ``protocol`` (binary,
-    compact), ``timeout`` (as in 30s), ``table_prefix`` (of the ledger's tables) and ``pool_size``. What the connection
-    leaves open is as in Lowtide's configuration. Where the default connection does not exist, all of it is; another
-    name that does not exist is an error.
+    compact), ``timeout`` (as in 30s), ``table_prefix`` (of the ledger's tables), ``pool_size``, and ``store``, one of
+    ``stores`` of the section ``[lowtide]`` (:mod:`lowtide_airflow.stores`). What the connection leaves open is as in
+    that store's configuration. Where the default connection does not exist, all of it is; another name that does not
+    exist is an error.
 
     :param hbase_conn_id: name of the connection
     """
@@ -52,11 +56,11 @@ class HBaseHook(BaseHook):
         self.hbase_conn_id = hbase_conn_id
 
     def config(self) -> Config:
-        """Lowtide's configuration with the connection laid over it. For tasks; the loop of a triggerer takes
+        """The store's configuration with the connection laid over it. For tasks; the loop of a triggerer takes
         :meth:`aconfig`.
         """
         try:
-            return merged(load(), self.get_connection(self.hbase_conn_id), self.hbase_conn_id)
+            return _laid_over(self.get_connection(self.hbase_conn_id))
         except AirflowNotFoundException:
             if self.hbase_conn_id != self.default_conn_name:
                 raise
@@ -70,7 +74,7 @@ class HBaseHook(BaseHook):
             if self.hbase_conn_id != self.default_conn_name:
                 raise
             return self._without()
-        return merged(load(), connection, self.hbase_conn_id)
+        return _laid_over(connection)
 
     def _without(self) -> Config:
         self.log.info("no connection %s: the gateway of Lowtide's configuration", self.hbase_conn_id)
@@ -98,6 +102,12 @@ class HBaseHook(BaseHook):
             return False, str(error)
 
 
+def _laid_over(connection: Any) -> Config:
+    """The configuration of the store that a connection names, with the connection laid over it."""
+    name = (connection.extra_dejson or {}).get(_STORE)
+    return merged(stores.store(name).load(), connection, connection.conn_id)
+
+
 def merged(config: Config, connection: Any, name: str) -> Config:
     """*config* with the settings of an Airflow *connection* laid over it.
 
@@ -105,15 +115,15 @@ def merged(config: Config, connection: Any, name: str) -> Config:
         UsageError: its extra has an unknown key or a bad value; names it.
     """
     extra: Mapping[str, Any] = {k: v for k, v in (connection.extra_dejson or {}).items() if v not in (None, "")}
-    unknown = sorted(set(extra) - set(_EXTRA))
+    unknown = sorted(set(extra) - {*_EXTRA, _STORE})
     if unknown:
-        msg = f"connection {name}: unknown extra {', '.join(unknown)}; known are {', '.join(_EXTRA)}"
+        msg = f"connection {name}: unknown extra {', '.join(unknown)}; known are {', '.join((*_EXTRA, _STORE))}"
         raise UsageError(msg)
     content = config.model_dump()
     given: dict[tuple[str, ...], Any] = {
         ("hbase", "thrift", "host"): connection.host,
         ("hbase", "thrift", "port"): connection.port,
-        **{_EXTRA[key]: value for key, value in extra.items()},
+        **{_EXTRA[key]: value for key, value in extra.items() if key in _EXTRA},
     }
     for path, value in given.items():
         if value not in (None, ""):

@@ -15,7 +15,8 @@ from airflow.models import Connection, Pool
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from lowtide.check.airflow import HBASE, SPARK
-from lowtide.run.submit import POOL
+from lowtide.errors import UsageError
+from lowtide_airflow import stores
 
 _SECTION = "lowtide"
 NUMBERS = (
@@ -29,7 +30,7 @@ NUMBERS = (
     "batch_tables",
     "batches",
 )
-OTHERS = ("approval", "deadline_callback", "deadline_callback_kwargs")
+OTHERS = ("approval", "deadline_callback", "deadline_callback_kwargs", "stores")
 
 
 def problems(section: Mapping[str, Any], mapped_at_most: int) -> Iterator[str]:
@@ -39,22 +40,34 @@ def problems(section: Mapping[str, Any], mapped_at_most: int) -> Iterator[str]:
             yield f"[lowtide] {name} is no setting of Lowtide's; known are {', '.join((*NUMBERS, *OTHERS))}"
         elif name in NUMBERS and not str(value).strip().isdecimal():
             yield f"[lowtide] {name} is {value!r}, and a whole number is expected"
+        elif name == "stores":
+            try:
+                stores.check(str(value))
+            except UsageError as error:
+                yield str(error)
         elif name == "batches" and int(value) >= mapped_at_most:
             yield f"[lowtide] batches is {value}, and must stay below core.max_map_length, {mapped_at_most}"
 
 
 def installed() -> dict[str, Any]:
-    """Version, pool, connections, and what is wrong in the section."""
-    pool = Pool.get_pool(POOL)
+    """Version, pools, connections, and what is wrong in the section."""
     found = {name: connection for name in (SPARK, HBASE) if (connection := _connection(name))}
     section = conf.getsection(_SECTION) or {}
     return {
         "version": __version__,
         "home": str(AIRFLOW_HOME),
-        "pool": None if pool is None else pool.slots,
+        "pools": {name: pool.slots if (pool := Pool.get_pool(name)) else None for name in _pools()},
         "connections": found,
         "settings": list(problems(section, conf.getint("core", "max_map_length"))),
     }
+
+
+def _pools() -> list[str]:
+    """Those of the stores; of a section that names none that can be used, of the nameless one."""
+    try:
+        return [stores.Store().pool, *(store.pool for store in stores.named().values())]
+    except UsageError:
+        return [stores.Store().pool]
 
 
 def _connection(name: str) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from airflow.sdk import BaseOperatorLink
 from airflow.sdk.configuration import conf
@@ -20,5 +21,7 @@ class PageLink(BaseOperatorLink):
     name = "Lowtide"
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:  # noqa: ARG002 - as Airflow calls it
-        """The address of the page."""
-        return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}{ROUTE}"
+        """The address of the page, with the store of the task where that has a name."""
+        store = getattr(operator, "store", "")
+        chosen = f"?{urlencode({'store': store})}" if store else ""
+        return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}{ROUTE}{chosen}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -41,12 +41,17 @@ class Metric:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def metrics(summary: Mapping[str, Any]) -> Iterator[Metric]:
-    """Everything that a *summary* has; see docs/airflow.md.
+def metrics(summary: Mapping[str, Any], store: str = "") -> Iterator[Metric]:
+    """Everything that a *summary* has, each with the tag ``store`` where the *store* has a name; see docs/airflow.md.
 
     What a dry run, or a table that was only planned for, would have had done is counted as ``planned``, so that no sum
     of deeds has it.
     """
+    for metric in _metrics(summary):
+        yield replace(metric, tags={**metric.tags, "store": store}) if store else metric
+
+
+def _metrics(summary: Mapping[str, Any]) -> Iterator[Metric]:
     job = f"lowtide.{summary['job']}"
     yield Metric(Kind.COUNTER, f"{job}.{'runs' if summary['execute'] else 'dry_runs'}.{summary['state']}", 1)
     yield Metric(Kind.TIMING, f"{job}.duration", timedelta(seconds=summary["seconds"]))

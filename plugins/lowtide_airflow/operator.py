@@ -19,10 +19,10 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from lowtide.config import Config, load
+from lowtide.config import Config
 from lowtide.errors import UsageError
 from lowtide.run import deploy, installation, submit
-from lowtide_airflow import approved, arguments, metrics, report
+from lowtide_airflow import approved, arguments, metrics, report, stores
 from lowtide_airflow.links import PageLink
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class LowtideSparkOperator(SparkSubmitOperator):
     it, and since every action of a job is safe by itself the retry goes on from there.
 
     :param job: name of the job, see docs/jobs.md
+    :param store: which of ``stores`` of the section ``[lowtide]`` (:mod:`lowtide_airflow.stores`); empty: that of
+        ``LOWTIDE_CONFIG``
     :param tables: tables for it (templated, may be mapped); none: all
     :param plans: a dry run, whatever the run is; its plan goes to XCom for a person to approve
     (:mod:`lowtide_airflow.approval`)
@@ -70,6 +72,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         self,
         *,
         job: str,
+        store: str = "",
         tables: Sequence[str] = (),
         plans: bool = False,
         conn_id: str = "spark_lowtide",
@@ -77,6 +80,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
     ) -> None:
         super().__init__(conn_id=conn_id, **{"name": f"lowtide {job}"} | kwargs)
         self.job = job
+        self.store = store
         self.tables = tables
         self.plans = plans
 
@@ -84,8 +88,9 @@ class LowtideSparkOperator(SparkSubmitOperator):
         """Submit, wait, report."""
         try:
             run = arguments.Run.of(context)
-            self._prepare(load())
-            given = self._arguments(context, run)
+            store = stores.store(self.store)
+            self._prepare(store.load())
+            given = [*self._arguments(context, run), *(["--config", str(store.file)] if store.file else [])]
         except UsageError as error:
             raise AirflowFailException(str(error)) from error
         if run.dry or self.plans:
@@ -207,7 +212,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
             context["ti"].xcom_push(approved.PLAN_KEY, report.plan(summary))
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = digest
-        metrics.emit(metrics.metrics(summary), f"{summary['job']} {summary['run']}")
+        metrics.emit(metrics.metrics(summary, self.store), f"{summary['job']} {summary['run']}")
 
     def _explained(self, failure: AirflowException, summary: Mapping[str, Any] | None) -> AirflowException:
         process = getattr(self._hook, "_submit_sp", None)

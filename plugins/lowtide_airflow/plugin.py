@@ -16,6 +16,7 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 from lowtide.run import airflows
+from lowtide_airflow.pools import with_pools
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +47,16 @@ def _links() -> list[Any]:
     return [PageLink()]
 
 
+def _timetables() -> list[Any]:
+    from lowtide_airflow.timetable import JobTimetable
+
+    return [JobTimetable]
+
+
 class LowtidePlugin(AirflowPlugin):
-    """The tab "Lowtide" in Airflow's navigation and the link to it from a task; neither where Airflow does not fit."""
+    """The tab "Lowtide" in Airflow's navigation and the link to it from a task, the timetable of the DAGs, and their
+    pools; none of it where Airflow does not fit.
+    """
 
     name = "lowtide"
     fastapi_apps = [] if wrong else [{"app": _Page(), "url_prefix": PREFIX, "name": "Lowtide"}]
@@ -68,3 +77,5 @@ class LowtidePlugin(AirflowPlugin):
         ]
     )
     operator_extra_links = [] if wrong else _links()
+    timetables = [] if wrong else _timetables()
+    fastapi_root_middlewares = [] if wrong else [{"middleware": with_pools, "name": "Lowtide's pools"}]

@@ -32,6 +32,7 @@ def provider_info() -> dict[str, Any]:
                     "transport": _field("Transport", "of the gateway", enum=["buffered", "framed"]),
                     "protocol": _field("Protocol", "of the gateway", enum=["binary", "compact"]),
                     "timeout": _field("Timeout", "of one call, as in 30s"),
+                    "store": _field("Store", "as airflow.cfg names it under [lowtide]"),
                     "table_prefix": _field("Table prefix", "of the ledger's tables"),
                     "pool_size": {
                         "label": "Pool size",

@@ -1,28 +1,14 @@
-"""What the DAGs have in common: schedule, pool, retries, form fields, the assets that hand one on to the next.
+"""The fields of the DAGs' forms, and the numbers that an installation changes: in the section ``[lowtide]`` of
+airflow.cfg (or ``AIRFLOW__LOWTIDE__NAME``), see docs/airflow.md.
 
-An installation changes numbers in the section ``[lowtide]`` of airflow.cfg (or ``AIRFLOW__LOWTIDE__NAME``), see
-docs/airflow.md.
+Airflow's form calls a field required, with an asterisk and an error where it is emptied, unless ``null`` is among its
+types. So it is among all of them: an empty field means what its description says.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
-from airflow.sdk import Asset, CronDataIntervalTimetable, Param
+from airflow.sdk import Param
 from airflow.sdk.configuration import conf
-
-from lowtide.run.submit import POOL
-from lowtide_airflow.deadline import deadline
-
-#: One slot: whatever starts a run (the day, a backfill, a person), one job at a time works on the store.
-
-#: A cleanup is over, and what it cleaned, if anything, is recorded.
-CLEANED = Asset("lowtide_cleaned", uri="lowtide://store/cleaned")
-#: Region watermarks and prune bound were computed from it.
-MARKED = Asset("lowtide_marked", uri="lowtide://store/marked")
-#: A repair of the ledger ended well; where its mode is dry-run it changed nothing, and the settled mark stayed.
-SETTLED = Asset("lowtide_settled", uri="lowtide://ledger/settled")
 
 #: How Airflow shows the mapped task of a batch of tables.
 BATCH_LABEL = "{{ task.tables[0] }}{{ ' and %d more' % (task.tables | length - 1) if task.tables | length > 1 }}"
@@ -36,50 +22,6 @@ _TIME = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$"
 def number(name: str, default: int) -> int:
     """A whole number of Airflow's section ``[lowtide]``."""
     return int(conf.getint(_SECTION, name, fallback=default))
-
-
-def daily() -> CronDataIntervalTimetable:
-    """Every day at midnight UTC, for the day before: runs have the day [00:00, 24:00) as their data interval.
-
-    ``schedule="@daily"`` would not do: Airflow 3 makes a timetable of it whose intervals are empty.
-    """
-    return CronDataIntervalTimetable("@daily", timezone="UTC")
-
-
-def hourly() -> CronDataIntervalTimetable:
-    """Every hour, for the hour before, as :func:`daily`."""
-    return CronDataIntervalTimetable("@hourly", timezone="UTC")
-
-
-def weekly() -> CronDataIntervalTimetable:
-    """Every Sunday at midnight UTC, for the week before, as :func:`daily`."""
-    return CronDataIntervalTimetable("@weekly", timezone="UTC")
-
-
-def dag_arguments(doc: str, *tags: str) -> dict[str, Any]:
-    """What all DAGs of Lowtide have in common."""
-    return {
-        "start_date": datetime(2020, 1, 1, tzinfo=UTC),
-        # A run missed yesterday is no loss: today's starts at the region watermarks.
-        "catchup": False,
-        "max_active_runs": 1,
-        "deadline": deadline(),
-        "doc_md": doc,
-        "tags": ["lowtide", *tags],
-        "default_args": {
-            "owner": "lowtide",
-            "retries": number("retries", 2),
-            "retry_delay": timedelta(seconds=number("retry_delay", 60)),
-            "retry_exponential_backoff": True,
-            "max_retry_delay": timedelta(hours=1),
-            "execution_timeout": timedelta(minutes=10),
-        },
-    }
-
-
-def job_arguments() -> dict[str, Any]:
-    """What all tasks that start a job have in common."""
-    return {"pool": POOL, "execution_timeout": timedelta(seconds=number("job_timeout", 12 * 3600))}
 
 
 def share_param() -> Param:
@@ -96,27 +38,31 @@ def share_param() -> Param:
     )
 
 
+def asks_for_approval() -> bool:
+    """Whether *Ask for approval* is ticked where nobody says otherwise."""
+    return bool(conf.getboolean(_SECTION, "approval", fallback=False))
+
+
+def switch_param(title: str, what: str, *, ticked: bool = False) -> Param:
+    """A choice of what to do; *what* being ticked means."""
+    return Param(ticked, type=["null", "boolean"], title=title, description=f"Ticked, {what}", section="What to do")
+
+
 def execute_param(does: str) -> Param:
     """The choice between a dry run and the real one; *does* completes "Ticked, the run ..."."""
-    return Param(
-        False,
-        type="boolean",
-        title="Execute",
-        description=f"Ticked, the run {does}. Not ticked, it is a dry run: it makes the same plan, shows its counts "
-        "and changes nothing.",
-        section="What to do",
+    return switch_param(
+        "Execute",
+        f"the run {does}. Not ticked, it is a dry run: it makes the same plan, shows its counts and changes nothing.",
     )
 
 
-def approval_param() -> Param:
+def approval_param(ticked: bool) -> Param:
     """Whether a person sees the plan before it is done; an installation may ask for it in every run."""
-    return Param(
-        conf.getboolean(_SECTION, "approval", fallback=False),
-        type="boolean",
-        title="Ask for approval",
-        description="Ticked, a run that is to act makes its plan first and waits, in the task approve, until a person "
-        "approves it. Then that plan is done, or nothing.",
-        section="What to do",
+    return switch_param(
+        "Ask for approval",
+        "a run that is to act makes its plan first and waits, in the task approve, until a person approves it. Then "
+        "that plan is done, or nothing.",
+        ticked=ticked,
     )
 
 
@@ -133,7 +79,7 @@ def time_param(title: str, empty: str, what: str = "") -> Param:
         title=title,
         description=f"Empty: {empty}. "
         + (what or "Times are those at which transactions began; From belongs to the interval, To does not. ")
-        + "A backfill takes it from its dates.",
+        + "A backfill takes it from its dates, and a run by hand from a data interval that is specified manually.",
         section="Interval",
     )
 
@@ -155,7 +101,7 @@ def tables_param() -> Param:
     """The tables of a run; none: all."""
     return Param(
         [],
-        type="array",
+        type=["null", "array"],
         items={"type": "string", "minLength": 1},
         title="Tables",
         description="One name a line. Empty: every table that may be transactional.",

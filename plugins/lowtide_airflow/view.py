@@ -1,4 +1,4 @@
-"""What the page shows, as one JSON object: read from the store, then made by plain functions. No Airflow import.
+"""What the page shows, as one JSON object: read from the store, then made by plain functions.
 
 Timestamps go out as what the page draws them at: times for a world clock (whose numbers are beyond a browser's
 integers), plain numbers for a counter.
@@ -13,13 +13,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from lowtide.config import Config, load
+from lowtide.config import Config
 from lowtide.errors import LowtideError
 from lowtide.health import Reading, TableStatus, assess, table_statuses
 from lowtide.health.reader import read
 from lowtide.run.summary import ON_PAGE, ran_by
 from lowtide.values.clock import Clock, WorldClock, from_millis
 from lowtide.values.text import age_text, distance_text, timestamp_text
+from lowtide_airflow import stores
 from lowtide_airflow.sections import SECTIONS
 
 #: The gateway's time to answer, for the page: less than anybody waits.
@@ -39,15 +40,18 @@ class Latest:
 
 
 class Reader:
-    """Reads the store, quickly, and keeps what it read for when the gateway is down. For one thread at a time."""
+    """Reads a store, quickly, and keeps what it read for when the gateway is down. For one thread at a time. *store*:
+    its name, empty of the nameless one.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, store: str = "") -> None:
+        self._store = store
         self._before: Reading | None = None
 
     def __call__(self) -> Latest:
         """Raises nothing."""
         try:
-            config = load()
+            config = stores.store(self._store).load()
         except LowtideError as error:
             return Latest(Reading(datetime.now(UTC), unreachable=str(error)), None, self._before)
         reading = read(hurried(config), attempts=1)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 HOME = tempfile.mkdtemp(prefix="lowtide-airflow-home-")
 
@@ -16,3 +20,13 @@ os.environ |= {"AIRFLOW_HOME": HOME, "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
 def pytest_unconfigure() -> None:
     """Leave nothing behind."""
     shutil.rmtree(HOME, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def with_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A configuration that speaks of a ledger, for whoever loads one meanwhile."""
+    file = tmp_path_factory.mktemp("with-ledger") / "lowtide.yaml"
+    file.write_text("ledger: {}\n")
+    with pytest.MonkeyPatch.context() as there:
+        there.setenv("LOWTIDE_CONFIG", str(file))
+        yield file

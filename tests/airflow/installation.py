@@ -36,6 +36,9 @@ SHORT = {
     "spark.sql.shuffle.partitions": "2",
 }
 
+#: One retry, at once: enough to see that there is one.
+QUICK = {"retries": "1", "retry_delay": "1"}
+
 
 @contextmanager
 def installation(
@@ -43,25 +46,12 @@ def installation(
 ) -> Iterator[tuple[LocalAirflow, Path]]:
     """Both are up, and ended whatever happens; gives Airflow and the configuration's file.
 
-    Without grace, and every table acts unless *tables*, a section of the configuration, says otherwise. *options* are
-    Airflow's. One retry, at once: enough to see that there is one. *warm*: jobs run on a driver that is up already
+    *tables*: see :func:`configuration`; *options* are Airflow's. *warm*: jobs run on a driver that is up already
     (warm_driver.py), which Airflow then has as its ``driver``.
     """
-    file = folder / "lowtide.yaml"
-    settings = {
-        "hbase": {"zookeeper_port": stack.config.zookeeper_port, "thrift": {"port": stack.config.thrift_port}},
-        "omid": {"oracle": [f"127.0.0.1:{stack.config.tso_port}"]},
-        "state": {"sideline": str(folder / "sideline")},
-        "spark": {"conf": SHORT},
-        "grace": "0s",
-        "allow_no_grace": True,
-        "defaults": {"mode": "execute", "budget": {"share": 1.0}},
-        "tables": tables,
-    }
-    file.write_text(yaml.safe_dump(settings))
-    quick = {"retries": "1", "retry_delay": "1"}
+    file = configuration(folder / "lowtide.yaml", stack, tables)
     own = options.pop("settings", {})
-    airflow_settings = UNHURRIED | SETTLED | own | {"lowtide": quick | own.get("lowtide", {})}
+    airflow_settings = UNHURRIED | SETTLED | own | {"lowtide": QUICK | own.get("lowtide", {})}
     config = free_port_config(folder / "airflow", lowtide_config=file, settings=airflow_settings, **options)
     with driver(config, file, folder / "driver") if warm else nullcontext(LocalAirflow(config)) as airflow:
         try:
@@ -70,6 +60,24 @@ def installation(
         finally:
             airflow.down()
             stack.down()
+
+
+def configuration(file: Path, stack: Stack, tables: dict[str, Any]) -> Path:
+    """Write Lowtide's configuration for a store. Without grace, and every table acts unless *tables*, a section of it,
+    says otherwise.
+    """
+    settings = {
+        "hbase": {"zookeeper_port": stack.config.zookeeper_port, "thrift": {"port": stack.config.thrift_port}},
+        "omid": {"oracle": [f"127.0.0.1:{stack.config.tso_port}"]},
+        "state": {"sideline": str(file.parent / f"{file.stem}-sideline")},
+        "spark": {"conf": SHORT},
+        "grace": "0s",
+        "allow_no_grace": True,
+        "defaults": {"mode": "execute", "budget": {"share": 1.0}},
+        "tables": tables,
+    }
+    file.write_text(yaml.safe_dump(settings))
+    return file
 
 
 @contextmanager
@@ -83,10 +91,10 @@ def driver(config: AirflowConfig, file: Path, folder: Path) -> Iterator[AirflowW
         made.stop()
 
 
-def up_together(stack: Stack, airflow: LocalAirflow) -> None:
-    """Start both: neither needs the other to start, and each waits much."""
+def up_together(*parts: Stack | LocalAirflow) -> None:
+    """Start all: none needs another to start, and each waits much."""
     with ThreadPoolExecutor() as pool:
-        for started in [pool.submit(stack.up), pool.submit(airflow.up)]:
+        for started in [pool.submit(part.up) for part in parts]:
             started.result()
 
 

@@ -14,10 +14,10 @@ from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped,
 from lowtide_airflow import arguments, report
 from lowtide_airflow.approval import PlanApproval
 from lowtide_airflow.approved import APPROVE, PLAN, approved_plan
-from lowtide_airflow.settings import POOL
 from test_arguments import DAY, context
 
 from lowtide.run.approval import approved
+from lowtide.run.submit import POOL
 from lowtide.run.summary import Counts, Summary, TableReport
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,4 +167,9 @@ def test_the_job_stands_behind_the_approval(dag_id: str, acts: str) -> None:
     assert dag.get_task(acts).upstream_task_ids == {"choose_tables", APPROVE}
     assert dag.get_task(APPROVE).upstream_task_ids == {PLAN}
     assert dag.get_task(PLAN).upstream_task_ids == {"choose_to_plan"}
+    assert {t for t in dag.task_ids if dag.get_task(t).task_group.group_id == "approval"} == {
+        "choose_to_plan",
+        PLAN,
+        APPROVE,
+    }
     assert dag.params["approval"] is False

@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import pendulum
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lowtide_airflow import arguments
 from lowtide_airflow.arguments import Run
+from lowtide_airflow.timetable import JobTimetable
 
 from lowtide.errors import UsageError
 from lowtide.run.arguments import arguments as program
@@ -26,13 +28,18 @@ def a_run(kind: str, interval: Any = None, **params: Any) -> Run:
     return Run("orphan_cleanup", f"{kind}__2026-01-31T00:00:00+00:00", kind, interval, params)
 
 
-def context(kind: str, conf: dict[str, Any] | None, interval: tuple[Any, Any] = (None, None)) -> dict[str, Any]:
-    """What a task of a run has in its hands; without a logical date Airflow leaves the keys of dates out."""
+def context(
+    kind: str, conf: dict[str, Any] | None, interval: tuple[Any, Any] = (None, None), logical: Any = None
+) -> dict[str, Any]:
+    """What a task of a run has in its hands; without a logical date Airflow leaves the keys of dates out. *logical* is
+    that date where it is not the interval's beginning.
+    """
     dag_run = SimpleNamespace(
         dag_id="orphan_cleanup",
         run_id="r",
         run_type=SimpleNamespace(value=kind),
         conf=conf,
+        logical_date=logical or interval[0],
         data_interval_start=interval[0],
         data_interval_end=interval[1],
     )
@@ -86,15 +93,30 @@ def test_a_manual_run_is_dry_unless_execute_is_ticked() -> None:
     """Also when it was triggered with nothing at all."""
     assert arguments.how(Run.of(context("manual", None))) == []
     assert Run.of(context("manual", None)).dry
+    assert Run.of(context("manual", {"execute": None})).dry, "a field of the form that was emptied"
     assert arguments.how(Run.of(context("manual", {"execute": True}))) == ["--execute"]
 
 
-def test_a_manual_run_takes_its_interval_from_the_form_alone() -> None:
-    """Airflow infers a data interval for manual runs with a logical date; it is nobody's choice."""
-    assert arguments.interval(Run.of(context("manual", None, DAY)), "orphan_cleanup") == []
+def test_a_manual_run_works_on_the_interval_that_somebody_specified() -> None:
+    """Where the form's From and To are empty; each of them wins over its end. What the timetable infers for a run with
+    a logical date is nobody's choice.
+    """
+    noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    inferred = JobTimetable("@daily", "UTC").infer_manual_data_interval(run_after=pendulum.instance(noon))
+    unsaid = Run.of(context("manual", None, (inferred.start, inferred.end), noon))
+    assert arguments.interval(unsaid, "orphan_cleanup") == []
+    specified = Run.of(context("manual", None, DAY, noon))
+    start, end = "2026-01-30T00:00:00+00:00", "2026-01-31T00:00:00+00:00"
+    assert arguments.interval(specified, "orphan_cleanup") == ["--from", start, "--to", end]
+    assert arguments.interval(specified, "transaction_repair") == ["--from", start, "--to", end]
+    assert arguments.interval(specified, "history_gc") == ["--to", end]
+    assert arguments.interval(specified, "watermark_collection") == []
     given_ends = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
-    found = arguments.interval(Run.of(context("manual", given_ends, DAY)), "orphan_cleanup")
-    assert found == ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z"]
+    for run in (context("manual", given_ends, DAY, noon), context("manual", given_ends)):
+        found = arguments.interval(Run.of(run), "orphan_cleanup")
+        assert found == ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z"]
+    half = Run.of(context("manual", {"to": "2026-01-30T06:00:00Z"}, DAY, noon))
+    assert arguments.interval(half, "orphan_cleanup") == ["--from", start, "--to", "2026-01-30T06:00:00Z"]
 
 
 def test_tables_that_nobody_named_are_passed_over_when_they_turn_out_plain() -> None:

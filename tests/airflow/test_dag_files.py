@@ -20,9 +20,10 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 from lowtide_airflow.operator import LowtideSparkOperator
-from lowtide_airflow.settings import CLEANED, MARKED, POOL, SETTLED
+from lowtide_airflow.stores import Store
 
-from lowtide.config import Config, Spark
+from lowtide.config import CONFIG_VARIABLE, Config, Spark
+from lowtide.run.submit import POOL
 
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = {
@@ -35,8 +36,11 @@ DAGS = {
 }
 
 
+ASSETS = Store().assets
+
+
 @pytest.fixture(scope="module")
-def bag() -> DagBag:
+def bag(with_ledger: Path) -> DagBag:
     return DagBag(ROOT / "dags", known_pools={POOL, "default_pool"})
 
 
@@ -76,11 +80,20 @@ def test_every_file_loads(bag: DagBag) -> None:
     assert not bag.captured_warnings
 
 
-def test_an_unknown_pool_is_warned_of() -> None:
-    """Where the pool was forgotten Airflow's page says so; tasks would wait for ever."""
-    warnings = DagBag(ROOT / "dags", known_pools={"default_pool"}).dag_warnings
-    assert {warning.dag_id for warning in warnings} == DAGS
-    assert all(POOL in warning.message for warning in warnings)
+def test_without_a_ledger_there_is_no_repair_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file loads all the same; a configuration that cannot be read is told by that file alone."""
+    file = tmp_path / "lowtide.yaml"
+    monkeypatch.setenv(CONFIG_VARIABLE, str(file))
+    file.write_text("grace: 3d\n")
+    bag = DagBag(ROOT / "dags")
+    assert (bag.import_errors, set(bag.dags)) == ({}, DAGS - {"transaction_repair"})
+    file.write_text("tables: {ledger_transactions: {mode: execute}}\n")
+    assert set(DagBag(ROOT / "dags" / "transaction_repair.py").dags) == {"transaction_repair"}
+    file.write_text("graze: 3d\n")
+    bag = DagBag(ROOT / "dags")
+    assert set(bag.dags) == DAGS - {"transaction_repair"}
+    [(name, error)] = bag.import_errors.items()
+    assert (Path(name).name, "graze: unknown key" in error) == ("transaction_repair.py", True)
 
 
 def test_files_load_fast(bag: DagBag) -> None:
@@ -169,6 +182,8 @@ def test_the_form_explains_every_field_and_is_valid_as_it_stands(dag: DAG) -> No
     assert dag.params.validate().get("execute", False) is False
     assert ("execute" in dag.params) == (dag.dag_id != "verification")
     for _name, param in dag.params.items():
+        # What Airflow's form takes for required, and does not let anybody empty.
+        assert "null" in param.schema["type"]
         assert param.schema["title"]
         assert param.schema["section"]
         assert len(param.description) > 20
@@ -273,9 +288,9 @@ def test_each_dag_hands_on_to_the_next(bag: DagBag) -> None:
     def hears(dag_id: str) -> list[str]:
         return [asset.name for asset, _ in serialized(bag.dags[dag_id]).timetable.asset_condition.iter_assets()]
 
-    assert sends("orphan_cleanup") == hears("watermark_collection") == [CLEANED.name]
-    assert sends("watermark_collection") == hears("commit_table_pruning") == [MARKED.name]
-    assert sends("transaction_repair") == [SETTLED.name]
+    assert sends("orphan_cleanup") == hears("watermark_collection") == [ASSETS.cleaned.name]
+    assert sends("watermark_collection") == hears("commit_table_pruning") == [ASSETS.marked.name]
+    assert sends("transaction_repair") == [ASSETS.settled.name]
 
 
 def test_each_dag_does_what_it_is_called_after(bag: DagBag) -> None:

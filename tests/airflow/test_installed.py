@@ -34,6 +34,7 @@ def test_the_settings_are_those_of_the_page() -> None:
     [
         ({"retrys": "2"}, "[lowtide] retrys is no setting"),
         ({"job_timeout": "12h"}, "[lowtide] job_timeout is '12h', and a whole number is expected"),
+        ({"stores": "orders.yaml"}, "[lowtide] stores is 'orders.yaml'"),
         ({"batches": "1024"}, "must stay below core.max_map_length, 1024"),
     ],
 )
@@ -62,11 +63,16 @@ def test_a_real_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         airflow.judge_settings(found)
     assert "no spark_lowtide" in airflow.judge_connections(found, Config())
     run(*error.value.remedy.split(maxsplit=4)[1:4], "1", "One job of Lowtide at a time")
+    monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", '{"orders": "/etc/orders.yaml"}')
+    with pytest.raises(UsageError, match=r"there is no pool orders\.lowtide") as error:
+        airflow.judge_pool(airflow.ask(program))
+    run(*error.value.remedy.split(maxsplit=4)[1:4], "2", "One job of Lowtide at a time")
     monkeypatch.setenv("AIRFLOW__LOWTIDE__RETRIES", "3")
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_LOWTIDE", '{"conn_type": "spark", "host": "yarn"}')
     monkeypatch.setenv("AIRFLOW_CONN_HBASE_DEFAULT", '{"conn_type": "hbase", "host": "elsewhere", "port": 9090}')
     found = airflow.ask(program)
-    assert airflow.judge_pool(found) == "lowtide has one slot"
+    with pytest.raises(UsageError, match=r"the pool orders\.lowtide has 2 slots"):
+        airflow.judge_pool(found)
     assert airflow.judge_settings(found)
     with pytest.raises(
         UsageError, match=r"hbase_default leads to elsewhere:9090, and hbase\.thrift to 127\.0\.0\.1:9090"

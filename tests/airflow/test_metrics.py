@@ -43,6 +43,14 @@ def numbers(value: dict[str, Any]) -> dict[tuple[str, str], Any]:
     return {(m.name, m.tags.get("table", "")): m.value for m in metrics(value)}
 
 
+def test_a_store_that_has_a_name_is_a_tag_of_each_metric() -> None:
+    """Beside the table; without a name there is no such tag."""
+    found = list(metrics(summary(), "east"))
+    assert {m.tags["store"] for m in found} == {"east"}
+    assert {(m.name, m.tags.get("table", "")): m.value for m in found} == numbers(summary())
+    assert not any("store" in m.tags for m in metrics(summary()))
+
+
 def test_deeds_and_plans_are_different_metrics() -> None:
     """Of a run as configured, what a table in dry run would have had done is no deed; each table is a tag."""
     assert numbers(summary()) == {

@@ -64,6 +64,24 @@ class Ran:
         return self.arguments[self.arguments.index(name) + 1]
 
 
+def test_a_job_works_on_the_store_of_its_dag(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By that store's configuration, whatever the worker's own is; a store that the worker does not know fails the task
+    for good.
+    """
+    file = tmp_path / "orders.yaml"
+    file.write_text("spark: {conf: {spark.sql.shuffle.partitions: '3'}}\n")
+    monkeypatch.setenv("LOWTIDE_CONFIG", str(tmp_path / "none.yaml"))
+    monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({"orders": str(file)}))
+    ran = Ran(monkeypatch, "manual", None, store="orders")
+    assert ran.arguments[-4:-2] == ["--config", str(file)]
+    with pytest.raises(AirflowFailException, match="no store 'other'"):
+        Ran(monkeypatch, "manual", None, store="other")
+    with pytest.raises(AirflowFailException, match="cannot read the configuration"):
+        Ran(monkeypatch, "manual", None)
+    monkeypatch.setenv("LOWTIDE_CONFIG", str(file))
+    assert "--config" not in Ran(monkeypatch, "manual", None).arguments
+
+
 @pytest.mark.parametrize("kind", ["manual", "scheduled", "backfill"])
 def test_a_plan_never_acts(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Whatever the run is and the configuration says; what it found goes to the person who approves it, and nothing is

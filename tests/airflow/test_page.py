@@ -15,13 +15,15 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from lowtide_airflow.cached import Cached
+from lowtide_airflow.links import PageLink
+from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.plugin import LowtidePlugin
 from lowtide_airflow.view import Latest, Reader, hurried, log_link, marks, view
 from lowtide_airflow.web import application
 from test_dag_files import in_a_new_python
 
 from lowtide.cleaning.commit_count import CommitCount
-from lowtide.config import Config
+from lowtide.config import Config, load
 from lowtide.health import LedgerReading, Reading
 from lowtide.history.mark import Hold
 from lowtide.lab.stack import free_ports_config
@@ -317,6 +319,33 @@ def test_who_may_see_plugins_gets_the_page(app: FastAPI, manager: Manager) -> No
     assert set(manager.asked) == {"PLUGINS somebody"}
 
 
+def test_each_store_has_its_data(
+    app: FastAPI, manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that is asked for, of those that Airflow serves; the nameless one is among them where there is no other,
+    or LOWTIDE_CONFIG leads to it.
+    """
+    client = TestClient(app)
+    data = client.get("/data").json()
+    assert (data["store"], data["stores"]) == ("", [""])
+    files = {name: tmp_path / f"{name}.yaml" for name in ("west", "east")}
+    for name, file in files.items():
+        file.write_text(
+            f"hbase: {{thrift: {{host: 127.0.0.1, port: {free_ports_config(tmp_path / name).thrift_port}}}}}"
+        )
+    monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({name: str(file) for name, file in files.items()}))
+    assert client.get("/data").json()["stores"] == ["", "east", "west"]
+    monkeypatch.delenv("LOWTIDE_CONFIG")
+    data = client.get("/data").json()
+    assert (data["store"], data["stores"]) == ("east", ["east", "west"])
+    for name, file in files.items():
+        port = load(file).hbase.thrift.port
+        assert f"127.0.0.1:{port}" in client.get("/data", params={"store": name}).json()["health"]["sentence"]
+    assert client.get("/data", params={"store": "north"}).status_code == 404
+    monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", "east")
+    assert client.get("/data").json()["stores"] == [""]
+
+
 def test_who_may_not_is_refused(app: FastAPI, manager: Manager) -> None:
     """With Airflow's own permission."""
     manager.allowed = False
@@ -335,6 +364,13 @@ def test_the_plugin_loads_nothing_heavy(tmp_path: Path) -> None:
         tmp_path,
     )
     assert printed.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(("store", "end"), [("", "/plugin/lowtide"), ("east", "/plugin/lowtide?store=east")])
+def test_a_task_leads_to_its_store(store: str, end: str) -> None:
+    """The button on a task that ran a job."""
+    operator = LowtideSparkOperator(task_id="clean", job="orphan_cleanup", store=store)
+    assert PageLink().get_link(operator, ti_key=None).endswith(end)
 
 
 def test_a_later_reading_replaces_an_older_one() -> None:

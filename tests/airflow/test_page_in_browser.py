@@ -5,14 +5,16 @@ keyboards.
 from __future__ import annotations
 
 import json
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from browser import browser, tab
@@ -50,9 +52,13 @@ class Site(BaseHTTPRequestHandler):
         name = self.path.partition("?")[0].removeprefix("/lowtide/")
         file = PLOTLY if name == "plotly.js" else WEB / (name or "index.html")
         if name == "data":
-            self._answer(json.dumps(view(Latest(self.shown["seen"], Config()))).encode(), "application/json")
+            names = self.shown.get("stores", [""])
+            chosen = parse_qs(urlsplit(self.path).query, keep_blank_values=True).get("store", names)[0]
+            data = view(Latest(self.shown["seen"], Config())) | {"store": chosen, "stores": names}
+            self._answer(json.dumps(data).encode(), "application/json")
         elif self.path.startswith("/api/v2/dags?"):
-            self._answer(b'{"dags": []}', "application/json")
+            dags = [{"dag_id": dag, "is_paused": False} for dag in self.shown.get("dags", ())]
+            self._answer(json.dumps({"dags": dags}).encode(), "application/json")
         elif self.path.startswith("/lowtide/") and file.is_file():
             self._answer(file.read_bytes(), TYPES[file.suffix])
         else:
@@ -81,16 +87,23 @@ class Desk:
         self.errors: list[str] = []
 
     def show(
-        self, store: Reading, width: int = 1280, height: int = 900, scheme: Literal["light", "dark"] = "light"
+        self,
+        store: Reading,
+        width: int = 1280,
+        height: int = 900,
+        scheme: Literal["light", "dark"] = "light",
+        stores: Sequence[str] = ("",),
+        dags: Sequence[str] = (),
+        query: str = "",
     ) -> Page:
-        self._shown["seen"] = store
+        self._shown |= {"seen": store, "stores": list(stores), "dags": list(dags)}
         for context in self._browser.contexts:
             context.close()
         self.errors.clear()
         page = tab(self._browser, width, height, scheme)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._note)
-        page.goto(self._address)
+        page.goto(self._address + query)
         page.locator("body[data-ready]").wait_for()
         return page
 
@@ -189,3 +202,19 @@ def test_the_keyboard_works_the_page(desk: Desk) -> None:
     expect(page.locator("#main")).to_be_focused()
     page.locator("#commits summary").press("Enter")
     expect(page.locator("#counts")).to_be_visible()
+
+
+def test_a_store_is_chosen_where_there_are_several(desk: Desk) -> None:
+    """By the address, as a task's link has it, or from the list, which has a name for who hears it; the DAGs are those
+    of the store. Of one store there is nothing to choose.
+    """
+    dags = ["orphan_cleanup", "east.orphan_cleanup", "east-2.orphan_cleanup"]
+    page = desk.show(seen(), stores=["", "east", "east-2"], dags=dags, query="?store=east-2")
+    choice = page.get_by_label("Store")
+    expect(choice).to_have_value("east-2")
+    expect(page.locator("#daglist tbody tr")).to_have_text([re.compile("^east-2.orphan_cleanup")])
+    choice.select_option("")
+    expect(page.locator("#daglist tbody tr")).to_have_text([re.compile("^orphan_cleanup")])
+    expect(choice.locator("option")).to_have_text(["of LOWTIDE_CONFIG", "east", "east-2"])
+    expect(desk.show(seen()).get_by_label("Store")).to_be_hidden()
+    assert desk.errors == []

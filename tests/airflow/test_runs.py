@@ -385,6 +385,8 @@ def fill_in_form(page: Page, site: Site, dag_id: str, tables: str, *ticked: str)
     page.get_by_test_id("trigger-dag-button").click()
     page.get_by_role("dialog").get_by_role("button", name="What to do").click()
     page.locator("#element_tables").fill(tables)
+    # By it Airflow's form marks a field that must not be left empty.
+    expect(page.get_by_role("dialog").get_by_text("*", exact=True)).to_have_count(0)
     for name in ticked:
         page.locator("label", has=page.locator(f"[name=element_{name}]")).click()
     page.get_by_test_id("trigger-dag-submit").click()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -344,6 +345,21 @@ def test_a_bad_connection_is_named(extra: dict[str, Any], said: str) -> None:
         merged(Config(), Connection(conn_id="c", conn_type="hbase", extra=json.dumps(extra)), "c")
 
 
+def test_a_connection_names_its_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whose configuration then lies below it, in a task and in the triggerer; one that is not there is an error."""
+    file = tmp_path / "east.yaml"
+    file.write_text("hbase: {thrift: {host: east, port: 19090}}\n")
+    monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({"east": str(file)}))
+    about = {"conn_type": "hbase", "port": 1, "extra": {"store": "east"}}
+    monkeypatch.setenv("AIRFLOW_CONN_HBASE_EAST", json.dumps(about))
+    hook = HBaseHook("hbase_east")
+    for found in (hook.config(), asyncio.run(hook.aconfig())):
+        assert (found.hbase.thrift.host, found.hbase.thrift.port) == ("east", 1)
+    monkeypatch.setenv("AIRFLOW_CONN_HBASE_EAST", json.dumps(about | {"extra": {"store": "west"}}))
+    with pytest.raises(UsageError, match="no store 'west'"):
+        hook.config()
+
+
 def test_a_missing_connection_is_an_error_unless_it_is_the_default(looks: Callable[..., list[Any]]) -> None:
     """The default then means the configuration alone."""
     looks(HOLDS)
@@ -362,5 +378,7 @@ def test_the_page_knows_the_connection_type(manager: ProvidersManager) -> None:
     """With its fields and labels, without importing the hook."""
     assert manager.hooks["hbase"].hook_class_name == "lowtide_airflow.hook.HBaseHook"  # type: ignore[union-attr]
     fields = {name for name in manager.connection_form_widgets if name.startswith("extra__hbase__")}
-    assert fields == {f"extra__hbase__{n}" for n in ("transport", "protocol", "timeout", "table_prefix", "pool_size")}
+    assert fields == {
+        f"extra__hbase__{n}" for n in ("transport", "protocol", "timeout", "store", "table_prefix", "pool_size")
+    }
     assert manager.field_behaviours["hbase"]["hidden_fields"] == ["schema", "login", "password"]

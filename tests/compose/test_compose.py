@@ -22,7 +22,6 @@ JOBS = {
     "watermark_collection",
     "commit_table_pruning",
     "history_gc",
-    "transaction_repair",
     "verification",
 }
 WORKERS = ("spark-worker-1", "spark-worker-2")

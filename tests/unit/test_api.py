@@ -25,6 +25,7 @@ PUBLIC = {
         "check",
         "from_json",
     ],
+    "lowtide_airflow.factory": ["has_ledger", "lowtide_assets", "lowtide_dags"],
     "lowtide_airflow.operator": ["SUMMARY_KEY", "LowtideSparkOperator"],
     "lowtide_airflow.sensors": [
         "CommitTableSensor",

@@ -543,7 +543,7 @@ def test_a_driver_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> No
 
 # Airflow
 
-INSTALLED = airflow.Installed("3.3.2", "/home/airflow", 1, {}, ())
+INSTALLED = airflow.Installed("3.3.2", "/home/airflow", {"lowtide": 1}, {}, ())
 
 
 def test_without_an_airflow_nothing_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -585,12 +585,13 @@ def test_an_airflow_that_cannot_be_asked(
     assert remedy in found[1]
 
 
-@pytest.mark.parametrize(("pool", "fact"), [(None, "there is no pool lowtide"), (4, "has 4 slots")])
-def test_a_pool_that_is_missing_or_too_large(pool: int | None, fact: str) -> None:
+@pytest.mark.parametrize(("pool", "fact"), [(None, "there is no pool"), (4, "has 4 slots")])
+@pytest.mark.parametrize("name", ["lowtide", "orders.lowtide"])
+def test_a_pool_that_is_missing_or_too_large(pool: int | None, fact: str, name: str) -> None:
     """With the command that makes it right."""
-    found = raised(UsageError, lambda: airflow.judge_pool(replace(INSTALLED, pool=pool)))
+    found = raised(UsageError, lambda: airflow.judge_pool(replace(INSTALLED, pools={"lowtide": 1} | {name: pool})))
     assert fact in found[0]
-    assert "airflow pools set lowtide 1" in found[1]
+    assert f"airflow pools set {name} 1" in found[1]
     assert airflow.judge_pool(INSTALLED) == "lowtide has one slot"
 
 

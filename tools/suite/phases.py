@@ -31,6 +31,7 @@ LONGEST_FIRST = (
     "tests/store/test_failures.py",
     "tests/store/test_workload.py",
     "tests/airflow/test_runs.py",
+    "tests/airflow/test_two_stores_runs.py",
     "tests/airflow/test_phoenix_runs.py",
     "tests/airflow/test_warm_driver.py",
     "tests/airflow/test_sensor_runs.py",

@@ -81,14 +81,24 @@ class Dags:
         """Start no more of its runs; those that run go on."""
         self._rest.patch("dags", dag_id, body={"is_paused": True})
 
-    def trigger(self, dag_id: str, conf: dict[str, Any] | None = None, *, logical_date: datetime | None = None) -> Run:
+    def trigger(
+        self,
+        dag_id: str,
+        conf: dict[str, Any] | None = None,
+        *,
+        logical_date: datetime | None = None,
+        interval: tuple[datetime, datetime] | None = None,
+    ) -> Run:
         """Start a manual run, as the page's trigger button does, with *conf* over the form's defaults.
 
         With a *logical_date*, the beginning of a day, it stands for that day: no daily run is made for it any more. A
-        paused DAG keeps the run waiting.
+        paused DAG keeps the run waiting. *interval* is its data interval, as somebody specified it by hand; Airflow
+        takes none without a *logical_date*.
         """
-        date_given = logical_date.isoformat() if logical_date else None
-        return _run(self._rest.post("dags", dag_id, "dagRuns", body={"logical_date": date_given, "conf": conf or {}}))
+        body: dict[str, Any] = {"logical_date": logical_date.isoformat() if logical_date else None, "conf": conf or {}}
+        if interval:
+            body |= {"data_interval_start": interval[0].isoformat(), "data_interval_end": interval[1].isoformat()}
+        return _run(self._rest.post("dags", dag_id, "dagRuns", body=body))
 
     def mark(self, run: Run, state: str) -> Run:
         """Declare a run to be over, as ``success`` or ``failed``; its tasks that wait never start."""

@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from lowtide.config import CONFIG_VARIABLE
+from lowtide.config import CONFIG_VARIABLE, load
 from lowtide.lab.airflow.config import USER, AirflowConfig, AirflowError, password, write
 from lowtide.lab.airflow.dags import Dags
 from lowtide.lab.airflow.rest import Rest
@@ -28,6 +28,8 @@ _COMPONENTS = {
     "dag-processor": "dag_processor",
     "triggerer": "triggerer",
 }
+#: The DAG that a store without a ledger has not.
+_LEDGERS = "transaction_repair"
 _BOOT_SECONDS = 180
 _END_SECONDS = 15
 
@@ -72,7 +74,7 @@ class LocalAirflow:
                 self._start(missing, progress)
             self._await_parts()
             self._await_dags()
-            self._make_pool()
+            self._await(self._has_pool, f"the plugin did not make the pool {POOL}")
             progress(f"Airflow answers at {self.config.url}")
 
     def status(self) -> list[Part]:
@@ -170,7 +172,9 @@ class LocalAirflow:
         self._await(answer, "Airflow did not become healthy")
 
     def _await_dags(self) -> None:
-        files = [file.name for file in self.config.dags.glob("*.py")]
+        # Its file makes no DAG where the configuration has no ledger.
+        ledger = self.config.lowtide_config and load(self.config.lowtide_config).has_ledger
+        files = [f for f in self.config.dags.glob("*.py") if ledger or f.stem != _LEDGERS]
 
         def loaded() -> bool:
             errors = self.dags.import_errors()
@@ -184,12 +188,8 @@ class LocalAirflow:
         if not reached(goal, _BOOT_SECONDS, pause=0.3):
             raise AirflowError(f"{what} within {_BOOT_SECONDS} s; see {self._servers.folder('logs')}")
 
-    def _make_pool(self) -> None:
-        if POOL not in {pool["name"] for pool in self.rest.get("pools", limit=100)["pools"]}:
-            description = "One job of Lowtide at a time, whatever started it"
-            self.rest.post(
-                "pools", body={"name": POOL, "slots": 1, "description": description, "include_deferred": False}
-            )
+    def _has_pool(self) -> bool:
+        return POOL in {pool["name"] for pool in self.rest.get("pools", limit=100)["pools"]}
 
     @staticmethod
     def _program() -> str:

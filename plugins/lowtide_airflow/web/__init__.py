@@ -1,4 +1,4 @@
-"""The page "Lowtide" in Airflow: a few files, and one answer with all data.
+"""The page "Lowtide" in Airflow: a few files, and one answer with all data of a store.
 
 Airflow gives a plugin's application no login of its own, so every route here, files too, asks for Airflow's: who may
 not see plugins gets 401 or 403. The data are read in the background (:mod:`lowtide_airflow.cached`): a store that is
@@ -7,6 +7,7 @@ down or slow costs Airflow's server one thread, and a request never waits for it
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,13 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse, HTMLResponse
 from starlette.exceptions import HTTPException
 
+from lowtide.errors import UsageError
+from lowtide_airflow import stores
 from lowtide_airflow.cached import Cached
 from lowtide_airflow.settings import number
-from lowtide_airflow.view import Reader, view
+from lowtide_airflow.view import Latest, Reader, view
+
+log = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
 _FILES = {
@@ -39,8 +44,8 @@ HEADERS = {
 
 
 def application() -> FastAPI:
-    """The application, with a cache of its own."""
-    seen = Cached(Reader(), seconds=number("page_seconds", 30))
+    """The application, with a cache of its own for each store."""
+    seen: dict[str, Cached[Latest]] = {}
     app = FastAPI(
         title="Lowtide",
         dependencies=[Depends(requires_access_view(AccessView.PLUGINS))],
@@ -54,8 +59,14 @@ def application() -> FastAPI:
         return HTMLResponse((_HERE / "index.html").read_text("utf-8"), headers=HEADERS)
 
     @app.get("/data")
-    async def data() -> dict[str, Any]:
-        return view(await run_in_threadpool(seen.get))
+    async def data(store: str | None = None) -> dict[str, Any]:
+        names = _names()
+        chosen = names[0] if store is None else store
+        if chosen not in names:
+            raise HTTPException(404, f"no store {chosen}")
+        if chosen not in seen:
+            seen[chosen] = Cached(Reader(chosen), seconds=number("page_seconds", 30))
+        return {**view(await run_in_threadpool(seen[chosen].get)), "store": chosen, "stores": names}
 
     @app.get("/plotly.js")
     def plotly() -> FileResponse:
@@ -72,3 +83,12 @@ def application() -> FastAPI:
         return FileResponse(_HERE / name, media_type=_FILES[name], headers={**HEADERS, "Cache-Control": "no-cache"})
 
     return app
+
+
+def _names() -> list[str]:
+    """The stores that can be chosen; of a section that names none that can be used, the nameless one."""
+    try:
+        return stores.served()
+    except UsageError as error:
+        log.error("the page shows the store of LOWTIDE_CONFIG alone: %s", error)
+        return [""]

@@ -4,6 +4,8 @@
 const BASE = new URL("../", document.baseURI); // of Airflow: this page lies at BASE/lowtide/
 const REFRESH_SECONDS = 30;
 let drawn = null;
+/** The chosen store: as the address of Airflow's page says, null where it does not; the server then chooses. */
+let store = new URLSearchParams(window.parent.location.search).get("store");
 
 const $ = (id) => document.getElementById(id);
 
@@ -150,10 +152,10 @@ function showSections(data) {
 }
 
 /** What Airflow itself knows of the DAGs, as far as the user may see them. */
-async function showDags() {
+async function showDags(data) {
   const answer = await fetch(new URL("api/v2/dags?tags=lowtide&limit=100", BASE)).catch(() => null);
   if (!answer || !answer.ok) return;
-  const { dags } = await answer.json();
+  const dags = (await answer.json()).dags.filter((dag) => storeOf(dag.dag_id, data.stores ?? []) === (data.store ?? ""));
   $("dags").hidden = dags.length === 0;
   fill($("daglist"), ["DAG", "", "schedule", "next run"], dags.map((dag) => [
     airflowLink(`dags/${encodeURIComponent(dag.dag_id)}`, dag.dag_id),
@@ -288,20 +290,41 @@ function ticks(runs) {
 async function load() {
   let data;
   try {
-    const answer = await fetch("data", { cache: "no-store" });
+    const answer = await fetch(store === null ? "data" : `data?store=${encodeURIComponent(store)}`, { cache: "no-store" });
     if (answer.status === 401 || answer.status === 403) return refuse(answer.status);
+    if (answer.status === 404 && store !== null) {
+      store = null; // one that is no longer there
+      return load();
+    }
     if (!answer.ok) throw new Error(`Airflow answered ${answer.status}`);
     data = await answer.json();
   } catch (error) {
     $("asof").textContent = `Airflow does not answer (${error.message})`;
     return;
   }
+  if (store !== null && data.store !== store) return; // another was chosen meanwhile
+  showStores(data);
   if (data.waiting) {
     $("asof").textContent = "the store takes its time to answer";
     setTimeout(load, 2000);
     return;
   }
   show(data);
+}
+
+/** Which stores there are to choose from; nothing where there is one. */
+function showStores(data) {
+  const names = data.stores ?? [];
+  $("which").hidden = names.length < 2;
+  if (names.join() !== [...$("store").options].map((option) => option.value).join()) {
+    $("store").replaceChildren(...names.map((name) => el("option", { value: name }, name || "of LOWTIDE_CONFIG")));
+  }
+  $("store").value = data.store;
+}
+
+/** The name of the store whose DAG it is: what stands before its dot, if that is a store's. */
+function storeOf(dag, names) {
+  return names.find((name) => name && dag.startsWith(`${name}.`)) ?? "";
 }
 
 function refuse(status) {
@@ -324,13 +347,17 @@ function show(data) {
   for (const [id, empty] of [["regions", !data.tables.length], ["bound", !data.bounds.length], ["work", !data.runs.some((run) => run.execute)], ["last", !data.runs.length]]) $(id).hidden = empty;
   drawn = data;
   drawCharts(data);
-  showDags();
+  showDags(data);
   document.body.dataset.ready = data.at;
 }
 
 window.addEventListener("DOMContentLoaded", () => {
   followTheme();
   $("again").addEventListener("click", load);
+  $("store").addEventListener("change", () => {
+    store = $("store").value;
+    load();
+  });
   load();
   setInterval(() => { if (!document.hidden) load(); }, REFRESH_SECONDS * 1000);
 });
