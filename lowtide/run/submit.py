@@ -52,6 +52,7 @@ TAKEN_BY = {
     "--budget-rows": REMOVING,
     "--budget-share": REMOVING,
     "--approved": approval.JOBS,
+    "--list": (*REMOVING, "commit_table_pruning"),
     "--compact": ("history_gc",),
     "--output": ("balances",),
     "--sample": INSPECTIONS,

@@ -132,6 +132,21 @@ def ran_by(run: Mapping[str, Any]) -> str:
 
 
 @dataclass
+class CellListing:
+    """Of a run with ``--list``: the folder of its list, how many cells it has by table, and the first of them, of each
+    the fields of a line, with long keys cut.
+    """
+
+    folder: str = ""
+    cells: Counter[str] = field(default_factory=Counter)
+    first: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; empty where nothing was listed."""
+        return {**self.__dict__, "cells": dict(self.cells)} if self.folder else {}
+
+
+@dataclass
 class Summary:
     """A run. Times are wall-clock ms, *low_watermark* and *bound* are inclusive timestamps of the oracle."""
 
@@ -157,6 +172,8 @@ class Summary:
     hbase: str = ""
     #: Who ran it, see :func:`here`; runs of before there was this have none.
     by: dict[str, str] = field(default_factory=dict)
+    #: Where its cells are listed, if it was asked to.
+    listing: CellListing = field(default_factory=CellListing)
 
     @property
     def failed(self) -> bool:
@@ -175,7 +192,13 @@ class Summary:
             "tables": [t.to_json() for t in self.tables],
             "totals": self.totals.to_json(),
             "state": "failed" if self.failed else "done",
+            "listing": self.listing.to_json(),
         }
+
+    def to_keep(self) -> dict[str, Any]:
+        """The same for the records, which many may read: without the names of single cells."""
+        found = self.to_json()
+        return {**found, "listing": {name: value for name, value in found["listing"].items() if name != "first"}}
 
     def write(self, path: Path) -> None:
         """Write the JSON to *path*, whole or not at all."""

@@ -17,6 +17,7 @@ from lowtide_spark.frames.sideline import sweep as sweep_sideline
 from lowtide_spark.history import mark, plan, removal
 from lowtide_spark.history.compaction import compact
 from lowtide_spark.run.context import Run
+from lowtide_spark.run.listing import list_cells
 from lowtide_spark.run.table_work import failures_kept
 
 
@@ -40,6 +41,10 @@ def collect_history(run: Run) -> None:
                 plan.decide(run, work)
         run.phase("decide")
         acting = [w for w in works if w.execute and w.cells is not None]
+        for work in works:
+            if work.plan is not None and work not in acting:
+                with failures_kept(work):
+                    list_cells(run, work.table, plan.cells(plan.to_remove(work)), acts=False)
         if acting:
             run.check_approved()
             run.check_low_watermark_again()

@@ -39,7 +39,7 @@ def arguments(job: str, argv: Sequence[str] | None = None) -> argparse.Namespace
 def _working(parser: argparse.ArgumentParser, job: str) -> None:
     # What runs read of options that their job does not take.
     parser.set_defaults(discovered=False, start=None, end=None, full=False, grace=None, rate=0)
-    parser.set_defaults(budget_rows=None, budget_share=None)
+    parser.set_defaults(budget_rows=None, budget_share=None, list=False)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--execute", action="store_true", help="act; without it the run only plans and counts")
     how.add_argument("--as-configured", action="store_true", help="act on the tables whose mode is execute")
@@ -74,6 +74,7 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
     )
     offer("--budget-share", "and the largest share of those examined, such as 0.5", type=_positive(float), metavar="X")
     offer("--approved", "a dry run's summary: act only if the plan is still the same", type=Path, metavar="FILE")
+    offer("--list", "list each cell that is written or goes, or would be: the first are printed", action="store_true")
     offer("--compact", "ask HBase for the compactions that pay", action="store_true")
     offer("--output", "write every balance there, as CSV", metavar="FOLDER")
     offer("--since-snapshot", "put back what was pruned since this HBase snapshot was made", metavar="S")
@@ -102,7 +103,7 @@ def _inspecting(parser: argparse.ArgumentParser, job: str) -> None:
         parser.add_argument("--after", type=Path, metavar="FILE", help="compare with what --before wrote")
     # It reads everything, whatever is recorded; a plan out of proportion is for it to report, not to refuse.
     parser.set_defaults(discovered=False, start=None, end=None, full=True, execute=False, as_configured=False)
-    parser.set_defaults(grace=None, budget_rows=sys.maxsize, budget_share=1.0)
+    parser.set_defaults(grace=None, budget_rows=sys.maxsize, budget_share=1.0, list=False)
 
 
 def _share(text: str) -> float:
