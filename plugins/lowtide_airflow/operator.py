@@ -24,6 +24,7 @@ from lowtide.errors import UsageError
 from lowtide.run import deploy, installation, submit
 from lowtide_airflow import approved, arguments, metrics, report
 from lowtide_airflow.links import PageLink
+from lowtide_airflow.settings import number
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -178,6 +179,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
             *([] if self.plans else arguments.how(run, self.job)),
             *arguments.interval(run, self.job),
             *arguments.options(run, self.job),
+            *arguments.listing(run, self.job, self.plans),
             *("--run-id", arguments.run_name(run, ti.task_id, _index(context), cleared)),
             *(part for name, value in facts.items() for part in ("--context", f"{name}={value}")),
         ]
@@ -204,7 +206,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         digest = report.digest(summary)
         context["ti"].xcom_push(SUMMARY_KEY, digest)
         if self.plans:
-            context["ti"].xcom_push(approved.PLAN_KEY, report.plan(summary))
+            context["ti"].xcom_push(approved.PLAN_KEY, report.plan(summary, number("approval_cells", 20)))
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = digest
         metrics.emit(metrics.metrics(summary), f"{summary['job']} {summary['run']}")
