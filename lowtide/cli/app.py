@@ -21,6 +21,7 @@ from lowtide.cli.report import report
 from lowtide.cli.runs import runs
 from lowtide.cli.state import state_app
 
+sideline_app = typer.Typer(no_args_is_help=True, help="What runs removed, and keep for a while.")
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Maintenance for transactional HBase.")
 # The lab's commands, where it is installed with what it needs; by its name, for nothing of production imports it.
 if all(map(find_spec, ("lowtide.lab", "httpx", "psutil"))):
@@ -40,6 +41,10 @@ app.command()(forget)
 app.command()(resolve)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(jobs.run)
 app.command()(jobs.restore)
+app.add_typer(sideline_app, name="sideline")
+sideline_app.command("list")(jobs.sideline_list)
+sideline_app.command("show")(jobs.sideline_show)
+app.command()(jobs.why)
 journal_app.command("replay")(jobs.journal_replay)
 app.command()(jobs.survey)
 app.command()(jobs.verify)

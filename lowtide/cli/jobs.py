@@ -16,6 +16,9 @@ from lowtide.config import load
 from lowtide.run import installation
 from lowtide.run.submit import command, environment, last_value, without_grace
 
+#: How a row's key is given.
+_AS_IN_THE_SHELL = r"as HBase's shell and lists of cells write it: \xNN is a byte"
+
 
 def run(
     context: typer.Context, job: Annotated[str, typer.Argument(help="orphan_cleanup, watermark_collection, ...")]
@@ -112,6 +115,51 @@ def verify(
         "--after": after,
     }
     _submit("verify", _options(given, table))
+
+
+def sideline_list(
+    config: ConfigFile = None,
+    table: Annotated[list[str] | None, typer.Option(help="Only this table; may be given several times.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the same there, as JSON.")] = None,
+) -> None:
+    """The runs whose removed cells are kept: their tables, how many cells and bytes, until when. Starts Spark, which
+    reads the folder wherever it lies.
+    """
+    _submit("sideline", _options({"--config": config, "--json": json}, table))
+
+
+def sideline_show(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run that `lowtide sideline list` names.")],
+    config: ConfigFile = None,
+    table: Annotated[list[str] | None, typer.Option(help="Only this table; may be given several times.")] = None,
+    row: Annotated[str | None, typer.Option(help=f"Only this row, {_AS_IN_THE_SHELL}.")] = None,
+    first: Annotated[int, typer.Option(min=1, help="At most so many cells.")] = 100,
+    json: Annotated[Path | None, typer.Option(help="Write the same there, as JSON.")] = None,
+) -> None:
+    """The cells that a run put aside before it removed them, each with the rule and what that went by. Values are not
+    shown. Starts Spark.
+    """
+    given = {"--config": config, "--show": run_id, "--first": first, "--json": json}
+    _submit("sideline", [*_options(given, table), *_row(row)])
+
+
+def why(
+    table: Annotated[str, typer.Argument(metavar="TABLE")],
+    row: Annotated[str, typer.Argument(metavar="ROW", help=f"The row's key, {_AS_IN_THE_SHELL}.")],
+    config: ConfigFile = None,
+    json: Annotated[Path | None, typer.Option(help="Write the same there, as JSON.")] = None,
+) -> None:
+    """Of every cell of a row, there or gone: what it is, what becomes of it or became, by which rule, which proof and
+    which run, and how it comes back.
+
+    Decided as the jobs decide. Starts Spark, and where a cell lacks its proof looks for it in every transactional
+    table, as they do. Writes nothing.
+    """
+    _submit("why", [*_options({"--config": config, "--json": json}, [table]), *_row(row)])
+
+
+def _row(row: str | None) -> list[str]:
+    return [] if row is None else [f"--row={row}"]  # in one word: a key may begin like an option
 
 
 def _on_a_terminal() -> bool:

@@ -30,9 +30,13 @@ JOBS = (
     "balances",
     "survey",
     "verify",
+    "sideline",
+    "why",
 )
+#: Those that read tables by their share, at a rate.
+_SCANS = ("survey", "verify")
 #: Those that only read, each with arguments of its own.
-INSPECTIONS = ("survey", "verify")
+INSPECTIONS = (*_SCANS, "sideline", "why")
 
 _INTERVAL = ("orphan_cleanup", "transaction_repair")
 #: Those that remove cells, within a budget, and put them aside before.
@@ -55,8 +59,11 @@ TAKEN_BY = {
     "--list": (*REMOVING, "commit_table_pruning"),
     "--compact": ("history_gc",),
     "--output": ("balances",),
-    "--sample": INSPECTIONS,
-    "--rate": INSPECTIONS,
+    "--sample": _SCANS,
+    "--rate": _SCANS,
+    "--show": ("sideline",),
+    "--first": ("sideline",),
+    "--row": ("sideline", "why"),
     "--restore": ("sideline_restore",),
     "--since-snapshot": ("journal_replay",),
     "--as-committed": ("sideline_restore",),

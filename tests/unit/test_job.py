@@ -30,6 +30,9 @@ VALUES = {
     "--as-committed": "50=100",
     "--sample": "0.1",
     "--rate": "20MB",
+    "--show": "r1",
+    "--first": "5",
+    "--row": "r",
 }
 
 

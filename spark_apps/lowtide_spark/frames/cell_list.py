@@ -37,6 +37,7 @@ COLUMNS = ("action", "row", "family", "qualifier", "timestamp", "kind", "start_t
 #: otherwise (:func:`lowtide_spark.frames.folders.safe`).
 FOLDER = "~lists"
 _MINE = "700"
+_NUMBERS = ("timestamp", "transaction")
 
 
 def folder_of(run: Context, name: str) -> str:
@@ -90,6 +91,20 @@ def shell_text(data: Column) -> Column:
     length = F.length(data)
     # Of no bytes a sequence from 1 would run down to 0.
     return F.when(length == 0, F.lit("")).otherwise(F.array_join(F.transform(F.sequence(F.lit(1), length), one), ""))
+
+
+def kept(run: Context) -> DataFrame | None:
+    """All lines of all lists, with the ``run``; None: there are no lists."""
+    root, files = at(run, f"{root_of(run)}/{FOLDER}")
+    folders = [status.getPath() for status in files.listStatus(root)] if files.exists(root) else []
+    tables = [inner.getPath().toString() for folder in folders for inner in files.listStatus(folder)]
+    if not tables:
+        return None
+    schema = ", ".join(f"{name} {'bigint' if name in _NUMBERS else 'string'}" for name in FIELDS)
+    # Of .../RUN/TABLE/FILE, the run's name as safe made it a folder's.
+    name = F.element_at(F.split(F.input_file_name(), "/"), -3)
+    run_name = F.url_decode(F.replace(name, F.lit("="), F.lit("%")))
+    return run.store.spark.read.schema(schema).json(tables).withColumn("run", run_name)
 
 
 def sweep(run: Context) -> None:

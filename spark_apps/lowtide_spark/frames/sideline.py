@@ -173,6 +173,28 @@ def kept(run: Context) -> Kept:
     return Kept(_read(run, whole).withColumn("run", F.url_decode(F.replace(name, F.lit("="), F.lit("%")))), lost)
 
 
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The sideline of a run: when it was written last, ms, and by table the bytes of its files."""
+
+    run: str
+    written: int
+    tables: dict[str, int]
+
+
+def folders(run: Context) -> list[Folder]:
+    """The sidelines of all runs, the newest first. Of one that was being written when its run ended, too."""
+    root, files = at(run, root_of(run))
+    found = []
+    for status in files.listStatus(root) if files.exists(root) else ():
+        folder = status.getPath()
+        if status.isDirectory() and _is_sideline(run, files, folder):
+            tables = [inner.getPath() for inner in files.listStatus(folder) if inner.isDirectory()]
+            sizes = {name_of(table.getName()): sum(_lengths(files, table).values()) for table in tables}
+            found.append(Folder(name_of(folder.getName()), status.getModificationTime(), sizes))
+    return sorted(found, key=lambda each: -each.written)
+
+
 def _whole(run: Context, files: Any, root: Any) -> tuple[list[str], dict[str, list[str]]]:
     """The files of a run's sideline, and by table those that are missing or cut short."""
     whole: list[str] = []

@@ -90,15 +90,22 @@ def _working(parser: argparse.ArgumentParser, job: str) -> None:
 
 def _inspecting(parser: argparse.ArgumentParser, job: str) -> None:
     """The arguments of a survey and of the verifier: none makes them act."""
-    parser.add_argument("--sample", type=_share, metavar="SHARE", help="read only this share of each table's regions")
-    parser.add_argument("--rate", type=_rate, default=0, metavar="BYTES", help="read at most so much a second: 20MB")
+    parser.set_defaults(sample=None, rate=0, snapshot=False)
+    if takes(job, "--sample"):
+        parser.add_argument("--sample", type=_share, metavar="SHARE", help="read only this share of a table's regions")
+        parser.add_argument("--rate", type=_rate, metavar="BYTES", help="read at most so much a second: 20MB")
+    if takes(job, "--show"):
+        parser.add_argument("--show", metavar="RUN", help="the cells that this run put aside")
+        parser.add_argument("--first", type=_positive(int), default=100, metavar="N", help="at most so many")
+    if takes(job, "--row"):
+        parser.add_argument("--row", metavar="ROW", help=r"a row, as in HBase's shell: \xNN is a byte")
     parser.add_argument("--json", type=Path, metavar="FILE")
     if job == "survey":
         parser.add_argument(
             "--snapshot", action="store_true", help="read HBase snapshots, made and dropped, not live tables"
         )
         parser.add_argument("--html", type=Path, metavar="FILE")
-    else:
+    elif job == "verify":
         parser.add_argument("--before", type=Path, metavar="FILE", help="write there what read points show")
         parser.add_argument("--after", type=Path, metavar="FILE", help="compare with what --before wrote")
     # It reads everything, whatever is recorded; a plan out of proportion is for it to report, not to refuse.
