@@ -163,7 +163,7 @@ def test_what_is_not_there_is_said_in_a_sentence(job: Job, scene: Scene, omid: O
     """An unknown table, a table that holds no transactions, a row without cells, a key that is none, a run without
     sideline.
     """
-    table, plain = scene.table(), scene.table(transactional=False)
+    table, plain = scene.table(), scene.table(omid_enabled=False)
     scene.committed(table)
     omid.advance_watermark()
     for arguments, code, said in (

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Outcome
+from listed import keys, listed, texts
 from lowtide_spark.cleaning import acting
 from scene import Scene
 
@@ -21,27 +20,6 @@ from lowtide.values.keyranges import printable
 pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]
 HOSTILE = (b"\x00\xff\x80", b"<script>alert(1)</script>", b"a|b`c\n", b"r \\x41")
-
-
-def listed(outcome: Outcome, table: str | None = None) -> list[dict[str, Any]]:
-    """The lines of a run's list, of all tables or of one."""
-    folder = Path(outcome.summary["listing"]["folder"])
-    files = sorted(folder.glob("*/part-*.json.gz"))
-    lines = [json.loads(text) for file in files for text in gzip.decompress(file.read_bytes()).splitlines()]
-    assert len(lines) == sum(outcome.summary["listing"]["cells"].values())
-    return [line for line in lines if table in (None, line["table"])]
-
-
-def keys(lines: list[dict[str, Any]], action: str) -> set[tuple[str, str, str, int]]:
-    """The cells of lines with that action, which stand there once each."""
-    found = [(x["row"], x["family"], x["qualifier"], x["timestamp"]) for x in lines if x["action"] == action]
-    assert len(found) == len(set(found))
-    return set(found)
-
-
-def texts(cells: Any) -> set[tuple[str, str, str, int]]:
-    """Keys of cells as a list writes them."""
-    return {(printable(row), printable(family), printable(name), at) for row, family, name, at in cells}
 
 
 def test_a_list_is_what_the_cleanup_then_does(
