@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lowtide import __version__
+from lowtide.run.private import write_private
 from lowtide.values.clock import now_millis
 
 
@@ -201,7 +202,12 @@ class Summary:
         return {**found, "listing": {name: value for name, value in found["listing"].items() if name != "first"}}
 
     def write(self, path: Path) -> None:
-        """Write the JSON to *path*, whole or not at all."""
+        """Write the JSON to *path*, whole or not at all; for this user alone where it names single cells."""
         part = path.with_name(path.name + ".part")
-        part.write_text(json.dumps(self.to_json(), indent=2) + "\n")
+        text = json.dumps(self.to_json(), indent=2) + "\n"
+        part.unlink(missing_ok=True)  # one that a killed run left has the rights that it had
+        if self.listing.first:
+            write_private(part, text)
+        else:
+            part.write_text(text)
         part.replace(path)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         self.job = job
         self.tables = tables
         self.plans = plans
+        self._shares_sideline = True
 
     def execute(self, context: Context) -> None:
         """Submit, wait, report."""
@@ -141,6 +143,11 @@ class LowtideSparkOperator(SparkSubmitOperator):
             **submit.job_conf(config, master),
             **given,
         }
+        # A dry run needs no sideline, so it is not refused for want of one that all reach: it does without a list.
+        with suppress(UsageError):
+            self._shares_sideline = False
+            config.state.check_sideline(master)
+            self._shares_sideline = True
         self._judge_mode(mode)
         self._judge_spark(self._spark_binary or program or "spark-submit", self._deploy_mode or mode)
 
@@ -179,7 +186,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
             *([] if self.plans else arguments.how(run, self.job)),
             *arguments.interval(run, self.job),
             *arguments.options(run, self.job),
-            *arguments.listing(run, self.job, self.plans),
+            *(arguments.listing(run, self.job, self.plans) if self.plans or self._shares_sideline else []),
             *("--run-id", arguments.run_name(run, ti.task_id, _index(context), cleared)),
             *(part for name, value in facts.items() for part in ("--context", f"{name}={value}")),
         ]

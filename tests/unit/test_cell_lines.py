@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import stat
+from pathlib import Path
 
 from lowtide.cleaning.evidence import IN_WORDS, Proof
 from lowtide.run.cell_lines import line, shortened
@@ -46,6 +48,25 @@ def test_the_records_keep_where_the_list_is_and_no_cell_of_it() -> None:
     assert summary.to_keep()["listing"] == {"folder": "/aside/~lists/r1", "cells": {"t": 7}}
     assert {**summary.to_json(), "listing": None} == {**summary.to_keep(), "listing": None}
     json.dumps(summary.to_json())
+
+
+def test_what_names_cells_is_for_nobody_else(tmp_path: Path) -> None:
+    """A summary with single cells can be read by its user alone, also where a killed run left a part of one; any other
+    has the usual rights.
+    """
+    summary, file, part = (
+        Summary("orphan_cleanup", "r1", False),
+        tmp_path / "summary.json",
+        tmp_path / "summary.json.part",
+    )
+    summary.write(file)
+    usual = file.stat().st_mode
+    summary.listing.folder = "/aside/~lists/r1"
+    summary.listing.first.append(CELL)
+    part.write_text("cut off")
+    summary.write(file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 != stat.S_IMODE(usual)
+    assert json.loads(file.read_text())["listing"]["first"] == [CELL]
 
 
 def test_every_proof_has_its_words() -> None:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from rich.console import Console
 
 from lowtide.asking.terminal import print_cells, print_sidelines
+from lowtide.run.private import write_private
 from lowtide.values.clock import from_millis
 from lowtide.values.hbase_shell import unquoted
 from lowtide.values.text import moment_text
@@ -86,7 +87,7 @@ def kept_until(run: Run) -> dict[str, str]:
 
 def _write(run: Run, found: dict[str, Any]) -> None:
     if run.options.json is not None:
-        run.options.json.write_text(json.dumps(found, indent=2) + "\n", "utf-8")
+        write_private(run.options.json, json.dumps(found, indent=2) + "\n")
 
 
 #: A year of hourly runs.

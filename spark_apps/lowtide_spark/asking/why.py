@@ -22,6 +22,7 @@ from lowtide.cleaning.evidence import IN_WORDS, Proof
 from lowtide.cleaning.facts import Region
 from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import LowtideError, StoreError, TableError, UsageError
+from lowtide.run.private import write_private
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.clock import first_timestamp, from_millis
 from lowtide.values.formats import after, base
@@ -73,7 +74,7 @@ def why(run: Run) -> None:
     run.summary.problems.clear()
     print_answer(console(), answer)
     if run.options.json is not None:
-        run.options.json.write_text(json.dumps(answer.to_json(), indent=2) + "\n", "utf-8")
+        write_private(run.options.json, json.dumps(answer.to_json(), indent=2) + "\n")
 
 
 def _answer(run: Run, table: str, row: bytes, held: ExitStack) -> Answer:
@@ -194,13 +195,13 @@ def _cleanup(
     columns = ("action", "tc", "why", "rule", "evidence", "verdict")
     decided = with_evidence(work.decided).select(*columns, *_CELL).collect()
     known = found.known.where(F.col("start_ts").isin(starts)).collect()
-    return {_key(cell): cell.asDict() for cell in decided}, {r.start_ts: _told(r) for r in known}
+    return {_key(cell): cell.asDict() for cell in decided}, {r.start_ts: _told(run, r) for r in known}
 
 
-def _told(known: Row) -> str:
+def _told(run: Run, known: Row) -> str:
     """A verdict on a transaction, with its proof."""
     if known.verdict not in _VERDICTS:
-        return f"undecided: {known.why}"
+        return f"undecided: {undecided.fill(run, known.why, known.start_ts)}"
     proof = IN_WORDS[Proof(known.proof)]
     words = proof % known.tc if "%d" in proof else proof
     marked = "; it bears an invalidation mark" if known.marked and known.verdict == "committed" else ""
