@@ -79,6 +79,8 @@ def present(
     cleanup: Mapping[str, Any] | None,
     history: Mapping[str, Any] | None,
     describe: str = "",
+    *,
+    stopped: bool = False,
 ) -> Line:
     """A cell that is there.
 
@@ -89,11 +91,13 @@ def present(
             nothing of it.
         history: what history_gc does (``action, why, rule, evidence``); None: it is too young for it.
         describe: why no rule decides it, with the statements that mend it; where cleanup's action is to stop.
+        stopped: whether a cell of the row stops its key range, so that a cleanup does nothing in it.
     """
     what = _what(cell, watermark, cleanup)
     if cleanup is not None and cleanup["action"] in ("heal", "delete"):
         does = "writes it anew, with its shadow cell" if cleanup["action"] == "heal" else "puts it aside and deletes it"
-        return _line(cell, what, f"the next orphan_cleanup {does}", cleanup["rule"], cleanup["evidence"])
+        when = "once nothing stops its key range, orphan_cleanup" if stopped else "the next orphan_cleanup"
+        return _line(cell, what, f"{when} {does}", cleanup["rule"], cleanup["evidence"])
     if cleanup is not None and cleanup["action"] == "stop":
         return _line(cell, what, "nothing is done to it, nor to its key range", evidence=describe or cleanup["why"])
     if history is not None and history["action"] == "remove":

@@ -152,11 +152,17 @@ def test_history_and_what_nothing_decides_are_told(
     broken, beside = scene.orphan(odd), scene.orphan(odd, qualifier=b"p")
     omid.put(odd, b"r", b"a", shadow_qualifier(b"q"), broken, b"bad")
     omid.advance_watermark()
-    cells = {c["timestamp"]: c for c in ask("why", *of(odd, b"r"))["cells"]}
-    assert "of an unknown form" in cells[broken]["what"]
-    assert f"lowtide resolve {broken} --aborted" in cells[broken]["evidence"]
-    assert "nothing is done to it, nor to its key range" in cells[broken]["becomes"]
-    assert cells[beside]["transaction"] == beside
+    cells = {c["qualifier"]: c for c in ask("why", *of(odd, b"r"))["cells"]}
+    damaged, data, other = cells[printable(shadow_qualifier(b"q"))], cells["q"], cells["p"]
+    assert "of an unknown form" in damaged["what"]
+    assert f"lowtide resolve {broken} --aborted" in damaged["evidence"]
+    assert f"delete '{odd}'" in damaged["evidence"]
+    assert (damaged["transaction"], data["transaction"], other["transaction"]) == (broken, broken, beside)
+    assert "undecided" in data["what"]
+    assert all("nothing is done to it, nor to its key range" in c["becomes"] for c in (damaged, data))
+    assert other["becomes"] == "once nothing stops its key range, orphan_cleanup puts it aside and deletes it"
+    assert job("orphan_cleanup", "--table", odd, "--execute").code == 1
+    assert scene.has(odd, beside, qualifier=b"p")
 
 
 def test_what_is_not_there_is_said_in_a_sentence(job: Job, scene: Scene, omid: OmidClient) -> None:

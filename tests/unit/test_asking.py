@@ -123,6 +123,12 @@ def test_every_kind_of_cell_is_told(found: Any, cleanup: Any, history: Any, what
         assert (line.rule, line.evidence) == (job["rule"], job["evidence"])
 
 
+def test_what_waits_for_its_key_range_says_so() -> None:
+    """Beside a cell that no rule decides nothing is done, whatever the rule of the cell itself."""
+    line = present(cell(), W, decision("delete", verdict="absent", rule="orphan", evidence="e"), None, stopped=True)
+    assert line.becomes == "once nothing stops its key range, orphan_cleanup puts it aside and deletes it"
+
+
 def test_what_went_says_by_whom_and_how_it_comes_back() -> None:
     """Also where the run's record is gone, and of a sideline that an earlier version wrote."""
     gone = {**cell(), "run": "r1", "table": "t", "rule": "orphan", "evidence": "nothing proves it"}

@@ -2,7 +2,8 @@
 
 It decides by the functions by which jobs do (:func:`lowtide_spark.cleaning.orphans.find_and_decide`,
 :func:`lowtide_spark.history.superseded.plan`), on the one row. What a row alone cannot show, and a whole table would:
-that a version stays because its transaction has an undecided cell in another row.
+that a version stays because its transaction has an undecided cell in another row, and that its key range is stopped
+because of another row's cell.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ def _answer(run: Run, table: str, row: bytes, held: ExitStack) -> Answer:
             decision := decided.get(_key(cell)),
             history.get(_key(cell)),
             _described(run, table, decision),
+            stopped=bool(place.work.stopped),
         )
         for cell in cells
     ]
