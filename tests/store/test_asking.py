@@ -142,6 +142,9 @@ def test_history_and_what_nothing_decides_are_told(
     recorded(table)
     config = configure(defaults={"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}})
     told = ask("why", *of(table, b"r"), config=config)
+    assert any("history_gc removes nothing of the table now" in n and odd in n for n in told["notes"]), told["notes"]
+    recorded(table, odd)
+    told = ask("why", *of(table, b"r"), config=config)
     cells = {c["timestamp"]: c for c in told["cells"]}
     assert (cells[old]["rule"], cells[new]["rule"]) == ("replaced", "")
     assert f"hidden since {commit}, before the mark {told['mark']}" in cells[old]["evidence"]

@@ -23,6 +23,7 @@ from lowtide.cleaning.evidence import IN_WORDS, Proof
 from lowtide.cleaning.facts import Region
 from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import LowtideError, StoreError, TableError, UsageError
+from lowtide.history.mark import mark_of
 from lowtide.run.private import write_private
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.clock import first_timestamp, from_millis
@@ -220,7 +221,12 @@ def _history(
     except LowtideError as error:
         notes.append(f"what history_gc would do is not known: {error}")
         return 0, {}
-    if work is None or not work.mark:
+    if work is None:
+        return 0, {}
+    if not work.mark:
+        notes.append(
+            f"history_gc removes nothing of the table now: {'; '.join(x.what for x in mark_of(work.limits)[1])}"
+        )
         return 0, {}
     first = first_timestamp(run.world_clock)
     read = _versions(run, place, traces=True).where(superseded.wanted(work.mark, first))
