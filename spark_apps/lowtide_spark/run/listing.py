@@ -30,6 +30,8 @@ def list_cells(run: Run, table: str, cells: DataFrame, *, acts: bool) -> None:
     number = cells.count()
     cell_list.write(run, table, cells, anew=not acts)
     listing = run.summary.listing
+    if not listing.folder:  # where nothing ever acts, lists go with the next list
+        cell_list.sweep(run)
     listing.folder = cell_list.folder_of(run, run.request.run)
     listing.cells[table] += number
     if room := FIRST - len(listing.first):
