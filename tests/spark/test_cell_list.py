@@ -32,6 +32,7 @@ HOSTILE = [
     b"a|b`c\n\\d",
     "für".encode(),
     b"\xff\x00",
+    b"x\n",
 ]
 Runs = Callable[[str], Any]
 

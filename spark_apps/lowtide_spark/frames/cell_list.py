@@ -88,9 +88,10 @@ def shell_text(data: Column) -> Column:
         plain = digits.between("20", "7E") & (digits != "5C")
         return F.when(plain, F.unhex(digits).cast("string")).otherwise(F.concat(F.lit("\\x"), digits))
 
-    length = F.length(data)
-    # Of no bytes a sequence from 1 would run down to 0.
-    return F.when(length == 0, F.lit("")).otherwise(F.array_join(F.transform(F.sequence(F.lit(1), length), one), ""))
+    text = data.cast("string")
+    spelled = F.array_join(F.transform(F.sequence(F.lit(1), F.length(data)), one), "")
+    # Most keys are plain, also those without a byte: these are not spelled byte by byte.
+    return F.when(text.rlike(r"\A[\x20-\x5B\x5D-\x7E]*\z"), text).otherwise(spelled)
 
 
 def kept(run: Context) -> DataFrame | None:
