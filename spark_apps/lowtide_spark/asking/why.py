@@ -231,7 +231,7 @@ def _history(
     first = first_timestamp(run.world_clock)
     read = _versions(run, place, traces=True).where(superseded.wanted(work.mark, first))
     plan = superseded.plan(read.where(F.col("kind") != END_OF_RANGE), work.mark, first)
-    found = plan.select("action", "why", "rule", "evidence", *_CELL).collect()
+    found = superseded.with_evidence(plan, work.mark).select("action", "why", "rule", "evidence", *_CELL).collect()
     return work.mark, {_key(cell): cell.asDict() for cell in found}
 
 

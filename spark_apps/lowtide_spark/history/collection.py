@@ -40,11 +40,13 @@ def collect_history(run: Run) -> None:
             with failures_kept(work):
                 plan.decide(run, work)
         run.phase("decide")
-        acting = [w for w in works if w.execute and w.cells is not None]
         for work in works:
-            if work.plan is not None and work not in acting:
+            if work.plan is not None and not (
+                work.execute and work.cells is not None
+            ):  # in a dry run, beyond the budget
                 with failures_kept(work):
                     list_cells(run, work.table, plan.cells(plan.to_remove(work)), acts=False)
+        acting = [w for w in works if w.execute and w.cells is not None]
         if acting:
             run.check_approved()
             run.check_low_watermark_again()

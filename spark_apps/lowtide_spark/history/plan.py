@@ -72,9 +72,10 @@ def cells(going: DataFrame) -> DataFrame:
 
 
 def to_remove(work: HistoryWork) -> DataFrame:
-    """The planned cells that may still be removed."""
+    """The planned cells that may still be removed, with what that goes by."""
     assert work.plan is not None
-    return work.plan.where((F.col("action") == superseded.REMOVE) & ~in_regions(work.stopped))
+    going = work.plan.where((F.col("action") == superseded.REMOVE) & ~in_regions(work.stopped))
+    return superseded.with_evidence(going, work.mark)
 
 
 def _count_plan(work: HistoryWork) -> None:

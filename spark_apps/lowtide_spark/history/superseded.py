@@ -63,7 +63,7 @@ def plan(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
         the cells with ``action``, ``why`` (for keep, of cells before the mark only, and for stop), and for remove:
         ``up_to`` (the timestamp of the one delete marker for this and all lower cells of the column; null: this cell
         alone), ``last`` (whether it may go only after all others of its row and family), ``bytes`` (of the data
-        and the shadow cell, as HBase stores them), ``rule`` (:class:`lowtide.cleaning.evidence.Rule`) and ``evidence``.
+        and the shadow cell, as HBase stores them) and ``rule`` (a :class:`lowtide.cleaning.evidence.Rule`).
     """
     judged = _judged(cells, mark, first_ts)
     chosen = _chosen(judged)
@@ -90,25 +90,23 @@ def plan(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
         .withColumn("why", F.coalesce("_stop", F.when(~remove, F.col("_why"))))
         .withColumn("bytes", F.when(remove, _bytes()))
         .withColumn("rule", F.when(remove, F.col("_rule")))
-        .withColumn("evidence", F.when(remove, _evidence(mark)))
-        .select(*cells.columns, "action", "why", "up_to", "last", "bytes", "rule", "evidence")
+        .select(*cells.columns, "action", "why", "up_to", "last", "bytes", "rule")
     )
 
 
-def _evidence(mark: int) -> Column:
-    """Why it goes, in words."""
+def with_evidence(planned: DataFrame, mark: int) -> DataFrame:
+    """Cells of :func:`plan` for that *mark*, with ``evidence``: what their ``rule`` goes by, in words."""
     said = {
         Rule.REPLACED: ("committed at %d, hidden since %d, before the mark %d", "commit_ts", "replaced_ts"),
         Rule.TOMBSTONE: ("committed at %d, before the mark %d, and all under it goes or is gone", "commit_ts"),
         Rule.FAMILY_TOMBSTONE: ("committed at %d, before the mark %d, and there is nothing under it", "commit_ts"),
         Rule.LONE_SHADOW: ("of a commit at %d, before the mark %d, and its data cell is gone", "commit_ts"),
     }
-    return F.coalesce(
-        *(
-            F.when(F.col("_rule") == rule.value, F.format_string(text, *columns, F.lit(mark)))
-            for rule, (text, *columns) in said.items()
-        )
+    words = (
+        F.when(F.col("rule") == rule.value, F.format_string(text, *columns, F.lit(mark)))
+        for rule, (text, *columns) in said.items()
     )
+    return planned.withColumn("evidence", F.coalesce(*words))
 
 
 def _rule(replaced: Column) -> Column:
