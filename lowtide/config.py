@@ -203,7 +203,7 @@ class State(_Section):
     #: What was pruned from the commit table: the last proof of it.
     journal_table: str = "LOWTIDE_JOURNAL"
     #: A folder (relative: to the configuration file) or URL that driver and executors can write to; on a cluster a URL.
-    #: What runs put aside is kept there for ``sideline_keep``.
+    #: What runs put aside is kept there for ``sideline_keep``, and lists of cells (``--list``).
     sideline: str = ".lowtide/sideline"
     #: What is older is removed by the next run that acts.
     sideline_keep: Duration = timedelta(days=30)

@@ -32,6 +32,9 @@ run_app = typer.Typer(no_args_is_help=True, help="Run a job on Spark, and end wi
 for job in JOBS:
     run_app.command(job)(jobs.job_command(job))
 journal_app.command("replay")(jobs.journal_replay)
+sideline_app = typer.Typer(no_args_is_help=True, help="What runs removed, and keep for a while.")
+sideline_app.command("list")(jobs.sideline_list)
+sideline_app.command("show")(jobs.sideline_show)
 
 app.command(rich_help_panel=Panel.DAILY, cls=WithJson)(status)
 app.command(rich_help_panel=Panel.DAILY, cls=WithJson)(explain)
@@ -47,6 +50,8 @@ app.command("verify", rich_help_panel=Panel.FIRST)(jobs.job_command("verify"))
 app.command(rich_help_panel=Panel.FIRST)(path)
 app.add_typer(hold_app, name="hold", rich_help_panel=Panel.HISTORY)
 app.add_typer(history_app, name="history", rich_help_panel=Panel.HISTORY)
+app.command(rich_help_panel=Panel.DAILY)(jobs.why)
+app.add_typer(sideline_app, name="sideline", rich_help_panel=Panel.MENDING)
 app.command(rich_help_panel=Panel.MENDING)(jobs.restore)
 app.command(rich_help_panel=Panel.MENDING)(resolve)
 app.command(rich_help_panel=Panel.MENDING)(confirm)

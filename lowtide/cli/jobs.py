@@ -36,6 +36,9 @@ _ANSWERS = dict.fromkeys(INSPECTIONS, "json")
 _LOG_LEVEL = "spark.log.level"
 _OUTPUT = Parameter("output", Parameter.KEYWORD_ONLY, default=Output.TABLE, annotation=OutputStyle)
 
+#: How a row's key is given.
+_AS_IN_THE_SHELL = r"as HBase's shell and lists of cells write it: \xNN is a byte"
+
 
 def job_command(job: str) -> Callable[..., None]:
     """The command that submits *job*, with every option that the job takes; typer makes its help of the signature."""
@@ -86,6 +89,47 @@ def journal_replay(
     """
     given = {"config": config, "since_snapshot": since_snapshot, "start": since, "execute": execute}
     submit("journal_replay", list(words("journal_replay", given)), output)
+
+
+def sideline_list(
+    config: ConfigFile = None,
+    table: Annotated[list[str] | None, typer.Option(help="Only this table; may be given several times.")] = None,
+    output: OutputStyle = Output.TABLE,
+) -> None:
+    """The runs whose removed cells are kept: their tables, how many cells and bytes, until when. Starts Spark, which
+    reads the folder wherever it lies.
+    """
+    submit("sideline", list(words("sideline", {"config": config, "table": table})), output)
+
+
+def sideline_show(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run that `lowtide sideline list` names.")],
+    config: ConfigFile = None,
+    table: Annotated[list[str] | None, typer.Option(help="Only this table; may be given several times.")] = None,
+    row: Annotated[str | None, typer.Option(help=f"Only this row, {_AS_IN_THE_SHELL}.")] = None,
+    first: Annotated[int, typer.Option(min=1, help="At most so many cells.")] = 100,
+    output: OutputStyle = Output.TABLE,
+) -> None:
+    """The cells that a run put aside before it removed them, each with the rule and what that went by. Values are not
+    shown. Starts Spark.
+    """
+    given = {"config": config, "table": table, "show": run_id, "row": row, "first": first}
+    submit("sideline", list(words("sideline", given)), output)
+
+
+def why(
+    table: Annotated[str, typer.Argument(metavar="TABLE")],
+    row: Annotated[str, typer.Argument(metavar="ROW", help=f"The row's key, {_AS_IN_THE_SHELL}.")],
+    config: ConfigFile = None,
+    output: OutputStyle = Output.TABLE,
+) -> None:
+    """Of every cell of a row, there or gone: what it is, what becomes of it or became, by which rule, which proof and
+    which run, and how it comes back.
+
+    Decided as the jobs decide. Starts Spark, and where a cell lacks its proof looks for it in every transactional
+    table, as they do. Writes nothing.
+    """
+    submit("why", list(words("why", {"config": config, "table": [table], "row": row})), output)
 
 
 def words(job: str, given: Mapping[str, Any]) -> Iterator[str]:

@@ -23,7 +23,19 @@ from lowtide.run.options import options_of, takes
 from lowtide.values.durations import parse_duration, parse_time
 
 #: What runs read of options that their job does not take.
-_UNTOLD = {"table": (), "discovered": False, "start": None, "end": None, "grace": None, "rate": 0, "approved": None}
+_UNTOLD = {
+    "table": (),
+    "discovered": False,
+    "start": None,
+    "end": None,
+    "grace": None,
+    "rate": 0,
+    "sample": None,
+    "snapshot": False,
+    "approved": None,
+    "list": False,
+    "first": 100,
+}
 _WORKING = {"full": False, "budget_rows": None, "budget_share": None}
 #: They read everything, whatever is recorded; a plan out of proportion is for them to report, not to refuse.
 _INSPECTING = {

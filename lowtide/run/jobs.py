@@ -19,9 +19,13 @@ JOBS = {
         "Verify, by code of its own, that the store keeps its invariants. Reads only; exit 1: one is broken, 2: "
         "something could not be read."
     ),
+    "sideline": "Show what runs put aside before they removed it: lowtide sideline list, show. Reads only.",
+    "why": "Say of each cell of a row what becomes of it, or became, and why: lowtide why. Reads only.",
 }
+#: Those that read tables by their share, at a rate.
+SCANS = ("survey", "verify")
 #: Those that only read, each with arguments of its own.
-INSPECTIONS = ("survey", "verify")
+INSPECTIONS = (*SCANS, "sideline", "why")
 #: Those that remove cells, within a budget, and put them aside before.
 REMOVING = ("orphan_cleanup", "history_gc")
 

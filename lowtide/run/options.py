@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from lowtide.run import approval
-from lowtide.run.jobs import INSPECTIONS, JOBS, REMOVING, all_but
+from lowtide.run.jobs import INSPECTIONS, JOBS, REMOVING, SCANS, all_but
 
 _INTERVAL = ("orphan_cleanup", "transaction_repair")
 _WORKING = all_but(INSPECTIONS)
@@ -133,6 +133,11 @@ OPTIONS = (
         "FILE",
         Path,
     ),
+    Option(
+        "--list",
+        "list each cell that is written or goes, or would be: the first are printed",
+        (*REMOVING, "commit_table_pruning"),
+    ),
     Option("--compact", "ask HBase for the compactions that pay", ("history_gc",)),
     Option("--csv", "write every balance there, as CSV; a folder that does not exist yet", ("balances",), "FOLDER"),
     Option(
@@ -149,10 +154,13 @@ OPTIONS = (
         "START=COMMIT",
         several=True,
     ),
-    Option("--sample", "read only this share of each table's regions, such as 0.1", INSPECTIONS, "SHARE", _share),
-    Option("--rate", "read at most so many bytes a second: 20MB", INSPECTIONS, "BYTES", _rate),
+    Option("--sample", "read only this share of each table's regions, such as 0.1", SCANS, "SHARE", _share),
+    Option("--rate", "read at most so many bytes a second: 20MB", SCANS, "BYTES", _rate),
     Option("--snapshot", "read HBase snapshots, made for it and dropped, not the live tables", ("survey",)),
     Option("--json", "write what was found there, as JSON", INSPECTIONS, "FILE", Path),
+    Option("--show", "the cells that this run put aside", ("sideline",), "RUN"),
+    Option("--first", "at most so many of them, 100 if left out", ("sideline",), "N", _count),
+    Option("--row", r"a row, as HBase's shell writes it: \xNN is a byte", ("sideline", "why"), "ROW"),
     Option("--html", "write a page there", ("survey",), "FILE", Path),
     Option("--before", "write there what random read points show", ("verify",), "FILE", Path),
     Option("--after", "compare with what --before wrote there", ("verify",), "FILE", Path),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lowtide import __version__
+from lowtide.run.private import write_private
 from lowtide.values.clock import now_millis
 
 
@@ -151,6 +152,21 @@ def ran_by(run: Mapping[str, Any]) -> str:
 
 
 @dataclass
+class CellListing:
+    """Of a run with ``--list``: the folder of its list, how many cells it has by table, and the first of them, of each
+    the fields of a line, with long keys cut.
+    """
+
+    folder: str = ""
+    cells: Counter[str] = field(default_factory=Counter)
+    first: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping; empty where nothing was listed."""
+        return {**self.__dict__, "cells": dict(self.cells)} if self.folder else {}
+
+
+@dataclass
 class Summary:
     """A run. Times are wall-clock ms, *low_watermark* and *bound* are inclusive timestamps of the oracle."""
 
@@ -176,6 +192,8 @@ class Summary:
     hbase: str = ""
     #: Who ran it, see :func:`here`; runs of before there was this have none.
     by: dict[str, str] = field(default_factory=dict)
+    #: Where its cells are listed, if it was asked to.
+    listing: CellListing = field(default_factory=CellListing)
 
     @property
     def failed(self) -> bool:
@@ -194,10 +212,21 @@ class Summary:
             "tables": [t.to_json() for t in self.tables],
             "totals": self.totals.to_json(),
             "state": "failed" if self.failed else "done",
+            "listing": self.listing.to_json(),
         }
 
+    def to_keep(self) -> dict[str, Any]:
+        """The same for the records, which many may read: without the names of single cells."""
+        found = self.to_json()
+        return {**found, "listing": {name: value for name, value in found["listing"].items() if name != "first"}}
+
     def write(self, path: Path) -> None:
-        """Write the JSON to *path*, whole or not at all."""
+        """Write the JSON to *path*, whole or not at all; for this user alone where it names single cells."""
         part = path.with_name(path.name + ".part")
-        part.write_text(json.dumps(self.to_json(), indent=2) + "\n")
+        text = json.dumps(self.to_json(), indent=2) + "\n"
+        part.unlink(missing_ok=True)  # one that a killed run left has the rights that it had
+        if self.listing.first:
+            write_private(part, text)
+        else:
+            part.write_text(text)
         part.replace(path)

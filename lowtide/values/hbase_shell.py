@@ -6,6 +6,9 @@ is put at that timestamp until a major compaction of the family.
 
 from __future__ import annotations
 
+import re
+
+from lowtide.errors import UsageError
 from lowtide.values.formats import encode_long
 
 
@@ -15,6 +18,25 @@ def quoted(data: bytes) -> str:
     """
     plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_.,:;/=+"
     return '"' + "".join(chr(b) if b in plain else f"\\x{b:02X}" for b in data) + '"'
+
+
+def unquoted(text: str) -> bytes:
+    r"""The bytes that *text* stands for, as :func:`quoted` and lists of cells write them, with or without quotation
+    marks around them: ``\xNN`` is a byte, everything else is itself, in UTF-8.
+
+    Raises:
+        UsageError: a backslash begins no ``\xNN``.
+    """
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1]
+    if wrong := re.search(r"\\(?!x[0-9A-Fa-f]{2})", text):
+        msg = (
+            f"a row is written as in HBase's shell, a byte that is no plain character as \\xNN; found "
+            f"{text[wrong.start() :][:4]!r} in {text!r}: write a backslash as \\x5C"
+        )
+        raise UsageError(msg)
+    parts = re.split(r"\\x([0-9A-Fa-f]{2})", text)
+    return b"".join(bytes.fromhex(part) if n % 2 else part.encode() for n, part in enumerate(parts))
 
 
 def put_long(table: str, row: bytes, family: bytes, qualifier: bytes, number: int, timestamp: int | None = None) -> str:

@@ -108,6 +108,13 @@ def options(run: Run, job: str) -> list[str]:
     ]
 
 
+def listing(run: Run, job: str, plans: bool) -> list[str]:
+    """``--list`` where a person looks at a plan (*plans*: before they approve it; or because they asked for a dry run):
+    it is the cells that they want to see.
+    """
+    return ["--list"] if (plans or run.dry) and takes(job, "--list") else []
+
+
 def tables(run: Run, job: str, names: Sequence[str]) -> list[str]:
     """``--table`` for each of *names*; ``--discovered`` unless a person chose them; what *job* has a use for."""
     names = names or run.params.get("tables") or []

@@ -27,6 +27,7 @@ NUMBERS = (
     "job_timeout",
     "page_seconds",
     "batch_bytes",
+    "approval_cells",
     "batch_tables",
     "batches",
 )

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from lowtide.errors import UsageError
 from lowtide.run import deploy, installation, submit
 from lowtide_airflow import approved, arguments, metrics, report, stores
 from lowtide_airflow.links import PageLink
+from lowtide_airflow.settings import number
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -83,6 +85,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         self.store = store
         self.tables = tables
         self.plans = plans
+        self._shares_sideline = True
 
     def execute(self, context: Context) -> None:
         """Submit, wait, report."""
@@ -145,6 +148,11 @@ class LowtideSparkOperator(SparkSubmitOperator):
             **submit.job_conf(config, master),
             **given,
         }
+        # A dry run needs no sideline, so it is not refused for want of one that all reach: it does without a list.
+        with suppress(UsageError):
+            self._shares_sideline = False
+            config.state.check_sideline(master)
+            self._shares_sideline = True
         self._judge_mode(mode)
         self._judge_spark(self._spark_binary or program or "spark-submit", self._deploy_mode or mode)
 
@@ -183,6 +191,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
             *([] if self.plans else arguments.how(run, self.job)),
             *arguments.interval(run, self.job),
             *arguments.options(run, self.job),
+            *(arguments.listing(run, self.job, self.plans) if self.plans or self._shares_sideline else []),
             *("--run-id", arguments.run_name(run, ti.task_id, _index(context), cleared)),
             *(part for name, value in facts.items() for part in ("--context", f"{name}={value}")),
         ]
@@ -209,7 +218,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         digest = report.digest(summary)
         context["ti"].xcom_push(SUMMARY_KEY, digest)
         if self.plans:
-            context["ti"].xcom_push(approved.PLAN_KEY, report.plan(summary))
+            context["ti"].xcom_push(approved.PLAN_KEY, report.plan(summary, number("approval_cells", 20)))
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = digest
         metrics.emit(metrics.metrics(summary, self.store), f"{summary['job']} {summary['run']}")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lowtide.run import approval
+from lowtide.run.cell_lines import line
 from lowtide.run.summary import PLANNED
 
 #: An XCom and an asset event are rows of the metadata database: names beyond these are counted only.
@@ -43,10 +44,15 @@ def merge(digests: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return merged
 
 
-def plan(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """What a dry run planned: to be shown to a person, and to hold a later run to it (:mod:`lowtide.run.approval`)."""
+def plan(summary: Mapping[str, Any], cells: int = 0) -> dict[str, Any]:
+    """What a dry run planned: to be shown to a person, and to hold a later run to it (:mod:`lowtide.run.approval`).
+
+    Of its list at most so many *cells*: what is in it goes into Airflow's database.
+    """
     notes = {t["table"]: t["notes"][:_NOTES] for t in summary["tables"] if t["notes"]}
-    return {**approval.digest(summary), "notes": notes}
+    listing = summary.get("listing") or {}
+    listed = {**listing, "first": listing["first"][:cells]} if listing else {}
+    return {**approval.digest(summary), "notes": notes, "listing": listed}
 
 
 def plan_text(plans: Sequence[Mapping[str, Any]], as_configured: bool) -> str:
@@ -72,6 +78,7 @@ def plan_text(plans: Sequence[Mapping[str, Any]], as_configured: bool) -> str:
         lines.append(f"\nand {len(rows) - _ROWS:,} more tables: see the logs of the task `plan`.")
     notes = [f"- `{table}`: {note}" for each in plans for table, found in each["notes"].items() for note in found]
     lines += ["", *notes[:_ROWS]] if notes else []
+    lines += _listed([each["listing"] for each in plans if each.get("listing")])
     runs = ", ".join(f"`{each['run']}`" for each in plans[:_ROWS])
     return "\n".join(
         [
@@ -80,6 +87,22 @@ def plan_text(plans: Sequence[Mapping[str, Any]], as_configured: bool) -> str:
             f"Planned up to the low watermark {max((p['low_watermark'] for p in plans), default=0):,} by {runs}.",
         ]
     )
+
+
+def _listed(listings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The first cells of the lists, and where all are.
+
+    As indented code: keys hold whatever their owners put there, and such a block ends at nothing that a line of
+    printable ASCII can hold.
+    """
+    if not listings:
+        return []
+    total = sum(sum(each["cells"].values()) for each in listings)
+    first = [cell for each in listings for cell in each["first"]][: max(len(each["first"]) for each in listings)]
+    head = f"The first {len(first):,} of {total:,} cells:" if first else f"All {total:,} cells are listed."
+    where = [f"- all of them: `{each['folder']}`" for each in listings[:_ROWS]]
+    block = ["", *(f"    {line(cell)}" for cell in first), ""] if first else [""]
+    return ["", head, *block, *where]
 
 
 def all_problems(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -106,6 +129,9 @@ def log_lines(summary: Mapping[str, Any]) -> list[str]:
             lines += [f"  {'':{width}}  note: {note}" for note in table["notes"]]
     if summary["bound"] is not None:
         lines.append(f"  prune bound {summary['bound']}, low watermark {summary['low_watermark']}")
+    listing = summary.get("listing") or {}
+    if listing:
+        lines.append(f"  list of {sum(listing['cells'].values()):,} cells: {listing['folder']}")
     return [*lines, *(f"  held by {blocker_text(blocker)}" for blocker in summary["blockers"][:_MOST])]
 
 

@@ -4,6 +4,8 @@ test_runs.py.
 
 from __future__ import annotations
 
+import html
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped,
 from lowtide_airflow import arguments, report
 from lowtide_airflow.approval import PlanApproval
 from lowtide_airflow.approved import APPROVE, PLAN, approved_plan
+from markdown_it import MarkdownIt
 from test_arguments import DAY, context
 
 from lowtide.run.approval import approved
@@ -76,6 +79,31 @@ def test_a_plan_of_many_tables_stays_readable() -> None:
     assert "and 149 more tables" in text
     assert len(text) < 10_000
     assert len(approved(plan, "orphan_cleanup").parts) == 199
+
+
+def test_the_first_cells_are_shown_whatever_their_keys_hold() -> None:
+    """As code, which no key can break out of; where all of them are stands below. Fewer, or none, where an installation
+    wants so.
+    """
+    keys = ["<script>alert(1)</script>", "a|b", "```", "# x", "- y", "{{ 1 }}", "`</code></pre><b>", "\\x0A"]
+    summary = Summary("orphan_cleanup", "r1", False, low_watermark=1049, tables=[TableReport("t", Counts(deleted=8))])
+    summary.listing.folder = "hdfs://nn/aside/~lists/r1"
+    summary.listing.cells["t"] += 300
+    cell = {"action": "delete", "table": "t", "family": "f", "qualifier": "q", "timestamp": 50, "kind": "put"}
+    summary.listing.first += [{**cell, "row": key, "rule": "orphan", "evidence": "nothing"} for key in keys]
+    text = report.plan_text([report.plan(summary.to_json(), 20)], as_configured=False)
+    page = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    assert "The first 8 of 300 cells" in page
+    assert "<code>hdfs://nn/aside/~lists/r1</code>" in page
+    [block] = re.findall(r"<pre><code>(.*?)</code></pre>", page, re.DOTALL)
+    shown = [f'delete t "{key}" f:q at 50: orphan: nothing' for key in keys]
+    assert html.unescape(block).splitlines() == shown
+    assert "<script>" not in page
+    two = report.plan_text([report.plan(summary.to_json(), 2)], as_configured=False)
+    assert ("The first 2 of 300" in two, "# x" in two) == (True, False)
+    none = report.plan(summary.to_json())
+    assert none["listing"]["first"] == []
+    assert "All 300 cells are listed" in report.plan_text([none], as_configured=False)
 
 
 class Answers:

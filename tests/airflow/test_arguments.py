@@ -163,13 +163,26 @@ def test_a_job_is_given_only_what_it_takes(job: str) -> None:
         "--before",
         "--after",
         "--snapshot",
+        "--list",
         "--restore",
+        "--show",
+        "--first",
+        "--row",
         "--since-snapshot",
         "--as-committed",
         "--yes",
     }
     if job == "history_gc":
         assert arguments.interval(run, job) == ["--to", "2026-01-31T00:00:00+00:00"]
+
+
+def test_the_cells_are_listed_where_a_person_looks_at_a_plan() -> None:
+    """Before they approve it, or in a dry run that they asked for; of the jobs that write cells alone."""
+    assert arguments.listing(a_run("scheduled"), "orphan_cleanup", plans=True) == ["--list"]
+    assert arguments.listing(a_run("manual", execute=False), "commit_table_pruning", plans=False) == ["--list"]
+    for run, job in ((a_run("manual", execute=True), "history_gc"), (a_run("scheduled"), "history_gc")):
+        assert arguments.listing(run, job, plans=False) == []
+    assert arguments.listing(a_run("manual", execute=False), "watermark_collection", plans=False) == []
 
 
 @given(st.text(max_size=300), st.integers(-1, 400), st.integers(0, 9))

@@ -111,6 +111,21 @@ def test_only_what_acted_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran.told[DONE].extra == ran.pushed[SUMMARY_KEY]
 
 
+def test_cells_are_listed_for_who_looks_at_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before an approval, and in a dry run by hand; but no dry run is refused for want of a place that all executors
+    reach, and so many cells go into Airflow's database as the installation allows.
+    """
+
+    def lists(conf: dict[str, Any], host: str = "local[1]", **settings: Any) -> bool:
+        return "--list" in Ran(monkeypatch, "manual", conf, {"host": host}, **settings).arguments
+
+    assert lists({"execute": False})
+    assert lists({"approval": True, "execute": True}, plans=True)
+    assert not lists({"execute": True})
+    assert not lists({"execute": False}, host="spark://elsewhere:7077"), "the sideline is a folder of this machine"
+    assert lists({"approval": True, "execute": True}, host="spark://elsewhere:7077", plans=True), "which acting needs"
+
+
 def test_settings_that_results_depend_on_are_refused_without_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a task's own, too; nothing is submitted."""
     monkeypatch.delenv("SPARK_HOME", raising=False)

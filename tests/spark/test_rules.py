@@ -17,6 +17,8 @@ from lowtide.store.records import TableState
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.clock import first_timestamp
 
+#: Of what is known of a transaction, see ``rules.verdicts``.
+KNOWN_COLUMNS = "start_ts bigint, verdict string, tc bigint, why string, marked boolean, proof string"
 ENTRIES = "row binary, start_ts bigint, commit_ts bigint, invalid boolean, problem string, fence boolean"
 
 
@@ -244,8 +246,8 @@ def actions(spark: SparkSession, cases: dict[str, Any], world_clock: bool) -> di
     ]
     suspects = spark.createDataFrame(cells, COLUMNS)
     frame = spark.createDataFrame(
-        [(t, *said) for t, said in known.items()],
-        "start_ts bigint, verdict string, tc bigint, why string, marked boolean",
+        [(t, *said, None) for t, said in known.items()],
+        KNOWN_COLUMNS,
     )
     found = rules.cell_actions(suspects, frame, first_timestamp(world_clock))
     assert set(suspects.columns) < set(found.columns)
@@ -293,10 +295,10 @@ def test_absence_decides_nothing_where_the_journal_let_go_and_a_cell_may_have_co
         for name, start in starts.items()
     ]
     said = {"aborted": (ABORTED, None), "committed": (COMMITTED, TC)}
-    known = [(start, *said.get(name, (ABSENT, None)), None, False) for name, start in starts.items()]
+    known = [(start, *said.get(name, (ABSENT, None)), None, False, None) for name, start in starts.items()]
     found = rules.cell_actions(
         spark.createDataFrame(cells, COLUMNS),
-        spark.createDataFrame(known, "start_ts bigint, verdict string, tc bigint, why string, marked boolean"),
+        spark.createDataFrame(known, KNOWN_COLUMNS),
         first_timestamp(world_clock=True),
         T + 50,
         ["came back"],
@@ -379,8 +381,8 @@ def test_nothing_is_absent_once_marks_were_put(spark: SparkSession) -> None:
         250: (None, (UNDECIDED, None)),
     }
     known = spark.createDataFrame(
-        [*((start, ABSENT, None, None, False) for start in looked), (300, COMMITTED, 350, None, True)],
-        "start_ts bigint, verdict string, tc bigint, why string, marked boolean",
+        [*((start, ABSENT, None, None, False, None) for start in looked), (300, COMMITTED, 350, None, True, None)],
+        KNOWN_COLUMNS,
     )
     again = spark.createDataFrame(
         [(start, row[0] or None, *row[1:]) for start, (row, _) in looked.items() if row],

@@ -38,6 +38,8 @@ def cells(spark: SparkSession) -> DataFrame:
         "id as timestamp",
         "id as commit_ts",
         "'put' as kind",
+        "'orphan' as rule",
+        "'nothing proves it' as evidence",
     )
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+from lowtide_spark.asking.sidelines import look
+from lowtide_spark.asking.why import why
 from lowtide_spark.cleaning.orphans import clean
 from lowtide_spark.cleaning.pruning import prune
 from lowtide_spark.cleaning.watermarks import collect
@@ -47,6 +49,8 @@ JOBS = {
     "balances": balances,
     "survey": survey,
     "verify": verify,
+    "sideline": look,
+    "why": why,
 }
 
 

@@ -59,19 +59,23 @@ def test_no_job_starts_python_on_an_executor(
     scene.committed(table, row=b"old", value=b"new")
     omid.advance_watermark()
     assert done("survey", *named).code == 0
-    cleaned = done("orphan_cleanup", *named, "--execute")
+    done("orphan_cleanup", *named, "--list")
+    cleaned = done("orphan_cleanup", *named, "--list", "--execute")
     assert (cleaned.totals["deleted"], cleaned.totals["healed"]) == (2, 1)
     assert scene.healed(table, start, row=b"healed") == commit
     done("orphan_cleanup", "--full", "--execute")
     done("watermark_collection", "--execute")
     assert start in omid.commit_table()
-    done("commit_table_pruning", "--grace", "0s", "--execute")
+    done("why", *named, "--row", "healed")
+    done("commit_table_pruning", "--grace", "0s", "--list", "--execute")
     assert start not in omid.commit_table()
     done("verify", *named)
     assert done("journal_replay", "--from", "2020-01-01T00:00:00Z", "--execute").totals["restored"] > 0
     assert start in omid.commit_table()
 
     run = cleaned.summary["run"]
+    done("sideline")
+    done("sideline", "--show", run)
     restored = done("sideline_restore", "--restore", run, "--as-committed", f"{wronged}={later}", "--execute")
     assert restored.totals["restored"] == 2
     assert scene.has(table, orphan)
@@ -81,7 +85,7 @@ def test_no_job_starts_python_on_an_executor(
     omid.advance_watermark()
     done("orphan_cleanup", "--full", "--execute", config=young)
     done("watermark_collection", "--execute", config=young)
-    assert done("history_gc", *named, "--execute", config=young).totals["deleted"] > 0
+    assert done("history_gc", *named, "--list", "--execute", config=young).totals["deleted"] > 0
 
     books = made(configure)
     with books.open() as book:

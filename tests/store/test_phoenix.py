@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 from commits import ever_committed
 from conftest import Outcome, booted
+from listed import keys, listed, texts
 from lowtide_airflow.tables import sizes
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.store import Store
+from scene import Scene
 from shown import unproved
 
 from lowtide.config import load
@@ -137,7 +139,12 @@ def test_sql_answers_as_the_model_says_after_the_jobs(
             left = {table: len(unproved(omid, table, watermark)) for table in PHYSICAL}
         assert all(left[t] for t in PHYSICAL if not t.startswith("PX_M")), left
 
+        planned, scene = job("orphan_cleanup", "--full", "--list"), Scene(omid, [])
+        there = {table: scene.data(table).keys() for table in PHYSICAL}
         bound = clean_and_prune(job)
+        for table in PHYSICAL:
+            gone = there[table] - scene.data(table).keys()
+            assert keys(listed(planned, table), "delete") == texts(gone), "which the dry run had named"
         assert {table: unproved(omid, table, watermark) for table in PHYSICAL} == {table: [] for table in PHYSICAL}
         assert base(bound) >= base(watermark) - 50
         assert [t for t in omid.commit_table() if t <= bound] == []

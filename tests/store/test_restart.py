@@ -19,7 +19,7 @@ import pytest
 import wreck
 from conftest import Outcome
 from deadman import Cut, Moment
-from lowtide_spark.frames import sideline
+from lowtide_spark.frames.folders import safe
 from lowtide_spark.frames.store import Store
 from scene import Scene
 
@@ -341,4 +341,4 @@ def test_a_submitted_job_that_is_killed_ends_well_the_second_time(
 def test_the_sideline_folder_is_one_to_one() -> None:
     """Two runs whose ids differ by a character never share a folder."""
     names = ["a:b", "a_b", "a/b", "a=b", "a b", "a=3Ab"]
-    assert len({sideline._safe(n) for n in names}) == len(names)
+    assert len({safe(n) for n in names}) == len(names)

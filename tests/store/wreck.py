@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from lowtide_spark.frames import sideline
+from lowtide_spark.frames.folders import safe
 from pyarrow import parquet
 
 from lowtide.lab.stack import Stack
@@ -19,7 +19,7 @@ Key = tuple[bytes, bytes, bytes, int]
 def aside(folder: Path, run: str, table: str) -> set[Key]:
     """The keys of the cells of *table* that the run put aside, by its files alone, whatever list they have."""
     found: set[Key] = set()
-    for file in (folder / sideline._safe(run) / sideline._safe(table)).glob("*.parquet"):
+    for file in (folder / safe(run) / safe(table)).glob("*.parquet"):
         for cell in parquet.read_table(file).to_pylist():
             found.add((cell["row"], cell["family"], cell["qualifier"] or b"", cell["timestamp"]))
     return found

@@ -10,12 +10,14 @@ from pyspark.sql import functions as F
 
 from lowtide.store.records import Claim
 from lowtide_spark.cleaning import marks, plan, rules, turn
+from lowtide_spark.cleaning.listing import with_evidence
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames.omid import shadow_of
 from lowtide_spark.frames.sideline import put_aside
 from lowtide_spark.frames.startset import start_set
 from lowtide_spark.frames.store import Life, Written, by_region
 from lowtide_spark.run.context import Run
+from lowtide_spark.run.listing import list_cells
 from lowtide_spark.run.table_work import failures_kept, in_regions
 
 
@@ -57,14 +59,16 @@ def _act(run: Run, work: CleanupWork) -> None:
     holding: list[Claim | Life] = [*turn.epochs(run, [work]), Life(work.table, work.state.incarnation.stated)]
     # What proved a commit here must outlive what is done for it, and what is recorded.
     run.store.make_durable(work.table)
-    heals = work.plan.where(F.col("action") == rules.HEAL)
+    heals = with_evidence(plan.heals(work))
     if not heals.isEmpty():
+        list_cells(run, work.table, heals, acts=True)
         work.healed = heals
         written = run.store.write(_heal_rows(heals), work.table, holding=holding)
         counts.healed = _book(work, written, rules.HEAL)
         _skip(work, written, "gone before it was healed")
-    deletes = work.plan.where((F.col("action") == rules.DELETE) & ~in_regions(work.stopped))
+    deletes = with_evidence(plan.deletes(work))
     if not deletes.isEmpty():
+        list_cells(run, work.table, deletes, acts=True)
         folder = put_aside(run, work.table, deletes)
         work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
         written = run.store.write(_delete_rows(deletes), work.table, holding=holding)

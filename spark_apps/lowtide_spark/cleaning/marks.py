@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lowtide.cleaning.evidence import IN_WORDS, Proof, Rule
 from lowtide.run.summary import TableReport
 from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE
 from lowtide_spark.cleaning import rules
@@ -17,9 +18,17 @@ from lowtide_spark.cleaning.turn import epochs
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen, union
+from lowtide_spark.frames.kinds import PUT
 from lowtide_spark.frames.startset import start_set
 from lowtide_spark.frames.store import by_region
 from lowtide_spark.run.context import Run
+from lowtide_spark.run.listing import list_cells
+
+#: What becomes of a mark in a list, and why.
+_TOLD = {
+    Rule.INVALIDATE: ("put", IN_WORDS[Proof.NONE]),
+    Rule.TAKE_BACK: ("delete", "its transaction committed after all: cells of it have their shadow cells"),
+}
 
 
 def commit_table_report(run: Run) -> TableReport:
@@ -64,7 +73,9 @@ def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStac
     )
     again = again.limit(0).withColumn("fence", F.lit(False))
     if absent:
-        written = run.store.write(_mark_rows(absent.frame, family.encode()), table, holding=epochs(run, works))
+        rows = mark_rows(absent.frame, family)
+        list_cells(run, table, cells(rows, Rule.INVALIDATE), acts=True)
+        written = run.store.write(rows, table, holding=epochs(run, works))
         report.counts.marked = sum(w.done for w in written)
         for failure in (w for w in written if w.failed):
             report.counts.failed += failure.failed
@@ -72,21 +83,22 @@ def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStac
         planned, answered = absent.frame.count(), by_region(written).total()
         if answered != planned:  # one that was not put is not read back, and decides nothing
             report.problems.append(f"{planned} invalidation marks were planned and {answered} answered for; run again")
-        cells = run.store.cells(table, omid.commit_ranges(*absent.span))
-        again = frozen(absent.restrict(omid.entries(cells, family)))
+        there = run.store.cells(table, omid.commit_ranges(*absent.span))
+        again = frozen(absent.restrict(omid.entries(there, family)))
     return frozen(rules.after_marking(known, again))
 
 
-def _mark_rows(starts: DataFrame, family: bytes) -> DataFrame:
+def mark_rows(starts: DataFrame, family: str) -> DataFrame:
+    """Mutations of the commit table that put the invalidation marks of these transactions."""
     return starts.select(
         F.lit("put_if_absent").alias("op"),
         F.lit("marks").alias("region"),
         omid.commit_key(F.col("start_ts")).alias("row"),
-        F.lit(family).alias("family"),
+        F.lit(family.encode()).alias("family"),
         F.lit(INVALID_QUALIFIER).alias("qualifier"),
         F.col("start_ts").alias("timestamp"),
         F.lit(INVALID_VALUE).alias("value"),
-        F.lit(family).alias("guard_family"),
+        F.lit(family.encode()).alias("guard_family"),
         F.lit(COMMIT_QUALIFIER).alias("guard_qualifier"),
     )
 
@@ -94,12 +106,26 @@ def _mark_rows(starts: DataFrame, family: bytes) -> DataFrame:
 def remove(run: Run, works: Sequence[CleanupWork], starts: DataFrame) -> int:
     """Remove invalidation marks; how many were removed."""
     mutations = unmark_rows(starts, run.config.omid.commit_family)
+    list_cells(run, run.config.omid.commit_table, cells(mutations, Rule.TAKE_BACK), acts=True)
     written = run.store.write(mutations, run.config.omid.commit_table, holding=epochs(run, works))
     for failure in (w for w in written if w.failed):
         commit_table_report(run).problems.append(
             f"{failure.failed} wrong marks could not be removed: {failure.failure}"
         )
     return sum(w.done for w in written)
+
+
+def cells(rows: DataFrame, rule: Rule) -> DataFrame:
+    """The marks of these mutations as a list has them; a mark's timestamp is its transaction's."""
+    action, evidence = _TOLD[rule]
+    return rows.select(
+        F.lit(action).alias("action"),
+        *("row", "family", "qualifier", "timestamp"),
+        F.lit(PUT).alias("kind"),
+        F.col("timestamp").alias("start_ts"),
+        F.lit(rule.value).alias("rule"),
+        F.lit(evidence).alias("evidence"),
+    )
 
 
 def unmark_rows(starts: DataFrame, family: str) -> DataFrame:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from lowtide.cleaning.planning import WorkRange
 from lowtide.tables.inventory import Entry
-from lowtide_spark.cleaning import acting, plan, proofs, recording, suspects, undecided
+from lowtide_spark.cleaning import acting, listing, plan, proofs, recording, suspects, undecided
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.sideline import sweep as sweep_sideline
@@ -36,6 +36,7 @@ def clean(run: Run) -> None:
     run.phase("plan")
     with ExitStack() as held:
         found = find_and_decide(run, works, inventory, held)
+        listing.list_planned(run, works, found.known)
         taken = [w for w in works if w.execute and w.ranges]
         if taken:
             run.check_approved()

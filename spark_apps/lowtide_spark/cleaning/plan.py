@@ -53,6 +53,21 @@ def decide(run: Run, work: CleanupWork, known: DataFrame) -> None:
     check_budget(work.table, work.report.counts.deleted, work.report.counts.cells_read, run.budget(work.table))
 
 
+def heals(work: CleanupWork) -> DataFrame:
+    """The planned cells that are written, with their shadow cells."""
+    return _planned(work, rules.HEAL)
+
+
+def deletes(work: CleanupWork) -> DataFrame:
+    """The planned cells that go. Also of a range that has been stopped since the plan was made none does."""
+    return _planned(work, rules.DELETE)
+
+
+def _planned(work: CleanupWork, action: str) -> DataFrame:
+    assert work.plan is not None
+    return work.plan.where((F.col("action") == action) & ~in_regions(work.stopped))
+
+
 def _count_plan(work: CleanupWork, plan: DataFrame) -> None:
     counts = work.report.counts
     counts.healed = counts.deleted = 0

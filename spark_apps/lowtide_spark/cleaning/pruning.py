@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.commit_count import CommitCount, count_figures
+from lowtide.cleaning.evidence import Rule
 from lowtide.cleaning.facts import by_reason, prune_bound
 from lowtide.journal import life
 from lowtide.run.summary import TableReport
@@ -20,8 +21,10 @@ from lowtide_spark.cleaning import undecided
 from lowtide_spark.cleaning.watermarks import region_marks
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.inventory import take_inventory
+from lowtide_spark.frames.kinds import PUT
 from lowtide_spark.frames.store import Written, by_region
 from lowtide_spark.run.context import Run
+from lowtide_spark.run.listing import list_cells
 from lowtide_spark.verification import gate
 
 
@@ -58,6 +61,8 @@ def prune(run: Run) -> None:
     rows = omid.entries(cells, run.config.omid.commit_family).localCheckpoint()
     doomed = _doomed(rows, run, report)
     run.phase("find")
+    if not run.summary.execute:
+        list_cells(run, report.table, _cells(doomed, run, bound), acts=False)
     if run.summary.execute:
         if report.counts.pruned and gate.closed(run, inventory, doomed, report):
             report.counts.pruned = 0
@@ -114,6 +119,24 @@ def _doomed(rows: DataFrame, run: Run, report: TableReport) -> DataFrame:
     return rows.where(F.col("problem").isNull() & ~keep_marks)
 
 
+def _cells(doomed: DataFrame, run: Run, bound: int) -> DataFrame:
+    """The entries and marks of these rows as a list has them."""
+    columns = {COMMIT_QUALIFIER: F.col("entered"), INVALID_QUALIFIER: F.col("marked")}
+    each = (F.when(at.isNotNull(), F.struct(F.lit(name).alias("q"), at.alias("t"))) for name, at in columns.items())
+    cells = doomed.withColumn("cell", F.explode(F.array_compact(F.array(*each))))
+    return cells.select(
+        F.lit("delete").alias("action"),
+        "row",
+        F.lit(run.config.omid.commit_family.encode()).alias("family"),
+        F.col("cell.q").alias("qualifier"),
+        F.col("cell.t").alias("timestamp"),
+        F.lit(PUT).alias("kind"),
+        "start_ts",
+        F.lit(Rule.PRUNE.value).alias("rule"),
+        F.lit(f"at or below the prune bound {bound}; it goes to the journal first").alias("evidence"),
+    )
+
+
 def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableReport) -> None:
     """The journal first: an HBase snapshot restored later has no other proof. Nothing is deleted that is not in it."""
     counts = report.counts
@@ -139,6 +162,7 @@ def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableRe
         return
     if _unanswered(written, planned, report, "journal entries"):
         return
+    list_cells(run, report.table, _cells(doomed, run, bound), acts=True)
     family = run.config.omid.commit_family.encode()
     columns = F.explode(F.array(F.lit(COMMIT_QUALIFIER), F.lit(INVALID_QUALIFIER)))
     written = run.store.write(

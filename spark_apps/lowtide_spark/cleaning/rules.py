@@ -12,6 +12,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lowtide.cleaning.evidence import Proof, Rule
 from lowtide.values.formats import CHECKPOINTS
 from lowtide_spark.frames.kinds import CELL_KINDS, SHADOW, UNKNOWN
 from lowtide_spark.frames.omid import base_of
@@ -89,7 +90,7 @@ def verdicts(
 
     Returns:
         ``start_ts, verdict, tc`` (commit timestamp, for committed), ``marked`` (an invalidation mark is there),
-        ``why``.
+        ``why``, ``proof`` (what the verdict goes by, a :class:`lowtide.cleaning.evidence.Proof`; null: undecided).
     """
     known = _evidence(starts, entries, journal, siblings, hidden)
     shadow, invalid = F.col("shadow_low"), F.coalesce("invalid", F.lit(False))
@@ -100,16 +101,17 @@ def verdicts(
         )
         .when(F.col("entry_problem").isNotNull(), _of(UNDECIDED, why=ODD_ENTRY))
         .when(F.col("odd_shadow"), _of(UNDECIDED, why=ODD_SHADOW))
-        .when(shadow.isNotNull(), _of(COMMITTED, tc=shadow))
+        .when(shadow.isNotNull(), _of(COMMITTED, tc=shadow, proof=Proof.SHADOW))
         .when(F.col("odd_journal"), _of(UNDECIDED, why=ODD_JOURNAL))
-        .when(F.col("pruned").isNotNull(), _of(COMMITTED, tc=F.col("pruned")))
+        .when(F.col("pruned").isNotNull(), _of(COMMITTED, tc=F.col("pruned"), proof=Proof.JOURNAL))
         .when(F.col("fence"), _of(UNDECIDED, why=f"its commit-table row is a table fence; {_WRONG_ROW}"))
-        .when(~invalid & F.col("entry").isNotNull(), _of(COMMITTED, tc=F.col("entry")))
+        .when(~invalid & F.col("entry").isNotNull(), _of(COMMITTED, tc=F.col("entry"), proof=Proof.ENTRY))
         .when(F.col("unconfirmed").isNotNull(), _of(UNDECIDED, why=F.format_string(UNCONFIRMED, "unconfirmed")))
         .when(F.lit(blind), _of(UNDECIDED, why=BLIND))
-        .when(invalid | F.col("in_journal"), _of(ABORTED))
+        .when(invalid, _of(ABORTED, proof=Proof.MARK))
+        .when(F.col("in_journal"), _of(ABORTED, proof=Proof.JOURNALED_MARK))
         .when(F.col("hidden"), _of(UNDECIDED, why=f"its commit-table row lies behind a delete marker; {RESOLVE}"))
-        .otherwise(_of(ABSENT))
+        .otherwise(_of(ABSENT, proof=Proof.NONE))
     )
     return known.select("start_ts", verdict.alias("v"), invalid.alias("marked")).select("start_ts", "v.*", "marked")
 
@@ -172,12 +174,17 @@ def _evidence(
     )
 
 
-def _of(verdict: str, tc: Column | None = None, why: Column | str | None = None) -> Column:
+def _of(verdict: str, tc: Column | None = None, why: Column | str | None = None, proof: Proof | None = None) -> Column:
     return F.struct(
         F.lit(verdict).alias("verdict"),
         (F.lit(None).cast("bigint") if tc is None else tc).alias("tc"),
         (why if isinstance(why, Column) else F.lit(why).cast("string")).alias("why"),
+        _word(proof).alias("proof"),
     )
+
+
+def _word(word: Proof | Rule | None) -> Column:
+    return F.lit(None if word is None else word.value).cast("string")
 
 
 def after_marking(known: DataFrame, again: DataFrame) -> DataFrame:
@@ -196,11 +203,11 @@ def after_marking(known: DataFrame, again: DataFrame) -> DataFrame:
             F.col("problem").isNotNull() | F.col("fence"),
             _of(UNDECIDED, why=ODD_ENTRY),
         )
-        .when(F.col("invalid"), _of(ABORTED))
-        .when(F.col("commit_ts").isNotNull(), _of(COMMITTED, tc=F.col("commit_ts")))
+        .when(F.col("invalid"), _of(ABORTED, proof=Proof.FRESH_MARK))
+        .when(F.col("commit_ts").isNotNull(), _of(COMMITTED, tc=F.col("commit_ts"), proof=Proof.ENTRY))
     )
     unread = _of(UNDECIDED, why="its invalidation mark cannot be read back; run again")
-    before = F.struct("verdict", "tc", "why")
+    before = F.struct("verdict", "tc", "why", "proof")
     fresh = again.select("start_ts", now.alias("now"))
     verdict = F.when(F.col("verdict") == ABSENT, F.coalesce("now", unread)).otherwise(before)
     return (
@@ -226,7 +233,8 @@ def cell_actions(
             put it found the transaction's cell, still unhealed, in a range that was under watch.
 
     Returns:
-        the suspects with ``action``, ``tc`` (for heal), ``why`` (for skip and stop), ``marked``.
+        the suspects with ``action``, ``tc`` (for heal), ``why`` (for skip and stop), ``marked``; and for heal and
+        delete ``rule`` and ``proof``, of :mod:`lowtide.cleaning.evidence`.
     """
     committed = F.col("verdict") == COMMITTED
     own = F.col("commit_ts")
@@ -246,28 +254,28 @@ def cell_actions(
             own.isNotNull() & committed & (own != F.col("v_tc")),
             _do(STOP, why=F.lit(f"shadow cell and commit entry differ; {COMPARE}")),
         )
-        .when(own.isNotNull() & committed, _do(HEAL, tc=F.col("v_tc")))
+        .when(own.isNotNull() & committed, _do(HEAL, tc=F.col("v_tc"), rule=Rule.REWRITE, proof=F.col("v_proof")))
         .when(
             own.isNotNull() & (own < F.col("start_ts") + CHECKPOINTS),
             _do(STOP, why=F.lit(f"by its shadow cell a commit before the start; {_WRONG_SHADOW}: {OWN_SHADOW}")),
         )
         # Its own shadow cell outranks a mark; rewritten so that no compaction parts the two.
-        .when(own.isNotNull(), _do(HEAL, tc=own))
+        .when(own.isNotNull(), _do(HEAL, tc=own, rule=Rule.REWRITE, proof=_word(Proof.OWN_SHADOW)))
         .when(F.col("timestamp") < first_ts, _do(SKIP, why=F.lit(FOREIGN)))
         .when(
             committed & (F.col("v_tc") < F.col("start_ts") + CHECKPOINTS),
             _do(STOP, why=F.lit(f"by what proves it a commit before the start; {_WRONG_ROW}")),
         )
-        .when(committed, _do(HEAL, tc=F.col("v_tc")))
+        .when(committed, _do(HEAL, tc=F.col("v_tc"), rule=Rule.HEAL, proof=F.col("v_proof")))
         .when(
             (F.col("verdict") == ABSENT) & (F.col("start_ts") <= horizon) & F.col("region").isin(list(unwatched)),
             _do(STOP, why=F.lit(UNPROVED)),
         )
-        .when(F.col("verdict").isin(ABORTED, ABSENT), _do(DELETE))
+        .when(F.col("verdict").isin(ABORTED, ABSENT), _do(DELETE, rule=Rule.ORPHAN, proof=F.col("v_proof")))
         .otherwise(_do(STOP, why=F.coalesce("v_why", F.lit("nothing is known of its transaction; run again"))))
     )
     verdict = known.select(
-        "start_ts", "verdict", F.col("tc").alias("v_tc"), F.col("why").alias("v_why"), F.col("marked").alias("v_marked")
+        "start_ts", "verdict", *(F.col(name).alias(f"v_{name}") for name in ("tc", "why", "marked", "proof"))
     )
     return (
         suspects.join(verdict, "start_ts", "left")
@@ -276,9 +284,17 @@ def cell_actions(
     )
 
 
-def _do(action: str, tc: Column | None = None, why: Column | None = None) -> Column:
+def _do(
+    action: str,
+    tc: Column | None = None,
+    why: Column | None = None,
+    rule: Rule | None = None,
+    proof: Column | None = None,
+) -> Column:
     return F.struct(
         F.lit(action).alias("action"),
         (F.lit(None).cast("bigint") if tc is None else tc).alias("tc"),
         (F.lit(None).cast("string") if why is None else why).alias("why"),
+        _word(rule).alias("rule"),
+        (_word(None) if proof is None else proof).alias("proof"),
     )

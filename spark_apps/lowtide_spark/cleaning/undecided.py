@@ -25,22 +25,19 @@ MOST = 100_000
 def describe(run: Run, table: str, cell: Row) -> str:
     """Why nothing is done about *cell* (``why``, :data:`PLACE`); the statements that its remedy names are filled in."""
     row, family, qualifier = bytes(cell.row), bytes(cell.family), bytes(cell.qualifier)
-    start = base(cell.timestamp)
     own, shadow = (
         hbase_shell.delete(table, row, family, name, cell.timestamp)
         for name in (qualifier, shadow_qualifier(qualifier))
     )
+    text = fill(run, cell.why, base(cell.timestamp))
+    return text.replace(rules.OWN_CELL, own).replace(rules.OWN_SHADOW, shadow)
+
+
+def fill(run: Run, why: str, start: int) -> str:
+    """*why* nothing decides a transaction, with its number and the statement that removes what is said of it."""
     # What Omid writes is at the start; what a replay put back, a little above.
     proofs = hbase_shell.delete_row(run.config.omid.commit_table, commit_key(start), after(start) - 1)
-    text: str = cell.why
-    for place, filled in (
-        (rules.START, str(start)),
-        (rules.OWN_CELL, own),
-        (rules.OWN_SHADOW, shadow),
-        (rules.PROOFS, proofs),
-    ):
-        text = text.replace(place, filled)
-    return text
+    return why.replace(rules.START, str(start)).replace(rules.PROOFS, proofs)
 
 
 def odd_entry(table: str, entry: Row) -> str:

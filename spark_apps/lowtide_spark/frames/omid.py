@@ -107,7 +107,8 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
         ``start_ts`` (null where the row's key is none of a transaction), ``commit_ts`` (of ``C``, null without),
         ``invalid`` (whether there is a mark), ``fence`` (an entry that commits at its own start: a table fence, no
         transaction's proof), ``problem`` (text where a value or qualifier is none that Omid writes, else null),
-        ``row``, ``newest`` (the greatest HBase timestamp of its cells).
+        ``row``, ``newest`` (the greatest HBase timestamp of its cells), ``entered`` and ``marked`` (that of ``C``, and
+        of the mark).
     """
     row, qualifier, value = F.col("row"), F.col("qualifier"), F.col("value")
     start = long_of(F.substring(row, 2, 8))
@@ -131,6 +132,8 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
         is_mark.alias("invalid"),
         problem.alias("problem"),
         "timestamp",
+        F.when(is_commit, F.col("timestamp")).alias("entered"),
+        F.when(is_mark, F.col("timestamp")).alias("marked"),
     )
     return (
         decoded.groupBy("row", "start_ts")
@@ -139,6 +142,8 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
             F.max("invalid").alias("invalid"),
             F.max("problem").alias("problem"),
             F.max("timestamp").alias("newest"),
+            F.max("entered").alias("entered"),
+            F.max("marked").alias("marked"),
         )
         .withColumn("fence", F.coalesce(F.col("commit_ts") == F.col("start_ts"), F.lit(False)))
         .withColumn("problem", F.coalesce("problem", _odd_start()))

@@ -11,24 +11,36 @@ import json
 import uuid
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
-from urllib.parse import unquote
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lowtide.cleaning.planning import Request
-from lowtide.config import Config
 from lowtide.errors import StoreError
 from lowtide.values.clock import millis
+from lowtide_spark.frames import cell_list
+from lowtide_spark.frames.folders import Context, at, child, jvm, name_of, root_of, safe
 from lowtide_spark.frames.local import no_rows
-from lowtide_spark.frames.store import Store, cause
+from lowtide_spark.frames.store import cause
 
-COLUMNS = ("table", "region", "row", "family", "qualifier", "timestamp", "commit_ts", "kind", "value")
+COLUMNS = (
+    "table",
+    "region",
+    "row",
+    "family",
+    "qualifier",
+    "timestamp",
+    "commit_ts",
+    "kind",
+    "value",
+    "rule",
+    "evidence",
+)
+#: Sidelines of before the last two were kept have null there.
 SCHEMA = (
     "table string, region string, row binary, family binary, qualifier binary, timestamp bigint, commit_ts bigint, "
-    "kind string, value binary"
+    "kind string, value binary, rule string, evidence string"
 )
 #: Spark passes over files whose names begin like this.
 LIST = "_lowtide.json"
@@ -36,33 +48,18 @@ LIST = "_lowtide.json"
 UNDECIDED = "lowtide-undecided-"
 
 
-class Context(Protocol):
-    """What the sideline goes by: whose it is and when, where the configuration puts it, whose session writes it.
-
-    A job's run (``lowtide_spark.run.context.Run``) is one; this room knows no jobs.
-    """
-
-    @property
-    def request(self) -> Request: ...
-
-    @property
-    def config(self) -> Config: ...
-
-    @property
-    def store(self) -> Store: ...
-
-
 def put_aside(run: Context, table: str, cells: DataFrame) -> str:
-    """Export *cells* (rows of the view ``versions`` with values); the folder. When it returns, they are durable.
+    """Export *cells* (rows of the view ``versions`` with values, ``rule`` and ``evidence``); the folder. When it
+    returns, they are durable.
 
     Raises:
         StoreError: the folder cannot be finished; nothing may be removed then.
     """
-    folder = f"{_folder(run, run.request.run)}/{_safe(table)}"
+    folder = f"{_folder(run, run.request.run)}/{safe(table)}"
     cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.mode("append").parquet(folder)
-    path, files = _at(run, folder)
+    path, files = at(run, folder)
     listed = {"table": table, "files": _lengths(files, path)}
-    fresh, final = _child(run, path, f"{LIST}.new"), _child(run, path, LIST)
+    fresh, final = child(run, path, f"{LIST}.new"), child(run, path, LIST)
     out = files.create(fresh, True)
     try:
         out.write(bytearray(json.dumps(listed).encode()))
@@ -82,8 +79,8 @@ def put_aside(run: Context, table: str, cells: DataFrame) -> str:
 
 def put_list(run: Context, table: str, text: str) -> str:
     """Write the list of a table's transactions that wait for a decision beside what the run put aside; its name."""
-    name = f"{_folder(run, run.request.run)}/{UNDECIDED}{_safe(table)}.txt"
-    path, files = _at(run, name)
+    name = f"{_folder(run, run.request.run)}/{UNDECIDED}{safe(table)}.txt"
+    path, files = at(run, name)
     out = files.create(path, True)
     try:
         out.write(bytearray(text.encode()))
@@ -103,10 +100,10 @@ def try_out(run: Context, rows: int, parts: int) -> int:
     folder = f"{where.rstrip('/')}/lowtide-check-{uuid.uuid4().hex}"
     with ExitStack() as made:
         try:
-            root, files = _at(run, where)
+            root, files = at(run, where)
             if not files.exists(root):
                 made.callback(_removed, files, root, False)  # later than what lies in it
-            made.callback(_removed, files, _at(run, folder)[0], True)
+            made.callback(_removed, files, at(run, folder)[0], True)
             spark.range(0, rows, 1, parts).write.parquet(folder)
             return spark.read.schema("id bigint").parquet(folder).distinct().count()
         except Exception as error:  # Spark's, a file system's
@@ -148,7 +145,7 @@ def sideline(run: Context, name: str) -> Sideline:
     Raises:
         StoreError: there is nothing.
     """
-    root, files = _at(run, _folder(run, name))
+    root, files = at(run, _folder(run, name))
     if not files.exists(root):
         msg = (
             f"run {name} has no sideline under {run.config.state.sideline}: it removed nothing, or it was cleared "
@@ -161,7 +158,7 @@ def sideline(run: Context, name: str) -> Sideline:
 
 def kept(run: Context) -> Kept:
     """The sidelines of all runs; of each what is there whole."""
-    root, files = _at(run, run.config.state.sideline)
+    root, files = at(run, run.config.state.sideline)
     whole: list[str] = []
     lost: dict[str, list[str]] = {}
     for status in files.listStatus(root) if files.exists(root) else ():
@@ -170,10 +167,32 @@ def kept(run: Context) -> Kept:
             there, missing = _whole(run, files, folder)
             whole += there
             for table in (table for table, names in missing.items() if names):
-                lost.setdefault(table, []).append(unquote(folder.getName().replace("=", "%")))
-    # Of .../RUN/TABLE/FILE, the run's name as _safe made it a folder's.
+                lost.setdefault(table, []).append(name_of(folder.getName()))
+    # Of .../RUN/TABLE/FILE, the run's name as safe made it a folder's.
     name = F.element_at(F.split(F.input_file_name(), "/"), -3)
     return Kept(_read(run, whole).withColumn("run", F.url_decode(F.replace(name, F.lit("="), F.lit("%")))), lost)
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The sideline of a run: when it was written last, ms, and by table the bytes of its files."""
+
+    run: str
+    written: int
+    tables: dict[str, int]
+
+
+def folders(run: Context) -> list[Folder]:
+    """The sidelines of all runs, the newest first. Of one that was being written when its run ended, too."""
+    root, files = at(run, root_of(run))
+    found = []
+    for status in files.listStatus(root) if files.exists(root) else ():
+        folder = status.getPath()
+        if status.isDirectory() and _is_sideline(run, files, folder):
+            tables = [inner.getPath() for inner in files.listStatus(folder) if inner.isDirectory()]
+            sizes = {name_of(table.getName()): sum(_lengths(files, table).values()) for table in tables}
+            found.append(Folder(name_of(folder.getName()), status.getModificationTime(), sizes))
+    return sorted(found, key=lambda each: -each.written)
 
 
 def _whole(run: Context, files: Any, root: Any) -> tuple[list[str], dict[str, list[str]]]:
@@ -182,12 +201,12 @@ def _whole(run: Context, files: Any, root: Any) -> tuple[list[str], dict[str, li
     lost = {}
     for folder in (status.getPath() for status in files.listStatus(root) if status.isDirectory()):
         there, wanted = _lengths(files, folder), {}
-        if files.exists(_child(run, folder, LIST)):
+        if files.exists(child(run, folder, LIST)):
             listed = _read_list(run, files, folder)
             wanted = listed["files"]
             lost[listed["table"]] = sorted(file for file, length in wanted.items() if there.get(file) != length)
         whole += [
-            _child(run, folder, file).toString() for file, length in there.items() if wanted.get(file, length) == length
+            child(run, folder, file).toString() for file, length in there.items() if wanted.get(file, length) == length
         ]
     return whole, lost
 
@@ -198,34 +217,13 @@ def _read(run: Context, whole: list[str]) -> DataFrame:
 
 
 def _folder(run: Context, name: str) -> str:
-    return f"{run.config.state.sideline.rstrip('/')}/{_safe(name)}"
-
-
-def _safe(name: str) -> str:
-    """*name* as a folder's: one to one, so that no two runs share one, and none is the folder above."""
-    plain = "-_." if name.strip(".") else "-_"
-    return "".join(c if c.isalnum() or c in plain else f"={ord(c):02X}" for c in name)
-
-
-def _at(run: Context, folder: str) -> tuple[Any, Any]:
-    """A path of Hadoop's and its file system."""
-    path = _jvm(run).org.apache.hadoop.fs.Path(folder)
-    return path, path.getFileSystem(run.store.spark._jsc.hadoopConfiguration())
-
-
-def _child(run: Context, path: Any, name: str) -> Any:
-    return _jvm(run).org.apache.hadoop.fs.Path(path, name)
-
-
-def _jvm(run: Context) -> Any:
-    """The JVM's packages by name, as py4j gives them, which has no types."""
-    return run.store.spark._jvm
+    return f"{root_of(run)}/{safe(name)}"
 
 
 def _read_list(run: Context, files: Any, folder: Any) -> dict[str, Any]:
-    stream = files.open(_child(run, folder, LIST))
+    stream = files.open(child(run, folder, LIST))
     try:
-        text = _jvm(run).org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+        text = jvm(run).org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
     finally:
         stream.close()
     found: dict[str, Any] = json.loads(text)
@@ -240,12 +238,15 @@ def _lengths(files: Any, folder: Any) -> dict[str, int]:
 
 
 def sweep(run: Context) -> None:
-    """Remove the sidelines of runs that are older than ``sideline_keep``, and nothing else that lies there."""
-    root, files = _at(run, run.config.state.sideline)
+    """Remove the sidelines of runs that are older than ``sideline_keep``, lists of cells too, and nothing else that
+    lies there.
+    """
+    cell_list.sweep(run)
+    root, files = at(run, run.config.state.sideline)
     if not files.exists(root):
         return
     limit = millis(run.request.now - run.config.state.sideline_keep)
-    own = _safe(run.request.run)
+    own = safe(run.request.run)
     for status in files.listStatus(root):
         folder = status.getPath()
         old = status.isDirectory() and folder.getName() != own and status.getModificationTime() < limit
@@ -257,4 +258,4 @@ def _is_sideline(run: Context, files: Any, folder: Any) -> bool:
     inner = list(files.listStatus(folder))
     if any(each.getPath().getName().startswith(UNDECIDED) for each in inner):
         return True
-    return any(files.exists(_child(run, each.getPath(), LIST)) for each in inner if each.isDirectory())
+    return any(files.exists(child(run, each.getPath(), LIST)) for each in inner if each.isDirectory())

@@ -17,6 +17,7 @@ from lowtide_spark.frames.sideline import sweep as sweep_sideline
 from lowtide_spark.history import mark, plan, removal
 from lowtide_spark.history.compaction import compact
 from lowtide_spark.run.context import Run
+from lowtide_spark.run.listing import list_cells
 from lowtide_spark.run.table_work import failures_kept
 
 
@@ -39,6 +40,12 @@ def collect_history(run: Run) -> None:
             with failures_kept(work):
                 plan.decide(run, work)
         run.phase("decide")
+        for work in works:
+            if work.plan is not None and not (
+                work.execute and work.cells is not None
+            ):  # in a dry run, beyond the budget
+                with failures_kept(work):
+                    list_cells(run, work.table, plan.cells(plan.to_remove(work)), acts=False)
         acting = [w for w in works if w.execute and w.cells is not None]
         if acting:
             run.check_approved()

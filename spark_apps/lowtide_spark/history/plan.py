@@ -14,6 +14,7 @@ from lowtide.run.budget import check_budget
 from lowtide.values.clock import first_timestamp
 from lowtide_spark.frames.computed import frozen
 from lowtide_spark.frames.kinds import END_OF_RANGE, SHADOW
+from lowtide_spark.frames.omid import shadow_of
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.history import superseded
 from lowtide_spark.history.work import HistoryWork
@@ -64,10 +65,17 @@ def decide(run: Run, work: HistoryWork) -> None:
     check_budget(work.table, counts.deleted, counts.cells_read, run.budget(work.table))
 
 
+def cells(going: DataFrame) -> DataFrame:
+    """Cells that go as a list has them: a shadow cell that is alone by its own qualifier."""
+    own = F.when(F.col("kind") == SHADOW, shadow_of(F.col("qualifier"))).otherwise(F.col("qualifier"))
+    return going.withColumn("qualifier", own)
+
+
 def to_remove(work: HistoryWork) -> DataFrame:
-    """The planned cells that may still be removed."""
+    """The planned cells that may still be removed, with what that goes by."""
     assert work.plan is not None
-    return work.plan.where((F.col("action") == superseded.REMOVE) & ~in_regions(work.stopped))
+    going = work.plan.where((F.col("action") == superseded.REMOVE) & ~in_regions(work.stopped))
+    return superseded.with_evidence(going, work.mark)
 
 
 def _count_plan(work: HistoryWork) -> None:

@@ -16,6 +16,7 @@ from lowtide_spark.history import mark, plan, superseded
 from lowtide_spark.history.compaction import remember
 from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.run.context import Run
+from lowtide_spark.run.listing import list_cells
 from lowtide_spark.run.table_work import in_regions
 
 
@@ -55,6 +56,7 @@ def _removal(run: Run, intent: Intent) -> Iterator[Intent]:
 
 
 def _remove(run: Run, work: HistoryWork, going: DataFrame, claim: Intent) -> None:
+    list_cells(run, work.table, plan.cells(going), acts=True)
     folder = put_aside(run, work.table, going)
     work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
     mutations = superseded.mutations(going)

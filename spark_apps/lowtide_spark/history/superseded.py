@@ -25,6 +25,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from lowtide.cleaning.evidence import Rule
 from lowtide.values.formats import CHECKPOINTS
 from lowtide_spark.cleaning.rules import FOREIGN
 from lowtide_spark.frames.kinds import CELL_KINDS, FAMILY_TOMBSTONE, SHADOW, TOMBSTONE, UNKNOWN
@@ -61,8 +62,8 @@ def plan(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
     Returns:
         the cells with ``action``, ``why`` (for keep, of cells before the mark only, and for stop), and for remove:
         ``up_to`` (the timestamp of the one delete marker for this and all lower cells of the column; null: this cell
-        alone), ``last`` (whether it may go only after all others of its row and family) and ``bytes`` (of the data
-        and the shadow cell, as HBase stores them).
+        alone), ``last`` (whether it may go only after all others of its row and family), ``bytes`` (of the data
+        and the shadow cell, as HBase stores them) and ``rule`` (a :class:`lowtide.cleaning.evidence.Rule`).
     """
     judged = _judged(cells, mark, first_ts)
     chosen = _chosen(judged)
@@ -88,7 +89,33 @@ def plan(cells: DataFrame, mark: int, first_ts: int) -> DataFrame:
         .withColumn("action", F.when(F.col("_stop").isNotNull(), STOP).when(remove, REMOVE).otherwise(KEEP))
         .withColumn("why", F.coalesce("_stop", F.when(~remove, F.col("_why"))))
         .withColumn("bytes", F.when(remove, _bytes()))
-        .select(*cells.columns, "action", "why", "up_to", "last", "bytes")
+        .withColumn("rule", F.when(remove, F.col("_rule")))
+        .select(*cells.columns, "action", "why", "up_to", "last", "bytes", "rule")
+    )
+
+
+def with_evidence(planned: DataFrame, mark: int) -> DataFrame:
+    """Cells of :func:`plan` for that *mark*, with ``evidence``: what their ``rule`` goes by, in words."""
+    said = {
+        Rule.REPLACED: ("committed at %d, hidden since %d, before the mark %d", "commit_ts", "replaced_ts"),
+        Rule.TOMBSTONE: ("committed at %d, before the mark %d, and all under it goes or is gone", "commit_ts"),
+        Rule.FAMILY_TOMBSTONE: ("committed at %d, before the mark %d, and there is nothing under it", "commit_ts"),
+        Rule.LONE_SHADOW: ("of a commit at %d, before the mark %d, and its data cell is gone", "commit_ts"),
+    }
+    words = (
+        F.when(F.col("rule") == rule.value, F.format_string(text, *columns, F.lit(mark)))
+        for rule, (text, *columns) in said.items()
+    )
+    return planned.withColumn("evidence", F.coalesce(*words))
+
+
+def _rule(replaced: Column) -> Column:
+    """By which rule a cell goes, if it does."""
+    return (
+        F.when(replaced & (F.col("kind") == SHADOW), Rule.LONE_SHADOW.value)
+        .when(replaced, Rule.REPLACED.value)
+        .when(F.col("kind") == FAMILY_TOMBSTONE, Rule.FAMILY_TOMBSTONE.value)
+        .otherwise(Rule.TOMBSTONE.value)
     )
 
 
@@ -156,6 +183,7 @@ def _chosen(judged: DataFrame) -> DataFrame:
         .withColumn("_lowest", lowest)
         .withColumn("_final", final)
         .withColumn("goes", F.col("_freed") | (final & covers_nothing & ~alone))
+        .withColumn("_rule", _rule(F.col("_replaced")))
         .withColumn(
             "_why",
             F.coalesce("_why", F.when(newest & (is_family | (F.col("kind") == TOMBSTONE)), F.lit(COVERS))),

@@ -95,7 +95,7 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
         options.grace = config.ledger.grace if job == "transaction_repair" else config.grace
     _check_zookeeper(config)
     spark = session(f"lowtide {job}")
-    if summary.execute and job in REMOVING:
+    if (summary.execute and job in REMOVING) or getattr(options, "list", False):
         config.state.check_sideline(spark.sparkContext.master or "")
     run = Run(
         options, config, Store(spark, config, options.rate), asked.request, summary, asked.approved, phase_started=began
@@ -131,11 +131,11 @@ def _keep(run: Run) -> bool:
     try:
         state = run.state()
         if state.exists():
-            state.add_run(run.summary.to_json())
+            state.add_run(run.summary.to_keep())
         if run.crossed:
             with opened(run.config) as behind:
                 behind.create()
-                behind.add_run(run.summary.to_json())
+                behind.add_run(run.summary.to_keep())
     except failures(LowtideError) as error:
         run.summary.problems.append(f"the summary is not in the state table: {error}")
         return False

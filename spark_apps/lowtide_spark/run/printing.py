@@ -45,6 +45,8 @@ def _lines(summary: Summary) -> Iterator[str | Table]:
     if summary.bound is not None:
         yield f"  prune bound {number_and_time(summary.bound)}, low watermark {number_and_time(summary.low_watermark)}"
     yield from (f"  {name}: {number:,}" for name, number in summary.figures.items())
+    if summary.listing.folder:
+        yield f"  list of {summary.listing.cells.total():,} cells: {summary.listing.folder}"
     of_marks = {t.table for t in summary.tables if t.mark}
     yield from (f"  held by {_blocker(b)}" for b in summary.blockers if b["table"] not in of_marks)
 

@@ -32,9 +32,9 @@ class TableChoice(RunBase):
                 else:
                     chosen.append(entry)
             elif not self.options.discovered:
-                self.summary.problems.append(_refusal(name, entry))
+                self.summary.problems.append(refusal(name, entry))
             else:
-                print(f"{self.summary.job}: {name} is passed over: {_refusal(name, entry)}", flush=True)
+                print(f"{self.summary.job}: {name} is passed over: {refusal(name, entry)}", flush=True)
         self._report_left_alone(inventory, names)
         self._report_objections(objections, nothing_left=not chosen)
         return chosen
@@ -63,10 +63,11 @@ class TableChoice(RunBase):
         meant = names if self.options.table else [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL]
         for entry in inventory:
             if entry.doubt and entry.enabled and entry.table in meant and entry.table not in asked:
-                self.summary.tables.append(TableReport(entry.table, notes=[_refusal(entry.table, entry)]))
+                self.summary.tables.append(TableReport(entry.table, notes=[refusal(entry.table, entry)]))
 
 
-def _refusal(name: str, entry: Entry | None) -> str:
+def refusal(name: str, entry: Entry | None) -> str:
+    """Why a job does not work on a table, and what to do; *entry*: of the inventory, None where that lacks it."""
     if entry is None:
         return (
             f"unknown table {name}; it is not in HBase, or is one of Omid's, of Lowtide's own or of another "

@@ -1,0 +1,31 @@
+"""Lines of a list of cells (``--list``), for people. Pure.
+
+A line is a mapping with the fields of :data:`lowtide_spark.frames.cell_list.FIELDS`; bytes in it are text already, in
+printable ASCII.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+#: So many are printed, and kept in a summary.
+FIRST = 100
+#: Keys can have 32 KiB. In a summary, and wherever it goes, a longer text is cut, and says so; the list has all of it.
+_LONGEST = 200
+
+
+def line(cell: Mapping[str, Any]) -> str:
+    """A cell in one line: what becomes of it, where it is, by which rule, and what that goes by."""
+    where = f'{cell["table"]} "{cell["row"]}" {cell["family"]}:{cell["qualifier"]} at {cell["timestamp"]}'
+    kind = "" if cell["kind"] == "put" else f" ({cell['kind'].replace('_', ' ')})"
+    return f"{cell['action']} {where}{kind}: {cell['rule']}: {cell['evidence']}"
+
+
+def shortened(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with texts of bounded length."""
+    return {name: _cut(value) if isinstance(value, str) else value for name, value in cell.items()}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
