@@ -29,7 +29,7 @@ NUMBERS = (
     "batch_tables",
     "batches",
 )
-OTHERS = ("approval", "deadline_callback", "deadline_callback_kwargs")
+OTHERS = ("approval", "deadline_callback", "deadline_callback_kwargs", "metrics_token_file")
 
 
 def problems(section: Mapping[str, Any], mapped_at_most: int) -> Iterator[str]:

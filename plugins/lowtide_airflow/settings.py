@@ -38,6 +38,11 @@ def number(name: str, default: int) -> int:
     return int(conf.getint(_SECTION, name, fallback=default))
 
 
+def text(name: str) -> str:
+    """A text of Airflow's section ``[lowtide]``; empty where it is not set."""
+    return str(conf.get(_SECTION, name, fallback="") or "")
+
+
 def daily() -> CronDataIntervalTimetable:
     """Every day at midnight UTC, for the day before: runs have the day [00:00, 24:00) as their data interval.
 

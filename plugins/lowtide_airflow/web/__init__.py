@@ -1,7 +1,8 @@
 """The page "Lowtide" in Airflow: a few files, and one answer with all data.
 
 Airflow gives a plugin's application no login of its own, so every route here, files too, asks for Airflow's: who may
-not see plugins gets 401 or 403. The data are read in the background (:mod:`lowtide_airflow.cached`): a store that is
+not see plugins gets 401 or 403. The metrics alone have a token of their own beside it (:mod:`lowtide_airflow.scraped`).
+The data are read in the background (:mod:`lowtide_airflow.cached`): a store that is
 down or slow costs Airflow's server one thread, and a request never waits for it longer than a moment.
 """
 
@@ -12,14 +13,15 @@ from typing import Any
 
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import requires_access_view
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse, HTMLResponse
 from starlette.exceptions import HTTPException
 
+from lowtide_airflow import scraped
 from lowtide_airflow.cached import Cached
 from lowtide_airflow.settings import number
-from lowtide_airflow.view import Reader, view
+from lowtide_airflow.view import Latest, Reader, view
 
 _HERE = Path(__file__).parent
 _FILES = {
@@ -41,23 +43,25 @@ HEADERS = {
 def application() -> FastAPI:
     """The application, with a cache of its own."""
     seen = Cached(Reader(), seconds=number("page_seconds", 30))
-    app = FastAPI(
-        title="Lowtide",
-        dependencies=[Depends(requires_access_view(AccessView.PLUGINS))],
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-    )
+    app = FastAPI(title="Lowtide", docs_url=None, redoc_url=None, openapi_url=None)
+    app.include_router(scraped.router([seen]))
+    app.include_router(_page(seen))  # the last: it has what bears any other name
+    return app
 
-    @app.get("/")
+
+def _page(seen: Cached[Latest]) -> APIRouter:
+    """Page, files and data."""
+    pages = APIRouter(dependencies=[Depends(requires_access_view(AccessView.PLUGINS))])
+
+    @pages.get("/")
     def page() -> HTMLResponse:
         return HTMLResponse((_HERE / "index.html").read_text("utf-8"), headers=HEADERS)
 
-    @app.get("/data")
+    @pages.get("/data")
     async def data() -> dict[str, Any]:
         return view(await run_in_threadpool(seen.get))
 
-    @app.get("/plotly.js")
+    @pages.get("/plotly.js")
     def plotly() -> FileResponse:
         from plotly.offline import offline
 
@@ -65,10 +69,10 @@ def application() -> FastAPI:
         file = Path(offline.__file__).parents[1] / "package_data" / "plotly.min.js"
         return FileResponse(file, media_type="text/javascript", headers={"Cache-Control": "private, max-age=86400"})
 
-    @app.get("/{name}")
+    @pages.get("/{name}")
     def file(name: str) -> FileResponse:
         if name not in _FILES:
             raise HTTPException(404, f"no file {name}")
         return FileResponse(_HERE / name, media_type=_FILES[name], headers={**HEADERS, "Cache-Control": "no-cache"})
 
-    return app
+    return pages
