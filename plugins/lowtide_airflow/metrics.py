@@ -42,7 +42,7 @@ class Metric:
 
 
 def metrics(summary: Mapping[str, Any]) -> Iterator[Metric]:
-    """Everything that a *summary* has; see docs/airflow.md.
+    """Everything that a *summary* has; see docs/monitoring.md.
 
     What a dry run, or a table that was only planned for, would have had done is counted as ``planned``, so that no sum
     of deeds has it.
