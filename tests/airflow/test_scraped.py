@@ -115,6 +115,7 @@ def test_a_file_without_a_token_opens_nothing(
         for bearer in ("", " ", "\n", TOKEN):
             answer = client.get("/metrics", headers={"Authorization": f"Bearer {bearer}".encode("latin-1").strip()})
             assert answer.status_code in (401, 403), bearer
+        assert not scraped._is_token(""), "should a server hand on an empty one"
     assert (f"cannot read {token}: No such file" in caplog.text) == (content is None)
 
 
