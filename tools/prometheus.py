@@ -64,9 +64,19 @@ class Server:
         assert body["status"] == "success", f"{parameters}: {body}"
         return body["data"]
 
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series that an expression has now."""
-        found: list[dict[str, Any]] = self.get("query", query=expression)["result"]
+    def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
+        """The series that an expression has now, or had *at* a time, in seconds since 1970."""
+        when = {} if at is None else {"time": str(at)}
+        found: list[dict[str, Any]] = self.get("query", query=expression, **when)["result"]
+        return found
+
+    def over_time(self, expression: str, since: float, until: float | None = None) -> list[dict[str, Any]]:
+        """The series that an expression had between two times, in seconds since 1970, in some two hundred steps; None:
+        until now.
+        """
+        end = time.time() if until is None else until
+        span = {"start": str(since), "end": str(end), "step": str(max(1, round((end - since) / 200)))}
+        found: list[dict[str, Any]] = self.get("query_range", query=expression, **span)["result"]
         return found
 
     def wait_for(self, expression: str) -> None:

@@ -194,7 +194,7 @@ def _tables(reading: Reading, config: Config) -> Iterator[Sample]:
     statuses = table_statuses(reading, config)
     for s in statuses:
         yield from _table(s, reading)
-    yield from _leftovers(reading)
+    yield from _leftovers(reading, config)
 
 
 def _table(s: TableStatus, reading: Reading) -> Iterator[Sample]:
@@ -205,12 +205,12 @@ def _table(s: TableStatus, reading: Reading) -> Iterator[Sample]:
     yield TABLE_BEHIND.of(s.behind, s.table)
 
 
-def _leftovers(reading: Reading) -> Iterator[Sample]:
-    seen: set[str] = set()
+def _leftovers(reading: Reading, config: Config) -> Iterator[Sample]:
+    done = set(config.own_tables)  # in a cleanup's summary the commit table has the marks that it put
     for run in reading.runs:
         for t in run["tables"] if run["job"] == "orphan_cleanup" else ():
-            if t["table"] not in seen and (not reading.listed or t["table"] in reading.listed):
-                seen.add(t["table"])
+            if t["table"] not in done and (not reading.listed or t["table"] in reading.listed):
+                done.add(t["table"])
                 counts = t["counts"]
                 planned = 0 if t.get("execute") else counts["healed"] + counts["deleted"]
                 yield LEFTOVERS.of(planned + counts["failed"] + sum(counts["skipped"].values()), t["table"])
