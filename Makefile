@@ -13,7 +13,7 @@ SPARK_LINES := 3.5 4.0 4.1 4.2 4.3
 # The older lines of HBase that tests can be run on beside the newest: lowtide/run/hbases.py.
 HBASE_LINES := 2.5
 
-.PHONY: help setup phoenix hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules judge wheel release docs bench soak \
+.PHONY: help setup phoenix prometheus hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules judge wheel release docs bench soak \
 	screenshots compose-test yarn cluster-test lock clean matrix $(SPARK_LINES:%=spark-%)
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make phoenix Apache Phoenix's jars, for $(BIN)/lowtide stack up --phoenix"
 	@echo "make hbase-2.5   the embedded store's jars with HBase 2.5, for $(BIN)/lowtide stack up --hbase 2.5"
 	@echo "make compose-test   build docker-compose.yaml's images, start it, run a DAG in it, take it down (KEEP=1 leaves it up)"
+	@echo "make prometheus   Prometheus, for the tests of the folder monitoring/; on Debian"
 	@echo "make yarn    the servers of YARN and HDFS, for make cluster-test"
 	@echo "make cluster-test   the jobs on YARN and HDFS, on this machine's loopback: executors killed, Airflow, HBase snapshots"
 	@echo "make .env    the secrets that docker-compose.yaml asks for, random"
@@ -83,6 +84,10 @@ $(STAMPS)/yarn: embedded/hadoop/pom.xml
 	@echo "setup: the servers of YARN and HDFS (Maven; half a minute the first time)"
 	@$(MVN) -f embedded/hadoop/pom.xml package
 	@touch $@
+
+# Of Debian, for the tests of monitoring/; other machines bring their own.
+prometheus:
+	@tools/get-prometheus
 
 # A line of Spark with what tests need: the newest of it, and all else as locked. No Airflow: its provider wants one Spark beside it.
 $(SPARK_LINES:%=spark-%): spark-%: $(STAMPS)/spark-%

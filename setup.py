@@ -1,5 +1,5 @@
-"""Puts into the wheel what is no Python module: the DAG files, the Spark programs, the connector. All else is in
-pyproject.toml.
+"""Puts into the wheel what is no Python module: the DAG files, the Spark programs, the connector, rules and dashboard
+for monitoring. All else is in pyproject.toml.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent
 SHIPPED = {
     "dags": "dags/*.py",
     "spark_apps": "spark_apps/*.py",
+    "monitoring": "monitoring/*",
     "connector": "connector/target/lowtide-connector.jar",
     "connector/lib": "connector/target/lib/*.jar",
 }

@@ -365,6 +365,8 @@ class Health(_Section):
 class Config(_Section):
     """The whole configuration."""
 
+    #: What monitoring calls the store: the label ``store`` of every metric. Each store that is watched needs its own.
+    store: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)] = "default"
     hbase: HBase = HBase()
     omid: Omid = Omid()
     state: State = State()

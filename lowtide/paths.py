@@ -1,5 +1,5 @@
-"""Where the files lie that are no Python modules: the DAG files, the Spark programs, the connector. In a checkout
-beside the package, in an installed wheel inside it (setup.py puts them there).
+"""Where the files lie that are no Python modules: the DAG files, the Spark programs, the connector, the rules and the
+dashboard for monitoring. In a checkout beside the package, in an installed wheel inside it (setup.py puts them there).
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ def dags() -> Path:
 def spark_apps() -> Path:
     """The folder of the programs for ``spark-submit``."""
     return (_SHIPPED if installed() else _CHECKOUT) / "spark_apps"
+
+
+def monitoring() -> Path:
+    """The folder of the alert rules for Prometheus and of the dashboard for Grafana."""
+    return (_SHIPPED if installed() else _CHECKOUT) / "monitoring"
 
 
 def connector() -> Path:

@@ -33,8 +33,19 @@ def _browser() -> bool:
     return program() is not None
 
 
+def _prometheus() -> bool:
+    from prometheus import is_there
+
+    return is_there()
+
+
 NEEDS = {
     "browser": Need("a browser", "install Chromium or Chrome (Debian: apt-get install chromium)", _browser),
+    "prometheus": Need(
+        "Prometheus",
+        "make prometheus (on Debian), or put promtool and prometheus on the path (prometheus.io/download)",
+        _prometheus,
+    ),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ from lowtide.cli.configuration import configured
 from lowtide.cli.options import ConfigFile
 from lowtide.cli.output import Output, OutputStyle, answer
 from lowtide.config import Config
-from lowtide.errors import TableError
+from lowtide.errors import TableError, UsageError
 from lowtide.health import (
     RECURRING,
     Finding,
@@ -64,10 +64,30 @@ def status(
             "holds the prune bound.",
         ),
     ] = False,
+    prometheus: Annotated[
+        bool,
+        typer.Option(
+            "--prometheus",
+            help="Print the metrics in Prometheus's text format, for node_exporter's textfile collector. Exit code 0, "
+            "however the store is: that is in the metrics.",
+        ),
+    ] = False,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            help="With --prometheus: write them to this file, whole or not at all, instead of printing them.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Whether the store is healthy, in one sentence, and how far each table is. Exit code 0: fine, 1: unknown, 3:
     attention, 4: alarm.
     """
+    if prometheus or to:
+        _check_alone(prometheus, to, {f"--output {output}": output is not Output.TABLE, "--tables": tables})
+        _print_metrics(configured(config), to)
+        return
     reading, health, loaded = _assessed(config)
     each = [_table_json(s) for s in table_statuses(reading, loaded)]
     answer(
@@ -152,6 +172,24 @@ def _assessed(file: Path | None) -> tuple[Reading, Health, Config]:
     config = configured(file)
     reading = read(config)
     return reading, assess(reading, config), config
+
+
+def _check_alone(prometheus: bool, to: Path | None, others: Mapping[str, bool]) -> None:
+    if not prometheus:
+        raise UsageError(f"--to {to} is where metrics go, and none are asked for", "add --prometheus, or leave it out")
+    if given := [name for name, chosen in others.items() if chosen]:
+        raise UsageError(f"--prometheus and {given[0]} are two forms of one answer", "ask for one of them")
+
+
+def _print_metrics(config: Config, to: Path | None) -> None:
+    from lowtide.monitoring.metrics import Observation  # who asks for no metrics does not wait for their library
+    from lowtide.monitoring.text import exposition, write
+
+    seen = [Observation(read(config), config)]
+    if to:
+        write(seen, to)
+    else:
+        typer.echo(exposition(seen)[0].decode(), nl=False)
 
 
 def _print_sentence(health: Health) -> None:

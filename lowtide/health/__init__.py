@@ -21,7 +21,7 @@ from lowtide.health.findings import EXIT_CODES, Cause, Finding, Health, Level, S
 from lowtide.health.history import HistoryStatus, history_statuses, removals
 from lowtide.health.ledger import LedgerStatus, ledger_status, repairs
 from lowtide.health.reading import LedgerReading, Reading
-from lowtide.health.runs import RECURRING
+from lowtide.health.runs import RECURRING, LastRun, last_runs
 from lowtide.health.tables import TableStatus, table_statuses
 from lowtide.store.records import Bound
 from lowtide.values.text import age_text, distance_text, moment_text, timestamp_text
@@ -34,6 +34,7 @@ __all__ = [
     "Finding",
     "Health",
     "HistoryStatus",
+    "LastRun",
     "LedgerReading",
     "LedgerStatus",
     "Level",
@@ -42,6 +43,7 @@ __all__ = [
     "TableStatus",
     "assess",
     "history_statuses",
+    "last_runs",
     "ledger_status",
     "removals",
     "repairs",

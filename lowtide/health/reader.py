@@ -67,6 +67,7 @@ def read_through(connection: Any, config: Config, now: datetime, runs: int = RUN
     last = tuple(state.runs(runs)) if runs else ()
     return Reading(
         at=now,
+        state_format=state.format_read,
         low_watermark=current,
         low_watermark_problem=problem,
         oracle_problem=oracle_probe.unreachable(config.omid.oracle, _ORACLE_SECONDS),

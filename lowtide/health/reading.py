@@ -45,6 +45,8 @@ class Reading:
     unreachable: str = ""
     #: Whether that is because a newer Lowtide wrote the records.
     newer: bool = False
+    #: The format of the records; 0: there are none.
+    state_format: int = 0
     low_watermark: int | None = None
     low_watermark_problem: str = ""
     #: Why the oracle counts as down.

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from itertools import takewhile
+from itertools import product, takewhile
 from typing import Any
 
 from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.ledger import wrong_money
 from lowtide.health.reading import Reading
+from lowtide.run.submit import JOBS
 from lowtide.values.clock import from_millis
 from lowtide.values.text import age_text
 
@@ -23,6 +25,48 @@ RECURRING = {
 #: Jobs that a person asks for and sees the answer of; what they leave undone no later run makes good, so it would be an
 #: alarm for ever.
 ASKED_FOR = ("sideline_restore", "journal_replay")
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The newest run of a job, or the newest of its dry runs: where a DAG run has it in several tasks, all of them."""
+
+    job: str
+    execute: bool
+    started: datetime
+    ended: datetime
+    #: Whether none of it left work undone.
+    done: bool
+    #: Its summaries, newest first.
+    summaries: tuple[Mapping[str, Any], ...]
+
+
+def last_runs(reading: Reading) -> list[LastRun]:
+    """Of each job, those of :data:`lowtide.run.submit.JOBS` alone, the newest run that acted and the newest dry run, as
+    far as they are among the runs that were read.
+    """
+    found = []
+    for job, execute in product(JOBS, (True, False)):
+        runs = [r for r in reading.runs if r["job"] == job and r["execute"] is execute]
+        if runs:
+            newest = as_dag_runs(runs)[0]
+            started = min(r["started"] for r in newest)
+            ended = max(r["started"] + round(r["seconds"] * 1000) for r in newest)
+            done = all(r["state"] == "done" for r in newest)
+            found.append(LastRun(job, execute, from_millis(started), from_millis(ended), done, tuple(newest)))
+    return found
+
+
+def as_dag_runs(runs: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """*runs* of one job, newest first, the tasks of one DAG run together: one that is done does not make up for
+    another. Of a task that was tried again its last try alone counts.
+    """
+    groups: dict[str, dict[object, Mapping[str, Any]]] = {}
+    for r in runs:
+        context = r["context"]
+        task = (context["task_id"], context.get("map_index")) if "task_id" in context else r["run"]
+        groups.setdefault(context.get("run_id") or r["run"], {}).setdefault(task, r)
+    return [list(group.values()) for group in groups.values()]
 
 
 def failures(reading: Reading, _: Config) -> Iterator[Finding]:
@@ -50,10 +94,7 @@ def _failed_tables(job: str, runs: Sequence[Mapping[str, Any]], reading: Reading
 
 
 def _failed_as_a_whole(job: str, runs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for r in runs:  # the tasks of one DAG run belong together: one that is done does not make up for another
-        groups.setdefault(r["context"].get("run_id") or r["run"], []).append(r)
-    failing = list(takewhile(lambda group: any(r["problems"] for r in group), groups.values()))
+    failing = list(takewhile(lambda group: any(r["problems"] for r in group), as_dag_runs(runs)))
     if failing:
         problems = [p for r in failing[0] for p in r["problems"]]
         yield _failed(job, None, problems, from_millis(failing[-1][-1]["started"]), f"lowtide run {job} --execute")

@@ -1,6 +1,7 @@
 """Single settings as environment variables: ``LOWTIDE_SECTION__KEY``, read by pydantic-settings.
 
-Of a section alone: ``grace``, ``allow_no_grace`` and ``tables`` decide what may be removed, and are the file's.
+Of a section alone: ``grace``, ``allow_no_grace`` and ``tables`` decide what may be removed, ``store`` says what the
+rest is about, and they are the file's.
 """
 
 from __future__ import annotations

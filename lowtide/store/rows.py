@@ -53,7 +53,8 @@ class Rows:
         self._there = there
         self._nonce = nonce
         self._handle = connection.table(table)
-        self._format_known = False
+        #: As read; 0: not yet.
+        self._format = 0
 
     @property
     def connection(self) -> Any:
@@ -61,22 +62,28 @@ class Rows:
         return self._connection
 
     @property
+    def format_read(self) -> int:
+        """The format of the records, as it was read with the first of them; 0: none was read yet. It costs no read."""
+        return self._format
+
+    @property
     def _table(self) -> Any:
         """The table, whose format is known from here on."""
-        if not self._format_known:
+        if not self._format:
             self._check_format(self._handle.row(_FORMAT).get(VALUE))
         return self._handle
 
     def _check_format(self, stored: bytes | None) -> None:
         value = json.loads(stored) if stored else {}
-        if value.get("format", 1) > FORMAT:
+        found = int(value.get("format", 1))
+        if found > FORMAT:
             fact = (
-                f"the records in {self._name} have format {value['format']}, written by Lowtide "
+                f"the records in {self._name} have format {found}, written by Lowtide "
                 f"{value.get('lowtide', 'of another version')}; this is Lowtide {__version__}, which knows formats up "
                 f"to {FORMAT}"
             )
             raise FormatError(fact, "Upgrade it on this machine; nothing was done")
-        self._format_known = True
+        self._format = found
 
     def exists(self) -> bool:
         """Whether the state table is there; reads on a store without one give empty answers. Once there, it is not
@@ -193,7 +200,7 @@ class Rows:
 
     def _one(self, row: bytes) -> dict[bytes, bytes]:
         """A row; the first is read together with the format."""
-        if self._format_known:
+        if self._format:
             found: dict[bytes, bytes] = self._handle.row(row)
             return found
         both = dict(self._handle.rows([_FORMAT, row]))

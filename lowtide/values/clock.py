@@ -112,6 +112,14 @@ def clock_contradiction(kind: str, watermark: int) -> str:
     )
 
 
+def seconds_since(timestamp: int, now: int) -> float | None:
+    """How many seconds before *now* (ms since 1970) an oracle on the world's clock gave *timestamp*; None for 0, which
+    no oracle gives, and where no calendar reaches.
+    """
+    moment = WorldClock().time(timestamp) if timestamp else None
+    return None if moment is None else (now - millis(moment)) / 1000
+
+
 def millis(time: datetime) -> int:
     """Milliseconds since 1970 of an aware *time*, rounded down."""
     return (time - EPOCH) // timedelta(milliseconds=1)

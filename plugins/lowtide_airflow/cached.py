@@ -14,8 +14,8 @@ class Cached(Generic[T]):
     """What *get* returned last, got again when it is older than *seconds*; thread-safe.
 
     At most one call of *get* runs at a time, in a thread of its own. A caller waits *patience* seconds at most, and
-    only while there is no value at all; then it has None. An old value is returned at once while a new one is fetched.
-    *get* must not raise.
+    only while there is no value at all; then it has None. An old value is returned at once while a new one is fetched;
+    a caller that wants a fresh one waits for it as long. *get* must not raise.
     """
 
     def __init__(
@@ -34,14 +34,16 @@ class Cached(Generic[T]):
         self._until = 0.0
         self._fetching: threading.Event | None = None
 
-    def get(self) -> T | None:
-        """The value; None where there is none yet."""
+    def get(self, *, fresh: bool = False) -> T | None:
+        """The value; None where there is none yet. *fresh*: one that is not older than it may be, if it comes in
+        time: who asks seldom would otherwise always have the one of the time before.
+        """
         with self._lock:
             if self._fetching is None and (self._value is None or self._clock() >= self._until):
                 self._fetching = threading.Event()
                 threading.Thread(target=self._fetch, args=(self._fetching,), name="lowtide page", daemon=True).start()
             fetching, known = self._fetching, self._value
-        if known is None and fetching is not None:
+        if (fresh or known is None) and fetching is not None:
             fetching.wait(self._patience)
         return self._value
 

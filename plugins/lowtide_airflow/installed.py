@@ -31,7 +31,7 @@ NUMBERS = (
     "batch_tables",
     "batches",
 )
-OTHERS = ("approval", "deadline_callback", "deadline_callback_kwargs", "stores")
+OTHERS = ("approval", "deadline_callback", "deadline_callback_kwargs", "metrics_token_file", "stores")
 
 
 def problems(section: Mapping[str, Any], mapped_at_most: int) -> Iterator[str]:

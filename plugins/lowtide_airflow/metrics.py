@@ -16,7 +16,7 @@ from typing import Any
 from lowtide.cleaning.commit_count import counted_figures
 from lowtide.ledger.settled import SETTLED_FIGURE, money_figures
 from lowtide.run.summary import DONE
-from lowtide.values.clock import WorldClock, is_world, millis
+from lowtide.values.clock import is_world, seconds_since
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Metric:
 
 
 def metrics(summary: Mapping[str, Any], store: str = "") -> Iterator[Metric]:
-    """Everything that a *summary* has, each with the tag ``store`` where the *store* has a name; see docs/airflow.md.
+    """Everything that a *summary* has, each with the tag ``store`` where the *store* has a name (docs/monitoring.md).
 
     What a dry run, or a table that was only planned for, would have had done is counted as ``planned``, so that no sum
     of deeds has it.
@@ -97,9 +97,9 @@ def _lag(name: str, mark: int, summary: Mapping[str, Any], tags: Mapping[str, st
     low = summary["low_watermark"]
     if name != "lowtide.low_watermark":
         yield Metric(Kind.GAUGE, f"{name}.behind", max(0, low - mark), tags or {})
-    moment = WorldClock().time(mark) if is_world(low) and mark else None
-    if moment:
-        yield Metric(Kind.GAUGE, f"{name}.age_seconds", (summary["started"] - millis(moment)) / 1000, tags or {})
+    age = seconds_since(mark, summary["started"]) if is_world(low) else None
+    if age is not None:
+        yield Metric(Kind.GAUGE, f"{name}.age_seconds", age, tags or {})
 
 
 def _of(table: Mapping[str, Any]) -> dict[str, str]:

@@ -24,6 +24,11 @@ def number(name: str, default: int) -> int:
     return int(conf.getint(_SECTION, name, fallback=default))
 
 
+def text(name: str) -> str:
+    """A text of Airflow's section ``[lowtide]``; empty where it is not set."""
+    return str(conf.get(_SECTION, name, fallback="") or "")
+
+
 def share_param() -> Param:
     """The other half of the budget, which small tables meet first."""
     return Param(

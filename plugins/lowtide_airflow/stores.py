@@ -83,7 +83,10 @@ class Store:
         if self.name and (shared := [each for each in variables.names(os.environ) if each.upper().startswith(_PLACES)]):
             fact = f"{' and '.join(shared)} in the environment would count for every store of this Airflow"
             raise UsageError(fact, f"unset it, and say it in {self.file}")
-        return load(self.file)
+        config = load(self.file)
+        if self.name and "store" not in config.model_fields_set:
+            config = config.model_copy(update={"store": self.name})  # what monitoring calls it, too
+        return config
 
 
 def check(text: str) -> dict[str, Path]:

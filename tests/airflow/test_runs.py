@@ -7,6 +7,7 @@ test is about the process of ``spark-submit`` itself.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 from urllib.request import ProxyHandler, build_opener
 
+import httpx
 import psutil
 import pytest
 from browser import browser, log_in, tab
@@ -24,6 +26,7 @@ from installation import PATIENCE, SUBMITTED, first_of_its_kind, follow_only, in
 from lowtide_airflow.approved import APPROVE
 from lowtide_airflow.operator import SUMMARY_KEY
 from playwright.sync_api import Page, expect
+from prometheus import server
 from test_metrics import collector
 from warm_driver import AirflowWithDriver
 
@@ -35,6 +38,7 @@ from lowtide.lab.workload import OmidClient
 from lowtide.store.state import opened
 from tests.prove import PROVE
 
+RULES = Path(__file__).resolve().parents[2] / "monitoring" / "alerts.yaml"
 DAYS = tuple(date(2026, 1, 5) + timedelta(n) for n in range(7 if PROVE else 2))
 #: How long a person looks at a question. Airflow starts the task that asks anew if the answer comes before its executor
 #: has taken note of the pause.
@@ -43,6 +47,8 @@ LOOK = 10
 ANSWER = 90
 #: Seconds after which a run is late.
 DEADLINE = 20
+#: The file of the token of Prometheus.
+TOKEN = "prometheus-token"
 
 
 @dataclass
@@ -156,6 +162,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     stack = Stack(free_ports_config(folder / "store", timestamps="incremental", conflict_map_size=64))
     # Every table has a task of its own.
     quick = {"page_seconds": "1", "approval_timeout": str(ANSWER), "deadline": str(DEADLINE), "batch_bytes": "0"}
+    (folder / TOKEN).write_text(secrets.token_hex(32))
+    quick["metrics_token_file"] = str(folder / TOKEN)
     # Nothing at all may be removed from this one: its runs fail.
     tables = {"guarded": {"budget": {"rows": 1, "always": 0, "share": 1.0}}}
     with collector() as (port, came):
@@ -455,10 +463,45 @@ def test_the_page_shows_the_stores_numbers(site: Site) -> None:
         assert {urlsplit(url).netloc for url in asked if url.startswith("http")} == {urlsplit(address).netloc}
 
 
+@pytest.mark.needs("prometheus")
+def test_prometheus_scrapes_airflow_by_its_token(site: Site, tmp_path: Path) -> None:
+    """With the token alone, and it opens nothing else; a wrong one gets nothing. The numbers are the store's, and the
+    rules call somebody for the table whose runs fail.
+    """
+    token = site.airflow.config.home.parent / TOKEN
+    wrong = tmp_path / "wrong"
+    wrong.write_text("guessed")
+    jobs = [
+        {
+            "job_name": name,
+            "metrics_path": "/lowtide/metrics",
+            "authorization": {"credentials_file": str(file)},
+            "static_configs": [{"targets": [urlsplit(site.airflow.config.url).netloc]}],
+        }
+        for name, file in (("right", token), ("wrong", wrong))
+    ]
+    with server(tmp_path, jobs, [RULES]) as prometheus:
+        prometheus.wait_for('lowtide_up{job="right"} == 1')
+        prometheus.wait_for('up{job="wrong"} == 0')
+        assert prometheus.query('lowtide_up{job="wrong"}') == []
+        with opened(site.config) as state:
+            counts = {table: len(found["regions"]) for table, found in state.watermarks().items()}
+        regions = prometheus.query("lowtide_regions")
+        assert {r["metric"]["table"]: int(r["value"][1]) for r in regions} == counts
+        prometheus.wait_for('ALERTS{alertname="LowtideAlarm", cause="failed", table="guarded"}')
+    for path, code in (("metrics", 200), ("data", 403)):
+        answer = httpx.get(
+            f"{site.airflow.config.url}/lowtide/{path}",
+            headers={"Authorization": f"Bearer {token.read_text()}"},
+            trust_env=False,
+        )
+        assert answer.status_code == code
+
+
 def test_the_page_has_the_stores_numbers(site: Site) -> None:
     """With Airflow's login; without, nothing. What was read is told at once when the store is away."""
     address = site.airflow.config.url
-    for path in ("", "data", "page.js", "plotly.js"):
+    for path in ("", "data", "page.js", "plotly.js", "metrics"):
         with pytest.raises(HTTPError) as refused:
             build_opener(ProxyHandler({})).open(f"{address}/lowtide/{path}")
         assert refused.value.code == 401

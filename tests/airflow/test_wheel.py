@@ -80,6 +80,7 @@ def test_library_and_command_line_need_neither_airflow_nor_spark(installed: Inst
     for what, pattern in (
         ("dags", "orphan_cleanup.py"),
         ("spark_apps", "orphan_cleanup.py"),
+        ("monitoring", "dashboard.json"),
         ("connector", "lowtide-connector.jar"),
     ):
         printed = Path(installed.run("lowtide", "path", what).strip())

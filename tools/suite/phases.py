@@ -26,6 +26,7 @@ LONGEST_FIRST = (
     "tests/store/test_ledger_repair.py",
     "tests/store/test_health.py",
     "tests/store/test_stack.py",
+    "tests/store/test_monitoring.py",
     "tests/store/test_regions.py",
     "tests/store/test_connector_read.py",
     "tests/store/test_failures.py",

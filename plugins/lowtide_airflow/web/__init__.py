@@ -1,7 +1,8 @@
 """The page "Lowtide" in Airflow: a few files, and one answer with all data of a store.
 
 Airflow gives a plugin's application no login of its own, so every route here, files too, asks for Airflow's: who may
-not see plugins gets 401 or 403. The data are read in the background (:mod:`lowtide_airflow.cached`): a store that is
+not see plugins gets 401 or 403. The metrics alone have a token of their own beside it (:mod:`lowtide_airflow.scraped`).
+The data are read in the background (:mod:`lowtide_airflow.cached`): a store that is
 down or slow costs Airflow's server one thread, and a request never waits for it longer than a moment.
 """
 
@@ -13,13 +14,13 @@ from typing import Any
 
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import requires_access_view
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse, HTMLResponse
 from starlette.exceptions import HTTPException
 
 from lowtide.errors import UsageError
-from lowtide_airflow import stores
+from lowtide_airflow import scraped, stores
 from lowtide_airflow.cached import Cached
 from lowtide_airflow.settings import number
 from lowtide_airflow.view import Latest, Reader, view
@@ -43,32 +44,57 @@ HEADERS = {
 }
 
 
+class Stores:
+    """What was read last of each store that this Airflow serves; each is first read when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Cached[Latest]] = {}
+
+    def names(self) -> list[str]:
+        """Those that there are now; of a section that names none that can be used, the nameless one."""
+        try:
+            return stores.served()
+        except UsageError as error:
+            log.error("only the store of LOWTIDE_CONFIG is read: %s", error)
+            return [""]
+
+    def of(self, name: str) -> Cached[Latest]:
+        """The one of that name."""
+        if name not in self._seen:
+            self._seen[name] = Cached(Reader(name), seconds=number("page_seconds", 30))
+        return self._seen[name]
+
+    def all(self) -> list[Cached[Latest]]:
+        """All that there are now."""
+        return [self.of(name) for name in self.names()]
+
+
 def application() -> FastAPI:
     """The application, with a cache of its own for each store."""
-    seen: dict[str, Cached[Latest]] = {}
-    app = FastAPI(
-        title="Lowtide",
-        dependencies=[Depends(requires_access_view(AccessView.PLUGINS))],
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-    )
+    known = Stores()
+    app = FastAPI(title="Lowtide", docs_url=None, redoc_url=None, openapi_url=None)
+    app.include_router(scraped.router(known.all))
+    app.include_router(_page(known))  # the last: it has what bears any other name
+    return app
 
-    @app.get("/")
+
+def _page(known: Stores) -> APIRouter:
+    """Page, files and data."""
+    pages = APIRouter(dependencies=[Depends(requires_access_view(AccessView.PLUGINS))])
+
+    @pages.get("/")
     def page() -> HTMLResponse:
         return HTMLResponse((_HERE / "index.html").read_text("utf-8"), headers=HEADERS)
 
-    @app.get("/data")
+    @pages.get("/data")
     async def data(store: str | None = None) -> dict[str, Any]:
-        names = _names()
+        names = known.names()
         chosen = names[0] if store is None else store
         if chosen not in names:
             raise HTTPException(404, f"no store {chosen}")
-        if chosen not in seen:
-            seen[chosen] = Cached(Reader(chosen), seconds=number("page_seconds", 30))
-        return {**view(await run_in_threadpool(seen[chosen].get)), "store": chosen, "stores": names}
+        return {**view(await run_in_threadpool(known.of(chosen).get)), "store": chosen, "stores": names}
 
-    @app.get("/plotly.js")
+    @pages.get("/plotly.js")
     def plotly() -> FileResponse:
         from plotly.offline import offline
 
@@ -76,19 +102,10 @@ def application() -> FastAPI:
         file = Path(offline.__file__).parents[1] / "package_data" / "plotly.min.js"
         return FileResponse(file, media_type="text/javascript", headers={"Cache-Control": "private, max-age=86400"})
 
-    @app.get("/{name}")
+    @pages.get("/{name}")
     def file(name: str) -> FileResponse:
         if name not in _FILES:
             raise HTTPException(404, f"no file {name}")
         return FileResponse(_HERE / name, media_type=_FILES[name], headers={**HEADERS, "Cache-Control": "no-cache"})
 
-    return app
-
-
-def _names() -> list[str]:
-    """The stores that can be chosen; of a section that names none that can be used, the nameless one."""
-    try:
-        return stores.served()
-    except UsageError as error:
-        log.error("the page shows the store of LOWTIDE_CONFIG alone: %s", error)
-        return [""]
+    return pages
