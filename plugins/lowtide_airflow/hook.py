@@ -56,11 +56,12 @@ class HBaseHook(BaseHook):
         :meth:`aconfig`.
         """
         try:
-            return merged(load(), self.get_connection(self.hbase_conn_id), self.hbase_conn_id)
+            connection = self.get_connection(self.hbase_conn_id)
         except AirflowNotFoundException:
             if self.hbase_conn_id != self.default_conn_name:
                 raise
             return self._without()
+        return self._with(connection)
 
     async def aconfig(self) -> Config:
         """The same without blocking the loop of a triggerer."""
@@ -70,7 +71,10 @@ class HBaseHook(BaseHook):
             if self.hbase_conn_id != self.default_conn_name:
                 raise
             return self._without()
-        return merged(load(), connection, self.hbase_conn_id)
+        return self._with(connection)
+
+    def _with(self, connection: Any) -> Config:
+        return merged(load(store_named=bool(connection.host)), connection, self.hbase_conn_id)
 
     def _without(self) -> Config:
         self.log.info("no connection %s: the gateway of Lowtide's configuration", self.hbase_conn_id)
