@@ -463,8 +463,13 @@ def source(path: Path | None = None) -> str:
     return str(found.resolve()) if found else DEFAULTS
 
 
-def load(path: Path | None = None) -> Config:
+def load(path: Path | None = None, *, store_named: bool = False) -> Config:
     """The configuration of *path*, or the one that is found (see the module's text).
+
+    Args:
+        path: the file.
+        store_named: whether the caller knows of which store it is, and goes by no default for that: an Airflow
+            connection names its gateway.
 
     Raises:
         UsageError: the file is missing, no YAML, or has unknown keys or bad values; the message names each of them.
@@ -482,7 +487,7 @@ def load(path: Path | None = None) -> Config:
         raise UsageError(msg)
     given = variables.settings(Config)
     content = _merged(content, given)
-    if name == DEFAULTS:
+    if name == DEFAULTS and not store_named:
         _check_named(content)
     content = _with_site(content, Path(name).parent, named=name != DEFAULTS)
     try:

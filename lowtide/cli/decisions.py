@@ -44,7 +44,8 @@ def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: Confi
         state.add_run(by_hand("forget", f"forgot {ranges} key ranges of {table}", source(config)).to_json())
     console.print(
         f"{ranges} key ranges of {table} forgotten. The next orphan_cleanup reads it from 0; until then the prune "
-        "bound is 0."
+        "bound is 0.",
+        soft_wrap=True,
     )
 
 
@@ -91,7 +92,8 @@ def resolve(
     for old in replaced:
         console.print(
             f"This replaces {old}. Where a cleanup has acted on that already, `lowtide verify` names the cells that "
-            "still say so, and what it deleted is in its sideline: `lowtide restore`."
+            "still say so, and what it deleted is in its sideline: `lowtide restore`.",
+            soft_wrap=True,
         )
     decided = _summed_up(decisions)
     ask(f"Record in {name} that {decided}?", yes=yes)
@@ -103,9 +105,9 @@ def resolve(
         state.create()
         life.checked(state.connection, state, name, acting=True)
         state.add_run(by_hand("resolve", f"decided that {decided}", source(config)).to_json())
-    console.print(f"Recorded in {name}. The next orphan_cleanup --execute acts on it.")
+    console.print(f"Recorded in {name}. The next orphan_cleanup --execute acts on it.", soft_wrap=True)
     if left:
-        console.print(f"{left} lines of {file} are still {UNDECIDED}; they were left out.")
+        console.print(f"{left} lines of {file} are still {UNDECIDED}; they were left out.", soft_wrap=True)
 
 
 def _allowed(config: Config, state: StateStore, decisions: list[Decision]) -> tuple[Decisions, list[str]]:
@@ -198,7 +200,7 @@ def confirm(
         state.add_run(
             by_hand("confirm", f"took the transactions of {table} for this oracle's", source(config)).to_json()
         )
-    console.print(f"Confirmed. The next orphan_cleanup takes {table} like any other table.")
+    console.print(f"Confirmed. The next orphan_cleanup takes {table} like any other table.", soft_wrap=True)
 
 
 def _check_there(state: StateStore, table: str) -> None:
@@ -229,7 +231,7 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
         life.settle(state.connection, state, name, lost_up_to=horizon)
         note = f"went on without what {name} has lost, of transactions up to {horizon}"
         state.add_run(by_hand("journal lost", note, source(config)).to_json())
-    console.print(f"Noted. Horizon: {horizon}.")
+    console.print(f"Noted. Horizon: {horizon}.", soft_wrap=True)
 
 
 def _lost(config: Config, state: StateStore) -> tuple[bool, int]:
@@ -256,7 +258,7 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
         doubted = _doubted(loaded, state)
     why, _ = doubted
     if not why:
-        console.print(f"Nothing speaks against {name}; nothing was noted.")
+        console.print(f"Nothing speaks against {name}; nothing was noted.", soft_wrap=True)
         return
     ask(
         f"{name}: {why}. Does it have every row that was ever pruned into it? Without its proof a committed cell that "
@@ -267,7 +269,7 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
         _check_same(doubted, _doubted(loaded, state), f"what speaks against {name}")
         life.settle(state.connection, state, name)
         state.add_run(by_hand("journal whole", f"took {name} for whole: {why}", source(config)).to_json())
-    console.print(f"Noted. {name} is gone by again.")
+    console.print(f"Noted. {name} is gone by again.", soft_wrap=True)
 
 
 def _doubted(config: Config, state: StateStore) -> tuple[str, int]:

@@ -50,7 +50,10 @@ _SEVERITIES = {Severity.NOTE: "dim", Severity.WARNING: "yellow", Severity.ALARM:
 console = new_console()
 #: Of the CSV of status, and of explain.
 TABLE_COLUMNS = ("table", "mode", "regions", "never_cleaned", "lowest", "behind", "collected")
-FINDING_COLUMNS = ("severity", "what", "why", "since", "setting", "remedy", "commands", "tables")
+FINDING_COLUMNS = (
+    *("severity", "cause", "what", "why", "since", "tables", "region", "setting"),
+    *("remedy", "commands"),
+)
 
 
 def status(
@@ -117,7 +120,7 @@ def _print_status(health: Health, reading: Reading, config: Config, *, in_full: 
     for finding in others:
         console.print(_headline(finding), soft_wrap=True)
     if health.findings and not reading.unreachable:
-        console.print("More: lowtide explain", style="dim")
+        console.print("More: lowtide explain", style="dim", soft_wrap=True)
 
 
 def explain(
@@ -165,7 +168,7 @@ def _print_explanation(
     for finding in found:
         _print_finding(finding, reading.at)
     if not found:
-        console.print("Nothing holds anything back.")
+        console.print("Nothing holds anything back.", soft_wrap=True)
 
 
 def _assessed(file: Path | None) -> tuple[Reading, Health, Config]:
@@ -237,7 +240,9 @@ def _print_tables_in_full(reading: Reading, config: Config) -> None:
     """
     found = table_statuses(reading, config)
     if not found:
-        console.print("No region watermark is recorded yet; run: lowtide run watermark_collection --execute")
+        console.print(
+            "No region watermark is recorded yet; run: lowtide run watermark_collection --execute", soft_wrap=True
+        )
         return
     titles = {entry.table: entry.title for entry in reading.inventory}
     columns = ("table", "mode", "regions", "at 0", "never cleaned", "lowest watermark", "behind the low watermark")

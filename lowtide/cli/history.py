@@ -118,7 +118,9 @@ def history_marks(config: ConfigFile = None, output: OutputStyle = Output.TABLE)
 
 def _print_marks(statuses: Sequence[HistoryStatus], runs: Mapping[str, str], reading: Reading) -> None:
     if not statuses:
-        console.print("No transactional table is known yet; run: lowtide run watermark_collection --execute")
+        console.print(
+            "No transactional table is known yet; run: lowtide run watermark_collection --execute", soft_wrap=True
+        )
         return
     titles = ("table", "mark", "time of the mark", "applied (UTC)", "by run", "kept back now by")
     grid = new_table("Ancient history marks", *titles, numbers=["mark"], whole=titles[2:4])
@@ -228,7 +230,7 @@ def _ask_for(config: Config, table: str, identity: str, *, yes: bool) -> None:
 
 def _print_holds(holds: list[Hold], now: datetime) -> None:
     if not holds:
-        console.print("No history is held.")
+        console.print("No history is held.", soft_wrap=True)
         return
     titles = ("table", "id", "from", "owner", "reason", "taken (UTC)", "expires (UTC)")
     grid = new_table("Holds", *titles, numbers=["from"], whole=titles[5:])

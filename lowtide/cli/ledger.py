@@ -80,7 +80,7 @@ def balance(nickname: str, config: ConfigFile = None, output: OutputStyle = Outp
     """What a user has: finished records of finished transactions."""
     with ledger(configured(config), size=1) as book:
         found = book.balance(nickname)
-    _facts(output, {"nickname": nickname, "balance": found}, lambda: console.print(found))
+    _facts(output, {"nickname": nickname, "balance": found}, lambda: console.print(found, soft_wrap=True))
 
 
 @app.command()
@@ -94,9 +94,9 @@ def show(transaction: str, config: ConfigFile = None, output: OutputStyle = Outp
 
 
 def _print_rows(names: Sequence[str], rows: Mapping[str, Mapping[str, str]]) -> None:
-    grid = new_table("", "cell", *rows)
-    for name in names:
-        grid.add_row(name, *(cells.get(name, "-") for cells in rows.values()))
+    grid = new_table("", "row", *names)
+    for title, cells in rows.items():
+        grid.add_row(title, *(cells.get(name, "") for name in names))
     print_table(console, grid)
 
 

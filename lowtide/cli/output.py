@@ -55,7 +55,7 @@ def answer(
         output: that style.
         value: all of it, for JSON.
         columns: of the CSV, which has them in its first line also where there are no rows.
-        rows: those of the CSV; what they hold beside *columns* is left out, a list or a mapping is written as JSON.
+        rows: those of the CSV; what they hold beside *columns* is left out, and what is no text nor number is JSON.
         table: prints it for people.
     """
     if output is Output.JSON:
@@ -69,4 +69,4 @@ def answer(
 
 
 def _flat(cell: Any) -> Any:
-    return json.dumps(cell) if isinstance(cell, (dict, list, tuple)) else cell
+    return json.dumps(cell) if isinstance(cell, (bool, dict, list, tuple)) else cell

@@ -50,7 +50,7 @@ def state_reset(
             oracle = ", of the same oracle" if same_oracle else ""
             note = f"forgot what was recorded of all tables{oracle}"
             state.add_run(by_hand("state reset", note, source(config)).to_json())
-    console.print("Forgotten. The next orphan_cleanup reads from 0.")
+    console.print("Forgotten. The next orphan_cleanup reads from 0.", soft_wrap=True)
 
 
 def _check_reset(config: Config, state: StateStore) -> None:

@@ -12,7 +12,7 @@ from lowtide.config import Config, Mode
 from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.ledger import wrong_money
 from lowtide.health.reading import Reading
-from lowtide.run.submit import JOBS
+from lowtide.run.jobs import JOBS
 from lowtide.values.clock import from_millis
 from lowtide.values.text import age_text
 

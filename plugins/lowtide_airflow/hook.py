@@ -65,6 +65,7 @@ class HBaseHook(BaseHook):
             if self.hbase_conn_id != self.default_conn_name:
                 raise
             return self._without()
+        return self._with(connection)
 
     async def aconfig(self) -> Config:
         """The same without blocking the loop of a triggerer."""
@@ -105,7 +106,7 @@ class HBaseHook(BaseHook):
 def _laid_over(connection: Any) -> Config:
     """The configuration of the store that a connection names, with the connection laid over it."""
     name = (connection.extra_dejson or {}).get(_STORE)
-    return merged(stores.store(name).load(), connection, connection.conn_id)
+    return merged(stores.store(name).load(store_named=bool(connection.host)), connection, connection.conn_id)
 
 
 def merged(config: Config, connection: Any, name: str) -> Config:

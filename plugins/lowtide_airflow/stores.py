@@ -73,8 +73,8 @@ class Store:
             Asset(self.id("lowtide_settled"), uri=f"lowtide://ledger{below}/settled"),
         )
 
-    def load(self) -> Config:
-        """Its configuration, read now.
+    def load(self, *, store_named: bool = False) -> Config:
+        """Its configuration, read now; *store_named*: as :func:`lowtide.config.load` has it.
 
         Raises:
             UsageError: the file is missing or wrong; or the environment has a setting that would lead every store to
@@ -83,7 +83,7 @@ class Store:
         if self.name and (shared := [each for each in variables.names(os.environ) if each.upper().startswith(_PLACES)]):
             fact = f"{' and '.join(shared)} in the environment would count for every store of this Airflow"
             raise UsageError(fact, f"unset it, and say it in {self.file}")
-        config = load(self.file)
+        config = load(self.file, store_named=store_named)
         if self.name and "store" not in config.model_fields_set:
             config = config.model_copy(update={"store": self.name})  # what monitoring calls it, too
         return config

@@ -25,7 +25,7 @@ from lowtide_airflow.hook import HBaseHook, merged
 from lowtide_airflow.triggers import ConditionTrigger, ConditionWatcher
 
 from lowtide.config import Config, load
-from lowtide.errors import GatewayError, StoreError, UsageError
+from lowtide.errors import GatewayError, StoreError, UnnamedStoreError, UsageError
 from lowtide.health.conditions import CheckResult, CommitTableLarger, TransactionsSettled
 from lowtide.ledger.model import transaction_id
 
@@ -367,6 +367,23 @@ def test_a_missing_connection_is_an_error_unless_it_is_the_default(looks: Callab
     assert asyncio.run(HBaseHook().aconfig()) == load()
     with pytest.raises(AirflowNotFoundException):
         HBaseHook("elsewhere").config()
+
+
+def test_a_connection_names_the_store_where_no_configuration_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On a machine that is set up for a cluster too; without one nothing says which store is meant."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LOWTIDE_CONFIG", raising=False)
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop/conf")
+    monkeypatch.setenv("AIRFLOW_CONN_OF_PROD", '{"conn_type": "hbase", "host": "gateway.prod", "port": 9091}')
+    monkeypatch.setenv("AIRFLOW_CONN_OPEN", '{"conn_type": "hbase"}')
+    named = HBaseHook("of_prod")
+    for found in (named.config(), asyncio.run(named.aconfig())):
+        assert (found.hbase.thrift.host, found.hbase.thrift.port) == ("gateway.prod", 9091)
+    for unnamed in (HBaseHook("open"), HBaseHook()):
+        with pytest.raises(UnnamedStoreError):
+            unnamed.config()
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -174,9 +175,13 @@ def test_the_command_line(books: Books) -> None:
     assert paid.stdout.startswith("finished: ")
     id = paid.stdout.split()[-1]
     assert run("balance", "cid").stdout.split() == ["250"]
-    shown = " ".join(run("show", id).stdout.split())
-    assert "state finished finished finished" in shown
-    assert "amount 250 -250 250" in shown
+    shown = json.loads(run("show", id, "--output", "json").stdout)
+    assert [(shown[row]["state"], shown[row]["amount"]) for row in ("transaction", "debit", "credit")] == [
+        ("finished", "250"),
+        ("finished", "-250"),
+        ("finished", "250"),
+    ]
+    assert f"│ transaction │ {id} " in run("show", id).stdout
     refused = run("transfer", "cid", "ann", "251")
     assert isinstance(refused.exception, UsageError)
     assert books.stopped(lambda b: b.transfer("cid", "ann", 200), 2, "after")

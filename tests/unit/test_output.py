@@ -49,14 +49,14 @@ def test_every_command_that_answers_with_rows_has_one_switch_for_their_style() -
     assert with_output > {"status", "runs", "hold list", "run orphan_cleanup", "ledger balance", "stack status"}
 
 
-@pytest.mark.parametrize("rows", [[], [{"a": 1, "b": "x,y", "c": 5}, {"a": None, "b": ["p", "q"]}]])
+@pytest.mark.parametrize("rows", [[], [{"a": 1, "b": "x,y", "c": 5}, {"a": True, "b": ["p", "q"]}]])
 def test_csv_has_a_header_always_and_its_columns_alone(
     rows: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Lists are JSON in their cell."""
+    """Lists are JSON in their cell, and so is what is true or false."""
     answer(Output.CSV, lambda: pytest.fail("not asked for"), ("a", "b"), lambda: rows, lambda: None)
     found = list(csv.reader(StringIO(capsys.readouterr().out)))
-    assert found == [["a", "b"], *([["1", "x,y"], ["", '["p", "q"]']] if rows else [])]
+    assert found == [["a", "b"], *([["1", "x,y"], ["true", '["p", "q"]']] if rows else [])]
 
 
 def test_status_and_explain_are_rows_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_status_and_explain_are_rows_too(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert json.loads(found) == json.loads(ask(monkeypatch, file, healthy(), "status", "--json").stdout)
     assert [t["table"] for t in json.loads(found)["tables"]] == [row["table"] for row in tables]
     explained = ask(monkeypatch, file, healthy(), "explain", "--output=csv").stdout
-    assert explained.splitlines()[0].startswith("severity,what,why")
+    assert explained.splitlines()[0].startswith("severity,cause,what,why")
 
 
 def test_a_style_that_there_is_not_is_refused() -> None:

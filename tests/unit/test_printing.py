@@ -172,6 +172,28 @@ def test_on_a_terminal_a_bar_tells_how_far_it_is(
     assert "━" in said
 
 
+@pytest.mark.parametrize("columns", ["", "80"])
+def test_a_session_that_ends_meanwhile_is_for_the_run_to_tell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str
+) -> None:
+    """Whoever shows how far it is says nothing of it, and leaves the terminal as it was."""
+    monkeypatch.setenv(VARIABLE, columns)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(shown, "_LINE_SECONDS", 0.01)
+    monkeypatch.setattr(shown, "_BAR_SECONDS", 0.01)
+    asked = threading.Event()
+
+    def gone() -> Any:
+        asked.set()
+        raise ConnectionRefusedError("the JVM is gone")
+
+    with progress(cast("Any", SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=gone))), "verify"):
+        assert asked.wait(5)
+    said = capsys.readouterr()
+    assert "gone" not in said.out + said.err
+    assert said.out.count("\x1b[?25l") == said.out.count("\x1b[?25h")  # the cursor
+
+
 def test_the_bar_estimates_what_is_left() -> None:
     """By the speed so far."""
     out = StringIO()

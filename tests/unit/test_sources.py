@@ -117,6 +117,7 @@ def test_a_machine_that_is_set_up_for_a_cluster_has_no_default_store(
     monkeypatch.setenv(variable, str(cluster() if there else "/etc/hadoop"))
     with pytest.raises(UnnamedStoreError, match=rf"{variable} is set .* may not be what is meant; give --config FILE"):
         load()
+    assert load(store_named=True) == Config(state={"sideline": str(Path(".lowtide/sideline").resolve())})
     monkeypatch.setenv("LOWTIDE_GRACE", "1h")  # no setting, and no address
     monkeypatch.setenv("LOWTIDE_OMID__CLOCK", "world")
     with pytest.raises(UnnamedStoreError):

@@ -50,7 +50,7 @@ def up(
     with console.status("looking"):
         airflow.up(console.print)
     show(console, airflow.status())
-    console.print(f"{airflow.config.url}  user {airflow.user}, password {airflow.password}")
+    console.print(f"{airflow.config.url}  user {airflow.user}, password {airflow.password}", soft_wrap=True)
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -40,8 +40,12 @@ def progress(spark: SparkSession, what: str) -> Iterator[None]:
     """Show how many parts of the work are done, while the body runs. The estimate is of the parts that are known."""
     console = new_console()
     over = threading.Event()
-    shown = _bar if console.is_terminal else _lines
-    shower = threading.Thread(target=shown, args=(spark, what, over, console), name="progress", daemon=True)
+
+    def show() -> None:
+        with suppress(Exception):  # of a session that ends meanwhile: of that the run itself tells
+            (_bar if console.is_terminal else _lines)(spark, what, over, console)
+
+    shower = threading.Thread(target=show, name="progress", daemon=True)
     shower.start()
     try:
         yield
