@@ -65,7 +65,6 @@ class HBaseHook(BaseHook):
             if self.hbase_conn_id != self.default_conn_name:
                 raise
             return self._without()
-        return self._with(connection)
 
     async def aconfig(self) -> Config:
         """The same without blocking the loop of a triggerer."""

@@ -145,13 +145,13 @@ def test_what_went_says_by_whom_and_how_it_comes_back() -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_nothing_that_has_to_be_copied_is_cut(width: int) -> None:
-    """Names, keys and numbers are folded; what others wrote is printed as it is."""
+    """Names and keys stand in one piece; what others wrote is printed as it is."""
     name = "scheduled__" + "2026-01-31T00-00-00-" * 5 + "0"
     key = "[bold]" + "x" * 200 + "\\x00"
     gone = {**cell(), "run": name, "table": "t", "rule": "orphan", "evidence": "e"}
     lines = (removed(gone, None, "2026-03-02"),)
     out = io.StringIO()
-    console = Console(file=out, width=width, markup=False, emoji=False)
+    console = Console(file=out, width=width, force_terminal=True, color_system=None, markup=False, emoji=False)
     print_answer(console, Answer("t", key, W, 0, ["[/] a note"], lines, lines, ["done"], {150: "never committed"}))
     one = {"run": name, "job": "orphan_cleanup", "at": "2026-01-31 02:00", "table": "t", "cells": 7, "bytes": 2048}
     print_sidelines(console, [{**one, "until": "2026-03-02 02:00", "lost": []}])
@@ -159,7 +159,5 @@ def test_nothing_that_has_to_be_copied_is_cut(width: int) -> None:
     print_cells(console, [{**shown, "kind": "put", "rule": "orphan", "evidence": None}], 7)
     text = out.getvalue()
     assert "…" not in text
-    assert max(map(len, text.splitlines())) <= max(width, len(f't, row "{key}"'))
-    joined = "".join(c for c in text if c not in " \n│┃")
-    assert text.count("[bold]") >= 1
-    assert name.replace(" ", "") in joined or all(part in joined for part in (name[:20], name[-8:]))
+    assert text.count(name) == 5
+    assert text.count(key) == 2

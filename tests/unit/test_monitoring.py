@@ -24,7 +24,7 @@ from lowtide.errors import UsageError
 from lowtide.health import RECURRING, Cause, Reading, assess, last_runs
 from lowtide.monitoring.metrics import GAUGES, UP, Observation
 from lowtide.monitoring.text import exposition, write
-from lowtide.run.submit import JOBS
+from lowtide.run.jobs import JOBS
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.store.records import Bound, History
 from lowtide.values.clock import millis

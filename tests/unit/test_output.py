@@ -19,7 +19,7 @@ from lowtide.cli.app import app
 from lowtide.cli.output import Output, answer
 from lowtide.config import CONFIG_VARIABLE
 from lowtide.errors import UnnamedStoreError
-from lowtide.run.jobs import JOBS
+from lowtide.run.jobs import INSPECTIONS, JOBS
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.sources import site
 from tests.unit.test_health import healthy
@@ -27,7 +27,7 @@ from tests.unit.test_health_terminal import ask
 
 #: Commands that answer with no rows: a page, a path, or a sentence on what was done.
 WITHOUT = {
-    *("report", "path", "resolve", "confirm", "forget", "journal lost", "journal whole", "state reset"),
+    *("report", "path", "resolve", "confirm", "forget", "journal lost", "journal whole", "state reset", "resume"),
     *("hold release", "demo", "stack up", "stack down", "airflow up", "airflow down"),
 }
 
@@ -153,7 +153,9 @@ def test_a_driver_that_does_not_start_answers_nothing(driver: dict[str, Any]) ->
 
 
 def test_what_an_inspection_found_is_its_answer() -> None:
-    """Of a survey its tables, with the ends of what was estimated; of the verifier what is broken."""
+    """Of a survey its tables, with the ends of what was estimated; of the verifier what is broken; of a sideline, and
+    of what is asked of a row, each cell.
+    """
     estimate = {"value": 5, "low": 4, "high": 6}
     names = ("cells", "orphans", "orphan_bytes", "heals", "heal_bytes")
     columns, (row,) = job_rows.of("survey", {"tables": [{"table": "orders", **dict.fromkeys(names, estimate)}]})
@@ -161,8 +163,13 @@ def test_what_an_inspection_found_is_its_answer() -> None:
     assert {"table", "orphans", "orphans_low", "heal_bytes_high", "others", "problems"} <= set(columns)
     broken = {"invariant": "V1", "table": "orders", "what": "w"}
     assert job_rows.of("verify", {"violations": [broken]})[1] == [broken]
+    there, gone = {"qualifier": "q"}, {"qualifier": "p"}
+    rows = job_rows.of("why", {"cells": [there], "removed": [gone]})[1]
+    assert [(row["qualifier"], row["there"]) for row in rows] == [("q", True), ("p", False)]
+    assert job_rows.of("sideline", {"cells": [there]})[1] == [there]
+    assert job_rows.of("sideline", {"runs": [{"run": "r1"}]})[1] == [{"run": "r1"}]
     for job in JOBS:
-        if job not in ("survey", "verify"):
+        if job not in INSPECTIONS:
             assert job_rows.of(job, a_summary(job))[1][0]["table"] == "orders"
 
 
