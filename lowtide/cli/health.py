@@ -25,6 +25,7 @@ from lowtide.health import (
     Severity,
     TableStatus,
     assess,
+    grouped,
     history_statuses,
     ledger_status,
     table_statuses,
@@ -116,9 +117,9 @@ def _print_status(health: Health, reading: Reading, config: Config, *, in_full: 
         _print_history(reading, config)
         _print_ledger(reading)
         _print_last_runs(reading)
-    others = health.findings[0 if health.level is Level.FINE else 1 :]
-    for finding in others:
-        console.print(_headline(finding), soft_wrap=True)
+    for first, *alike in grouped(health.findings[0 if health.level is Level.FINE else 1 :]):
+        more = f"; {len(alike)} more like it" if alike else ""
+        console.print(_headline(first).append(more), soft_wrap=True)
     if health.findings and not reading.unreachable:
         console.print("More: lowtide explain", style="dim", soft_wrap=True)
 

@@ -17,7 +17,7 @@ from datetime import datetime
 
 from lowtide.config import Config
 from lowtide.health import bound, hbase, history_findings, ledger_findings, objections, oracle, runs, settings
-from lowtide.health.findings import EXIT_CODES, Cause, Finding, Health, Level, Severity
+from lowtide.health.findings import EXIT_CODES, Cause, Finding, Health, Level, Severity, grouped
 from lowtide.health.history import HistoryStatus, history_statuses, removals
 from lowtide.health.ledger import LedgerStatus, ledger_status, repairs
 from lowtide.health.reading import LedgerReading, Reading
@@ -42,6 +42,7 @@ __all__ = [
     "Severity",
     "TableStatus",
     "assess",
+    "grouped",
     "history_statuses",
     "last_runs",
     "ledger_status",

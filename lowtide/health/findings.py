@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -123,3 +124,14 @@ class Health:
         """A plain mapping."""
         found = [f.to_json() for f in self.findings]
         return {"level": self.level.value, "sentence": self.sentence, "findings": found}
+
+
+def grouped(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
+    """The findings as they are shown: notes of one cause together, where the first of them stands, every other one by
+    itself.
+    """
+    found: dict[object, list[Finding]] = {}
+    for each in findings:
+        key: object = each.cause if each.severity is Severity.NOTE else id(each)
+        found.setdefault(key, []).append(each)
+    return [tuple(group) for group in found.values()]

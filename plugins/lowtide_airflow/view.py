@@ -15,11 +15,11 @@ from urllib.parse import quote
 
 from lowtide.config import Config
 from lowtide.errors import LowtideError
-from lowtide.health import Reading, TableStatus, assess, table_statuses
+from lowtide.health import Reading, TableStatus, assess, grouped, table_statuses
 from lowtide.health.reader import read
 from lowtide.run.summary import ON_PAGE, ran_by
 from lowtide.values.clock import Clock, WorldClock, from_millis
-from lowtide.values.text import age_text, distance_text, timestamp_text
+from lowtide.values.text import age_text, distance_text, moment_text, time_text, timestamp_text
 from lowtide_airflow import stores
 from lowtide_airflow.sections import SECTIONS
 
@@ -83,9 +83,10 @@ def view(latest: Latest | None) -> dict[str, Any]:
         "as_of": shown.at.isoformat(),
         "known": not shown.unreachable,
         "health": health.to_json(),
+        "findings": [[finding.to_json() for finding in group] for group in grouped(health.findings)],
         "world": isinstance(clock, WorldClock),
-        "low_watermark": _mark(shown.low_watermark, clock),
-        "bound": _mark(bound.value if bound else None, clock),
+        "low_watermark": _card(shown.low_watermark, shown),
+        "bound": _card(bound.value if bound else None, shown),
         "bound_since": _iso(bound.since or bound.at) if bound else None,
         "tables": [_table(s, shown, clock) for s in table_statuses(shown, config)],
         "bounds": [{"at": _iso(b.at), **(_mark(b.value, clock) or {})} for b in reversed(shown.bounds)],
@@ -135,6 +136,20 @@ def _mark(timestamp: int | None, clock: Clock) -> dict[str, Any] | None:
         return None
     moment = clock.time(timestamp) if isinstance(clock, WorldClock) and timestamp else None
     return {"x": _iso(moment) if moment else timestamp, "text": timestamp_text(timestamp, clock)}
+
+
+def _card(timestamp: int | None, reading: Reading) -> dict[str, Any] | None:
+    """A timestamp, and how it stands on a card: in a few words, of a world clock how long ago it was, with its date or
+    what is known of that beneath.
+    """
+    clock = reading.clock
+    mark = _mark(timestamp, clock)
+    if mark is None or timestamp is None:
+        return None
+    moment = clock.time(timestamp) if isinstance(clock, WorldClock) and timestamp else None
+    if moment:
+        return {**mark, "short": f"{age_text(reading.at - moment)} ago", "date": moment_text(moment)}
+    return {**mark, "short": f"{timestamp:,}", "date": time_text(timestamp, clock) if timestamp else ""}
 
 
 def _run(summary: Mapping[str, Any], now: datetime) -> dict[str, Any]:

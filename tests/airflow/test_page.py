@@ -6,6 +6,7 @@ import json
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,10 @@ from lowtide.lab.stack import free_ports_config
 from lowtide.ledger.settled import Settled, money_figure
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.store.records import Bound, History
+from lowtide.tables.consent import Pause
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.clock import millis
+from lowtide.values.formats import UNITS_PER_MILLI
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 ROUTES = ("/", "/data", "/page.js", "/page.css", "/icon.svg", "/icon-dark.svg", "/plotly.js")
@@ -77,6 +80,28 @@ def test_the_page_has_the_numbers_of_the_store() -> None:
     [run] = data["runs"]
     assert (run["counts"]["healed"], run["problems"], run["more_problems"]) == (3, ["t00: p1", "t00: p2", "t00: p3"], 1)
     assert data["health"]["level"] == "alarm"
+
+
+def test_a_card_has_a_few_words_and_the_date_beneath() -> None:
+    """Of a world clock how long ago a mark was; of a counter the number, with the time where a sample tells it."""
+    low = (millis(NOW) - 90 * 60_000) * UNITS_PER_MILLI
+    data = view(Latest(replace(seen(), low_watermark=low, bounds=(Bound(NOW, 0, ()),)), Config()))
+    assert (data["low_watermark"]["short"], data["low_watermark"]["date"]) == ("1 hour ago", "2026-03-10 10:30 UTC")
+    assert (data["bound"]["short"], data["bound"]["date"]) == ("0", "")
+    counted = view(Latest(replace(seen(), samples=((NOW - timedelta(days=1), 99_000),)), Config()))["bound"]
+    assert (counted["short"], counted["date"]) == ("99,900", "about 2026-03-09 12:00 UTC")
+    assert view(Latest(replace(seen(), bounds=()), Config()))["bound"] is None
+
+
+def test_notes_of_one_cause_are_one() -> None:
+    """What is no note stands by itself, though its cause be the same; nothing is lost, and the order stays."""
+    notes = [Pause(f"p{n}", f"t{n}", "ann", "a reason", NOW, NOW + timedelta(hours=n)) for n in (1, 2, 3)]
+    data = view(Latest(replace(seen(), pauses=tuple(notes)), Config()))
+    causes = [[f["cause"] for f in group] for group in data["findings"]]
+    assert ["paused"] * 3 in causes
+    assert len(causes) > 1
+    assert {len(group) for group in causes if group[0] != "paused"} == {1}
+    assert sorted(map(str, chain.from_iterable(data["findings"]))) == sorted(map(str, data["health"]["findings"]))
 
 
 def test_the_page_has_the_counts_of_the_commit_table() -> None:

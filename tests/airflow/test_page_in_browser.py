@@ -27,6 +27,7 @@ from test_page import NOW, seen
 from lowtide.cleaning.commit_count import CommitCount
 from lowtide.config import Config
 from lowtide.health import Reading
+from lowtide.tables.consent import Pause
 
 pytestmark = pytest.mark.needs("browser")
 
@@ -142,6 +143,17 @@ def test_every_chart_is_drawn_and_fits(desk: Desk, width: int, scheme: Literal["
     ink = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()")
     assert ink == {"light": "#13242c", "dark": "#e4ecec"}[scheme]
     assert page.locator("#commits-chart").evaluate("chart => chart.layout.font.color") == ink
+    assert desk.errors == []
+
+
+def test_notes_of_one_cause_are_one_note(desk: Desk) -> None:
+    """Three pauses are one paragraph with three lines, what is to be done about them once, each command in it."""
+    pauses = tuple(Pause(f"p{n}", f"t{n}", "ann", "a reason", NOW, NOW + timedelta(hours=n)) for n in (1, 2, 3))
+    page = desk.show(replace(seen(), pauses=pauses))
+    note = page.locator("#findings > ul > li[data-cause=paused]")
+    expect(note).to_have_count(1)
+    expect(note.locator("ul.alike li")).to_have_count(3)
+    assert sorted(note.locator("pre").inner_text().split("\n")) == [f"lowtide resume p{n}" for n in (1, 2, 3)]
     assert desk.errors == []
 
 

@@ -1,4 +1,4 @@
-"""The first eleven safety rules on the real store: each test fails when its rule is broken in the code (docs/safety.md)."""
+"""The first eleven safety rules on the real store: each test fails when its rule is broken (docs/safety.md)."""
 
 from __future__ import annotations
 

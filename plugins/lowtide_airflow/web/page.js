@@ -80,31 +80,43 @@ function showNumbers(data) {
   const never = data.tables.reduce((sum, table) => sum + table.never_cleaned, 0);
   const acted = data.runs.filter((run) => run.execute);
   const total = (name) => number(acted.reduce((sum, run) => sum + run.counts[name], 0));
-  const textOf = (mark) => (mark ? mark.text : "none");
+  const card = (mark, text) => (mark ? [mark.short, text, mark.date] : ["none", text]);
   const shown = [
-    [textOf(data.low_watermark), "low watermark"],
-    [textOf(data.bound), data.bound_since ? `prune bound, since ${moment(data.bound_since)}` : "prune bound"],
+    card(data.low_watermark, "low watermark"),
+    card(data.bound, data.bound_since ? `prune bound, there since ${moment(data.bound_since)}` : "prune bound"),
     [number(regions), `region${regions === 1 ? "" : "s"} of ${data.tables.length} table${data.tables.length === 1 ? "" : "s"}${never ? `, ${number(never)} never cleaned` : ""}`],
     [total("healed"), `cells healed in ${acted.length} run${acted.length === 1 ? "" : "s"}`],
     [total("deleted"), "cells deleted"],
     [total("pruned"), "commit table rows pruned"],
   ];
-  $("numbers").replaceChildren(...shown.map(([value, text]) => el("li", {}, el("b", {}, value), el("span", {}, text))));
+  $("numbers").replaceChildren(...shown.map(([value, text, date]) =>
+    el("li", {}, el("b", {}, value), date ? el("span", { class: "date" }, date) : null, el("span", {}, text))));
 }
 
 function showFindings(data) {
-  const found = data.health.findings;
-  $("findings").hidden = found.length === 0;
+  $("findings").hidden = data.findings.length === 0;
   $("findings").replaceChildren(
     el("h2", {}, "What does not move, and what to do"),
-    el("ul", {}, ...found.map((finding) => el("li", { class: finding.severity, "data-cause": finding.cause },
-      el("p", {}, el("span", { class: "tag" }, finding.severity), el("strong", {}, finding.what), `: ${finding.why}.`),
-      el("p", { class: "small soft" },
-        [finding.since ? `Since ${moment(finding.since)}.` : "", finding.setting ? `Setting ${finding.setting}.` : ""].filter(Boolean).join(" ")),
-      el("p", {}, finding.remedy + (finding.commands.length ? ":" : ".")),
-      finding.commands.length ? el("pre", { tabindex: "0" }, el("code", {}, finding.commands.join("\n"))) : null,
-    ))),
+    el("ul", {}, ...data.findings.map(finding)),
   );
+}
+
+/** What is found once, or of several things alike; a remedy that is the same for all stands there once, with all its commands. */
+function finding(found) {
+  const [first] = found;
+  const more = (one) => [one.since ? `Since ${moment(one.since)}.` : "", one.setting ? `Setting ${one.setting}.` : ""].filter(Boolean).join(" ");
+  const alike = found.every((one) => one.what === first.what);
+  const remedies = new Map();
+  for (const one of found) remedies.set(one.remedy, [...(remedies.get(one.remedy) ?? []), ...one.commands]);
+  const said = found.length === 1
+    ? [el("p", {}, el("span", { class: "tag" }, first.severity), el("strong", {}, first.what), `: ${first.why}.`), el("p", { class: "small soft" }, more(first))]
+    : [el("p", {}, el("span", { class: "tag" }, first.severity), el("strong", {}, alike ? first.what : `${found.length} alike`), ":"),
+      el("ul", { class: "alike" }, ...found.map((one) => el("li", {}, `${alike ? "" : `${one.what}: `}${one.why}.`, el("span", { class: "small soft" }, ` ${more(one)}`))))];
+  return el("li", { class: first.severity, "data-cause": first.cause }, ...said,
+    ...[...remedies].flatMap(([remedy, commands]) => [
+      el("p", {}, remedy + (commands.length ? ":" : ".")),
+      commands.length ? el("pre", { tabindex: "0" }, el("code", {}, [...new Set(commands)].join("\n"))) : null,
+    ]));
 }
 
 function showTables(data) {
