@@ -9,6 +9,7 @@ from lowtide.health.findings import Cause, Finding, Severity
 from lowtide.health.reading import Reading
 from lowtide.tables import consent
 from lowtide.tables.inventory import Kind
+from lowtide.values.text import moment_text
 
 
 def paused(reading: Reading, _: Config) -> Iterator[Finding]:
@@ -20,7 +21,8 @@ def paused(reading: Reading, _: Config) -> Iterator[Finding]:
                 Cause.PAUSED,
                 Severity.NOTE,
                 what,
-                f"{pause.sentence}; no job writes meanwhile, and what is not cleaned keeps the prune bound back",
+                f"until {moment_text(pause.until)} by {pause.owner}: {pause.reason}; no job writes meanwhile, and what "
+                "is not cleaned keeps the prune bound back",
                 "It ends by itself; or end it",
                 (pause.ended_by,),
                 pause.since,

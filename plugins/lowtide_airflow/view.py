@@ -148,7 +148,9 @@ def _card(timestamp: int | None, reading: Reading) -> dict[str, Any] | None:
         return None
     moment = clock.time(timestamp) if isinstance(clock, WorldClock) and timestamp else None
     if moment:
-        return {**mark, "short": f"{age_text(reading.at - moment)} ago", "date": moment_text(moment)}
+        age = reading.at - moment
+        short = f"{age_text(age)} ago" if age >= timedelta(minutes=1) else "just now"
+        return {**mark, "short": short, "date": moment_text(moment)}
     return {**mark, "short": f"{timestamp:,}", "date": time_text(timestamp, clock) if timestamp else ""}
 
 

@@ -377,7 +377,7 @@ def test_pruning_counts_the_commit_table(desk: Desk, scene: Scene, omid: OmidCli
     assert (said["entries"], said["marks"]) == left
 
 
-def test_a_look_costs_at_most_20_small_reads(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_costs_at_most_21_small_reads(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """For 50 tables with 10,000 regions that were never cleaned, and all the runs that are read."""
     desk.configure(ledger={"prefix": "counted_"})
     config = load(desk.config)
@@ -432,5 +432,5 @@ def test_a_look_costs_at_most_20_small_reads(desk: Desk, monkeypatch: pytest.Mon
         EPOCH + timedelta(milliseconds=begun),
     )
     counted = {n: c for n, c in reads.items() if n not in ("scannerOpenWithScan", "scannerClose")}
-    assert 15 < sum(counted.values()) + 1 <= 20, counted  # and one to see that the gateway answers
+    assert 15 < sum(counted.values()) + 1 <= 21, counted  # and one to see that the gateway answers
     assert read(config).watermarks == seen.watermarks

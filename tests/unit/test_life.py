@@ -26,7 +26,7 @@ def work(*, given_up: bool = False) -> Any:
 
 
 def run(stated: int) -> Any:
-    return SimpleNamespace(store=SimpleNamespace(regions=lambda _: listed(stated)))
+    return SimpleNamespace(store=SimpleNamespace(regions=lambda _: listed(stated), check_consent=lambda _: []))
 
 
 def test_a_table_that_came_back_is_named_with_what_to_do() -> None:

@@ -353,7 +353,7 @@ def test_the_command_writes_a_file(ask: Asker, tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["--to", "x.prom"], "--to x.prom is where metrics go, and none are asked for; add --prometheus"),
-        (["--prometheus", "--json"], "--prometheus and --json are two forms of one answer; ask for one"),
+        (["--prometheus", "--json"], "--prometheus and --output json are two forms of one answer; ask for one"),
         (["--prometheus", "--tables"], "--prometheus and --tables are two forms of one answer; ask for one"),
     ],
 )

@@ -83,12 +83,13 @@ function showNumbers(data) {
   const card = (mark, text) => (mark ? [mark.short, text, mark.date] : ["none", text]);
   const shown = [
     card(data.low_watermark, "low watermark"),
-    card(data.bound, data.bound_since ? `prune bound, there since ${moment(data.bound_since)}` : "prune bound"),
+    card(data.bound, "prune bound"),
     [number(regions), `region${regions === 1 ? "" : "s"} of ${data.tables.length} table${data.tables.length === 1 ? "" : "s"}${never ? `, ${number(never)} never cleaned` : ""}`],
     [total("healed"), `cells healed in ${acted.length} run${acted.length === 1 ? "" : "s"}`],
     [total("deleted"), "cells deleted"],
     [total("pruned"), "commit table rows pruned"],
   ];
+  // Since when the bound stands there is told below, by the chart and its table.
   $("numbers").replaceChildren(...shown.map(([value, text, date]) =>
     el("li", {}, el("b", {}, value), date ? el("span", { class: "date" }, date) : null, el("span", {}, text))));
 }
@@ -110,7 +111,7 @@ function finding(found) {
   for (const one of found) remedies.set(one.remedy, [...(remedies.get(one.remedy) ?? []), ...one.commands]);
   const said = found.length === 1
     ? [el("p", {}, el("span", { class: "tag" }, first.severity), el("strong", {}, first.what), `: ${first.why}.`), el("p", { class: "small soft" }, more(first))]
-    : [el("p", {}, el("span", { class: "tag" }, first.severity), el("strong", {}, alike ? first.what : `${found.length} alike`), ":"),
+    : [el("p", {}, el("span", { class: "tag" }, first.severity), el("strong", {}, alike ? first.what : `${found.length} of a kind`), ":"),
       el("ul", { class: "alike" }, ...found.map((one) => el("li", {}, `${alike ? "" : `${one.what}: `}${one.why}.`, el("span", { class: "small soft" }, ` ${more(one)}`))))];
   return el("li", { class: first.severity, "data-cause": first.cause }, ...said,
     ...[...remedies].flatMap(([remedy, commands]) => [
