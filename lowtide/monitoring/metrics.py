@@ -132,6 +132,12 @@ HISTORY_UNCOMPACTED = Gauge(
 )
 HOLDS = Gauge("lowtide_history_holds", "Holds on the table's history that count now", ("table",))
 
+PAUSED_UNTIL = Gauge(
+    "lowtide_paused_until_timestamp_seconds",
+    "Until when no job writes to the table; without a table, to the store",
+    ("table",),
+)
+
 SETTLED_AGE = Gauge(
     "lowtide_ledger_settled_age_seconds", "How long ago the moment is before which all transactions are over"
 )
@@ -251,6 +257,12 @@ def _history(reading: Reading, config: Config) -> Iterator[Sample]:
         yield HOLDS.of(sum(x.table == h.table and x.counts(reading.at) for x in reading.holds), h.table)
 
 
+def _pauses(reading: Reading, _: Config) -> Iterator[Sample]:
+    lasting = sorted((p.table or "", p.until) for p in reading.pauses if p.lasts(reading.at))
+    for table, until in dict(lasting).items():  # the one that ends last
+        yield PAUSED_UNTIL.of(until, table)
+
+
 def _ledger(reading: Reading, _: Config) -> Iterator[Sample]:
     status = ledger_status(reading)
     if status is None:
@@ -275,6 +287,7 @@ SUBJECTS: tuple[Callable[[Reading, Config], Iterator[Sample]], ...] = (
     _commit_table,
     _runs,
     _history,
+    _pauses,
     _ledger,
 )
 

@@ -27,6 +27,7 @@ from lowtide.monitoring.text import exposition, write
 from lowtide.run.jobs import JOBS
 from lowtide.run.summary import Counts, Summary, TableReport
 from lowtide.store.records import Bound, History
+from lowtide.tables.consent import Pause
 from lowtide.values.clock import millis
 from tests.unit.test_health import ACTING, DAY, HOUR, NOW, a_run, blocker, healthy
 from tests.unit.test_health_history import gc_run, hold, mark, store
@@ -88,7 +89,12 @@ def whole() -> Reading:
         watermarks=regions,
         commit_counts=(CommitCount(NOW - DAY, 1, 2), CommitCount(NOW - HOUR, 84, 37)),
         uncompacted={"orders": 512},
+        pauses=(pause(HOUR), pause(2 * HOUR), pause(-HOUR, table="users"), pause(DAY, table=None)),
     )
+
+
+def pause(until: timedelta, table: str | None = "orders") -> Pause:
+    return Pause("p1", table, "ada", "a migration", NOW - DAY, NOW + until)
 
 
 # -- what is told
@@ -120,6 +126,12 @@ def test_the_marks_are_told_with_their_age_and_distance() -> None:
     assert told["lowtide_prune_bound_blockers"] == {("behind", "orders"): 1, ("never-cleaned", "users"): 1}
     assert (told["lowtide_commit_table_entries"], told["lowtide_commit_table_marks"]) == ({(): 84}, {(): 37})
     assert told["lowtide_commit_table_counted_timestamp_seconds"] == {(): (NOW - HOUR).timestamp()}
+
+
+def test_a_pause_is_told_with_its_end() -> None:
+    """Of several the one that ends last, of one that is over nothing; without a table that of the store."""
+    told = of(whole())["lowtide_paused_until_timestamp_seconds"]
+    assert told == {("orders",): (NOW + 2 * HOUR).timestamp(), ("",): (NOW + DAY).timestamp()}
 
 
 def test_history_and_ledger_are_told() -> None:
