@@ -74,6 +74,7 @@ _OURS = "setting"
 #: Of HBase's client: whom it asks where HBase is; ZooKeeper, unless another is set.
 REGISTRY = "hbase.client.registry.impl"
 _ZK_REGISTRY = "ZKConnectionRegistry"
+_MASTERS = "hbase.masters"
 
 
 class _Section(BaseModel):
@@ -500,7 +501,10 @@ def load(path: Path | None = None, *, store_named: bool = False) -> Config:
 def _check_named(content: Mapping[str, Any]) -> None:
     """Refuse to take the defaults' store on a machine that is set up for a cluster."""
     cluster = site.hinted()
-    if not cluster or set(content.get("hbase", {})) & {*site.ADDRESS.values(), "conf_dir"}:
+    hbase = content.get("hbase", {})
+    # A port or a znode alone would be that of the defaults' machine.
+    named = {"zookeeper_quorum", "conf_dir"} & set(hbase) or _MASTERS in hbase.get("properties", {})
+    if named or not cluster:
         return
     variable, folder = cluster
     here = f"{HBase().zookeeper_quorum}:{HBase().zookeeper_port}"

@@ -55,6 +55,7 @@ def pause(
             now + parse_duration(until) if _is_span(until) else parse_time(until, "--until"),
         )
         check_pause(made)
+        state.record_format()  # an older Lowtide, which knows no pauses, does nothing from here on
         state.add_pause(made, now)
         state.add_run(by_hand("pause", made.sentence, source(config)).to_json())
     said = f"{made.id}: {made.sentence}. It ends by itself, or by: {made.ended_by}"

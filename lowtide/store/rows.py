@@ -21,7 +21,8 @@ from lowtide.values.durations import duration_text
 FAMILY = "s"
 #: Of the records, as this version writes them. It reads every one up to it: 1, before there was a row that tells, is
 #: taken as it is; what it lacks (a fact's shape, an inventory's low watermark, the journal's life) counts as not known.
-FORMAT = 3
+#: 4 may hold pauses: who does not know them would write in spite of them.
+FORMAT = 4
 COLUMN = f"{FAMILY}:".encode()
 VALUE = COLUMN + b"value"
 #: From which times are taken in the keys of rows that are read newest first, ms.

@@ -55,6 +55,8 @@ _OURS = {
     "pool_slots": "the pool has one slot, and a task that wants more never starts",
     "trigger_rule": "whether a job runs after what came before it is part of each DAG",
     "outlets": "what a DAG hands on is part of it",
+    "params": "a run acts where its form says so, and nowhere else",
+    "defaults": "an approval is a person's answer, and lateness is none",
 }
 #: Says that a schedule was not given: None is one.
 _AS_EACH: Any = object()
@@ -165,10 +167,16 @@ def _chosen(dags: Collection[str] | None, store: stores.Store) -> list[str]:
 
 def _check_alone(store: stores.Store) -> None:
     """Refuse DAGs without a prefix of a store that has a name: two pools would let two jobs work on it at once."""
-    file = os.environ.get(CONFIG_VARIABLE)
-    if store.name or not file:
+    if store.name:
         return
-    if names := [each.name for each in stores.named().values() if each.file == Path(file)]:
+    file = os.environ.get(CONFIG_VARIABLE)
+    if not file:
+        if "" not in stores.served():
+            fact = f"[lowtide] stores names {', '.join(stores.served())}, and nothing says which one has no name"
+            raise UsageError(fact, f"give its name, set {CONFIG_VARIABLE}, or take these DAGs out")
+        return
+    named = stores.named()
+    if names := [each.name for each in named.values() if each.file and each.file.resolve() == Path(file).resolve()]:
         fact = f"the configuration of {CONFIG_VARIABLE}, {file}, is that of the store {names[0]} under [lowtide] stores"
         raise UsageError(fact, f"make its DAGs by lowtide_dags({names[0]!r}) alone, or take it from there")
 
@@ -208,6 +216,9 @@ def _default_args(given: Mapping[str, Any]) -> Mapping[str, Any]:
     for name, why in _OURS.items():
         if name in given:
             raise UsageError(f"default_args has {name}={given[name]!r}", why)
+    if settings := [name for name in given.get("env_vars") or () if str(name).upper().startswith("LOWTIDE_")]:
+        fact = f"default_args has the variables {', '.join(map(repr, settings))} for the jobs alone"
+        raise UsageError(fact, "say it in the store's configuration, which table choice and sensors read too")
     return given
 
 

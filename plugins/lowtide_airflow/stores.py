@@ -28,8 +28,8 @@ from lowtide.sources import variables
 _SECTION = "lowtide"
 #: Without a dot: that is what parts the name of a store from the name of a thing of it.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
-#: Variables of the sections that say where a store is, and what is its own.
-_PLACES = tuple(variables.variable_name(section, "") for section in ("hbase", "omid", "state", "ledger"))
+#: Variables of the sections that say where a store is, what is its own, and what may be done to it.
+_PLACES = tuple(variables.variable_name(section, "") for section in ("hbase", "omid", "state", "ledger", "defaults"))
 _EXAMPLE = '{"orders-prod": "/etc/lowtide/orders-prod.yaml"}'
 
 
@@ -78,7 +78,7 @@ class Store:
 
         Raises:
             UsageError: the file is missing or wrong; or the environment has a setting that would lead every store to
-                one place.
+                one place, or have every store's tables acted on.
         """
         if self.name and (shared := [each for each in variables.names(os.environ) if each.upper().startswith(_PLACES)]):
             fact = f"{' and '.join(shared)} in the environment would count for every store of this Airflow"
@@ -108,7 +108,7 @@ def check(text: str) -> dict[str, Path]:
         if not isinstance(file, str) or not Path(file).is_absolute():
             fact = f"[lowtide] stores has {file!r} for {name}"
             raise UsageError(fact, f"give the whole path of its configuration, such as {_EXAMPLE}")
-        if same := [each for each in given if each != name and given[each] == file]:
+        if same := [each for each in given if each != name and Path(given[each]).resolve() == Path(file).resolve()]:
             fact = (
                 f"[lowtide] stores has {file} for {name} and for {same[0]}: jobs would work on one store side by side"
             )

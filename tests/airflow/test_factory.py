@@ -127,6 +127,10 @@ def test_the_environment_leads_no_two_stores_to_one_place(
     assert store().load().hbase.znode == "/elsewhere"
     with pytest.raises(UsageError, match=r"LOWTIDE_HBASE__ZNODE in the environment .* say it in .*orders-prod\.yaml"):
         store("orders-prod").load()
+    monkeypatch.delenv("LOWTIDE_HBASE__ZNODE")
+    monkeypatch.setenv("LOWTIDE_DEFAULTS__MODE", "execute")
+    with pytest.raises(UsageError, match="LOWTIDE_DEFAULTS__MODE in the environment would count for every store"):
+        store("orders-prod").load()
 
 
 def test_a_schedule_is_for_all_or_for_those_that_are_named() -> None:
@@ -204,6 +208,12 @@ def test_those_who_may_approve_are_called(monkeypatch: pytest.MonkeyPatch) -> No
         ({"pool": ""}, "pool has ''"),
         ({"default_args": {"pool": "mine"}}, "default_args has pool='mine'.*pool="),
         ({"default_args": {"trigger_rule": "always"}}, "trigger_rule='always'"),
+        ({"default_args": {"params": {"execute": True}}}, "a run acts where its form says so"),
+        ({"default_args": {"defaults": "Approve"}}, "an approval is a person's answer"),
+        (
+            {"default_args": {"env_vars": {"LOWTIDE_HBASE__ZNODE": "/x"}}},
+            "variables 'LOWTIDE_HBASE__ZNODE'",
+        ),
         ({"default_args": ["owner"]}, r"default_args is \['owner'\]"),
         ({"callbacks": {"on_failure": print}}, "callbacks names 'on_failure'"),
         ({"callbacks": {"on_failure_callback": "page"}}, "callbacks has 'page' as on_failure_callback"),
@@ -236,7 +246,11 @@ def test_a_store_has_one_name(stores: dict[str, Path], monkeypatch: pytest.Monke
     monkeypatch.setenv("LOWTIDE_CONFIG", str(file))
     with pytest.raises(UsageError, match=r"orders-prod\.yaml, is that of the store orders-prod"):
         lowtide_dags()
-    monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({"a": str(file), "b": str(file)}))
+    monkeypatch.delenv("LOWTIDE_CONFIG")
+    with pytest.raises(UsageError, match="orders-prod, orders-test, and nothing says which one has no name"):
+        lowtide_dags()
+    around = file.parent / ".." / file.parent.name / file.name
+    monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({"a": str(file), "b": str(around)}))
     with pytest.raises(UsageError, match=r"orders-prod\.yaml for a and for b"):
         lowtide_dags("a")
 
@@ -248,7 +262,6 @@ def test_a_store_has_one_name(stores: dict[str, Path], monkeypatch: pytest.Monke
 def test_a_section_that_names_no_stores_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what it says; an Airflow with one store needs none of it."""
     monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", given)
-    with pytest.raises(UsageError, match=r"\[lowtide\] stores"):
-        lowtide_dags("orders", dags=["verification"])
-    monkeypatch.delenv("LOWTIDE_CONFIG", raising=False)
-    assert lowtide_dags(dags=["verification"])
+    for name in ("orders", None):
+        with pytest.raises(UsageError, match=r"\[lowtide\] stores"):
+            lowtide_dags(name, dags=["verification"])

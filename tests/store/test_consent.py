@@ -153,6 +153,32 @@ def test_a_no_after_the_planning_keeps_even_the_first_write_off(
     assert (outcome.code, omid.raw(table) == before) == (1, True)
 
 
+@pytest.mark.parametrize("who", ["the table's owner", "whoever pauses the commit table"])
+def test_what_was_only_planned_is_not_told_as_done(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    lowtide: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    who: str,
+) -> None:
+    """A no that comes between the plan and the first mark leaves no number of cells removed."""
+    table, _, _ = half_done(scene, omid)
+    before, act = omid.raw(table), acting.act_all
+
+    def late(*arguments: Any) -> None:
+        if who == "the table's owner":
+            omid.set(table, LOWTIDE="off")
+        else:
+            pause(lowtide, "--table", "OMID_COMMIT_TABLE")
+        act(*arguments)
+
+    monkeypatch.setattr(acting, "act_all", late)
+    outcome = clean(job, table)
+    assert (outcome.code, omid.raw(table) == before) == (1, True)
+    assert (outcome.totals["healed"], outcome.totals["deleted"]) == (0, 0)
+
+
 def test_a_table_that_says_no_holds_the_bound_and_is_named(job: Job, scene: Scene, omid: OmidClient) -> None:
     """It is still one of the tables that the prune bound is the least of, and the collection says who holds it."""
     table, _, _ = half_done(scene, omid)
@@ -167,8 +193,12 @@ def test_a_table_that_says_no_holds_the_bound_and_is_named(job: Job, scene: Scen
     assert "table_att_unset" in mine["remedy"]
 
 
-def test_no_restore_writes_to_a_table_that_says_no(job: Job, scene: Scene, omid: OmidClient) -> None:
-    """It would compact the table and put cells into it: nothing of that is done, not even a hold is taken."""
+def test_no_restore_writes_to_a_table_that_says_no(
+    job: Job, scene: Scene, omid: OmidClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would compact the table and put cells into it: nothing of that is done, not even a hold is taken; and what a
+    no in the middle kept back is not told as restored.
+    """
     table, _, orphan = half_done(scene, omid)
     run = clean(job, table).summary["run"]
     omid.set(table, LOWTIDE="off")
@@ -176,6 +206,20 @@ def test_no_restore_writes_to_a_table_that_says_no(job: Job, scene: Scene, omid:
     outcome = job("sideline_restore", "--restore", run, "--execute")
     assert (outcome.code, omid.raw(table) == before) == (1, True)
     assert "says no itself" in outcome.problems
+    decided = job("sideline_restore", "--restore", run, "--as-committed", f"{orphan}={orphan + 50}", "--execute")
+    assert decided.code == 1
+    assert orphan in omid.commit_table(), "nothing is decided of what cannot be shown whole"
+    omid.set(table, LOWTIDE="on")
+    compact = Store.major_compact
+
+    def and_then_no(self: Store, *arguments: Any) -> None:
+        compact(self, *arguments)
+        omid.set(table, LOWTIDE="off")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "major_compact", and_then_no)
+        outcome = job("sideline_restore", "--restore", run, "--execute")
+    assert (outcome.code, outcome.totals["restored"], scene.has(table, orphan, row=b"z")) == (1, 0, False)
     omid.set(table, LOWTIDE="on")
     assert job("sideline_restore", "--restore", run, "--execute").code == 0
     assert scene.has(table, orphan, row=b"z")
@@ -376,13 +420,17 @@ def test_pruning_waits_and_says_for_what(
 def test_a_paused_collection_publishes_nothing(
     job: Job, scene: Scene, state: StateStore, lowtide: Callable[..., str]
 ) -> None:
-    """No bound is logged, so that none grows older meanwhile."""
+    """No bound is logged, so that none grows older meanwhile; but what tables there are, so that one that comes is
+    known to have come.
+    """
     scene.table()
     assert job("watermark_collection", "--execute").code == 0
     bounds = state.bounds()
     pause(lowtide)
+    came = scene.table()
     assert job("watermark_collection", "--execute").code == 1
     assert state.bounds() == bounds
+    assert came in {entry.table for entry in state.inventory()}
 
 
 def test_a_pause_in_the_middle_of_a_repair_leaves_transactions_as_they_are(

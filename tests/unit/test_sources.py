@@ -120,10 +120,11 @@ def test_a_machine_that_is_set_up_for_a_cluster_has_no_default_store(
     assert load(store_named=True) == Config(state={"sideline": str(Path(".lowtide/sideline").resolve())})
     monkeypatch.setenv("LOWTIDE_GRACE", "1h")  # no setting, and no address
     monkeypatch.setenv("LOWTIDE_OMID__CLOCK", "world")
+    monkeypatch.setenv("LOWTIDE_HBASE__ZNODE", "/hbase-secure")  # of whichever store: it is the address of none
     with pytest.raises(UnnamedStoreError):
         load()
     monkeypatch.setenv("LOWTIDE_HBASE__ZOOKEEPER_QUORUM", "127.0.0.1")
-    assert address(load()) == ("127.0.0.1", 2181, "/hbase")
+    assert address(load()) == ("127.0.0.1", 2181, "/hbase-secure")
 
 
 def test_a_cluster_can_be_named_by_a_variable(cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:

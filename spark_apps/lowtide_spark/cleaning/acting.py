@@ -50,12 +50,20 @@ def act_all(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: Exit
     marks.commit_table_report(run).counts.unmarked = marks.remove(run, works, wrong.frame) if wrong else 0
 
 
+def uncount(works: Sequence[CleanupWork]) -> None:
+    """Of a table of which nothing was begun no deed is told: it was refused, overtaken, or the run ended before."""
+    for work in works:
+        if not work.begun:
+            work.report.counts.healed = work.report.counts.deleted = 0
+
+
 def _act(run: Run, work: CleanupWork) -> None:
     """Heal, put aside, delete; every count is of acknowledged mutations."""
     if work.plan is None or work.suspects is None:
         return
     counts = work.report.counts
     counts.healed = counts.deleted = 0
+    work.begun = True
     holding: list[Claim | Life] = [*turn.epochs(run, [work]), Life(work.table, work.state.incarnation.stated)]
     # What proved a commit here must outlive what is done for it, and what is recorded.
     run.store.make_durable(work.table)

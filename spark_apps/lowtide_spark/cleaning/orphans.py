@@ -39,9 +39,12 @@ def clean(run: Run) -> None:
         listing.list_planned(run, works, found.known)
         taken = [w for w in works if w.execute and w.ranges]
         if taken:
-            run.check_approved()
-            run.check_low_watermark_again()
-            acting.act_all(run, taken, found.known, held)
+            try:
+                run.check_approved()
+                run.check_low_watermark_again()
+                acting.act_all(run, taken, found.known, held)
+            finally:
+                acting.uncount(taken)
             for work in taken:
                 with failures_kept(work):
                     if work.waits is not None and work.stopped:

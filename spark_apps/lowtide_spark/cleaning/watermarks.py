@@ -40,7 +40,13 @@ def collect(run: Run) -> None:
     run.summary.bound = bound
     run.summary.blockers = by_reason(blockers)
     run.phase("collect")
-    run.summary.execute = run.summary.execute and run.permitted(run.config.state.table)
+    wanted = run.summary.execute
+    run.summary.execute = wanted and run.permitted(run.config.state.table)
+    if wanted and not run.summary.execute:
+        # What comes to the store while jobs wait must be known for what it is when they go on; nothing else is written.
+        known = {e.table for e in run.state().inventory() if e.compactor}
+        listed = [replace(e, compactor=e.compactor or e.table in known) for e in inventory]
+        run.state().put_inventory(listed, run.summary.low_watermark)
     if run.summary.execute:
         _publish(run, inventory, marks, bound)
         state = run.config.state.table

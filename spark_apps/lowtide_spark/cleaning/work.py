@@ -36,6 +36,8 @@ class CleanupWork(RegionWork):
     waits: DataFrame | None = None
     #: Cells that the plan has for each action and region, of all regions.
     planned: Counter[tuple[str, str]] = field(default_factory=Counter)
+    #: Whether its plan is being carried out: from then on its counts are of what was done.
+    begun: bool = False
     #: Cells whose heal was sent.
     healed: DataFrame | None = None
 

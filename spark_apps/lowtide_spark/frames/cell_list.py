@@ -7,8 +7,10 @@ its user's alone.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -109,14 +111,17 @@ def kept(run: Context) -> DataFrame | None:
 
 
 def sweep(run: Context) -> None:
-    """Remove the lists of runs that are older than ``sideline_keep``."""
+    """Remove the lists of runs that are older than ``sideline_keep``, as far as this user may: another's list ends no
+    run.
+    """
     root, files = at(run, f"{root_of(run)}/{FOLDER}")
     if not files.exists(root):
         return
     limit, own = millis(run.request.now - run.config.state.sideline_keep), safe(run.request.run)
     for status in files.listStatus(root):
         if status.getPath().getName() != own and status.getModificationTime() < limit:
-            files.delete(status.getPath(), True)
+            with suppress(Py4JError):
+                files.delete(status.getPath(), True)
 
 
 def _own(run: Context, folder: str) -> None:

@@ -140,8 +140,10 @@ class Master(Consent):
         The table stays enabled, its regions are opened again.
 
         Raises:
+            ConsentError: *table* says no, or is paused.
             StoreError: HBase does not do it.
         """
+        self.check_consent(table)
         try:
             self._admin().giveBloomAndCache(self._options, table, list(families))
         except Py4JError as error:

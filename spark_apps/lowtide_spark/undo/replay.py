@@ -51,6 +51,7 @@ def replay(run: Run) -> None:
     run.phase("find")
     if run.summary.execute and report.counts.restored:
         run.check_low_watermark_again()
+        report.counts.restored = 0
         written = run.store.write(_puts(back, run.config.omid.commit_family), run.config.omid.commit_table)
         report.counts.restored = sum(w.done for w in written)
         report.counts.bytes_written = sum(w.bytes for w in written)

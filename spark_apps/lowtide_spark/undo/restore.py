@@ -44,8 +44,11 @@ def restore(run: Run) -> None:
         raise UsageError(msg)
     aside = sideline(run, wanted)
     overruled = as_committed.overruled(run.options.as_committed)
-    cells, lost = as_committed.decided(run, aside.cells, overruled).persist(), aside.lost
-    tables = sorted({row.table for row in cells.select("table").distinct().collect()} | set(lost))
+    lost = aside.lost
+    tables = sorted({row.table for row in aside.cells.select("table").distinct().collect()} | set(lost))
+    if overruled and run.summary.execute:  # what is decided counts for all of them: readers would be shown a part
+        run.store.check_consent(*(table for table in tables if not run.options.table or table in run.options.table))
+    cells = as_committed.decided(run, aside.cells, overruled).persist()
     for name in sorted(set(run.options.table) - set(tables)):
         run.summary.problems.append(f"run {wanted} put nothing of {name} aside; it has cells of {', '.join(tables)}")
     there = {d.table: d for d in run.store.descriptors()}
@@ -77,7 +80,8 @@ def _name_nothing(run: Run, wanted: str) -> None:
     """
     counts = [t.counts for t in run.summary.tables]
     already = sum(c.skipped["there already"] for c in counts)
-    if already and already == sum(c.candidates for c in counts):
+    unknown = any(t.problems for t in run.summary.tables)  # of a table that was not looked at
+    if already and not unknown and already == sum(c.candidates for c in counts):
         run.summary.problems.append(
             f"all {already} cells of run {wanted} are there already: it was restored before, nothing was changed"
         )
@@ -110,13 +114,15 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, protection: 
     mark = _mark(run, table)
     judged = judgement.judge(run, table, missing, there, mark)
     back = judged.where(F.col("why").isNull())
-    report.counts.restored = back.count()
+    planned = report.counts.restored = back.count()
     _report_plan(report, judged, already, mark)
-    if protection is None or not report.counts.restored:
+    if protection is None or not planned:
         return
+    report.counts.restored = 0  # none is, before it is seen
     drop_delete_markers(run, table, families)
     whole = put_back(run, report, families, back, protection)
     run.store.check_life(protection.life, IF_ANOTHER)
+    report.counts.restored = planned
     _check_outcome(run, report, families, back, mark, whole)
 
 

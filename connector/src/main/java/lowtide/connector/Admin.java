@@ -134,25 +134,25 @@ public final class Admin {
     /**
      * Gives families a bloom filter over rows, where they have none, and the block cache. The table stays enabled: its
      * regions are opened again, one after the other. Files that are there get their filter when they are compacted.
+     * What somebody else alters of the table meanwhile stays.
      */
     public static void giveBloomAndCache(Map<String, String> options, String table, List<String> families)
             throws IOException {
         TableName name = Options.tableName(table);
         try (org.apache.hadoop.hbase.client.Admin admin = Connections.get(options).getAdmin()) {
             TableDescriptor before = admin.getDescriptor(name);
-            TableDescriptorBuilder after = TableDescriptorBuilder.newBuilder(before);
             for (String each : families) {
                 ColumnFamilyDescriptor family = before.getColumnFamily(Bytes.toBytes(each));
                 if (family == null) {
                     throw new IllegalArgumentException("Table " + table + " has no family " + each + ".");
                 }
                 BloomType bloom = family.getBloomFilterType();
-                after.modifyColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(family)
+                ColumnFamilyDescriptor after = ColumnFamilyDescriptorBuilder.newBuilder(family)
                         .setBloomFilterType(bloom == BloomType.NONE ? BloomType.ROW : bloom)
-                        .setBlockCacheEnabled(true).build());
-            }
-            if (!after.build().equals(before)) {
-                admin.modifyTable(after.build());
+                        .setBlockCacheEnabled(true).build();
+                if (!after.equals(family)) {
+                    admin.modifyColumnFamily(name, after);
+                }
             }
         }
     }
