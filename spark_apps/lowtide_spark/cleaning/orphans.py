@@ -39,12 +39,10 @@ def clean(run: Run) -> None:
         listing.list_planned(run, works, found.known)
         taken = [w for w in works if w.execute and w.ranges]
         if taken:
-            try:
-                run.check_approved()
-                run.check_low_watermark_again()
-                acting.act_all(run, taken, found.known, held)
-            finally:
-                acting.uncount(taken)
+            held.callback(acting.uncount, taken)
+            run.check_approved()
+            run.check_low_watermark_again()
+            acting.act_all(run, taken, found.known, held)
             for work in taken:
                 with failures_kept(work):
                     if work.waits is not None and work.stopped:
