@@ -1,4 +1,4 @@
-"""``spark-submit`` program of the job ``balances``; see docs/jobs.md."""
+"""``spark-submit`` program of the job ``balances``; see docs/ledger.md."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""``spark-submit`` program of the job ``transaction_repair``; see docs/jobs.md."""
+"""``spark-submit`` program of the job ``transaction_repair``; see docs/ledger.md."""
 
 import sys
 
