@@ -148,7 +148,8 @@ def test_a_configuration_that_cannot_be_read_is_a_store_that_is_down(
 
 def served(*stores: Callable[[], Latest], patience: float = 20, seconds: float = 30) -> TestClient:
     app = FastAPI()
-    app.include_router(scraped.router([Cached(store, seconds, patience=patience) for store in stores]))
+    caches = [Cached(store, seconds, patience=patience) for store in stores]
+    app.include_router(scraped.router(lambda: caches))
     return TestClient(app)
 
 
