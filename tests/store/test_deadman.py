@@ -44,9 +44,11 @@ def test_every_way_from_python_to_java_is_an_effect_or_a_read(spark: SparkSessio
     lacks one.
     """
     called = re.findall(r"\bjvm(?:\(run\))?\.((?:\w+\.)+\w+)", SOURCES.replace("_jvm", "jvm"))
-    # A path is a name, and the other reads a stream to its end. The connector's classes are asked for in one place.
+    # A path is a name, rights are a value, and the other reads a stream to its end. The connector's classes are asked
+    # for in one place.
     assert {n for n in called if not n.startswith("java.")} == {
         "org.apache.hadoop.fs.Path",
+        "org.apache.hadoop.fs.permission.FsPermission",
         "org.apache.commons.io.IOUtils.toString",
         "lowtide.connector",
         # A column's expression is made of these.
