@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,6 +12,7 @@ from lowtide.errors import StoreError
 from lowtide.history.mark import at_most
 from lowtide.run.summary import TableReport
 from lowtide.store.records import Bound
+from lowtide.store.state import StateStore
 from lowtide.tables import consent
 from lowtide.tables.consent import Pause
 from lowtide.tables.inventory import Entry, Kind
@@ -44,9 +45,8 @@ def collect(run: Run) -> None:
     run.summary.execute = wanted and run.permitted(run.config.state.table)
     if wanted and not run.summary.execute:
         # What comes to the store while jobs wait must be known for what it is when they go on; nothing else is written.
-        known = {e.table for e in run.state().inventory() if e.compactor}
-        listed = [replace(e, compactor=e.compactor or e.table in known) for e in inventory]
-        run.state().put_inventory(listed, run.summary.low_watermark)
+        records = run.state()
+        records.put_inventory(_with_compactors(inventory, _had_compactor(records)), run.summary.low_watermark)
     if run.summary.execute:
         _publish(run, inventory, marks, bound)
         state = run.config.state.table
@@ -66,9 +66,9 @@ def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
         the inventory to publish.
     """
     state = run.state()
-    known = {e.table for e in state.inventory() if e.compactor}
+    known = _had_compactor(state)
     if not run.world_clock:
-        return [replace(e, compactor=e.compactor or e.table in known) for e in inventory]
+        return _with_compactors(inventory, known)
     collapsed = [e.table for e in inventory if e.compactor or e.table in known]
     if collapsed:
         # The time after the tables were listed: until then it may have been at work, and the oracle's clock may
@@ -77,6 +77,16 @@ def follow_omids_compactor(run: Run, inventory: Sequence[Entry]) -> list[Entry]:
         for table in collapsed:
             state.raise_mark(table, mark, run.request.run)
     return list(inventory)
+
+
+def _had_compactor(state: StateStore) -> set[str]:
+    """The tables on which Omid's compactor was when they were listed last."""
+    return {e.table for e in state.inventory() if e.compactor}
+
+
+def _with_compactors(inventory: Sequence[Entry], known: Collection[str]) -> list[Entry]:
+    """*inventory*, in which a table of *known* still counts as one that the compactor is on."""
+    return [replace(e, compactor=e.compactor or e.table in known) for e in inventory]
 
 
 def region_marks(run: Run, inventory: Sequence[Entry]) -> tuple[list[RegionMark], list[Blocker]]:
