@@ -29,7 +29,7 @@ from lowtide.store.state import StateStore
 from lowtide.tables.inventory import without_compactor
 from lowtide.values.formats import shadow_qualifier
 
-pytestmark = pytest.mark.usefixtures("swept", "no_snapshots")
+pytestmark = [pytest.mark.usefixtures("swept", "no_snapshots"), pytest.mark.turns(2, group="came back")]
 Job = Callable[..., Outcome]
 ENTRIES, JOURNAL, STATE = Config().omid.commit_table, Config().state.journal_table, Config().state.table
 FOREVER = {"TTL": str(2**31 - 1)}

@@ -26,7 +26,7 @@ from lowtide.lab.workload import OmidClient
 from lowtide.store.state import StateStore
 from lowtide.tables.consent import ATTRIBUTE
 
-pytestmark = pytest.mark.usefixtures("swept")
+pytestmark = [pytest.mark.usefixtures("swept"), pytest.mark.turns(2, group="consent")]
 Job = Callable[..., Outcome]
 ACTING = {"defaults": {"mode": "execute", "budget": {"share": 1.0}}}
 

@@ -789,6 +789,7 @@ def test_killed_at_any_effect_and_run_again(
         assert state.history(table).intent.get("removing", {}) == {}, told
 
 
+@pytest.mark.turns(2, group="restores at length")
 def test_a_dead_run_that_removed_keeps_restores_waiting(
     gc: Callable[..., Outcome], job: Job, scene: Scene, omid: OmidClient, eager: Path
 ) -> None:
@@ -1047,6 +1048,7 @@ def test_a_restore_shows_nothing_whose_tombstone_goes_while_it_is_at_work(
     assert omid.read(table, snapshot) == {}
 
 
+@pytest.mark.turns(2, group="restores at length")
 def test_a_restore_tells_what_readers_see_again(
     job: Job,
     gc: Callable[..., Outcome],

@@ -17,7 +17,7 @@ from lowtide.lab.workload import OmidClient
 from lowtide.ledger import user_id
 from lowtide.run.submit import command, environment
 
-pytestmark = pytest.mark.usefixtures("swept", "no_snapshots")
+pytestmark = [pytest.mark.usefixtures("swept", "no_snapshots"), pytest.mark.turns(2, group="no Python")]
 
 Job = Callable[..., Outcome]
 NOWHERE = "/nonexistent/python3"

@@ -109,6 +109,8 @@ def test_servers_that_died_are_waited_for_before_a_table_is_read(
     table = "planned"
     omid.create(table, ("a",), splits=("b", "c", "d"))
     kit = Kit(spark, stack)
+    # With Lowtide's own patience: the dead server may be that of hbase:meta, and HBase's client counts its tries.
+    del kit.options["hbase.client.retries.number"]
     before = kit.read(table, view="regions").collect()
     dead = serving(stack, omid, table)[0]
     stack.kill(dead)

@@ -354,6 +354,7 @@ def test_a_row_behind_a_delete_marker_leaves_its_cells_undecided(
     assert "delete marker" in outcome.problems
 
 
+@pytest.mark.turns(2, group="proofs at length")
 def test_the_journal_outlives_the_commit_entry(job: Job, scene: Scene, omid: OmidClient) -> None:
     """A restored HBase snapshot brings back a cell without shadow cell after its entry was pruned: the journal proves
     its commit.
@@ -915,6 +916,7 @@ def test_what_goes_can_be_put_back(job: Job, scene: Scene, omid: OmidClient) -> 
     assert scene.data(table) == {(b"r%d" % n, b"a", b"q", t): b"v%d" % n for t, n in orphans_before.items()}
 
 
+@pytest.mark.turns(2, group="proofs at length")
 def test_what_was_taken_for_aborted_comes_back_as_committed(job: Job, scene: Scene, omid: OmidClient) -> None:
     """Of a transaction that a person knows to have committed: its cells are read again at once, in every table of the
     run, its mark is gone, and no cleanup takes them again. Another transaction's come back as they were. A commit
@@ -971,6 +973,7 @@ def test_no_commit_is_decided_of_numbers_that_an_oracle_made_anew_may_give_again
     assert job("sideline_restore", *back).code == 0, "nothing else was in its way"
 
 
+@pytest.mark.turns(2, group="proofs at length")
 def test_what_else_was_removed_of_a_transaction_is_named_until_it_is_back(
     job: Job, scene: Scene, omid: OmidClient
 ) -> None:

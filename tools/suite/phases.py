@@ -43,7 +43,7 @@ SMALL_DRIVER = "tests/store/test_scale.py"
 LEAST_SPARK = "spark-3.5"
 LEAST_PYTHON = ROOT / ".lowtide" / LEAST_SPARK / "bin" / "python"
 _BUT_HISTORY = () if PROVE else ("--ignore=tests/spark/test_ancient.py",)
-A_TENTH, ALL_RULES = ("--known", "--share", "10"), ("--jobs", "{jobs}")
+A_SHARE, ALL_RULES = ("--known", "--share", "20"), ("--jobs", "{jobs}")
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,11 @@ _ALL = (
     Phase("store", (_shared("tests/store"),), shares_driver=True, limit=300 if PROVE else 60),
     Phase("scale", (_pytest(SMALL_DRIVER),)),
     Phase("airflow", (_shared("tests/airflow"),), limit=120 if PROVE else 60),
-    # A rotating tenth, one at a time, beside the stores' tests, which run on the code as it is; all of them outlast
+    # A rotating twentieth, one at a time, beside the stores' tests, which run on the code as it is; all of them outlast
     # those, and have the machine for themselves then: their tests run unbroken first, in the sizes of every day.
     Phase(
         "rules",
-        ((sys.executable, "tools/break-rules", *(ALL_RULES if PROVE else A_TENTH)),),
+        ((sys.executable, "tools/break-rules", *(ALL_RULES if PROVE else A_SHARE)),),
         limit=300 if PROVE else 60,
     ),
 )
