@@ -23,7 +23,7 @@ def watermark(survey: Survey) -> str:
         if survey.watermark_age is None
         else f"{age_text(timedelta(seconds=survey.watermark_age))} old"
     )
-    return f"Low watermark {survey.low_watermark:,}, {known}: what began at or before it is judged, nothing above it."
+    return f"Low watermark {survey.low_watermark}, {known}: what began at or before it is judged, nothing above it."
 
 
 def plan(survey: Survey) -> list[str]:

@@ -26,6 +26,7 @@ def print_survey(console: Console, survey: Survey) -> None:
             console.print(Text(f"{table.table}: {problem}", "bold red"), soft_wrap=True)
     if survey.commit_table:
         print_table(console, _commit_table(survey.commit_table))
+        console.print(Text(_commit_table_size(survey.commit_table)), soft_wrap=True)
     for sentence in plan(survey):
         console.print(Text(sentence), soft_wrap=True)
     for notice in survey.notices:
@@ -62,12 +63,15 @@ def _commit_table(found: CommitTableFindings) -> Table:
     grid = _grid("commit table: age", "entries", "marks", "other rows")
     for row in found.rows:
         grid.add_row(row.age, f"{row.entries:,}", f"{row.marks:,}", f"{row.others:,}")
+    return grid
+
+
+def _commit_table_size(found: CommitTableFindings) -> str:
     growth = "growth is not known yet"
     if found.per_day is not None:
         growth = f"{found.per_day:,.1f} rows a day stay (of the last {age_text(found.window)})"
-    grid.caption = f"{size_text(found.bytes)}; {found.settled:,} rows at or below the low watermark; {growth}"
-    grid.caption_justify = "left"
-    return grid
+    rows = f"{found.settled:,} rows at or below the low watermark"
+    return f"The commit table has {size_text(found.bytes)}; {rows}; {growth}."
 
 
 def _grid(*columns: str) -> Table:

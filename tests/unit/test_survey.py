@@ -235,7 +235,7 @@ def test_the_page_says_what_was_found_and_stands_alone() -> None:
         "family f keeps 3 versions",
         "alter it",
         "no rule decides",
-        "128,050",
+        "128050",
         "12.5",
         "10 of 40",
     ):
