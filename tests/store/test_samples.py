@@ -39,7 +39,7 @@ PASSING = (
     (r"\b\d{13,19}\b", "STAMP"),
     (r"\b[0-9a-f]{32}\b", "REGION"),
     (r"\d+(\.\d+)? (ms|s|min|minutes?|seconds?)\b", "TAKEN"),
-    (r"\b\d+\.\d+(?=[ ,}])", "TAKEN"),
+    (r"\b\d+\.\d+(?=[ ,}\n])", "TAKEN"),
     (r'OMID_COMMIT_TABLE ".*?" F:IT', "MARK"),
     (r"[━─┏┳┓┡╇┩└┴┘]+", "-"),
     (r"[ \n]+", " "),
