@@ -12,6 +12,7 @@ from rich.text import Text
 from lowtide.errors import LowtideError
 from lowtide.lab.demo.settings import DemoSettings, end
 from lowtide.lab.demo.story import tell_story
+from lowtide.lab.stack.cli import HBaseLine
 from lowtide.report.terminal import print_headline
 from lowtide.terminal.console import new_console
 
@@ -33,6 +34,9 @@ def demo(
     thrift_port: Port = _DEFAULTS.thrift_port,
     tso_port: Port = _DEFAULTS.tso_port,
     airflow_port: Port = _DEFAULTS.airflow_port,
+    hbase: Annotated[
+        HBaseLine, typer.Option(metavar="LINE", help="The release of HBase (2.5: make hbase-2.5).")
+    ] = HBaseLine.NEW,
     down: Annotated[bool, typer.Option("--down", help="End what the demo left running, and nothing else.")] = False,
 ) -> None:
     """Crash clients in a store of its own, clean it through Airflow, prove the result, write a report. Takes some
@@ -50,6 +54,7 @@ def demo(
         days=days,
         transactions=transactions,
         snapshots=snapshots,
+        hbase=hbase.value,
     )
     if down:
         end(settings, console.print)

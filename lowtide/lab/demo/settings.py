@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import yaml
 
@@ -33,7 +34,7 @@ class DemoSettings:
     """A demo: its folder, its ports, and how much happens in it.
 
     *transactions* are spread evenly over *days* past days. *snapshots* read points are compared with the
-    model at the end.
+    model at the end. *hbase* is the line of releases of HBase's servers.
     """
 
     home: Path = data() / "demo"
@@ -45,6 +46,7 @@ class DemoSettings:
     days: int = 7
     transactions: int = 1400
     snapshots: int = 24
+    hbase: Literal["2.5", "2.6"] = "2.6"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "home", Path(self.home).absolute())
@@ -100,6 +102,7 @@ class DemoSettings:
                 thrift_port=self.thrift_port,
                 tso_port=self.tso_port,
                 timestamps="incremental",
+                hbase=self.hbase,
             )
         )
 
