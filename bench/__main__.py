@@ -117,6 +117,7 @@ def _config(stack: Stack) -> Path:
     path = HOME / "lowtide.yaml"
     content: dict[str, Any] = {
         "hbase": {
+            "zookeeper_quorum": "127.0.0.1",
             "zookeeper_port": stack.config.zookeeper_port,
             "thrift": {"port": stack.config.thrift_port},
             "properties": {"hbase.rootdir": stack.hbase_properties()["hbase.rootdir"]},

@@ -137,7 +137,11 @@ def _lowtide(stack: Stack, jobs: Sequence[tuple[str, ...]]) -> None:
     """The jobs as ``lowtide run`` submits them."""
     path = HOME / "lowtide.yaml"
     content = {
-        "hbase": {"zookeeper_port": stack.config.zookeeper_port, "thrift": {"port": stack.config.thrift_port}},
+        "hbase": {
+            "zookeeper_quorum": "127.0.0.1",
+            "zookeeper_port": stack.config.zookeeper_port,
+            "thrift": {"port": stack.config.thrift_port},
+        },
         "omid": {"oracle": [f"127.0.0.1:{stack.config.tso_port}"]},
         "defaults": {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}},
     }

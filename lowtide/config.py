@@ -162,6 +162,26 @@ class HBase(_Section):
         """Whether HBase's client finds it through its servers instead of ZooKeeper."""
         return not self.client_properties().get(REGISTRY, _ZK_REGISTRY).endswith(_ZK_REGISTRY)
 
+    def check_gateway(self) -> None:
+        """Refuse the gateway that is looked for on this machine because none is named, where the store is elsewhere:
+        what answers here may be another store's.
+
+        Raises:
+            UnnamedStoreError: that is so.
+        """
+        properties = self.client_properties()
+        asked = properties.get(_MASTERS, "") if self.hides_zookeeper else properties["hbase.zookeeper.quorum"]
+        if "host" in self.thrift.model_fields_set or all(_is_here(each) for each in asked.split(",")):
+            return
+        fact = (
+            f"the store is at {asked}, and no Thrift gateway of it is named: what answers on this machine "
+            f"({self.thrift.host}:{self.thrift.port}) may be another store's"
+        )
+        ours = variables.variable_name("hbase", "thrift", "host")
+        raise UnnamedStoreError(
+            fact, f"say hbase.thrift.host, or set {ours}; {self.thrift.host}, if the gateway here is that store's"
+        )
+
 
 class Omid(_Section):
     """The status oracle and its commit table."""
@@ -464,18 +484,22 @@ def source(path: Path | None = None) -> str:
     return str(found.resolve()) if found else DEFAULTS
 
 
-def load(path: Path | None = None, *, store_named: bool = False) -> Config:
+def load(path: Path | None = None, *, store_named: bool = False, one_of_several: bool = False) -> Config:
     """The configuration of *path*, or the one that is found (see the module's text).
 
     Args:
         path: the file.
         store_named: whether the caller knows of which store it is, and goes by no default for that: an Airflow
             connection names its gateway.
+        one_of_several: whether the caller serves other stores too: the file must then say itself where this one is,
+            and, unless the caller knows, where its gateway is.
 
     Raises:
         UsageError: the file is missing, no YAML, or has unknown keys or bad values; the message names each of them.
-        UnnamedStoreError: there is no file, nor a variable that says where the store is, and ``HBASE_CONF_DIR`` or
-            ``HADOOP_CONF_DIR`` is set: the defaults mean this machine's store, and may not be what is meant.
+        UnnamedStoreError: neither the file, if there is one, nor a variable says where the store is, and
+            ``HBASE_CONF_DIR`` or ``HADOOP_CONF_DIR`` is set, without a file, or without leading to an
+            ``hbase-site.xml``: the defaults mean this machine's store, and may not be what is meant. Or it is one of
+            several stores, and the file does not say where.
     """
     name, text = _read(path)
     try:
@@ -488,36 +512,55 @@ def load(path: Path | None = None, *, store_named: bool = False) -> Config:
         raise UsageError(msg)
     given = variables.settings(Config)
     content = _merged(content, given)
-    if name == DEFAULTS and not store_named:
-        _check_named(content)
+    names_store = _names_store(content)
+    if one_of_several and not names_store:
+        fact = f"{name} does not say where its store is, and it is one of several"
+        raise UnnamedStoreError(fact, "say hbase.zookeeper_quorum there, or hbase.conf_dir")
     content = _with_site(content, Path(name).parent, named=name != DEFAULTS)
+    if not store_named and not names_store and not _names_store(content):
+        _check_defaults(name)
     try:
         config = _anchored(Config.model_validate(content), Path(name).parent)
-        return _with_root(config) if name == DEFAULTS else config
     except ValidationError as error:
         raise UsageError(_explain(name, error, given)) from error
+    if one_of_several and not store_named:
+        config.hbase.check_gateway()
+    return _with_root(config) if name == DEFAULTS else config
 
 
-def _check_named(content: Mapping[str, Any]) -> None:
-    """Refuse to take the defaults' store on a machine that is set up for a cluster."""
+def _names_store(content: Mapping[str, Any]) -> bool:
+    """Whether it is said where the store is. A port or a znode alone would be that of the defaults' machine."""
+    hbase = content.get("hbase")
+    if not isinstance(hbase, dict):
+        return False
+    properties = hbase.get("properties")
+    given = {**(properties if isinstance(properties, dict) else {}), **hbase}
+    return any(given.get(name) for name in ("zookeeper_quorum", "conf_dir", _MASTERS, "hbase.zookeeper.quorum"))
+
+
+def _check_defaults(name: str) -> None:
+    """Refuse to take the defaults' store on a machine that is set up for a cluster; *name*: of the configuration that
+    names none.
+    """
     cluster = site.hinted()
-    hbase = content.get("hbase", {})
-    # A port or a znode alone would be that of the defaults' machine.
-    named = {"zookeeper_quorum", "conf_dir"} & set(hbase) or _MASTERS in hbase.get("properties", {})
-    if named or not cluster:
+    if not cluster:
         return
     variable, folder = cluster
     here = f"{HBase().zookeeper_quorum}:{HBase().zookeeper_port}"
-    fact = (
-        f"there is no configuration here, and {variable} is set ({folder}): the store on this machine ({here}) may not "
-        "be what is meant"
-    )
+    says, remedy = f"{name} does not say where the store is", "say hbase.zookeeper_quorum there, or hbase.conf_dir"
+    if name == DEFAULTS:
+        says = "there is no configuration here"
+        remedy = f"give --config FILE, set {CONFIG_VARIABLE}, or go where {DEFAULT_FILE} is"
+    fact = f"{says}, and {variable} is set ({folder}): the store on this machine ({here}) may not be what is meant"
     ours = variables.variable_name(*THIS_MACHINE)
-    raise UnnamedStoreError(
-        fact,
-        f"give --config FILE, set {CONFIG_VARIABLE}, or go where {DEFAULT_FILE} is; if this machine's store is meant, "
-        f"set {ours}={HBase().zookeeper_quorum}",
-    )
+    raise UnnamedStoreError(fact, f"{remedy}; if this machine's store is meant, set {ours}={HBase().zookeeper_quorum}")
+
+
+def _is_here(address: str) -> bool:
+    """Whether a host, or host:port, is this machine by its loopback."""
+    host = address.strip()
+    host = re.sub(r":\d+$", "", host) if host.count(":") == 1 else host.strip("[]")
+    return host in ("", "localhost", "::1") or bool(re.fullmatch(r"127(\.\d{1,3}){3}", host))
 
 
 def _with_site(content: dict[str, Any], folder: Path, *, named: bool) -> dict[str, Any]:

@@ -66,7 +66,9 @@ class ApprovalError(UsageError):
 
 
 class UnnamedStoreError(UsageError):
-    """No configuration says which store is meant, and this machine is set up for another than the defaults' one."""
+    """No configuration says which store is meant, or which gateway is its own, and it may be another than the
+    defaults' one.
+    """
 
 
 class StoreError(LowtideError):

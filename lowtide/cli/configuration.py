@@ -32,13 +32,20 @@ def configured(file: Path | None) -> Config:
         return load(file)
 
 
-def configured_to_act(file: Path | None) -> Config:
+def configured_to_act(file: Path | None, *, by_gateway: bool = True) -> Config:
     """The configuration, for a command that does something to the store, which is named on stderr.
 
+    Args:
+        file: that was given.
+        by_gateway: whether it does that through the Thrift gateway. A job does not, and compares for itself where the
+            gateway leads.
+
     Raises:
-        UnnamedStoreError: as :func:`configured`.
+        UnnamedStoreError: as :func:`configured`; or the store is on other machines and its gateway was not named.
     """
     config = configured(file)
+    if by_gateway:
+        config.hbase.check_gateway()
     thrift = config.hbase.thrift
     note(f"store {config.hbase.address}, gateway {thrift.host}:{thrift.port}; {_by(source(file))}")
     return config

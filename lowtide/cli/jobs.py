@@ -156,7 +156,7 @@ def submit(job: str, argv: list[str], output: Output = Output.TABLE) -> None:
     """
     options = arguments(job, argv)
     understood(job, options, options.run_id or "", datetime.now(UTC))
-    config = configured_to_act(options.config)
+    config = configured_to_act(options.config, by_gateway=False)
     if without_grace(options) and asks():
         typer.confirm(
             "Prune without grace? A client that is suspended between its commit and the answer then takes itself for "

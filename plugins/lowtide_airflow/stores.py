@@ -79,11 +79,13 @@ class Store:
         Raises:
             UsageError: the file is missing or wrong; or the environment has a setting that would lead every store to
                 one place, or have every store's tables acted on.
+            UnnamedStoreError: it does not say where the store is: of a store with a name the file itself must, and
+                where its gateway is.
         """
         if self.name and (shared := [each for each in variables.names(os.environ) if each.upper().startswith(_PLACES)]):
             fact = f"{' and '.join(shared)} in the environment would count for every store of this Airflow"
             raise UsageError(fact, f"unset it, and say it in {self.file}")
-        config = load(self.file, store_named=store_named)
+        config = load(self.file, store_named=store_named, one_of_several=bool(self.name))
         if self.name and "store" not in config.model_fields_set:
             config = config.model_copy(update={"store": self.name})  # what monitoring calls it, too
         return config

@@ -67,7 +67,11 @@ def configuration(file: Path, stack: Stack, tables: dict[str, Any]) -> Path:
     says otherwise.
     """
     settings = {
-        "hbase": {"zookeeper_port": stack.config.zookeeper_port, "thrift": {"port": stack.config.thrift_port}},
+        "hbase": {
+            "zookeeper_quorum": "127.0.0.1",
+            "zookeeper_port": stack.config.zookeeper_port,
+            "thrift": {"port": stack.config.thrift_port},
+        },
         "omid": {"oracle": [f"127.0.0.1:{stack.config.tso_port}"]},
         "state": {"sideline": str(file.parent / f"{file.stem}-sideline")},
         "spark": {"conf": SHORT},

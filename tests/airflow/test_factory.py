@@ -12,17 +12,19 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, BaseNotifier
-from airflow.sdk.exceptions import TaskAwaitingInput
+from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from lowtide_airflow.approved import APPROVE
 from lowtide_airflow.dags import MAKERS
 from lowtide_airflow.factory import has_ledger, lowtide_assets, lowtide_dags
+from lowtide_airflow.hook import HBaseHook
 from lowtide_airflow.stores import store
+from lowtide_airflow.view import Reader
 from lowtide_airflow.wiring import APPROVED, SCHEDULES
 from test_approval import Asked, a_plan
 from test_arguments import context
 from test_dag_files import ROOT, job_tasks, serialized
 
-from lowtide.errors import UsageError
+from lowtide.errors import UnnamedStoreError, UsageError
 from lowtide.run.submit import POOL
 
 
@@ -41,8 +43,8 @@ class Told(BaseNotifier):
 def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """Two stores that this Airflow serves, one of them with a ledger."""
     files = {name: tmp_path / f"{name}.yaml" for name in ("orders-prod", "orders-test")}
-    files["orders-prod"].write_text("ledger: {}\n")
-    files["orders-test"].write_text("grace: 3d\n")
+    files["orders-prod"].write_text("hbase: {zookeeper_quorum: zk1, thrift: {host: gateway1}}\nledger: {}\n")
+    files["orders-test"].write_text("hbase: {zookeeper_quorum: zk2, thrift: {host: gateway2}}\n")
     monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({name: str(file) for name, file in files.items()}))
     own = tmp_path / "lowtide.yaml"
     own.write_text("grace: 3d\n")
@@ -131,6 +133,32 @@ def test_the_environment_leads_no_two_stores_to_one_place(
     monkeypatch.setenv("LOWTIDE_DEFAULTS__MODE", "execute")
     with pytest.raises(UsageError, match="LOWTIDE_DEFAULTS__MODE in the environment would count for every store"):
         store("orders-prod").load()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ledger: {}", r"orders-prod\.yaml does not say where its store is, and it is one of several"),
+        ("hbase: {zookeeper_quorum: zk1}", "the store is at zk1, and no Thrift gateway of it is named"),
+    ],
+)
+def test_a_store_with_a_name_is_that_of_its_file_and_no_other(
+    stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    """Never this machine's for want of another: its DAGs do not load, its tasks fail, its page and its metrics say
+    why, and a sensor's connection that names only the store leads nowhere.
+    """
+    stores["orders-prod"].write_text(text)
+    with pytest.raises(UnnamedStoreError, match=said):
+        lowtide_dags("orders-prod")
+    assert "orphan_cleanup" in lowtide_dags("orders-test"), "the others go on"
+    (task,) = job_tasks(lowtide_dags("orders-prod", dags=["watermark_collection"])["watermark_collection"])
+    with pytest.raises(AirflowFailException, match=said):
+        task.execute(context("scheduled", None))
+    assert re.search(said, Reader("orders-prod")().reading.unreachable)
+    monkeypatch.setenv("AIRFLOW_CONN_ORDERS", json.dumps({"conn_type": "hbase", "extra": {"store": "orders-prod"}}))
+    with pytest.raises(UnnamedStoreError, match=said):
+        HBaseHook("orders").config()
 
 
 def test_a_schedule_is_for_all_or_for_those_that_are_named() -> None:

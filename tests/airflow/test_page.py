@@ -355,9 +355,8 @@ def test_each_store_has_its_data(
     assert (data["store"], data["stores"]) == ("", [""])
     files = {name: tmp_path / f"{name}.yaml" for name in ("west", "east")}
     for name, file in files.items():
-        file.write_text(
-            f"hbase: {{thrift: {{host: 127.0.0.1, port: {free_ports_config(tmp_path / name).thrift_port}}}}}"
-        )
+        port = free_ports_config(tmp_path / name).thrift_port
+        file.write_text(f"hbase: {{zookeeper_quorum: 127.0.0.1, thrift: {{port: {port}}}}}")
     monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({name: str(file) for name, file in files.items()}))
     assert client.get("/data").json()["stores"] == ["", "east", "west"]
     monkeypatch.delenv("LOWTIDE_CONFIG")

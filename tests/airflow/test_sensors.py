@@ -348,7 +348,7 @@ def test_a_bad_connection_is_named(extra: dict[str, Any], said: str) -> None:
 def test_a_connection_names_its_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whose configuration then lies below it, in a task and in the triggerer; one that is not there is an error."""
     file = tmp_path / "east.yaml"
-    file.write_text("hbase: {thrift: {host: east, port: 19090}}\n")
+    file.write_text("hbase: {zookeeper_quorum: zk.east, thrift: {host: east, port: 19090}}\n")
     monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({"east": str(file)}))
     about = {"conn_type": "hbase", "port": 1, "extra": {"store": "east"}}
     monkeypatch.setenv("AIRFLOW_CONN_HBASE_EAST", json.dumps(about))

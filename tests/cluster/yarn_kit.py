@@ -148,6 +148,7 @@ class Site:
         }
         content: dict[str, Any] = {
             "hbase": {
+                "zookeeper_quorum": "127.0.0.1",
                 "zookeeper_port": self.stack.config.zookeeper_port,
                 "thrift": {"port": self.stack.config.thrift_port},
                 "properties": {"hbase.rootdir": self.stack.hbase_properties()["hbase.rootdir"]},

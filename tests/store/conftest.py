@@ -156,6 +156,7 @@ def settings_for(stack: Stack, folder: Path, **sections: Any) -> dict[str, Any]:
     """A configuration's content for *stack*; *sections* are merged over it."""
     content: dict[str, Any] = {
         "hbase": {
+            "zookeeper_quorum": "127.0.0.1",
             "zookeeper_port": stack.config.zookeeper_port,
             "thrift": {"port": stack.config.thrift_port, "timeout": "20s"},
             "properties": {

@@ -195,6 +195,34 @@ def test_a_store_that_nobody_named_is_not_taken(command: str) -> None:
     assert "set LOWTIDE_HBASE__ZOOKEEPER_QUORUM=127.0.0.1" in str(refused.exception)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pause --until 1h --reason r",
+        "resume p1",
+        "hold add orders --reason r",
+        "hold release orders h1 --yes",
+        "state reset --yes",
+        "forget orders --yes",
+        "resolve 5 --aborted --yes",
+        "confirm orders --yes",
+        "journal lost --yes",
+        "journal whole --yes",
+        "ledger init",
+        "ledger user add ann",
+        "ledger transfer ann bob 5",
+    ],
+)
+@pytest.mark.usefixtures("edge_node")
+def test_nothing_is_written_through_a_gateway_that_nobody_named(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a store on other machines: the gateway on this one may be another store's. Exit code 2, before it is asked."""
+    monkeypatch.setenv("LOWTIDE_HBASE__ZOOKEEPER_QUORUM", "zk1,zk2")
+    refused = CliRunner().invoke(app, command.split())
+    assert isinstance(refused.exception, UnnamedStoreError), refused.output
+    assert "no Thrift gateway of it is named" in str(refused.exception)
+    assert "set LOWTIDE_HBASE__THRIFT__HOST; 127.0.0.1, if the gateway here is that store's" in str(refused.exception)
+
+
 @pytest.mark.usefixtures("edge_node")
 def test_on_a_terminal_the_store_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """No ends the command; yes takes this machine's, and a job that is submitted then is not asked again."""

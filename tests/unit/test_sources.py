@@ -89,16 +89,83 @@ def test_the_folder_is_found_by_the_variables_of_hadoop(
     assert address(load(given("grace: 8d"))) == ("zk1,zk2,zk3", 2182, "/hbase-secure")
 
 
-@pytest.mark.parametrize("own", ["zookeeper_quorum: other", "zookeeper_port: 2999", "znode: /other"])
+@pytest.mark.parametrize("own", ["zookeeper_port: 2999", "znode: /other"])
 def test_an_address_is_never_put_together_from_two_clusters(
     cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, own: str
 ) -> None:
-    """Where the file gives any part of an address, a folder that the environment happens to lead to is not read."""
+    """Where the file gives any part of an address, a folder that the environment happens to lead to is not read; a part
+    that is the address of nothing names no store.
+    """
     monkeypatch.setenv("HBASE_CONF_DIR", str(cluster()))
-    config = load(given(f"hbase: {{{own}}}"))
+    config = load(given("hbase: {zookeeper_quorum: other}"))
+    assert (address(config), config.hbase.properties) == (("other", 2181, "/hbase"), {})
+    with pytest.raises(
+        UnnamedStoreError, match=r"HBASE_CONF_DIR is set .* the store on this machine \(127\.0\.0\.1:2181\)"
+    ):
+        load(given(f"hbase: {{{own}}}"))
+    monkeypatch.delenv("HBASE_CONF_DIR")
     expected = Config.model_validate({"hbase": dict([own.split(": ")])})
-    assert address(config) == address(expected)
-    assert config.hbase.properties == {}
+    assert address(load(given(f"hbase: {{{own}}}"))) == address(expected)
+
+
+@pytest.mark.parametrize("variable", site.VARIABLES)
+def test_a_file_that_names_no_store_means_none_on_a_machine_that_is_set_up_for_a_cluster(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """Where that cluster's own files are not found: the file's name and the remedy are told, to jobs as to commands."""
+    monkeypatch.setenv(variable, "/etc/hadoop")
+    said = rf"does not say where the store is, and {variable} is set \(/etc/hadoop\): .* say hbase.zookeeper_quorum"
+    for text in ("grace: 8d", "hbase: {conf_dir: null}", "hbase: {thrift: {host: gateway}}"):
+        with pytest.raises(UnnamedStoreError, match=said):
+            load(given(text))
+    assert address(load(given("grace: 8d"), store_named=True))[0] == "127.0.0.1"
+    monkeypatch.setenv("LOWTIDE_HBASE__ZOOKEEPER_QUORUM", "127.0.0.1")
+    assert address(load(given("grace: 8d")))[0] == "127.0.0.1"
+
+
+NAMED = ("zookeeper_quorum: zk1", "conf_dir: conf", "properties: {hbase.masters: m1}")
+
+
+@pytest.mark.parametrize("named", NAMED)
+def test_of_several_stores_each_file_says_where_its_own_is(
+    cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """And nothing else does: not the defaults, nor the folder that the environment leads every store to."""
+    gateway = "thrift: {host: gateway}"
+    folder = cluster()
+    load(given(f"hbase: {{{named}, {gateway}}}"), one_of_several=True)
+    for there in (None, folder):
+        if there:
+            monkeypatch.setenv("HBASE_CONF_DIR", str(there))
+        for text in (f"hbase: {{{gateway}}}", f"hbase: {{znode: /x, {gateway}}}", "grace: 8d"):
+            with pytest.raises(UnnamedStoreError, match="does not say where its store is, and it is one of several"):
+                load(given(text), one_of_several=True)
+            with pytest.raises(UnnamedStoreError):
+                load(given(text), one_of_several=True, store_named=True)
+
+
+@pytest.mark.parametrize("named", [*NAMED, "properties: {hbase.zookeeper.quorum: 'zk1,127.0.0.1'}"])
+def test_a_gateway_that_nobody_named_is_not_taken_for_that_of_a_store_elsewhere(
+    cluster: Callable[..., Path], named: str
+) -> None:
+    """On this machine another store's may answer; one that a file, or an Airflow connection, names is taken."""
+    cluster()
+    if "masters" in named:
+        named = "properties: {hbase.masters: 'm1:16000', hbase.client.registry.impl: a.RpcConnectionRegistry}"
+    config = load(given(f"hbase: {{{named}, thrift: {{port: 9091}}}}"))
+    with pytest.raises(UnnamedStoreError, match=r"\(127\.0\.0\.1:9091\) may be another store's; say hbase.thrift.host"):
+        config.hbase.check_gateway()
+    with pytest.raises(UnnamedStoreError):
+        load(given(f"hbase: {{{named}}}"), one_of_several=True)
+    load(given(f"hbase: {{{named}}}"), one_of_several=True, store_named=True)
+    load(given(f"hbase: {{{named}, thrift: {{host: 127.0.0.1}}}}"), one_of_several=True).hbase.check_gateway()
+
+
+@pytest.mark.parametrize("here", ["127.0.0.1", "localhost:2181, 127.0.1.1", "'[::1]'"])
+def test_the_gateway_of_a_store_on_this_machine_is_looked_for_here(here: str) -> None:
+    """Nobody has to name it."""
+    load(given(f"hbase: {{zookeeper_quorum: {here if here[0] == chr(39) else repr(here)}}}")).hbase.check_gateway()
+    load(given("grace: 8d")).hbase.check_gateway()
 
 
 def test_the_defaults_never_mean_a_cluster() -> None:

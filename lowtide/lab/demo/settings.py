@@ -121,6 +121,7 @@ class DemoSettings:
         """Write the configuration: scheduled runs act, and pruning does not wait (it would for a day)."""
         content = {
             "hbase": {
+                "zookeeper_quorum": LOOPBACK,
                 "zookeeper_port": self.zookeeper_port,
                 "thrift": {"port": self.thrift_port},
                 "properties": {"hbase.rootdir": stack.hbase_properties()["hbase.rootdir"]},
