@@ -114,14 +114,18 @@ def check(plan: Approved, tables: Iterable[Mapping[str, Any]]) -> None:
     """Refuse to go on where what is planned for *tables*, of the summary as it stands, is not what was approved.
 
     Raises:
-        ApprovalError: names the tables, what is planned and what was approved.
+        ApprovalError: names the tables, what is planned and what was approved; of a table for which nothing is, what
+            the run has to say about it, such as that it is paused.
     """
-    now = parts(tables)
+    reports = list(tables)
+    now = parts(reports)
     differing = [name for name in sorted({*now, *plan.parts}) if now.get(name) != plan.parts.get(name)]
     if differing:
+        said = {t["table"]: "; ".join([*t["problems"], *t["notes"]]) for t in reports if t["table"] not in now}
         nothing = Part({})
         named = [
             f"{name}: planned {now.get(name, nothing)}; approved {plan.parts.get(name, nothing)}"
+            + (f"; {said[name]}" if said.get(name) else "")
             for name in differing[:_NAMED]
         ]
         more = [f"and {len(differing) - _NAMED} more tables"] if len(differing) > _NAMED else []

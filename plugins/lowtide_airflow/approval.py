@@ -7,22 +7,22 @@
 
 The three tasks stand in a task group, which gives their ids no prefix: runs that wait, and whatever names the tasks,
 know them as ``plan`` and ``approve``. Where no approval is asked for, both are skipped, and the job runs. The job is
-not only behind these tasks: it asks for the answer by itself (:mod:`lowtide_airflow.approved`), so that neither a task
-that was marked as done by hand nor one that was cleared lets it act unasked.
+not only behind these tasks: it asks for the answer by itself (:mod:`lowtide_airflow.approved`), and whether that was
+given to this plan, so that neither a task that was marked as done by hand nor one that was cleared lets it act unasked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import TaskGroup, task
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from lowtide_airflow import arguments, report
-from lowtide_airflow.approved import APPROVE, PLAN, PLAN_KEY
+from lowtide_airflow.approved import APPROVE, PLAN, PLAN_KEY, SHOWN, digest
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import BATCH_LABEL, number
 
@@ -52,15 +52,24 @@ class PlanApproval(ApprovalOperator):
         self.subject = f"{self.job}: act on the plan of {run.run_id}?"
         self.body = report.plan_text(plans, "execute" not in run.params)
         self.log.info("asked for approval:\n%s", self.body)
-        super().execute(context)
+        try:
+            super().execute(context)
+        except TaskAwaitingInput as waits:
+            # By what was shown, not by what is there when the answer comes: a plan may be made anew meanwhile.
+            waits.kwargs = {**(waits.kwargs or {}), SHOWN: [digest(plan) for plan in plans]}
+            raise
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Say what was answered, first: the skipping of tasks is an exception."""
+    def execute_complete(self, context: Context, event: dict[str, Any], plans: Sequence[str] = ()) -> Any:
+        """Say what was answered, first: the skipping of tasks is an exception. *plans*: of what was shown.
+
+        Returns:
+            the answer, and to which plans it was given.
+        """
         if "error" not in event:
             approves = list(event["chosen_options"]) == [self.APPROVE]
             answer = "approved the plan" if approves else "refused the plan; nothing was done"
             self.log.info("%s %s", name_of(event["responded_by_user"]), answer)
-        return super().execute_complete(context, event)
+        return {**super().execute_complete(context, event), SHOWN: list(plans)}
 
     def process_trigger_event_error(self, event: dict[str, Any]) -> None:
         """Without a retry, which would only ask again.

@@ -1,7 +1,13 @@
-"""The plan that a person approved, as the tasks before the one that acts left it (:mod:`lowtide_airflow.approval`)."""
+"""The plan that a person approved, as the tasks before the one that acts left it (:mod:`lowtide_airflow.approval`).
+
+The answer names the plans to which it was given, by their digests: a task that is cleared makes its plan anew, and the
+answer to another plan stays beside it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +20,17 @@ if TYPE_CHECKING:
 #: Task ids, the same in every DAG; and the key of a plan among the XComs of the first.
 PLAN, APPROVE = "plan", "approve"
 PLAN_KEY = "plan"
+#: In an answer: the digests of the plans that were shown.
+SHOWN = "plans"
+
+
+def digest(plan: Mapping[str, Any]) -> str:
+    """Tells a plan from every other, that of the same tables by a later try included; hexadecimal."""
+    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
 
 
 def approved_plan(context: Context, map_index: int) -> dict[str, Any]:
-    """The plan of a batch, which a person approved.
+    """The plan of a batch, which a person was shown and approved.
 
     Raises:
         AirflowFailException: there is none, or nobody did.
@@ -30,5 +43,11 @@ def approved_plan(context: Context, map_index: int) -> dict[str, Any]:
         raise AirflowFailException(msg)
     if not plan:
         msg = f"the task {PLAN} has left no plan of these tables; nothing was done. Trigger a new run"
+        raise AirflowFailException(msg)
+    if digest(plan) not in (answer.get(SHOWN) or ()):
+        msg = (
+            f"the plan of run {plan.get('run')} is not one that was approved: the task {PLAN} made it anew after that; "
+            f"nothing was done. Clear the task {APPROVE}, and those after it, to have it shown, or trigger a new run"
+        )
         raise AirflowFailException(msg)
     return plan

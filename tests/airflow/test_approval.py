@@ -15,7 +15,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped, TaskAwaitingInput
 from lowtide_airflow import arguments, report
 from lowtide_airflow.approval import PlanApproval
-from lowtide_airflow.approved import APPROVE, PLAN, approved_plan
+from lowtide_airflow.approved import APPROVE, PLAN, SHOWN, approved_plan, digest
 from markdown_it import MarkdownIt
 from test_arguments import DAY, context
 
@@ -131,8 +131,26 @@ def test_nothing_acts_without_an_answer_and_a_plan(answer: Any, plan: Any, word:
     """Whatever brought the task to run: marked as done by hand, cleared, or a trigger rule that somebody changed."""
     with pytest.raises(AirflowFailException, match=f"{word}.*nothing was done"):
         approved_plan({"ti": Answers(answer, plan)}, 3)  # type: ignore[typeddict-item]
-    good = Answers({"chosen_options": ["Approve"]}, a_plan())
+    good = Answers({"chosen_options": ["Approve"], SHOWN: [digest(a_plan())]}, a_plan())
     assert approved_plan({"ti": good}, 3)["run"] == "r1"  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize("answer", [{}, {SHOWN: None}, {SHOWN: [digest(a_plan(5)), digest(a_plan(3))]}])
+@pytest.mark.parametrize("change", [{"run": "r1.after-try-1"}, {"low_watermark": 2000}, {"tables": []}])
+def test_an_answer_holds_for_the_plan_that_was_shown_and_no_other(
+    answer: dict[str, Any], change: dict[str, Any]
+) -> None:
+    """Where somebody clears the task that plans, alone, its new plan stands beside the old answer: it is not acted on,
+    be it for the same tables or by the same run.
+    """
+    shown = a_plan(4)
+    given = {"chosen_options": ["Approve"], SHOWN: [digest(a_plan(5)), digest(shown)]}
+    assert approved_plan({"ti": Answers(given, shown)}, 3) == shown  # type: ignore[typeddict-item]
+    anew = {**shown, **change}
+    said = r"is not one that was approved.*nothing was done\. Clear the task approve"
+    for each in (given, {"chosen_options": ["Approve"], **answer}):
+        with pytest.raises(AirflowFailException, match=said):
+            approved_plan({"ti": Answers(each, anew)}, 3)  # type: ignore[typeddict-item]
 
 
 class Asked(Answers):
@@ -170,7 +188,11 @@ def test_the_question_is_put_with_the_plans_and_the_answer_is_told(
     assert (put["subject"], put["options"]) == ("orphan_cleanup: act on the plan of r?", ["Approve", "Reject"])
     assert "| `t002` | 2 | 20 |" in put["body"]
     event = {"params_input": {}, "responded_at": datetime.now(UTC), "responded_by_user": {"id": "1", "name": "ann"}}
-    assert task.execute_complete(about, {**event, "chosen_options": ["Approve"]})["chosen_options"] == ["Approve"]
+    assert parked.value.method_name == "execute_complete"
+    ti.left[PLAN, "plan"] = [a_plan(4), None]  # made anew before the answer comes
+    answered = task.execute_complete(about, {**event, "chosen_options": ["Approve"]}, **parked.value.kwargs)
+    assert answered["chosen_options"] == ["Approve"]
+    assert answered[SHOWN] == [digest(a_plan(3))], "what was shown"
     assert "ann approved the plan" in capsys.readouterr().out
     with pytest.raises(DownstreamTasksSkipped) as skipped:
         task.execute_complete(about, {**event, "chosen_options": ["Reject"]})

@@ -69,7 +69,9 @@ def test_a_job_works_on_the_store_of_its_dag(monkeypatch: pytest.MonkeyPatch, tm
     for good.
     """
     file = tmp_path / "orders.yaml"
-    file.write_text("spark: {conf: {spark.sql.shuffle.partitions: '3'}}\n")
+    file.write_text(
+        "hbase: {zookeeper_quorum: zk1, thrift: {host: gateway}}\nspark: {conf: {spark.sql.shuffle.partitions: '3'}}\n"
+    )
     monkeypatch.setenv("LOWTIDE_CONFIG", str(tmp_path / "none.yaml"))
     monkeypatch.setenv("AIRFLOW__LOWTIDE__STORES", json.dumps({"orders": str(file)}))
     ran = Ran(monkeypatch, "manual", None, store="orders")

@@ -23,7 +23,7 @@ import psutil
 import pytest
 from browser import browser, log_in, tab
 from installation import PATIENCE, SUBMITTED, first_of_its_kind, follow_only, installation
-from lowtide_airflow.approved import APPROVE
+from lowtide_airflow.approved import APPROVE, PLAN
 from lowtide_airflow.operator import SUMMARY_KEY
 from playwright.sync_api import Page, expect
 from prometheus import server
@@ -119,6 +119,11 @@ class Site:
         scheduler = psutil.Process(next(part.pid for part in self.airflow.status() if part.name == "scheduler"))
         (found,) = filter(is_driver, scheduler.children(recursive=True))
         return found
+
+    def cleared_alone(self, run: Run, task_id: str) -> None:
+        """Clear a task, and none after it; return when its run is over again."""
+        self.airflow.rest.post("dags", run.dag_id, "clearTaskInstances", body=clearing(run, task_id))
+        self.over(run)
 
     def question(self, run: Run) -> tuple[str, ...]:
         """Where Airflow's API has it."""
@@ -353,6 +358,35 @@ def test_a_person_approves_a_plan_or_it_is_not_done(site: Site, unanswered: Run)
     assert "| `orders` | 3 |" in site.asked(approved)
     site.airflow.rest.patch(*site.question(approved), body={"chosen_options": ["Approve"], "params_input": {}})
     done_as_approved(site, approved, left)
+
+    # Who clears the plan alone, and then the job, has a new plan done that nobody was shown.
+    young = set(site.orphan("orders"))
+    site.omid.advance_watermark()
+    site.cleared_alone(approved, PLAN)
+    assert site.task(approved, PLAN).state == "success"
+    site.cleared_alone(approved, "clean")
+    assert site.task(approved, "clean").state == "failed"
+    log = site.dags.log(approved, site.task(approved, "clean"))
+    assert "is not one that was approved: the task plan made it anew after that; nothing was done" in log
+    assert young <= site.left("orders")
+    # Shown and approved, it is done.
+    site.airflow.rest.post("dags", approved.dag_id, "clearTaskInstances", body=clearing(approved, APPROVE, after=True))
+    assert "| `orders` | 3 |" in site.asked(approved)
+    site.airflow.rest.patch(*site.question(approved), body={"chosen_options": ["Approve"], "params_input": {}})
+    site.over(approved)
+    assert not young & site.left("orders")
+
+
+def clearing(run: Run, task_id: str, *, after: bool = False) -> dict[str, Any]:
+    """What Airflow's page asks for when somebody clears a task; *after*: and those after it."""
+    return {
+        "dag_run_id": run.run_id,
+        "task_ids": [task_id],
+        "include_downstream": after,
+        "only_failed": False,
+        "reset_dag_runs": True,
+        "dry_run": False,
+    }
 
 
 @pytest.mark.needs("browser")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -80,6 +81,49 @@ def test_a_cleanup_does_the_approved_plan_or_nothing(
         refused = job(*arguments, "--approved", plan)
         assert (refused.code, said in refused.problems) == (2, True), refused.problems
     assert scene.has(other, unasked)
+
+
+@pytest.mark.parametrize("job_name", ["orphan_cleanup", "history_gc"])
+@pytest.mark.parametrize("all_tables", [True, False], ids=["every table", "one of two"])
+def test_an_approved_run_that_may_not_write_is_red(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    keep: Callable[[Outcome], str],
+    configure: Callable[..., Path],
+    recorded: Callable[..., int],
+    job_name: str,
+    all_tables: bool,
+) -> None:
+    """A person approved, and its tables say no since: that nothing was done is told as a failure with the reason, not
+    as a note of a run in which all is well, also where the run is a scheduled one.
+    """
+    young = {"history_max_age": "0s", "min_history_age": "0s", "mode": "execute", "history_mode": "execute"}
+    config = configure(defaults={**young, "budget": {"share": 1.0}})
+    tables = scene.table(), scene.table()
+    for table in tables:
+        scene.committed(table)
+        scene.committed(table)
+        recorded(table)
+        scene.orphan(table, row=b"o")
+    omid.advance_watermark()
+    named = (job_name, *(part for t in tables for part in ("--table", t)), "--discovered")
+    plan = keep(dry := job(*named, config=config))
+    assert all(dry.table(table)["counts"]["deleted"] for table in tables)
+    vetoed = tables if all_tables else tables[:1]
+    for table in vetoed:
+        omid.set(table, LOWTIDE="off")
+    before = {table: scene.data(table) for table in tables}
+    refused = job(*named, "--as-configured", "--approved", plan, config=config)
+    assert refused.code == 2, refused.summary
+    for table in vetoed:
+        assert re.search(
+            rf"{table}: planned nothing; approved .*deleted .*; .*{table} says no itself", refused.problems
+        )
+    assert "nothing was done. Make a new plan" in refused.problems
+    assert {table: scene.data(table) for table in tables} == before
+    unasked = job(*named, "--as-configured", config=config)
+    assert unasked.code == 0, "a scheduled run that nobody approved only waits"
 
 
 def test_history_goes_to_the_approved_mark_or_not_at_all(

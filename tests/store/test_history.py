@@ -940,6 +940,47 @@ def test_failed_deletes_leave_family_tombstones_alone(
     assert shown(omid, table) == {}
 
 
+@pytest.mark.parametrize("compacts", [False, True])
+def test_a_no_between_the_steps_of_a_removal_leaves_what_went_before_it_on_the_books(
+    gc: Callable[..., Outcome],
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    monkeypatch: pytest.MonkeyPatch,
+    compacts: bool,
+) -> None:
+    """The versions are gone, the family tombstones are not, when the owner says no: the run is red, counts what it
+    removed, and remembers it for the compaction to come; the next run adds the rest.
+    """
+    table = replaced(scene)
+    cleaned(job, omid)
+    before, planned = shown(omid, table), gc(table, execute=False).totals["deleted"]
+    write = Store.write
+
+    def and_then_no(self: Store, mutations: Any, name: str, **named: Any) -> Any:
+        written = write(self, mutations, name, **named)
+        if name == table:
+            omid.set(table, LOWTIDE="off")
+        return written
+
+    monkeypatch.setattr(Store, "write", and_then_no)
+    outcome = gc(table, extra=("--compact",) if compacts else ())
+    monkeypatch.undo()
+    assert (outcome.code, "says no itself" in outcome.problems) == (1, True), outcome.summary
+    gone = {key for key in before.keys() - shown(omid, table).keys() if not is_shadow(key[2])}
+    assert 0 < len(gone) < planned
+    assert outcome.totals["deleted"] == len(gone)
+    assert outcome.totals["markers"] > 0
+    assert state.all_uncompacted()[table] == outcome.totals["bytes_removed"] > 0
+    assert sum(region["versions"] for region in outcome.table(table)["by_region"]) == len(gone)
+    omid.set(table, LOWTIDE="on")
+    rest = gc(table)
+    assert rest.code == 0, rest.problems
+    assert rest.totals["deleted"] > 0
+    assert state.all_uncompacted()[table] == outcome.totals["bytes_removed"] + rest.totals["bytes_removed"]
+
+
 # -- restores
 
 

@@ -92,6 +92,9 @@ def test_a_table_that_fails_in_the_middle_keeps_its_list_and_the_others_theirs(
     assert {table: {x["timestamp"] for x in listed(over, table)} for table in starts} == {
         t: set(s) for t, s in starts.items()
     }
+    everyone = {start for of_table in starts.values() for start in of_table}
+    assert {x["transaction"] for x in listed(over) if x["rule"] == "invalidate"} == everyone, "their marks too"
+    assert not everyone & omid.commit_table().keys()
     assert all(scene.has(table, s, row=b"r%d" % n) for table, of in starts.items() for n, s in enumerate(of))
 
     put_aside = acting.put_aside

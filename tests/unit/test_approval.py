@@ -45,9 +45,13 @@ def test_the_same_plan_is_done() -> None:
             ["users: planned marked 1; approved nothing"],
         ),
         ([], ["orders: planned nothing; approved healed 3"]),
+        (
+            [TableReport("orders", notes=["table orders is paused until 6:00"])],
+            ["orders: planned nothing; approved healed 3, deleted 2; table orders is paused until 6:00"],
+        ),
         ([TableReport("orders", Counts(healed=3, deleted=2), mark={"mark": 49})], ["planned mark 49"]),
     ],
-    ids=["other counts", "another table", "a table less", "a mark"],
+    ids=["other counts", "another table", "a table less", "a table that waits", "a mark"],
 )  # fmt: skip
 def test_another_plan_is_refused(tables: list[TableReport], words: list[str]) -> None:
     """The message says what is planned, what was approved, that nothing was done, and what to do."""

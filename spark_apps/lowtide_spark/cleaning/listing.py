@@ -37,7 +37,7 @@ def list_planned(run: Run, works: Sequence[CleanupWork], known: DataFrame) -> No
             cells = with_evidence(plan.heals(work).unionByName(plan.deletes(work)))
             list_cells(run, work.table, cells, acts=False)
     table = run.config.omid.commit_table
-    put = marks.mark_rows(marks.needed(left, like=known), run.config.omid.commit_family)
-    taken = marks.unmark_rows(marks.wrong(left, like=known), run.config.omid.commit_family)
+    put = marks.mark_rows(marks.needed(left, like=known, given_up=True), run.config.omid.commit_family)
+    taken = marks.unmark_rows(marks.wrong(left, like=known, given_up=True), run.config.omid.commit_family)
     cells = marks.cells(put, Rule.INVALIDATE).unionByName(marks.cells(taken, Rule.TAKE_BACK))
     list_cells(run, table, cells, acts=False)

@@ -41,21 +41,25 @@ def commit_table_report(run: Run) -> TableReport:
     return run.summary.tables[-1]
 
 
-def _planned(works: Sequence[CleanupWork], condition: Column, like: DataFrame) -> DataFrame:
+def _planned(works: Sequence[CleanupWork], condition: Column, like: DataFrame, given_up: bool) -> DataFrame:
     frames = [
-        w.plan.where(condition).select("start_ts") for w in works if w.plan is not None and w.suspects is not None
+        w.plan.where(condition).select("start_ts")
+        for w in works
+        if w.plan is not None and (given_up or w.suspects is not None)
     ]
     return union(frames, like=like.select("start_ts")).distinct()
 
 
-def needed(works: Sequence[CleanupWork], like: DataFrame) -> DataFrame:
-    """Transactions of planned deletes that nothing has invalidated yet."""
-    return _planned(works, (F.col("action") == rules.DELETE) & (F.col("verdict") == rules.ABSENT), like)
+def needed(works: Sequence[CleanupWork], like: DataFrame, *, given_up: bool = False) -> DataFrame:
+    """Transactions of planned deletes that nothing has invalidated yet. With *given_up* also of tables to which the run
+    does nothing more, as beyond their budget: to tell of them, never to act.
+    """
+    return _planned(works, (F.col("action") == rules.DELETE) & (F.col("verdict") == rules.ABSENT), like, given_up)
 
 
-def wrong(works: Sequence[CleanupWork], like: DataFrame) -> DataFrame:
-    """Transactions with a mark that are committed after all."""
-    return _planned(works, (F.col("action") == rules.HEAL) & F.col("marked"), like)
+def wrong(works: Sequence[CleanupWork], like: DataFrame, *, given_up: bool = False) -> DataFrame:
+    """Transactions with a mark that are committed after all; *given_up* as in :func:`needed`."""
+    return _planned(works, (F.col("action") == rules.HEAL) & F.col("marked"), like, given_up)
 
 
 def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStack) -> DataFrame:

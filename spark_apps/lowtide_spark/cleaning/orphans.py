@@ -38,9 +38,9 @@ def clean(run: Run) -> None:
         found = find_and_decide(run, works, inventory, held)
         listing.list_planned(run, works, found.known)
         taken = [w for w in works if w.execute and w.ranges]
+        held.callback(acting.uncount, taken)
+        run.check_approved()
         if taken:
-            held.callback(acting.uncount, taken)
-            run.check_approved()
             run.check_low_watermark_again()
             acting.act_all(run, taken, found.known, held)
             for work in taken:

@@ -47,8 +47,8 @@ def collect_history(run: Run) -> None:
                 with failures_kept(work):
                     list_cells(run, work.table, plan.cells(plan.to_remove(work)), acts=False)
         acting = [w for w in works if w.execute and w.cells is not None]
+        run.check_approved()
         if acting:
-            run.check_approved()
             run.check_low_watermark_again()
             for work in acting:
                 with failures_kept(work):

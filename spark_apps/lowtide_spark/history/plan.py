@@ -85,13 +85,12 @@ def _count_plan(work: HistoryWork) -> None:
     kept = work.plan.where((F.col("action") == superseded.KEEP) & F.col("why").isNotNull())
     for row in kept.groupBy("why").count().collect():
         counts.skipped[row.why] += row["count"]
-    _count_regions(work)
-    work.report_regions()
+    count_regions(work, to_remove(work))
     total(work)
 
 
-def _count_regions(work: HistoryWork) -> None:
-    going = to_remove(work)
+def count_regions(work: HistoryWork, going: DataFrame) -> None:
+    """Count by region what goes, or went: *going* are cells of :func:`to_remove`."""
     markers = {r.region: r["count"] for r in superseded.mutations(going).groupBy("region").count().collect()}
     is_version = F.col("kind") != SHADOW
     rows = going.groupBy("region", "family").agg(
@@ -106,6 +105,7 @@ def _count_regions(work: HistoryWork) -> None:
         counts.update(versions=r.versions, shadows=r.shadows, bytes=r.bytes)
         work.going[r.region, bytes(r.family).decode()] = r.bytes
     work.by_region = [{"region": r, **counts, "markers": markers.get(r, 0)} for r, counts in found.items()]
+    work.report_regions()
 
 
 def total(work: HistoryWork) -> None:

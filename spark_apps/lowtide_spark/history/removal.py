@@ -17,7 +17,7 @@ from lowtide_spark.history.compaction import remember
 from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.listing import list_cells
-from lowtide_spark.run.table_work import in_regions
+from lowtide_spark.run.table_work import failures_kept, in_regions
 
 
 def act(run: Run, work: HistoryWork) -> None:
@@ -33,8 +33,7 @@ def act(run: Run, work: HistoryWork) -> None:
         run.store.make_durable(work.table)  # what replaced a version must outlive the version
         with _removal(run, intent) as claim:
             _remove(run, work, going, claim)
-    work.going = Counter({store: size for store, size in work.going.items() if store[0] not in work.stopped})
-    remember(run, work, work.regions)
+    _keep_books(run, work)
 
 
 @contextmanager
@@ -59,21 +58,52 @@ def _remove(run: Run, work: HistoryWork, going: DataFrame, claim: Intent) -> Non
     list_cells(run, work.table, plan.cells(going), acts=True)
     folder = put_aside(run, work.table, going)
     work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
-    mutations = superseded.mutations(going)
-    answered = Counter[str]()
-    for last in (False, True):
-        now = mutations.where((F.col("last") == last) & ~in_regions(work.stopped)).drop("last")
-        if not now.isEmpty():
-            run.store.check_life(work.life)
-            state = run.state()
-            state.check_claim(claim)
-            holding: list[Claim | Life] = [state.mark_claim(claim), work.life]
-            written = run.store.write(now, work.table, holding=holding)
-            _book(work, written)
-            answered.update(by_region(written))
-    run.store.check_life(work.life)
+    _delete(run, work, going, claim)
+
+
+def _delete(run: Run, work: HistoryWork, going: DataFrame, claim: Intent) -> None:
+    """In two steps, and count what is gone, also where the second is not to be done any more."""
+    answered, done = Counter[str](), list[bool]()
+    try:
+        for last in (False, True):
+            _step(run, work, going.where(F.col("last") == last), claim, answered)
+            done.append(last)
+        run.store.check_life(work.life)
+    except Exception:
+        with failures_kept(work):
+            _tell_of(run, work, going.where(F.col("last").isin(done)), answered)
+        raise
     _reckon(work, answered)
     plan.total(work)
+
+
+def _step(run: Run, work: HistoryWork, going: DataFrame, claim: Intent, answered: Counter[str]) -> None:
+    mutations = superseded.mutations(going).where(~in_regions(work.stopped)).drop("last")
+    if not mutations.isEmpty():
+        run.store.check_life(work.life)
+        state = run.state()
+        state.check_claim(claim)
+        holding: list[Claim | Life] = [state.mark_claim(claim), work.life]
+        written = run.store.write(mutations, work.table, holding=holding)
+        _book(work, written)
+        answered.update(by_region(written))
+
+
+def _tell_of(run: Run, work: HistoryWork, gone: DataFrame, answered: Mapping[str, int]) -> None:
+    """Of a removal that broke off between its steps, as where the table came to say no: what went before is gone, and
+    its delete markers lie there.
+    """
+    plan.count_regions(work, gone)
+    _reckon(work, answered)
+    plan.total(work)
+    if run.store.life(work.table) == work.life:  # the books of a table that came back in its place would be others
+        _keep_books(run, work)
+
+
+def _keep_books(run: Run, work: HistoryWork) -> None:
+    """Record what was removed, of regions in which all was done."""
+    work.going = Counter({store: size for store, size in work.going.items() if store[0] not in work.stopped})
+    remember(run, work, work.regions)
 
 
 def _reckon(work: HistoryWork, answered: Mapping[str, int]) -> None:

@@ -83,7 +83,8 @@ class Run(OracleChecks, TableChoice):
             return any(state.cluster() == behind.cluster() for _ in range(_TRIES))
 
     def check_approved(self) -> None:
-        """Before acting, when everything is planned and counted.
+        """When everything is planned and counted: before acting, and where nothing is left to act on, as where all is
+        paused since. A person who approved a plan is never told that all is well with nothing done.
 
         Raises:
             ApprovalError: the plan is not the one that was approved.
