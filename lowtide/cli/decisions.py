@@ -112,6 +112,8 @@ def resolve(
 
 def _allowed(config: Config, state: StateStore, decisions: list[Decision]) -> tuple[Decisions, list[str]]:
     """By what these decisions are allowed, all of them, and what was decided before that they replace."""
+    written = [config.omid.commit_table] if any(each.shown for each in decisions) else []
+    state.check_not_paused(config.state.journal_table, *written)
     anew = state.numbered_anew()
     # A journal that is gone, or lost rows, is not made anew.
     life.checked(state.connection, state, config.state.journal_table, acting=False)
@@ -237,6 +239,7 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
 def _lost(config: Config, state: StateStore) -> tuple[bool, int]:
     """Whether the journal is there, and up to which start timestamp, inclusive, it may have lost what was pruned."""
     name = config.state.journal_table
+    state.check_not_paused(name)
     known, observed = state.journal(), life.observe(state.connection, name)
     life.check_kept(observed, name)
     own_row = observed.own_row or life.OwnRow()
@@ -275,6 +278,7 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
 def _doubted(config: Config, state: StateStore) -> tuple[str, int]:
     """Why the journal, which is there, may have lost rows, and in which life of its table; empty: nothing says so."""
     name = config.state.journal_table
+    state.check_not_paused(name)
     known, observed = state.journal(), life.observe(state.connection, name)
     life.check_kept(observed, name)
     if not observed.listed:

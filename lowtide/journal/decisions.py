@@ -104,7 +104,8 @@ class Decisions:
 
         Whatever else its row holds goes: a mark beside the commit, what was decided before, what is from before the
         oracle was made anew or of an unknown form. While it is there the row decides nothing, or the same (a commit
-        outranks a mark).
+        outranks a mark). Who calls it has asked whether the journal, and with *overrule* the commit table, may be
+        written to.
 
         Args:
             start: timestamp of the transaction; checked by :meth:`check`.

@@ -159,7 +159,7 @@ def doubt(known: Journal, observed: Observed) -> str:
 
 def checked(connection: Any, state: StateStore, name: str, *, acting: bool) -> Journal:
     """The journal in force, see :func:`in_force`. A run that acts makes both sides say so; nothing is written where
-    they do.
+    they do. Who calls it so has asked whether the journal may be written to.
 
     Raises:
         StoreError: it is not to be gone by, or its row about itself cannot be written.
@@ -176,7 +176,7 @@ def checked(connection: Any, state: StateStore, name: str, *, acting: bool) -> J
 
 def hold(connection: Any, state: StateStore, name: str, journal: Journal) -> None:
     """Have the journal and the state say at least what *journal* has, in this order; before anything is pruned into it,
-    or goes from it.
+    or goes from it. Who calls it has asked whether the journal may be written to.
 
     Raises:
         StoreError: the journal takes no row.
@@ -206,7 +206,7 @@ def hold(connection: Any, state: StateStore, name: str, journal: Journal) -> Non
 
 def settle(connection: Any, state: StateStore, name: str, *, lost_up_to: int = 0) -> None:
     """Take the journal as it is, by a person's word: it is whole, or let go of what it had up to *lost_up_to*. One that
-    is not there is done without.
+    is not there is done without. Who calls it has asked whether the journal may be written to.
     """
     observed = observe(connection, name)
     known = state.journal()

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from lowtide.errors import StoreError, UsageError
+from lowtide.errors import ConsentError, StoreError, UsageError
 from lowtide.store.records import Claim
 from lowtide.store.rows import COLUMN, Rows, dump
-from lowtide.tables.consent import Pause
+from lowtide.tables.consent import Pause, objection
 
 _ROW = b"pauses"
 #: The column of those that are for every table; no table has that name.
@@ -37,6 +37,19 @@ class PauseRows(Rows):
         columns = [_column(None), _column(table)]
         found = [p for column in columns for p in _parsed(stored.get(column, b""))]
         return found, [self._pause_claim(column, stored.get(column)) for column in columns]
+
+    def check_not_paused(self, *tables: str) -> None:
+        """Refuse to write by hand to *tables* where one of them is paused, or the store. Jobs ask more
+        (``lowtide_spark.frames.consent``): what a table's descriptor says the gateway does not tell.
+
+        Raises:
+            ConsentError: names the pause, and what ends it.
+        """
+        for table in tables:
+            pauses, _ = self.pauses_of(table)
+            what, remedy = objection(table, "", pauses, self.server_time()) if pauses else ("", "")
+            if what:
+                raise ConsentError(f"nothing is written to {table}: {what}", remedy)
 
     def add_pause(self, pause: Pause, now: datetime) -> None:
         """Write a pause; those of the same table that are over at *now*, HBase's time, go.

@@ -23,6 +23,10 @@ zero-padded so that they sort):
 ``pauses``                what is paused until when: a column a table, and one for all
 ``now/TOKEN``             written and removed again: for the time of HBase's clock, and to be read past the gateway
 ``run/INVERTED-MILLIS/JOB/RUN``   a run's summary, newest first
+
+Of its rows nobody's consent is asked, with one exception: what ``watermark_collection`` publishes waits for a pause of
+this table or of the store. The pauses are rows of it themselves; and the rest says what was done, by whom, and what
+must not be done: a fact that was not recorded, a hold that was not taken would make less safe, not more.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 from conftest import Outcome
 from ledger_kit import made
-from lowtide_spark.cleaning import acting
+from lowtide_spark.cleaning import acting, pruning
 from lowtide_spark.frames.store import Store
 from lowtide_spark.history import collection
 from lowtide_spark.ledger.dataframes import LedgerRows
@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from lowtide.cli.app import app
 from lowtide.errors import StoreError
+from lowtide.journal import life
 from lowtide.lab.workload import OmidClient
 from lowtide.store.state import StateStore
 from lowtide.tables.consent import ATTRIBUTE
@@ -414,6 +415,53 @@ def test_pruning_waits_and_says_for_what(
     monkeypatch.undo()
     lowtide("resume", state.pauses()[0].id)
     assert job("commit_table_pruning", "--execute", "--grace", "0s", config=configured).code == 0
+    assert committed not in omid.commit_table()
+
+
+def test_a_journal_that_waits_says_nothing_new_of_itself(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    lowtide: Callable[..., str],
+    configure: Callable[..., Path],
+    state: StateStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Paused after the planning, it does not even hear how far is to be pruned; a cleanup reads it, and leaves to the
+    next run that it is to say what the records say.
+    """
+    _, committed, _ = half_done(scene, omid)
+    configured = configure(**ACTING)
+    assert job("orphan_cleanup", "--execute").code == 0
+    assert job("watermark_collection", "--execute").code == 0
+    assert job("commit_table_pruning", "--execute", "--grace", "0s").code == 0
+    again, _ = scene.crashed_after_commit(scene.table())
+    omid.advance_watermark()
+    assert job("orphan_cleanup", "--execute").code == 0
+    assert job("watermark_collection", "--execute").code == 0
+
+    def own_row() -> Any:
+        return life.observe(state.connection, "LOWTIDE_JOURNAL").own_row
+
+    said, prune = own_row(), pruning._journal_and_delete
+
+    def late(*arguments: Any) -> None:
+        pause(lowtide, "--table", "LOWTIDE_JOURNAL")
+        prune(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pruning, "_journal_and_delete", late)
+        outcome = job("commit_table_pruning", "--execute", "--grace", "0s", config=configured)
+    assert (outcome.code, again in omid.commit_table()) == (1, True)
+    assert "is paused until" in outcome.problems
+    assert own_row() == said
+
+    state.remember_journal(horizon=said.horizon + 1)
+    assert job("orphan_cleanup", "--execute").code == 0
+    assert own_row() == said, "a cleanup only reads it"
+    lowtide("resume", state.pauses()[0].id)
+    assert job("orphan_cleanup", "--execute").code == 0
+    assert own_row().horizon == said.horizon + 1
     assert committed not in omid.commit_table()
 
 

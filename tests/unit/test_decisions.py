@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from lowtide.cli import decisions
 from lowtide.cli import state as state_command
 from lowtide.cli.app import app
-from lowtide.errors import LowtideError, StoreError, UsageError, WatermarkError
+from lowtide.errors import ConsentError, LowtideError, StoreError, UsageError, WatermarkError
 from lowtide.journal import life
 from lowtide.journal.decision_lines import Decision, lines, parse
 from lowtide.journal.decisions import Decisions
@@ -89,6 +89,7 @@ class World:
         self.known, self.observed = Journal(True, stated=7), life.Observed(True, 7, None, life.OwnRow())
         self.there = self.recorded = True
         self.low_watermark = 100
+        self.paused: set[str] = set()
         self.open = 0
         self.done: list[str] = []
 
@@ -112,6 +113,10 @@ class World:
 
     def journal(self) -> Journal:
         return self.known
+
+    def check_not_paused(self, *tables: str) -> None:
+        if waits := self.paused & set(tables):
+            raise ConsentError(f"nothing is written to {waits}")
 
     def bounds(self) -> list[Any]:
         return []
@@ -229,3 +234,29 @@ def test_what_changed_before_the_answer_came_is_not_acted_on(
         lives_on(world)
     refused = say(world, monkeypatch, tmp_path, argv, meanwhile)
     assert (type(refused.exception), world.done) == (error, [])
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "while it is asked"])
+@pytest.mark.parametrize(
+    ("argv", "table"),
+    [
+        (["resolve", str(START), "--aborted"], JOURNAL),
+        (["resolve", str(START), "--committed", str(START + 100), "--shown-in", "orders", "72"], ENTRIES),
+        (["journal", "lost"], JOURNAL),
+        (["journal", "whole"], JOURNAL),
+    ],
+    ids=["resolve", "resolve in the commit table", "journal lost", "journal whole"],
+)
+def test_what_is_paused_is_not_written_to_by_hand_either(
+    argv: list[str], table: str, late: bool, world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The journal, and the commit table where a mark of it would go: it is refused before it is asked, and when the
+    pause came since.
+    """
+    monkeypatch.setattr(Decisions, "check", lambda *_: "")
+    if argv == ["journal", "whole"]:
+        lives_on(world)
+    if not late:
+        world.paused.add(table)
+    refused = say(world, monkeypatch, tmp_path, argv, lambda world: world.paused.add(table))
+    assert (type(refused.exception), world.done) == (ConsentError, [])

@@ -131,7 +131,12 @@ class Master(Consent):
             raise StoreError(msg) from error
 
     def create_table(self, table: str, family: str) -> None:
-        """Make a table of one family with one version; nothing happens where it is."""
+        """Make a table of one family with one version; nothing happens where it is.
+
+        Raises:
+            ConsentError: the store is paused, or *table*.
+        """
+        self.check_consent(table)
         self._admin().createTable(self._options, table, family, 1)
 
     def give_bloom_and_cache(self, table: str, families: Sequence[str]) -> None:

@@ -101,14 +101,16 @@ class Run(OracleChecks, TableChoice):
         return self._journal
 
     def has_journal(self) -> bool:
-        """Whether the journal's table is there, as of now.
+        """Whether the journal's table is there, as of now. A run that acts sees to it that journal and state say the
+        same, unless the journal is paused or says no: it is read all the same.
 
         Raises:
             StoreError: it was, and is gone; or it has lost rows, or may have.
         """
         name = self.config.state.journal_table
         state = self.state()
-        self._journal = life.checked(state.connection, state, name, acting=self.acting)
+        writes = self.acting and not self.store.objection(name)
+        self._journal = life.checked(state.connection, state, name, acting=writes)
         return self._journal.there
 
     def hold_journal(self, *, horizon: int = 0, pruned: int = 0) -> None:
@@ -116,8 +118,10 @@ class Run(OracleChecks, TableChoice):
         it was *pruned* so far.
 
         Raises:
+            ConsentError: the journal is paused, or says no; nothing may be pruned into it, nor let go of.
             StoreError: as :meth:`has_journal`; or the journal takes no row.
         """
+        self.store.check_consent(self.config.state.journal_table)
         self.has_journal()
         journal = replace(
             self.journal, horizon=max(horizon, self.journal.horizon), pruned=max(pruned, self.journal.pruned)
