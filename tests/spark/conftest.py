@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyspark
 import pytest
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lowtide.run.pins import pinned
 from tests import warm
+from tests.spark.folder_kit import Runs, runs_in
 
 # Each example is a Spark job: few of them, each a whole batch of values. Nothing is left behind.
 settings.register_profile(
@@ -40,3 +42,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def runs(spark: SparkSession, tmp_path: Path) -> Runs:
+    """Runs by name, whose sidelines and lists lie in a folder of the test's."""
+    return runs_in(tmp_path, spark)

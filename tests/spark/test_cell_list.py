@@ -6,24 +6,25 @@ import gzip
 import json
 import os
 import stat
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from lowtide_spark.cleaning.listing import with_evidence
+from lowtide_spark.frames import cell_list
 from lowtide_spark.frames.cell_list import FIELDS, FOLDER, shell_text, sweep, write
 from lowtide_spark.frames.sideline import kept, put_aside
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.evidence import IN_WORDS, Proof
 from lowtide.errors import StoreError
 from lowtide.values.keyranges import printable
+from tests.spark.folder_kit import Runs, make_old
 
-KEEP = timedelta(days=30)
+#: One that this user may give to a folder: root any.
+OTHER_GROUP = 1 if os.geteuid() == 0 else (os.getgroups() or [os.getegid()])[-1]
 HOSTILE = [
     b"",
     b"plain",
@@ -34,19 +35,6 @@ HOSTILE = [
     b"\xff\x00",
     b"x\n",
 ]
-Runs = Callable[[str], Any]
-
-
-@pytest.fixture
-def runs(spark: SparkSession, tmp_path: Path) -> Runs:
-    """Runs by name, whose lists are kept for 30 days."""
-    state = SimpleNamespace(sideline=str(tmp_path), sideline_keep=KEEP)
-
-    def run(name: str) -> Any:
-        request = SimpleNamespace(run=name, now=datetime.now(UTC))
-        return SimpleNamespace(request=request, store=SimpleNamespace(spark=spark), config=SimpleNamespace(state=state))
-
-    return run
 
 
 @pytest.fixture
@@ -93,6 +81,57 @@ def test_nobody_else_looks_into_a_list(runs: Runs, cells: DataFrame) -> None:
     assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
 
 
+@pytest.mark.parametrize("rights", [0o755, 0o770, 0o777])
+@pytest.mark.parametrize("there", [False, True], ids=["new", "made before"])
+def test_lists_can_be_written_by_whoever_may_put_aside(
+    runs: Runs, cells: DataFrame, tmp_path: Path, rights: int, there: bool
+) -> None:
+    """Whoever made their folder first: it is as open as the folder of the sidelines and no wider, and nobody takes away
+    what is another's.
+    """
+    tmp_path.chmod(rights)
+    os.chown(tmp_path, -1, OTHER_GROUP)
+    if there:
+        (tmp_path / FOLDER).mkdir(0o755)
+    folder = Path(write(runs("one"), "t", cells, anew=True))
+    shared = folder.parent.parent.stat()
+    assert stat.S_IMODE(shared.st_mode) == 0o1000 | rights
+    assert shared.st_gid == OTHER_GROUP
+    assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
+
+
+def test_what_another_keeps_to_themselves_is_passed_over(
+    runs: Runs, cells: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their lists are not read, and end no question of somebody else's."""
+    for name in ("mine", "another's"):
+        write(runs(name), "t", cells, anew=True)
+
+    class Guarded:
+        """A file system in which a folder is another's."""
+
+        def __init__(self, files: Any) -> None:
+            self._files = files
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._files, name)
+
+        def listStatus(self, path: Any) -> Any:  # noqa: N802 - Hadoop's
+            if "another" in path.getName():
+                raise Py4JError("Permission denied")
+            return self._files.listStatus(path)
+
+    def guarded(run: Any, folder: str) -> tuple[Any, Any]:
+        path, files = at(run, folder)
+        return path, Guarded(files)
+
+    at = cell_list.at
+    monkeypatch.setattr(cell_list, "at", guarded)
+    found = cell_list.kept(runs("x"))
+    assert found is not None
+    assert {r.run for r in found.select("run").distinct().collect()} == {"mine"}
+
+
 def test_a_list_that_cannot_be_written_says_where_and_what_to_do(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
     """Nothing is done then, so it must not pass in silence."""
     (tmp_path / FOLDER).write_text("a file where the folder ought to be")
@@ -104,9 +143,8 @@ def test_lists_are_swept_and_are_no_sidelines(runs: Runs, cells: DataFrame, tmp_
     """Old ones go, a run's own stays; a restore reads none of them, whatever a run is called."""
     for name in ("old", "young", "own", FOLDER):
         write(runs(name), "t", cells, anew=True)
-    at = (datetime.now(UTC) - KEEP - timedelta(hours=1)).timestamp()
     for name in ("old", "own"):
-        os.utime(tmp_path / FOLDER / name, (at, at))
+        make_old(tmp_path / FOLDER / name)
     put_aside(
         runs(FOLDER), "t", cells.selectExpr("*", "'r' as region", "cast(null as bigint) as commit_ts", "row as value")
     )

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from lowtide_spark.frames.sideline import COLUMNS, kept, put_aside, sideline, sweep
 from pyspark.sql import DataFrame, SparkSession
 
-KEEP = timedelta(days=30)
-Runs = Callable[[str], Any]
-
-
-@pytest.fixture
-def runs(spark: SparkSession, tmp_path: Path) -> Runs:
-    """Runs by name, whose sidelines lie in one folder and are kept for 30 days."""
-    state = SimpleNamespace(sideline=str(tmp_path), sideline_keep=KEEP)
-
-    def run(name: str) -> Any:
-        request = SimpleNamespace(run=name, now=datetime.now(UTC))
-        return SimpleNamespace(request=request, store=SimpleNamespace(spark=spark), config=SimpleNamespace(state=state))
-
-    return run
+from tests.spark.folder_kit import Runs, make_old
 
 
 @pytest.fixture
@@ -41,11 +23,6 @@ def cells(spark: SparkSession) -> DataFrame:
         "'orphan' as rule",
         "'nothing proves it' as evidence",
     )
-
-
-def _old(folder: Path) -> None:
-    at = (datetime.now(UTC) - KEEP - timedelta(hours=1)).timestamp()
-    os.utime(folder, (at, at))
 
 
 def test_what_is_put_aside_comes_back(runs: Runs, cells: DataFrame) -> None:
@@ -115,7 +92,7 @@ def test_only_old_sidelines_are_swept(runs: Runs, cells: DataFrame, tmp_path: Pa
     (tmp_path / "empty").mkdir()
     file.write_text("nor this")
     for old in (tmp_path / "old", tmp_path / "own", tmp_path / "empty", foreign, file):
-        _old(old)
+        make_old(old)
     sweep(runs("own"))
     left = {p.name for p in tmp_path.iterdir() if not p.name.startswith(".")}
     assert left == {"young", "own", "warehouse", "empty", "notes.txt"}

@@ -2,7 +2,8 @@
 sidelines.
 
 It names cells and why they go, never what they hold. Row keys may be people's data all the same: the folder of a run is
-its user's alone.
+its user's alone. The folder above is shared by all who may put aside: as open as that of the sidelines, no wider, and
+what lies in it only its owner may take away.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ COLUMNS = ("action", "row", "family", "qualifier", "timestamp", "kind", "start_t
 #: otherwise (:func:`lowtide_spark.frames.folders.safe`).
 FOLDER = "~lists"
 _MINE = "700"
+#: In a folder that has it, what lies there is removed and renamed by its owner alone, as in ``/tmp``.
+_STICKY = 0o1000
 _NUMBERS = ("timestamp", "transaction")
 
 
@@ -97,10 +100,12 @@ def shell_text(data: Column) -> Column:
 
 
 def kept(run: Context) -> DataFrame | None:
-    """All lines of all lists, with the ``run``; None: there are no lists."""
+    """All lines of all lists that this user may read, with the ``run``; None: there are none."""
     root, files = at(run, f"{root_of(run)}/{FOLDER}")
-    folders = [status.getPath() for status in files.listStatus(root)] if files.exists(root) else []
-    tables = [inner.getPath().toString() for folder in folders for inner in files.listStatus(folder)]
+    tables = []
+    for folder in (status.getPath() for status in files.listStatus(root)) if files.exists(root) else ():
+        with suppress(Py4JError):  # another's
+            tables += [inner.getPath().toString() for inner in files.listStatus(folder)]
     if not tables:
         return None
     schema = ", ".join(f"{name} {'bigint' if name in _NUMBERS else 'string'}" for name in FIELDS)
@@ -127,6 +132,22 @@ def sweep(run: Context) -> None:
 def _own(run: Context, folder: str) -> None:
     """Make the folder, and let nobody else into it; what Spark writes there has the file system's usual rights."""
     path, files = at(run, folder)
-    rights: Any = jvm(run).org.apache.hadoop.fs.permission.FsPermission(_MINE)
+    _share(run, files, path.getParent())
     files.mkdirs(path)
-    files.setPermission(path, rights)
+    files.setPermission(path, _rights(run, _MINE))
+
+
+def _share(run: Context, files: Any, lists: Any) -> None:
+    """Make the folder of all lists, for whoever may write beside it; another's is left as it is."""
+    files.mkdirs(lists)
+    above, there = files.getFileStatus(lists.getParent()), files.getFileStatus(lists)
+    rights = above.getPermission().toShort() | _STICKY
+    if there.getPermission().toShort() != rights or there.getGroup() != above.getGroup():
+        with suppress(Py4JError):
+            files.setOwner(lists, None, above.getGroup())
+        with suppress(Py4JError):
+            files.setPermission(lists, _rights(run, f"{rights:o}"))
+
+
+def _rights(run: Context, octal: str) -> Any:
+    return jvm(run).org.apache.hadoop.fs.permission.FsPermission(octal)
