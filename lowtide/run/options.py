@@ -138,6 +138,11 @@ OPTIONS = (
         "list each cell that is written or goes, or would be: the first are printed",
         (*REMOVING, "commit_table_pruning"),
     ),
+    Option(
+        "--list",
+        "list each transaction that is brought to its end, or would be, and how: the first are printed",
+        ("transaction_repair",),
+    ),
     Option("--compact", "ask HBase for the compactions that pay", ("history_gc",)),
     Option("--csv", "write every balance there, as CSV; a folder that does not exist yet", ("balances",), "FOLDER"),
     Option(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
+import json
 import os
 import random
 import signal
@@ -23,7 +25,7 @@ import pytest
 from conftest import Outcome
 from ledger_kit import Bomb, Books, made
 from lowtide_spark.frames.store import Store
-from lowtide_spark.ledger import money, repair
+from lowtide_spark.ledger import listing, money, repair
 from lowtide_spark.ledger.dataframes import LedgerRows
 from lowtide_spark.run import base, oracle
 from lowtide_spark.run import job as lowtide_job
@@ -81,6 +83,57 @@ def stop_everywhere(books: Books, amount: int) -> tuple[int, int]:
             assert books.stopped(lambda book: book.transfer("ann", "bob", amount), at, how)
             begun += at > 2 or (at == 2 and how != "before")
     return whole.writes * len(WAYS), begun
+
+
+def listed(outcome: Outcome) -> dict[str, dict[str, Any]]:
+    """The lines of the list that a run left, by row."""
+    files = Path(outcome.summary["listing"]["folder"]).glob("*/*.json.gz")
+    texts = (gzip.decompress(file.read_bytes()).decode() for file in sorted(files))
+    lines = [json.loads(line) for text in texts for line in text.splitlines()]
+    assert len({line["row"] for line in lines}) == len(lines)
+    return {line["row"]: line for line in lines}
+
+
+def test_a_list_is_what_the_repair_then_does(
+    run: Job, books: Books, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which transactions would be finished or dropped, and which entries go that claimed none, each with what that goes
+    by; a run that acts lists the same before it does it, some at a time. The dry run writes nothing to the ledger.
+    """
+    stop_everywhere(books, 7)
+    with books.open() as book:
+        book.add_user("eve")
+    # Nobody sees what eve has before she claims: a transfer of hers is open.
+    assert books.stopped(lambda book: book.transfer("issuer", "eve", 5), 1, "before")
+    with books.open() as book:
+        book.transfer("issuer", "eve", 5)
+    assert books.stopped(lambda book: book.transfer("eve", "bob", 1), 3, "before")
+    assert books.stopped(lambda book: book.transfer("eve", "bob", 9), 3, "before")
+    monkeypatch.setattr(listing, "AT_ONCE", 7)
+    before = {table: books.rows(table) for table in Table}
+    dry = run("transaction_repair", "--grace", "0s", "--list")
+    assert dry.code == 0, dry.problems
+    assert {table: books.rows(table) for table in Table} == before
+    told, printed = listed(dry), capsys.readouterr().out
+    assert len(told) == dry.totals["candidates"] > 21
+    prefix = books.config.ledger.prefix
+    dropped = transaction_id(user_id("eve"), 2)
+    line = told[dropped]
+    assert (line["action"], line["rule"], line["table"]) == ("drop", "undecided", f"{prefix}transactions")
+    assert line["evidence"].endswith("nobody has decided; as things are: the balance is 4, the amount 9")
+    assert f'transaction_repair: list: drop {prefix}transactions "{dropped}" l:state at ' in printed
+
+    done = run("transaction_repair", *NOW, "--list")
+    assert done.code == 0, done.problems
+    assert listed(done) == told
+    ends = Counter(line["action"] for line in told.values())
+    assert (ends["finish"], ends["drop"]) == (done.totals["finished"], done.totals["dropped"])
+    assert ends["remove"] == done.totals["skipped"]["never claimed"] > 0
+    for id, cells in books.rows(Table.TRANSACTIONS).items():
+        if id in told:
+            assert {"finish": "finished", "drop": "dropped"}[told[id]["action"]] == cells["state"]
+    nothing = run("transaction_repair", "--grace", "0s", "--list")
+    assert (nothing.code, listed(nothing), nothing.totals["candidates"]) == (0, {}, 0)
 
 
 def test_one_run_ends_what_was_stopped_anywhere(run: Job, books: Books) -> None:

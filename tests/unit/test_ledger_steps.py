@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, product
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from lowtide.errors import LedgerError, UsageError
 from lowtide.ledger import steps
 from lowtide.ledger.client import Ledger
 from lowtide.ledger.model import ContradictionError, RecordState, State, Table, transaction_id, user_id
+from lowtide.ledger.rehearsal import End, Rule, foreseen
 from lowtide.ledger.steps import CheckAndPut, Outcome, Program, Put, Read, Scan
 from tests.unit.ledger_memory import ISSUER, Memory, Stopped, opened, request, transfer
 
@@ -595,3 +597,65 @@ class Bank(RuleBasedStateMachine):
 
 TestBank = Bank.TestCase
 TestBank.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+
+
+def rows_of(memory: Memory) -> Any:
+    return copy.deepcopy(memory.rows)
+
+
+def test_what_a_repair_would_do_is_foreseen_by_its_own_steps_and_not_written() -> None:
+    """Of a transfer that was stopped at any write: finished, dropped with the reason, or no transaction at all; what is
+    over is only removed from the index. Nothing of the ledger has changed when it is known.
+    """
+    seen = set()
+    for amount, stop, applied in product((3, 11), range(1, 25), (False, True)):
+        memory = opened("ann", "bob", money=10)
+        # Claimed and left, so that the balance cannot be seen before the claim.
+        until(memory, transfer(request("ann", "bob", 2, nonce=7)), 2, applied=True)
+        until(memory, transfer(request("ann", "bob", amount)), stop, applied)
+        for entry in memory.entries():
+            before = rows_of(memory)
+            found = steps.run(foreseen(entry, ISSUER), memory)
+            assert memory.rows == before
+            alone = Memory(rows_of(memory))
+            done = steps.run(steps.repair(entry, ISSUER), alone)
+            ended = {None: End.REMOVE, State.FINISHED: End.FINISH, State.DROPPED: End.DROP}
+            assert found.end is ended[done and done.state]  # type: ignore[index]
+            assert (done.reason if done else "") in found.evidence
+            assert (found.entry, found.rule is Rule.UNCLAIMED) == (entry, done is None)
+            seen.add((found.end, found.rule, found.found))
+    assert seen >= {
+        (End.REMOVE, Rule.UNCLAIMED, "never claimed"),
+        (End.FINISH, Rule.UNDECIDED, "claimed"),
+        (End.FINISH, Rule.UNDECIDED, "initial"),
+        (End.FINISH, Rule.DECIDED, "in progress"),
+        (End.FINISH, Rule.COMMITTED, "committed"),
+        (End.FINISH, Rule.OVER, "finished"),
+        (End.DROP, Rule.UNDECIDED, "initial"),
+        (End.DROP, Rule.DECIDED, "initial"),
+        (End.DROP, Rule.OVER, "dropped"),
+    }
+
+
+def test_what_is_foreseen_names_amount_and_users() -> None:
+    """And what it goes by."""
+    memory = opened("ann", "bob", money=10)
+    until(memory, transfer(request("ann", "bob", 2)), 4, applied=True)
+    del memory.rows[Table.USERS][user_id("bob")]
+    (entry,) = memory.entries()
+    (ann, bob), found = map(user_id, ("ann", "bob")), steps.run(foreseen(entry, ISSUER), memory)
+    assert found.evidence == f"2 from {ann} to {bob}: nobody has decided; as things are: unknown user {bob}"
+    assert (found.end, found.rule) == (End.DROP, Rule.UNDECIDED)
+
+
+def test_what_contradicts_itself_is_named_before_it_is_touched() -> None:
+    """As the repair would."""
+    memory = opened("ann", "bob", money=10)
+    until(memory, transfer(request("ann", "bob", 2)), 9, applied=True)
+    (entry,) = memory.entries()
+    memory.rows[Table.TRANSACTIONS][entry.id]["amount"] = "3"
+    before = rows_of(memory)
+    for program in (foreseen(entry, ISSUER), steps.repair(entry, ISSUER)):
+        with pytest.raises(ContradictionError, match="amount"):
+            steps.run(program, memory)
+    assert memory.rows == before

@@ -5,9 +5,9 @@ The money is counted before and after.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from itertools import chain
+from itertools import chain, islice
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -21,7 +21,7 @@ from lowtide.ledger.store import node_on
 from lowtide.run.summary import TableReport
 from lowtide.values.clock import millis
 from lowtide_spark.frames.functions import try_cast
-from lowtide_spark.ledger import settled_mark
+from lowtide_spark.ledger import listing, settled_mark
 from lowtide_spark.ledger.books import Books
 from lowtide_spark.ledger.full_check import check_everything
 from lowtide_spark.ledger.money import check_money
@@ -76,11 +76,30 @@ def _repair_open(books: Books, start: int, horizon: int, restored: Sequence[Entr
     restored = [e for e in restored if whole or start <= e.timestamp < end]
     report.counts.candidates += len(restored)
     entries = chain(_entries(books, old), _ahead(books, horizon) if whole else (), restored)
-    if run.summary.execute:
-        books.each(entries, lambda entry: steps.repair(entry, books.issuer), lambda o: _count(report, o), "repair of")
+    if run.options.list:
+        _listed(books, entries)
+    elif run.summary.execute:
+        _bring_to_end(books, entries)
     else:
         books.each(entries, _state, lambda state: _count_left(report, state), "look at")
     run.phase("repair" if run.summary.execute else "plan")
+
+
+def _bring_to_end(books: Books, entries: Iterable[Entry]) -> None:
+    books.each(entries, lambda entry: steps.repair(entry, books.issuer), lambda o: _count(books.report, o), "repair of")
+
+
+def _listed(books: Books, entries: Iterator[Entry]) -> None:
+    """The same, listed first, some at a time. What contradicts itself is told once: by the repair, if there is one."""
+    execute, first = books.run.summary.execute, True
+    while (some := list(islice(entries, listing.AT_ONCE))) or first:
+        found = listing.list_foreseen(books, some, (lambda _: None) if execute else None, first=first)
+        first = False
+        if execute:
+            _bring_to_end(books, some)
+        else:
+            for each in found:
+                _count_left(books.report, each.found)
 
 
 def _entries(books: Books, rows: DataFrame) -> Iterator[Entry]:
