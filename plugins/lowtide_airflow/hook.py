@@ -13,7 +13,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from pydantic import ValidationError
 
-from lowtide.config import Config, load
+from lowtide.config import Config
 from lowtide.errors import UsageError
 from lowtide.store.gateway import connect, pool
 from lowtide_airflow import stores
@@ -78,7 +78,7 @@ class HBaseHook(BaseHook):
 
     def _without(self) -> Config:
         self.log.info("no connection %s: the gateway of Lowtide's configuration", self.hbase_conn_id)
-        return load()
+        return stores.store().load()
 
     @contextmanager
     def get_conn(self) -> Iterator[Any]:

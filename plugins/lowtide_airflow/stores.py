@@ -20,8 +20,8 @@ from pathlib import Path
 from airflow.sdk import Asset
 from airflow.sdk.configuration import conf
 
-from lowtide.config import CONFIG_VARIABLE, Config, load
-from lowtide.errors import UsageError
+from lowtide.config import CONFIG_VARIABLE, DEFAULTS, Config, load, source
+from lowtide.errors import UnnamedStoreError, UsageError
 from lowtide.run.submit import POOL
 from lowtide.sources import variables
 
@@ -80,8 +80,11 @@ class Store:
             UsageError: the file is missing or wrong; or the environment has a setting that would lead every store to
                 one place, or have every store's tables acted on.
             UnnamedStoreError: it does not say where the store is: of a store with a name the file itself must, and
-                where its gateway is.
+                where its gateway is. Or no store was named, there is no file for that one, and others have names.
         """
+        if not (self.name or store_named) and source() == DEFAULTS and (names := sorted(named())):
+            fact = f"no store is named, and this Airflow serves {', '.join(names)}"
+            raise UnnamedStoreError(fact, f"name one of them, or set {CONFIG_VARIABLE} for the one without a name")
         if self.name and (shared := [each for each in variables.names(os.environ) if each.upper().startswith(_PLACES)]):
             fact = f"{' and '.join(shared)} in the environment would count for every store of this Airflow"
             raise UsageError(fact, f"unset it, and say it in {self.file}")

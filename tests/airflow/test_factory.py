@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,27 @@ def test_a_store_with_a_name_is_that_of_its_file_and_no_other(
     monkeypatch.setenv("AIRFLOW_CONN_ORDERS", json.dumps({"conn_type": "hbase", "extra": {"store": "orders-prod"}}))
     with pytest.raises(UnnamedStoreError, match=said):
         HBaseHook("orders").config()
+
+
+def test_where_stores_have_names_none_is_meant_without_one(
+    stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Unless there is a configuration for the one without a name: never this machine's store, beside those."""
+    said = (
+        "no store is named, and this Airflow serves orders-prod, orders-test; name one of them, or set LOWTIDE_CONFIG"
+    )
+    assert store().load().grace == HBaseHook().config().grace == timedelta(days=3)
+    (task,) = job_tasks(lowtide_dags(dags=["watermark_collection"])["watermark_collection"])
+    monkeypatch.delenv("LOWTIDE_CONFIG")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(AirflowFailException, match=said):
+        task.execute(context("scheduled", None))
+    assert re.search(said, Reader()().reading.unreachable)
+    with pytest.raises(UnnamedStoreError, match=said):
+        HBaseHook().config()
+    monkeypatch.setenv("AIRFLOW_CONN_GATEWAY", json.dumps({"conn_type": "hbase", "host": "gateway1"}))
+    assert HBaseHook("gateway").config().hbase.thrift.host == "gateway1"
 
 
 def test_a_schedule_is_for_all_or_for_those_that_are_named() -> None:
