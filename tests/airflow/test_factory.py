@@ -174,11 +174,11 @@ def test_where_stores_have_names_none_is_meant_without_one(
     monkeypatch.delenv("LOWTIDE_CONFIG")
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(UnnamedStoreError, match=said):
+        HBaseHook().config()
     with pytest.raises(AirflowFailException, match=said):
         task.execute(context("scheduled", None))
     assert re.search(said, Reader()().reading.unreachable)
-    with pytest.raises(UnnamedStoreError, match=said):
-        HBaseHook().config()
     monkeypatch.setenv("AIRFLOW_CONN_GATEWAY", json.dumps({"conn_type": "hbase", "host": "gateway1"}))
     assert HBaseHook("gateway").config().hbase.thrift.host == "gateway1"
 
