@@ -759,8 +759,8 @@ def test_killed_at_any_effect_and_run_again(
     left = places(omid, reference)
     number = {step: [e.number for e in whole.named(step)] for step in set(whole.steps())}
     (applied,), (begun,), (ended,) = (number[f"history.{s}"] for s in ("apply_mark", "begin_removal", "end_removal"))
-    assert len(number["removal._remove"]) == 2, "the versions, the family tombstones"
-    ordered = [applied, begun, number["sideline.put_aside"][0], number["removal._remove"][0]]
+    assert len(number["removal._step"]) == 2, "the versions, the family tombstones"
+    ordered = [applied, begun, number["sideline.put_aside"][0], number["removal._step"][0]]
     always = [whole.effects[at - 1] for at in ordered]
     chosen = deadman.cuts(whole.effects, chance, every=PROVE, always=always)
     tables = [replaced(scene) for _ in chosen]
@@ -799,7 +799,7 @@ def test_a_dead_run_that_removed_keeps_restores_waiting(
     table = replaced(scene)
     cleaned(job, omid)
     before = shown(omid, table)
-    dead = deadman.run(lambda: gc(table, extra=("--run-id", "dead")), _at("removal._remove", Moment.PART))
+    dead = deadman.run(lambda: gc(table, extra=("--run-id", "dead")), _at("removal._step", Moment.PART))
     assert dead.killed
     assert dead.applied is not None
     assert 0 < dead.applied[0] < dead.applied[1]
@@ -818,7 +818,7 @@ def test_a_dead_run_that_removed_keeps_restores_waiting(
 
 
 @pytest.mark.turns(2)
-@pytest.mark.parametrize("step", ["sideline.put_aside", "removal._remove"])
+@pytest.mark.parametrize("step", ["sideline.put_aside", "removal._step"])
 def test_a_run_that_is_overtaken_between_its_steps_goes_no_further(
     gc: Callable[..., Outcome], job: Job, scene: Scene, omid: OmidClient, state: StateStore, step: str
 ) -> None:
@@ -831,7 +831,7 @@ def test_a_run_that_is_overtaken_between_its_steps_goes_no_further(
     at_that: list[set[Any]] = []
 
     def overtake(effect: Effect, moment: Moment) -> None:
-        last = effect.name == "rename" or effect.step == "removal._remove"
+        last = effect.name == "rename" or effect.step == "removal._step"
         if effect.step == step and last and moment is Moment.AFTER and not at_that:
             state.intend(table, 99, "another")
             at_that.append(set(shown(omid, table)))
