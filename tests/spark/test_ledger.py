@@ -4,19 +4,26 @@ have left.
 
 from __future__ import annotations
 
+import copy
+import gzip
 import json
 import random
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from lowtide_spark.ledger import dataframes
+import pytest
+from lowtide_spark.ledger import dataframes, listing, repair
 from lowtide_spark.ledger.balances import by_user
 from lowtide_spark.ledger.settled_mark import when
 from pyspark.sql import SparkSession
 
 from lowtide.ledger import steps
 from lowtide.ledger.model import MAX_MILLIS, ContradictionError, Table, parse_transaction, user_id
+from lowtide.run.summary import Summary, TableReport
 from tests import seeds
-from tests.unit.ledger_memory import Memory, opened, request, transfer
+from tests.spark.folder_kit import Runs
+from tests.unit.ledger_memory import ISSUER, Memory, opened, request, transfer
 from tests.unit.test_ledger_steps import until
 
 COLUMNS = dataframes.TRANSACTION_COLUMNS
@@ -181,3 +188,52 @@ def test_a_time_that_no_calendar_reaches_does_not_end_a_run() -> None:
     """A client's clock may say anything that fits the index; what is told of it is a text all the same."""
     assert when(MAX_MILLIS) == f"{MAX_MILLIS} ms"
     assert when(0) == "1970-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("execute", [False, True])
+def test_each_transaction_is_listed_once_before_it_is_brought_to_its_end(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, execute: bool
+) -> None:
+    """However many there are; a dry run changes nothing, and its second try replaces the first's list. What contradicts
+    itself is told once, by the repair where there is one.
+    """
+    memory = left(3)
+    until(memory, transfer(request("ann", "bob", 1, nonce=98)), 1, applied=True)
+    spoiled = memory.entries()[0]
+    memory.rows[Table.TRANSACTIONS][spoiled.id]["amount"] = "0"
+    entries = [entry for entry in memory.entries() if entry.id != spoiled.id]
+    contradictions: list[str] = []
+
+    def each(items: Any, program: Any, done: Any, _: str, contradicts: Any = None) -> None:
+        for item in items:
+            try:
+                done(steps.run(program(item), memory))
+            except ContradictionError as error:
+                (contradicts or contradictions.append)(str(error))
+
+    run = runs("r")
+    run.options = SimpleNamespace(list=True)
+    run.summary = Summary("transaction_repair", "r", execute)
+    frames = SimpleNamespace(name=lambda table: f"ledger_{table}")
+    books: Any = SimpleNamespace(run=run, each=each, frames=frames, issuer=ISSUER, report=TableReport("t"))
+    monkeypatch.setattr(listing, "AT_ONCE", 3)
+    before = copy.deepcopy(memory.rows)
+    for _ in range(1 if execute else 2):
+        contradictions.clear()
+        repair._listed(books, iter([*entries, spoiled]))
+    folder = Path(run.summary.listing.folder)
+    texts = [gzip.decompress(file.read_bytes()).decode() for file in folder.glob("*/*.json.gz")]
+    lines = [json.loads(line) for text in texts for line in text.splitlines()]
+    told = {line["row"]: line["action"] for line in lines}
+    assert len(told) == len(lines) == len(entries) > 7
+    assert {name.name for name in folder.iterdir()} == {"ledger_transactions", "ledger_open_transactions"}
+    assert len(contradictions) == 1
+    assert set(told.values()) == {"finish", "drop", "remove"}
+    if execute:
+        ended = {"finished": "finish", "dropped": "drop"}
+        rows = memory.rows[Table.TRANSACTIONS]
+        assert {id: ended[rows[id]["state"]] for id in rows if id in told} == {
+            row: action for row, action in told.items() if action != "remove"
+        }
+    else:
+        assert memory.rows == before
