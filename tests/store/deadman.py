@@ -62,12 +62,14 @@ JAVA_EFFECTS = {
     "Rows": frozenset({"work"}),
     "GatewayCalls": frozenset({"call"}),
     "Cluster": frozenset(),
+    "Catalog": frozenset(),
 }
 JAVA_READS = {
     "Admin": frozenset({"takeReport", "durability", "stated", "attribute"}),
     "Rows": frozenset(),
     "GatewayCalls": frozenset(),
     "Cluster": frozenset({"look"}),
+    "Catalog": frozenset({"look"}),
 }
 #: Of a file system of Hadoop's and its streams.
 FILE_EFFECTS = _words(

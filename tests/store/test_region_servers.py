@@ -291,14 +291,16 @@ def test_a_job_in_which_a_region_server_is_killed_ends_right_or_is_run_again(
         if when is Moment.BEFORE:
             strike()
 
-    read = Connector._read
+    def striking(read: Callable[..., Any]) -> Callable[..., Any]:
+        def reading(*asked: Any, **options: str) -> Any:
+            strike()
+            return read(*asked, **options)
 
-    def reading(*asked: Any, **options: str) -> Any:
-        strike()
-        return read(*asked, **options)
+        return reading
 
     with monkeypatch.context() as patched:
-        patched.setattr(Connector, "_read", reading)
+        for read in ("_read", "_listed", "_gateway_call"):
+            patched.setattr(Connector, read, striking(getattr(Connector, read)))
         struck = world.struck(watch, name, *arguments.get(name, ()))
     print(f"{next(moments) - 1} reads and writes; a server was killed before number {chosen}")
     world.well(*CLEANUP)

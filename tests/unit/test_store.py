@@ -27,22 +27,24 @@ def store(asked: list[tuple[Any, ...]]) -> Store:
         def __getattr__(self, name: str) -> Callable[..., Any]:
             return lambda _, *about: asked.append((name, *about)) or "a scratch folder"
 
-    connector = SimpleNamespace(Admin=Admin())
-    spark: Any = SimpleNamespace(
-        sparkContext=SimpleNamespace(defaultParallelism=2),
-        _jvm=SimpleNamespace(lowtide=SimpleNamespace(connector=connector)),
+    class Map(dict[str, str]):
+        put = dict.__setitem__
+
+    jvm = SimpleNamespace(
+        lowtide=SimpleNamespace(connector=SimpleNamespace(Admin=Admin())),
+        java=SimpleNamespace(util=SimpleNamespace(HashMap=Map)),
     )
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2), _jvm=jvm)
     return Store(spark, Config())
 
 
 def listing(*edges: tuple[bytes, bytes]) -> Any:
-    rows = [
+    return [
         SimpleNamespace(
-            region=f"r{n}", start=start, stop=stop, created=n, store_bytes=None, compacted=None, stated=None
+            region=f"r{n}", start=start.hex(), stop=stop.hex(), created=n, store_bytes=None, compacted=None, stated=None
         )
         for n, (start, stop) in enumerate(edges)
     ]
-    return SimpleNamespace(collect=lambda: rows)
 
 
 @pytest.mark.parametrize(
@@ -61,14 +63,14 @@ def test_regions_that_do_not_cover_the_table_are_refused(
     store: Store, monkeypatch: pytest.MonkeyPatch, edges: list[tuple[bytes, bytes]]
 ) -> None:
     """What lies in the gap would be neither cleaned nor hold the bound."""
-    monkeypatch.setattr(store, "_read", lambda *_, **__: listing(*edges))
+    monkeypatch.setattr(store, "_listed", lambda *_, **__: listing(*edges))
     with pytest.raises(StoreError, match="regions of orders do not cover it from end to end"):
         store.regions("orders")
 
 
 def test_regions_come_in_the_order_of_their_keys(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """However the master lists them."""
-    monkeypatch.setattr(store, "_read", lambda *_, **__: listing((b"m", b""), (b"", b"m")))
+    monkeypatch.setattr(store, "_listed", lambda *_, **__: listing((b"m", b""), (b"", b"m")))
     assert [region.keys.start for region in store.regions("orders")] == [b"", b"m"]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -12,6 +15,7 @@ from lowtide.config import Config
 from lowtide.errors import StoreError, TableError
 from lowtide.store.direct import DirectConnections
 from lowtide.store.state import StateStore
+from lowtide_spark.frames.remembered import Remembered
 
 FORMAT = "lowtide"
 #: Where executors must find the connector.
@@ -27,8 +31,9 @@ _MEANINGS = {
     ),
     "ClassNotFoundException: lowtide.connector.": f"an executor lacks the connector. {JARS}",
 }
-#: What its errors say of a table that is not there, as contract/vectors.json has it.
+#: What its errors say of a table that is not there, as contract/vectors.json has it; and what HBase's do.
 UNKNOWN_TABLE = "Unknown table: "
+_NOT_FOUND = "TableNotFoundException"
 
 
 class Connector:
@@ -50,7 +55,7 @@ class Connector:
 
     def _gateway_call(self, name: str, arguments: str) -> str:
         try:
-            return str(self._java().GatewayCalls.call(self._options, name, arguments))
+            return str(self._java().GatewayCalls.call(self._java_options, name, arguments))
         except Py4JError as error:
             raise ConnectionError(f"HBase's client in the driver: {cause(error)}") from error
 
@@ -63,13 +68,38 @@ class Connector:
         except Exception as error:
             raise explained(error, table) from error
 
+    def _listed(self, view: str, table: str | None = None) -> list[SimpleNamespace]:
+        """What the cluster knows of itself, a value a row of the view ``tables``, ``regions`` or ``snapshots``: what
+        :meth:`_read` gives of it, without a query for a few rows.
+        """
+        try:
+            rows = json.loads(self._java().Catalog.look(self._java_options, view, table))
+        except Py4JError as error:
+            raise explained(error, table) from error
+        return [SimpleNamespace(**row) for row in rows]
+
     def _admin(self) -> Any:
         return self._java().Admin
 
     def _java(self) -> Any:
         """The connector's classes in the session's JVM, as py4j gives them: it knows no types of theirs."""
+        return self._classes
+
+    @cached_property
+    def _classes(self) -> Any:
         jvm: Any = self.spark._jvm
-        return jvm.lowtide.connector
+        return Remembered(jvm.lowtide.connector)
+
+    @cached_property
+    def _java_options(self) -> Any:
+        """The cluster's options as a map of the JVM: a dict is copied there anew, entry by entry, whenever it is
+        given.
+        """
+        jvm: Any = self.spark._jvm
+        copied = jvm.java.util.HashMap()
+        for name, value in self._options.items():
+            copied.put(name, value)
+        return copied
 
 
 def cause(error: BaseException) -> str:
@@ -100,6 +130,6 @@ def told(error: BaseException) -> str:
 def explained(error: Exception, table: str | None) -> StoreError:
     """The error of a read of *table*, or of what is read of no table, to be raised."""
     reason = cause(error)
-    if table is not None and UNKNOWN_TABLE in reason:
+    if table is not None and (UNKNOWN_TABLE in reason or _NOT_FOUND in reason):
         return TableError(f"unknown table {table}; `lowtide status` lists those there are")
     return StoreError(f"cannot read {table or 'the store'}: {quota(error) or reason}")

@@ -53,7 +53,7 @@ class Consent(Connector):
         pauses, claims = state.pauses_of(table)
         now = state.server_time() if pauses else datetime.now(UTC)  # to ask for HBase's time is to write a row
         try:
-            value = self._admin().attribute(self._options, table, consent.ATTRIBUTE)
+            value = self._admin().attribute(self._java_options, table, consent.ATTRIBUTE)
         except Py4JError as error:
             msg = (
                 f"cannot tell whether {table} may be written to: {cause(error)}; nothing more is done to it. Run again"

@@ -45,7 +45,7 @@ class Master(Consent):
             GatewayError: it does not answer.
         """
         try:
-            return Cluster.from_json(json.loads(self._java().Cluster.look(self._options)))
+            return Cluster.from_json(json.loads(self._java().Cluster.look(self._java_options)))
         except Py4JError as error:
             fact = f"HBase's master does not answer: {cause(error)}"
             remedy = "start HBase, or correct hbase.znode (zookeeper.znode.parent) and, with Kerberos, hbase.properties"
@@ -53,7 +53,7 @@ class Master(Consent):
 
     def snapshots(self) -> list[HBaseSnapshot]:
         """All HBase snapshots of the cluster."""
-        return [HBaseSnapshot(r.snapshot, r.table, r.created) for r in self._read("snapshots").collect()]
+        return [HBaseSnapshot(r.snapshot, r.table, r.created) for r in self._listed("snapshots")]
 
     def left_snapshots(self, tables: Collection[str]) -> list[HBaseSnapshot]:
         """Those of :meth:`snapshot` that are still there, of these tables: of runs at work, or of killed ones."""
@@ -70,7 +70,7 @@ class Master(Consent):
             StoreError: it cannot be dropped.
         """
         try:
-            self._admin().dropSnapshot(self._options, name)
+            self._admin().dropSnapshot(self._java_options, name)
         except Py4JError as error:
             msg = (
                 f"cannot drop the HBase snapshot {name}: {cause(error)}; drop it in HBase's shell: delete_snapshot "
@@ -93,14 +93,14 @@ class Master(Consent):
         """
         prefix = _prefix(table)
         if sweep:
-            self._admin().sweepScratchDirs(self._options, prefix, SCRATCH_KEPT // timedelta(milliseconds=1))
+            self._admin().sweepScratchDirs(self._java_options, prefix, SCRATCH_KEPT // timedelta(milliseconds=1))
         name = prefix + uuid.uuid4().hex[:12]
         with ExitStack() as made:
             try:
-                scratch = self._admin().scratchDir(self._options, name)
-                made.callback(self._admin().dropScratchDir, self._options, scratch)
-                self._admin().createSnapshot(self._options, table, name)
-                made.callback(self._admin().dropSnapshot, self._options, name)
+                scratch = self._admin().scratchDir(self._java_options, name)
+                made.callback(self._admin().dropScratchDir, self._java_options, scratch)
+                self._admin().createSnapshot(self._java_options, table, name)
+                made.callback(self._admin().dropSnapshot, self._java_options, name)
             except Exception as error:
                 msg = (
                     f"cannot make an HBase snapshot of {table} for run {run}: {cause(error)}; "
@@ -121,8 +121,8 @@ class Master(Consent):
         """
         self.check_consent(table)
         try:
-            if self._admin().durability(self._options, table) in UNSYNCED:
-                self._admin().flush(self._options, table)
+            if self._admin().durability(self._java_options, table) in UNSYNCED:
+                self._admin().flush(self._java_options, table)
         except Py4JError as error:
             msg = (
                 f"cannot flush {table}, whose clients' writes a server may lose (DURABILITY): {cause(error)}; nothing "
@@ -137,7 +137,7 @@ class Master(Consent):
             ConsentError: the store is paused, or *table*.
         """
         self.check_consent(table)
-        self._admin().createTable(self._options, table, family, 1)
+        self._admin().createTable(self._java_options, table, family, 1)
 
     def give_bloom_and_cache(self, table: str, families: Sequence[str]) -> None:
         """Give *families* of a table a bloom filter over rows and the block cache.
@@ -150,7 +150,7 @@ class Master(Consent):
         """
         self.check_consent(table)
         try:
-            self._admin().giveBloomAndCache(self._options, table, list(families))
+            self._admin().giveBloomAndCache(self._java_options, table, list(families))
         except Py4JError as error:
             msg = f"cannot alter {table}: {cause(error)}"
             raise StoreError(msg) from error
@@ -162,7 +162,7 @@ class Master(Consent):
             ConsentError: *table* says no, or is paused.
         """
         self.check_consent(table)
-        self._admin().majorCompact(self._options, table, family, timeout_seconds * 1000)
+        self._admin().majorCompact(self._java_options, table, family, timeout_seconds * 1000)
 
     def compact_regions(
         self, table: str, families: Mapping[str, Sequence[str]], timeout_seconds: int = COMPACTION_SECONDS
@@ -178,7 +178,7 @@ class Master(Consent):
         """
         self.check_consent(table)
         wanted = {region: list(names) for region, names in families.items()}
-        report = self._admin().compactRegions(self._options, table, wanted, timeout_seconds * 1000)
+        report = self._admin().compactRegions(self._java_options, table, wanted, timeout_seconds * 1000)
         return {region: (before, after) for region, (before, after) in json.loads(report).items()}
 
 

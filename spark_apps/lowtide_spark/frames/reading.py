@@ -15,7 +15,7 @@ from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import StoreError
 from lowtide.tables.inventory import Descriptor
 from lowtide.values.keyranges import KeyRange
-from lowtide_spark.frames.connector import Connector, explained
+from lowtide_spark.frames.connector import Connector
 
 #: Above every timestamp: no upper bound on the time range.
 FOREVER = 2**63 - 1
@@ -116,11 +116,7 @@ class Reading(Connector):
         """
         tables: dict[str, Descriptor] = {}
         families: dict[str, dict[str, dict[str, str]]] = {}
-        try:
-            rows = self._read("tables").collect()
-        except Exception as error:
-            raise error if isinstance(error, StoreError) else explained(error, None) from error
-        for r in rows:
+        for r in self._listed("tables"):
             of_table = families.setdefault(r.table, {})
             tables.setdefault(r.table, Descriptor(r.table, r.enabled, r.attributes, tuple(r.coprocessors), of_table))
             of_table[r.family] = dict(r.family_attributes)
@@ -132,18 +128,17 @@ class Reading(Connector):
         Raises:
             StoreError: they do not cover the table from end to end (one is between states).
         """
-        rows = self._read("regions", table).collect()
         found = sorted(
             (
                 Region(
                     r.region,
-                    KeyRange(bytes(r.start), bytes(r.stop)),
+                    KeyRange(bytes.fromhex(r.start), bytes.fromhex(r.stop)),
                     r.created,
                     r.store_bytes or 0,
                     r.compacted or 0,
                     r.stated or 0,
                 )
-                for r in rows
+                for r in self._listed("regions", table)
             ),
             key=lambda r: r.keys.start,
         )

@@ -5,12 +5,24 @@ What other rooms use of it is listed here.
 
 from __future__ import annotations
 
-from lowtide_spark.frames.connector import cause, told
+from lowtide_spark.frames.connector import cause, explained, told
 from lowtide_spark.frames.master import HBaseSnapshot, Master
 from lowtide_spark.frames.reading import FOREVER, LIVE, Reading, Source
 from lowtide_spark.frames.writing import Life, Writing, Written, by_region
 
-__all__ = ["FOREVER", "LIVE", "HBaseSnapshot", "Life", "Source", "Store", "Written", "by_region", "cause", "told"]
+__all__ = [
+    "FOREVER",
+    "LIVE",
+    "HBaseSnapshot",
+    "Life",
+    "Source",
+    "Store",
+    "Written",
+    "by_region",
+    "cause",
+    "explained",
+    "told",
+]
 
 
 class Store(Reading, Writing, Master):

@@ -74,7 +74,7 @@ class Writing(Consent):
             StoreError: HBase cannot tell.
         """
         try:
-            return Life(table, self._admin().stated(self._options, table))
+            return Life(table, self._admin().stated(self._java_options, table))
         except Py4JError as error:
             msg = (
                 f"cannot tell whether {table} is the table that was read: {cause(error)}; nothing more is done to it. "
@@ -143,7 +143,7 @@ class Writing(Consent):
             StoreError: HBase cannot be reached.
         """
         try:
-            answers = self._java().Rows.work(self._options, family, json.dumps(operations))
+            answers = self._java().Rows.work(self._java_options, family, json.dumps(operations))
             found: list[Any] = json.loads(answers)
         except Py4JError as error:
             msg = f"cannot work on rows of the store: {cause(error)}"

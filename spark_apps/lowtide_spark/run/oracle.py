@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
-from pyspark.sql import functions as F
-
 from lowtide.errors import GatewayError, StoreError, UsageError, WatermarkError
 from lowtide.run.jobs import INSPECTIONS
 from lowtide.store import oracle_probe
-from lowtide.store.gateway import allotted, parse_low_watermark
+from lowtide.store.gateway import allotted, failures, low_watermark
 from lowtide.store.state import StateStore
 from lowtide.values.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
-from lowtide.values.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW
 from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refusal
+from lowtide_spark.frames.store import explained
 from lowtide_spark.run.base import RunBase
 
 #: The jobs that change nothing in the store, whatever their arguments.
@@ -143,11 +141,12 @@ class OracleChecks(RunBase):
             state.check_low_watermark(current)
 
     def _stored_low_watermark(self) -> int:
-        omid = self.config.omid
-        cells = self.store.cells(omid.commit_table).where(F.col("row") == F.lit(bytearray(LOW_WATERMARK_ROW))).collect()
-        wanted = (omid.watermark_family.encode(), LOW_WATERMARK_QUALIFIER)
-        values = [bytes(c.value) for c in cells if (bytes(c.family), bytes(c.qualifier)) == wanted]
-        return parse_low_watermark(values[0] if values else None, omid.commit_table)
+        # A row by its key: Spark would take longer to plan the read of it than HBase takes to answer.
+        name = self.config.omid.commit_table
+        try:
+            return low_watermark(self.store.connections.one(), self.config, listed=[name.encode()])
+        except failures() as error:
+            raise explained(error, name) from error
 
     def _check_oracle(self) -> None:
         if problem := oracle_probe.unreachable(self.config.omid.oracle, _ORACLE_SECONDS):

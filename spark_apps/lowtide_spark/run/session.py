@@ -11,6 +11,7 @@ from lowtide.errors import UsageError
 from lowtide.run import deploy, sparks
 from lowtide.run.pins import LEGACY, pinned
 from lowtide_spark.frames.connector import JARS
+from lowtide_spark.frames.remembered import Remembered
 
 
 def session(name: str, *, connector: bool = True) -> SparkSession:
@@ -117,10 +118,11 @@ CLASSES = ("functions", "PythonUtils", "PythonSQLUtils", "org.apache.spark.sql.f
 
 
 def remember_classes(spark: SparkSession) -> None:
-    """Look these classes up once; what is found stays with this process's JVM.
+    """Look these classes up once, and each of their functions; what is found stays with this process's JVM.
 
     A run asks for them thousands of times, and each look for a short name goes through all of Spark's jars in vain, for
     every package that it could be in.
     """
     for name in CLASSES:
-        setattr(spark._jvm, name, getattr(spark._jvm, name))
+        found = getattr(spark._jvm, name)
+        setattr(spark._jvm, name, found if isinstance(found, Remembered) else Remembered(found))
