@@ -49,6 +49,11 @@ def test_restrict(some: StartSet, versions: DataFrame) -> None:
     assert ids(some.restrict(versions)) == [1, 2, 5]
 
 
+def test_without(some: StartSet, versions: DataFrame) -> None:
+    """Only rows of other transactions stay; a row of none does not."""
+    assert ids(some.without(versions)) == [3, 4]
+
+
 def test_span_reaches_the_last_checkpoint(some: StartSet) -> None:
     """The span goes from the first start to the last checkpoint of the last transaction; doubles count once."""
     assert some.span == (50, 250)

@@ -22,7 +22,8 @@ def listed(stated: int) -> list[Region]:
 def work(*, given_up: bool = False) -> Any:
     """Of a table whose state was written at BEFORE when the run listed its regions."""
     taken = SimpleNamespace(incarnation=Incarnation.unknown().advance(listed(BEFORE)))
-    return SimpleNamespace(table="orders", state=taken, suspects=None if given_up else object(), ranges=[object()])
+    suspects = None if given_up else object()
+    return SimpleNamespace(table="orders", state=taken, suspects=suspects, ranges=[object()], mismarked=0)
 
 
 def run(stated: int) -> Any:

@@ -42,11 +42,11 @@ def act_all(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: Exit
             turn.check_life(run, work)
             run.store.check_consent(work.table)
     decided = marks.put(run, works, known, held)
+    plan.decide(run, works, decided)
     for work in works:
         with failures_kept(work):
-            plan.decide(run, work, decided)
             _act(run, work)
-    wrong = start_set(marks.wrong(works, like=known), held)
+    wrong = start_set(marks.wrong(works, like=known), held) if any(w.mismarked for w in works) else None
     marks.commit_table_report(run).counts.unmarked = marks.remove(run, works, wrong.frame) if wrong else 0
 
 
@@ -67,15 +67,15 @@ def _act(run: Run, work: CleanupWork) -> None:
     holding: list[Claim | Life] = [*turn.epochs(run, [work]), Life(work.table, work.state.incarnation.stated)]
     # What proved a commit here must outlive what is done for it, and what is recorded.
     run.store.make_durable(work.table)
-    heals = with_evidence(plan.heals(work))
-    if not heals.isEmpty():
+    if plan.plans(work, rules.HEAL):
+        heals = with_evidence(plan.heals(work))
         list_cells(run, work.table, heals, acts=True)
         work.healed = heals
         written = run.store.write(_heal_rows(heals), work.table, holding=holding)
         counts.healed = _book(work, written, rules.HEAL)
         _skip(work, written, "gone before it was healed")
-    deletes = with_evidence(plan.deletes(work))
-    if not deletes.isEmpty():
+    if plan.plans(work, rules.DELETE):
+        deletes = with_evidence(plan.deletes(work))
         list_cells(run, work.table, deletes, acts=True)
         folder = put_aside(run, work.table, deletes)
         work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")

@@ -50,16 +50,26 @@ def _planned(works: Sequence[CleanupWork], condition: Column, like: DataFrame, g
     return union(frames, like=like.select("start_ts")).distinct()
 
 
+def lacks_mark() -> Column:
+    """Of a cell of a plan: it goes, and nothing has invalidated its transaction yet."""
+    return (F.col("action") == rules.DELETE) & (F.col("verdict") == rules.ABSENT)
+
+
+def has_wrong_mark() -> Column:
+    """Of a cell of a plan: its transaction has a mark, and is committed after all."""
+    return (F.col("action") == rules.HEAL) & F.col("marked")
+
+
 def needed(works: Sequence[CleanupWork], like: DataFrame, *, given_up: bool = False) -> DataFrame:
     """Transactions of planned deletes that nothing has invalidated yet. With *given_up* also of tables to which the run
     does nothing more, as beyond their budget: to tell of them, never to act.
     """
-    return _planned(works, (F.col("action") == rules.DELETE) & (F.col("verdict") == rules.ABSENT), like, given_up)
+    return _planned([w for w in works if w.lacking], lacks_mark(), like, given_up)
 
 
 def wrong(works: Sequence[CleanupWork], like: DataFrame, *, given_up: bool = False) -> DataFrame:
     """Transactions with a mark that are committed after all; *given_up* as in :func:`needed`."""
-    return _planned(works, (F.col("action") == rules.HEAL) & F.col("marked"), like, given_up)
+    return _planned([w for w in works if w.mismarked], has_wrong_mark(), like, given_up)
 
 
 def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStack) -> DataFrame:
@@ -67,7 +77,7 @@ def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStac
 
     After it nothing is ``absent`` any more: a transaction is marked, or its commit entry was found, or it is undecided.
     """
-    absent = start_set(needed(works, like=known), held)
+    absent = start_set(needed(works, like=known), held) if any(w.lacking for w in works) else None
     table, family = run.config.omid.commit_table, run.config.omid.commit_family
     report = commit_table_report(run)
     report.execute = True
@@ -84,7 +94,7 @@ def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStac
         for failure in (w for w in written if w.failed):
             report.counts.failed += failure.failed
             report.problems.append(f"{failure.failed} invalidation marks could not be put: {failure.failure}")
-        planned, answered = absent.frame.count(), by_region(written).total()
+        planned, answered = absent.size, by_region(written).total()
         if answered != planned:  # one that was not put is not read back, and decides nothing
             report.problems.append(f"{planned} invalidation marks were planned and {answered} answered for; run again")
         there = run.store.cells(table, omid.commit_ranges(*absent.span))

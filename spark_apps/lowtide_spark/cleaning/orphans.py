@@ -92,7 +92,7 @@ def find_and_decide(
         with failures_kept(work):
             suspects.find(run, work, suspects.rewritten(work, committed, pruned, held), held)
     run.phase("find")
-    known = proofs.verdicts(run, works, inventory, entries, held, proofs_in)
+    known = proofs.verdicts(run, works, inventory, entries, committed, held, proofs_in)
     plan.decide_all(run, works, known)
     run.phase("decide")
     return Found(committed, known)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from lowtide.journal import life
@@ -12,44 +12,100 @@ from lowtide.run.budget import check_budget
 from lowtide.values.clock import first_timestamp
 from lowtide_spark.cleaning import marks, rules, undecided
 from lowtide_spark.cleaning.work import CleanupWork
-from lowtide_spark.frames.computed import frozen
+from lowtide_spark.frames.computed import frozen_with, union
 from lowtide_spark.frames.kinds import END_OF_RANGE, UNKNOWN
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.table_work import failures_kept, in_regions, stop_unknown
 
+#: Tables are decided together while they have so many suspects, and are so many: a query costs some tenths of a second,
+#: however few its rows are; and whatever is done to one of them later goes through the rows of all.
+FEW_SUSPECTS, FEW_TABLES = 10_000, 50
+
 
 def decide_all(run: Run, works: Sequence[CleanupWork], known: DataFrame) -> None:
     """Plan every table, and count the invalidation marks that the plans need."""
-    for work in works:
-        with failures_kept(work):
-            decide(run, work, known)
+    decide(run, works, known)
     report = marks.commit_table_report(run)
-    report.counts.marked = marks.needed(works, like=known).count()
-    report.counts.unmarked = marks.wrong(works, like=known).count()
+    report.counts.marked = marks.needed(works, like=known).count() if any(w.lacking for w in works) else 0
+    report.counts.unmarked = marks.wrong(works, like=known).count() if any(w.mismarked for w in works) else 0
 
 
-def decide(run: Run, work: CleanupWork, known: DataFrame) -> None:
-    """Decide every suspect cell of a table, count the plan, and stop the ranges that hold something unknown."""
-    if work.suspects is None:
-        return
-    cells = work.suspects.where(F.col("kind") != END_OF_RANGE)
-    unwatched = [r.region for r in work.ranges if life.unwatched(r.keys, work.facts, run.journal.horizon)]
-    actions = rules.cell_actions(cells, known, first_timestamp(run.world_clock), run.journal.horizon, unwatched)
-    plan = frozen(actions)
-    # A damaged shadow cell before the cells beside it that are undecided for its sake.
-    first = F.struct(F.col("kind") != UNKNOWN, *undecided.PLACE)
-    stop_unknown(
-        work,
-        plan.where(F.col("action") == rules.STOP),
-        ("why", *undecided.PLACE),
-        first,
-        lambda one: undecided.describe(run, work.table, one),
-    )
+def decide(run: Run, works: Sequence[CleanupWork], known: DataFrame) -> None:
+    """Decide every suspect cell of these tables, count the plans, and stop the ranges that hold something unknown. A
+    table that fails keeps its error and hides no other.
+    """
+    for group in _groups([work for work in works if work.suspects is not None]):
+        try:
+            actions, counted = _decided(run, group, known)
+        except Exception:
+            if len(group) > 1:  # whichever of them it was: each by itself
+                for work in group:
+                    decide(run, [work], known)
+                continue
+            with failures_kept(group[0]):
+                raise
+            continue
+        for work in group:
+            with failures_kept(work):
+                mine = [row for row in counted if row.table == work.table]
+                _take(run, work, actions.where(F.col("table") == work.table), mine)
+
+
+def _groups(works: Sequence[CleanupWork]) -> Iterator[list[CleanupWork]]:
+    """*works* as they are decided together."""
+    group: list[CleanupWork] = []
+    suspects = 0
+    for work in works:
+        number = work.report.counts.candidates
+        if group and (suspects + number > FEW_SUSPECTS or len(group) == FEW_TABLES):
+            yield group
+            group, suspects = [], 0
+        group.append(work)
+        suspects += number
+    if group:
+        yield group
+
+
+def _decided(run: Run, group: Sequence[CleanupWork], known: DataFrame) -> tuple[DataFrame, list[Row]]:
+    """What becomes of each suspect cell of these tables, computed once, with its ``table``; and counted by table,
+    region, action and reason.
+    """
+    found = [work for work in group if work.report.counts.candidates]
+    suspects = [_suspects(work) for work in found or group[:1]]
+    horizon = run.journal.horizon
+    unwatched = [r.region for work in found for r in work.ranges if life.unwatched(r.keys, work.facts, horizon)]
+    cells = union(suspects, like=suspects[0])
+    actions = rules.cell_actions(cells, known, first_timestamp(run.world_clock), horizon, unwatched)
+    if not found:  # nothing is decided, and Spark has nothing to do
+        return actions.limit(0), []
+    figures = {"lacking": marks.lacks_mark(), "mismarked": marks.has_wrong_mark(), "cells": F.lit(True)}
+    counts = (F.count_if(which).alias(name) for name, which in figures.items())
+    return frozen_with(actions, ("table", "region", "action", "why"), *counts)
+
+
+def _suspects(work: CleanupWork) -> DataFrame:
+    assert work.suspects is not None
+    return work.suspects.where(F.col("kind") != END_OF_RANGE).withColumn("table", F.lit(work.table))
+
+
+def _take(run: Run, work: CleanupWork, plan: DataFrame, counted: Sequence[Row]) -> None:
+    """Take the *plan* of a table, held to its budget."""
+    unknown = plan.where(F.col("action") == rules.STOP)
+    if any(row.action == rules.STOP for row in counted):
+        # A damaged shadow cell before the cells beside it that are undecided for its sake.
+        first = F.struct(F.col("kind") != UNKNOWN, *undecided.PLACE)
+        stop_unknown(
+            work,
+            unknown,
+            ("why", *undecided.PLACE),
+            first,
+            lambda one: undecided.describe(run, work.table, one),
+        )
     work.decided = plan
     if work.waits is None:
-        work.waits = plan.where(F.col("action") == rules.STOP)
+        work.waits = unknown
     work.plan = plan.where(~in_regions(work.stopped))
-    _count_plan(work, plan)
+    _count_plan(work, counted)
     check_budget(work.table, work.report.counts.deleted, work.report.counts.cells_read, run.budget(work.table))
 
 
@@ -63,26 +119,33 @@ def deletes(work: CleanupWork) -> DataFrame:
     return _planned(work, rules.DELETE)
 
 
+def plans(work: CleanupWork, action: str) -> bool:
+    """Whether a cell of that action is planned, in a range that is not stopped."""
+    planned = {region for (what, region), cells in work.planned.items() if what == action and cells}
+    return bool(planned - work.stopped.keys())
+
+
 def _planned(work: CleanupWork, action: str) -> DataFrame:
     assert work.plan is not None
     return work.plan.where((F.col("action") == action) & ~in_regions(work.stopped))
 
 
-def _count_plan(work: CleanupWork, plan: DataFrame) -> None:
+def _count_plan(work: CleanupWork, counted: Sequence[Row]) -> None:
     counts = work.report.counts
     counts.healed = counts.deleted = 0
     counts.skipped.clear()
     work.planned.clear()
-    for row in plan.groupBy("action", "why", "region").count().collect():
-        work.planned[row.action, row.region] += row["count"]
+    work.lacking, work.mismarked = (sum(row[name] for row in counted) for name in ("lacking", "mismarked"))
+    for row in counted:
+        work.planned[row.action, row.region] += row.cells
         if row.region in work.stopped:
-            counts.skipped["in a range that is stopped"] += row["count"]
+            counts.skipped["in a range that is stopped"] += row.cells
         elif row.action == rules.SKIP:
-            counts.skipped[row.why] += row["count"]
+            counts.skipped[row.why] += row.cells
         elif row.action == rules.HEAL:
-            counts.healed += row["count"]
+            counts.healed += row.cells
         else:
-            counts.deleted += row["count"]
+            counts.deleted += row.cells
     foreign = counts.skipped.get(rules.FOREIGN, 0)
     work.report.notes = [n for n in work.report.notes if rules.FOREIGN not in n]
     if foreign:

@@ -16,7 +16,6 @@ from lowtide.tables.inventory import Entry
 from lowtide.values.clock import first_timestamp
 from lowtide.values.formats import INVALID_QUALIFIER
 from lowtide_spark.cleaning import rules
-from lowtide_spark.cleaning.suspects import PLAIN_ENTRY
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen, union
@@ -33,15 +32,17 @@ def verdicts(
     works: Sequence[CleanupWork],
     inventory: Sequence[Entry],
     entries: DataFrame,
+    committed: StartSet,
     held: ExitStack,
     proofs_in: Mapping[str, Sequence[WorkRange]] | None,
 ) -> DataFrame:
-    """What is known of every transaction that has a suspect cell or a commit entry, frozen."""
+    """What is known of every transaction that has a suspect cell or a commit entry, frozen. Those *committed* have an
+    entry that proves it, and are looked for nowhere else.
+    """
     first = first_timestamp(run.world_clock)
     unproved = F.col("commit_ts").isNull() & F.col("kind").isin(*CELL_KINDS) & (F.col("timestamp") >= first)
     suspects = [w.suspects.where(unproved).select("start_ts") for w in works if w.suspects is not None]
-    decided = entries.where(PLAIN_ENTRY).select("start_ts")
-    starts = start_set(union(suspects, like=decided).join(decided, "start_ts", "left_anti"), held)
+    starts = start_set(committed.without(union(suspects, like=entries.select("start_ts"))), held)
     sources = {w.entry.table: w.source for w in works}
     siblings, blind = shadow_cells(run, inventory, starts, sources, proofs_in)
     everyone = entries.select("start_ts").unionByName(starts.frame).where("start_ts is not null")

@@ -20,6 +20,7 @@ from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_
 from lowtide_spark.cleaning import undecided
 from lowtide_spark.cleaning.watermarks import region_marks
 from lowtide_spark.frames import omid
+from lowtide_spark.frames.computed import frozen_with
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.kinds import PUT
 from lowtide_spark.frames.store import Written, by_region
@@ -56,10 +57,7 @@ def prune(run: Run) -> None:
     _count(run, "before")
     run.phase("count")
     cells = run.store.cells(run.config.omid.commit_table, omid.commit_ranges(0, bound + 1))
-    # Checkpointed, not cached: a lost block must end the run, for read again it could hold rows that are not in the
-    # journal.
-    rows = omid.entries(cells, run.config.omid.commit_family).localCheckpoint()
-    doomed = _doomed(rows, run, report)
+    doomed = _doomed(omid.entries(cells, run.config.omid.commit_family), run, report)
     run.phase("find")
     if not run.summary.execute:
         list_cells(run, report.table, _cells(doomed, run, bound), acts=False)
@@ -98,20 +96,23 @@ def _aged(bounds: list[Bound], run: Run, fresh: int) -> int:
     return max((b.value for b in bounds if b.at <= run.request.now - grace), default=0)
 
 
-def _doomed(rows: DataFrame, run: Run, report: TableReport) -> DataFrame:
-    """Rows to prune; those of unknown form are named and stay, and marks of a low-latency oracle stay too."""
+def _doomed(entries: DataFrame, run: Run, report: TableReport) -> DataFrame:
+    """Rows to prune, computed once; those of unknown form are named and stay, and marks of a low-latency oracle stay
+    too.
+    """
     counts = report.counts
-    for row in rows.where("problem is not null").limit(20).collect():
-        report.problems.append(undecided.odd_entry(run.config.omid.commit_table, row))
     keep_marks = F.lit(run.config.omid.low_latency) & F.col("invalid")
-    tally = {
-        (r.unknown, r.kept): r["count"]
-        for r in rows.groupBy(F.col("problem").isNotNull().alias("unknown"), keep_marks.alias("kept")).count().collect()
-    }
+    groups = (F.col("problem").isNotNull().alias("unknown"), keep_marks.alias("kept"))
+    # Not cached: a lost block must end the run, for read again it could hold rows that are not in the journal.
+    rows, counted = frozen_with(entries, groups, F.count("*").alias("rows"))
+    tally = {(r.unknown, r.kept): r.rows for r in counted}
+    unknown = tally.get((True, False), 0) + tally.get((True, True), 0)
+    for row in rows.where("problem is not null").limit(20).collect() if unknown else ():
+        report.problems.append(undecided.odd_entry(run.config.omid.commit_table, row))
     counts.candidates = sum(tally.values())
     counts.pruned = tally.get((False, False), 0)
     for name, number in (
-        ("of an unknown form", tally.get((True, False), 0) + tally.get((True, True), 0)),
+        ("of an unknown form", unknown),
         ("a low-latency oracle's marks", tally.get((False, True), 0)),
     ):
         if number:
@@ -143,6 +144,8 @@ def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableRe
     planned, counts.pruned = counts.pruned, 0
     run.store.create_table(run.config.state.journal_table, life.FAMILY)
     run.hold_journal(pruned=bound)  # first: a journal of before lacks what goes now
+    if not planned:
+        return
     # A mark outranks an entry, so a row with both is journaled as what its readers saw: not committed.
     committed = ~F.col("invalid")
     at = millis(run.state().server_time())
@@ -215,7 +218,9 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: Tab
     rows = omid.pruned_rows(run.store.cells(run.config.state.journal_table))
     # A table that came back waits for its proofs, and holds the bound.
     needless = omid.long_of(F.substring("row", 2, 8)) <= fresh
-    old = rows.where((F.col("timestamp") < limit) & needless).localCheckpoint()
+    old, [counted] = frozen_with(rows.where((F.col("timestamp") < limit) & needless), (), F.count("*").alias("rows"))
+    if not counted.rows:
+        return
     ((horizon,),) = omid.journal(old).agg(F.max("start_ts")).collect()
     if horizon is None:
         return

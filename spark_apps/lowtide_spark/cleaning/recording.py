@@ -23,7 +23,7 @@ def stop_if_entries_came(run: Run, works: Sequence[CleanupWork], committed: Star
     """
     cells = run.store.cells(run.config.omid.commit_table, rows_of(works))
     now = omid.entries(cells, run.config.omid.commit_family).where(PLAIN_ENTRY)
-    came = now.join(committed.frame, "start_ts", "left_anti").count()
+    came = committed.without(now).count()
     if came:
         for work in works:
             work.stop(

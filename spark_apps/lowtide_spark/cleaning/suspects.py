@@ -17,10 +17,10 @@ from lowtide.values.intervals import Intervals
 from lowtide_spark.cleaning import undecided
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
-from lowtide_spark.frames.computed import frozen
+from lowtide_spark.frames.computed import frozen_with
 from lowtide_spark.frames.startset import StartSet, start_set
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.table_work import begin_report, choose_source, count_read
+from lowtide_spark.run.table_work import begin_report, choose_source, count_read, read_once
 
 #: Rows of the commit table that prove a commit by themselves.
 PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is not null"
@@ -85,7 +85,8 @@ def entries(run: Run, works: Sequence[CleanupWork]) -> DataFrame:
         StoreError: there are rows whose keys are of no form that is known; nothing is known of any transaction then.
     """
     table, family = run.config.omid.commit_table, run.config.omid.commit_family
-    entries = frozen(omid.entries(run.store.cells(table, rows_of(works)), family))
+    read = omid.entries(run.store.cells(table, rows_of(works)), family)
+    entries, [counted] = frozen_with(read, (), F.count_if(F.col("problem").isNotNull()).alias("odd"))
     # Another key generator's rows lie anywhere: some of each region are read, beside those of the interval.
     elsewhere = omid.entries(run.store.cells(table, first=KEY_SAMPLE), family)
     for row in entries.unionByName(elsewhere).where("start_ts is null").limit(1).collect():
@@ -94,7 +95,7 @@ def entries(run: Run, works: Sequence[CleanupWork]) -> DataFrame:
             "with keys of another generator no commit can be looked up, so nothing is cleaned"
         )
         raise StoreError(msg)
-    for row in entries.where("problem is not null").limit(20).collect():
+    for row in entries.where("problem is not null").limit(20).collect() if counted.odd else ():
         run.summary.problems.append(f"{table}: {undecided.odd_entry(table, row)}")
     return entries
 
@@ -145,6 +146,6 @@ def find(run: Run, work: CleanupWork, rewritten: StartSet, held: ExitStack) -> N
     work.source = choose_source(run, work, held, full=full, sweep=work.execute)
     work.report.read = work.source.name
     versions = run.store.versions(work.table, work.ranges, work.families, work.source)
-    suspects = frozen(rewritten.suspects(versions))
-    count_read(work, suspects, len(work.ranges), "key ranges")
+    suspects, read = read_once(rewritten.suspects(versions))
+    count_read(work, read, len(work.ranges), "key ranges")
     work.suspects = suspects

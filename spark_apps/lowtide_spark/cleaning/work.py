@@ -36,6 +36,10 @@ class CleanupWork(RegionWork):
     waits: DataFrame | None = None
     #: Cells that the plan has for each action and region, of all regions.
     planned: Counter[tuple[str, str]] = field(default_factory=Counter)
+    #: Of them all, those that go and whose transaction has no mark yet, and those that are healed and whose transaction
+    #: has one.
+    lacking: int = 0
+    mismarked: int = 0
     #: Whether its plan is being carried out: from then on its counts are of what was done.
     begun: bool = False
     #: Cells whose heal was sent.

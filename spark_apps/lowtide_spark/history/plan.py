@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
 from lowtide.history.mark import mark_of
 from lowtide.run.budget import check_budget
 from lowtide.values.clock import first_timestamp
-from lowtide_spark.frames.computed import frozen
+from lowtide_spark.frames.computed import frozen_with
 from lowtide_spark.frames.kinds import END_OF_RANGE, SHADOW
 from lowtide_spark.frames.omid import shadow_of
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.history import superseded
 from lowtide_spark.history.work import HistoryWork
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.table_work import choose_source, count_read, in_regions, stop_unknown
+from lowtide_spark.run.table_work import choose_source, count_read, in_regions, read_once, stop_unknown
 
 
 def find(run: Run, work: HistoryWork, held: ExitStack) -> None:
@@ -34,15 +35,10 @@ def find(run: Run, work: HistoryWork, held: ExitStack) -> None:
     ranges = [WorkRange(r.name, r.keys, 0, FOREVER) for r in work.regions]
     first = first_timestamp(run.world_clock)
     versions = run.store.versions(work.table, ranges, work.families, read_from, traces=True)
-    read = frozen(versions.where(superseded.wanted(work.mark, first)))
+    cells, read = read_once(versions.where(superseded.wanted(work.mark, first)))
     count_read(work, read, len(ranges), "regions")
-    is_end = F.col("kind") == END_OF_RANGE
-    ends = read.where(is_end & F.col("family").isNotNull())
-    work.examined = {
-        (r.region, bytes(r.family).decode()): r.bytes
-        for r in ends.groupBy("region", "family").agg(F.sum("bytes_read").alias("bytes")).collect()
-    }
-    work.cells = read.where(~is_end)
+    work.examined = {(r.region, bytes(r.family).decode()): r.bytes for r in read if r.ends and r.family is not None}
+    work.cells = cells.where(F.col("kind") != END_OF_RANGE)
 
 
 def decide(run: Run, work: HistoryWork) -> None:
@@ -51,16 +47,18 @@ def decide(run: Run, work: HistoryWork) -> None:
     """
     if work.cells is None:
         return
-    plan = frozen(superseded.plan(work.cells, work.mark, first_timestamp(run.world_clock)))
-    stop_unknown(
-        work,
-        plan.where(F.col("action") == superseded.STOP),
-        ("why", "row", "timestamp"),
-        F.col("row"),
-        lambda one: f"{one.why}; nothing is removed from it",
-    )
+    decided = superseded.plan(work.cells, work.mark, first_timestamp(run.world_clock))
+    plan, counted = frozen_with(decided, ("action", "why"), F.count("*").alias("cells"))
+    if any(row.action == superseded.STOP for row in counted):
+        stop_unknown(
+            work,
+            plan.where(F.col("action") == superseded.STOP),
+            ("why", "row", "timestamp"),
+            F.col("row"),
+            lambda one: f"{one.why}; nothing is removed from it",
+        )
     work.plan = plan
-    _count_plan(work)
+    _count_plan(work, counted)
     counts = work.report.counts
     check_budget(work.table, counts.deleted, counts.cells_read, run.budget(work.table))
 
@@ -78,14 +76,17 @@ def to_remove(work: HistoryWork) -> DataFrame:
     return superseded.with_evidence(going, work.mark)
 
 
-def _count_plan(work: HistoryWork) -> None:
+def _count_plan(work: HistoryWork, counted: Sequence[Row]) -> None:
     counts = work.report.counts
     counts.skipped.clear()
-    assert work.plan is not None
-    kept = work.plan.where((F.col("action") == superseded.KEEP) & F.col("why").isNotNull())
-    for row in kept.groupBy("why").count().collect():
-        counts.skipped[row.why] += row["count"]
-    count_regions(work, to_remove(work))
+    for row in counted:
+        if row.action == superseded.KEEP and row.why is not None:
+            counts.skipped[row.why] += row.cells
+    work.going.clear()
+    work.by_region = []
+    if any(row.action == superseded.REMOVE for row in counted):
+        count_regions(work, to_remove(work))
+    work.report_regions()
     total(work)
 
 
@@ -100,7 +101,7 @@ def count_regions(work: HistoryWork, going: DataFrame) -> None:
     )
     work.going.clear()
     found: dict[str, Counter[str]] = {}
-    for r in rows.orderBy("region").collect():
+    for r in sorted(rows.collect(), key=lambda r: r.region):
         counts = found.setdefault(r.region, Counter(versions=0, shadows=0, bytes=0))
         counts.update(versions=r.versions, shadows=r.shadows, bytes=r.bytes)
         work.going[r.region, bytes(r.family).decode()] = r.bytes

@@ -28,7 +28,7 @@ def act(run: Run, work: HistoryWork) -> None:
     run.store.check_consent(work.table)  # before readers are refused what will not be removed
     intent = mark.apply(run, work)
     going = plan.to_remove(work)
-    if not going.isEmpty():
+    if any(region["region"] not in work.stopped for region in work.by_region):
         run.store.check_life(work.life)
         run.store.make_durable(work.table)  # what replaced a version must outlive the version
         with _removal(run, intent) as claim:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.facts import Region
@@ -18,6 +18,7 @@ from lowtide.config import Read
 from lowtide.errors import LowtideError, StoreError
 from lowtide.run.summary import TableReport
 from lowtide.tables.inventory import Entry
+from lowtide_spark.frames.computed import frozen_with
 from lowtide_spark.frames.kinds import END_OF_RANGE
 from lowtide_spark.frames.store import LIVE, Source, Written, told
 from lowtide_spark.run.context import Run
@@ -133,18 +134,28 @@ def choose_source(run: Run, work: RegionWork, held: ExitStack, *, full: bool, sw
     return LIVE
 
 
-def count_read(work: RegionWork, read: DataFrame, expected: int, what: str) -> None:
-    """Count what was read of a table, rows of the view ``versions``.
+def read_once(versions: DataFrame) -> tuple[DataFrame, list[Row]]:
+    """Rows of the view ``versions``, frozen; and for :func:`count_read` what was read of each region and family."""
+    is_end = F.col("kind") == END_OF_RANGE
+    figures = (
+        F.sum("cells_read").alias("cells"),
+        F.sum("bytes_read").alias("bytes"),
+        F.count_if(~is_end).alias("candidates"),
+        F.count_if(is_end).alias("ends"),
+    )
+    return frozen_with(versions, ("region", "family"), *figures)
+
+
+def count_read(work: RegionWork, read: Sequence[Row], expected: int, what: str) -> None:
+    """Count what was read of a table, by :func:`read_once`.
 
     Raises:
         StoreError: not every region, or key range, was read to its end.
     """
-    is_end = F.col("kind") == END_OF_RANGE
-    [counted] = read.agg(
-        F.sum("cells_read"), F.sum("bytes_read"), F.count_if(~is_end), F.count_distinct(F.when(is_end, F.col("region")))
-    ).collect()
     counts = work.report.counts
-    counts.cells_read, counts.bytes_read, counts.candidates, ended = (int(value or 0) for value in counted)
+    counts.cells_read, counts.bytes_read = (sum(each[name] or 0 for each in read) for name in ("cells", "bytes"))
+    counts.candidates = sum(each.candidates for each in read)
+    ended = len({each.region for each in read if each.ends})
     if ended != expected:
         msg = f"{expected} {what} of {work.table} were to be read, {ended} were read to their end"
         raise StoreError(msg)
