@@ -4,6 +4,8 @@ Three tables of a few cells, in a store of its own. Each round leaves an orphan 
 then runs every job once, warm. Told of each phase: its seconds, how many Spark jobs and tasks it started and how long
 one of them was running, how often Python called the JVM, and how often the driver called HBase for records. The rest of
 a phase's seconds is Spark's planning, HBase's master, and Python.
+
+Then a cleanup of tables of which few have something to do, against those few in a store without the others.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import statistics
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +39,7 @@ from lowtide_spark.verification.verify import verify
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from bench.__main__ import HOME, _config, _spark, _store, console
+from bench.__main__ import HOME, Ratio, _config, _print, _spark, _store, _work_seconds, console
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
 from lowtide.values.formats import encode_long, shadow_qualifier
@@ -143,10 +145,11 @@ class Scene:
     """The tables, and what a round leaves in them."""
 
     omid: OmidClient
+    tables: Sequence[str]
 
     def make(self) -> None:
         """The tables, each with some complete transactions."""
-        for table in TABLES:
+        for table in self.tables:
             self.omid.create(table, ("f",))
             for number in range(4):
                 self.complete(table, b"row%d" % number)
@@ -159,7 +162,7 @@ class Scene:
 
     def leave(self) -> None:
         """In each table an orphan, and a cell whose client died when it had committed."""
-        for table in TABLES:
+        for table in self.tables:
             self.omid.put(table, b"orphan", b"f", b"q", self.omid.begin(), b"value")
             start, commit = self.omid.begin(), self.omid.begin()
             self.omid.put(table, b"crashed", b"f", b"q", start, b"value")
@@ -221,13 +224,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench.fixed", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="warm rounds counted")
     parser.add_argument("--warm", type=int, default=3, help="rounds before them")
+    parser.add_argument("--busy", type=int, default=5, help="tables with work, among --idle others")
+    parser.add_argument("--idle", type=int, default=195, help="tables without")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's queries")
     parser.add_argument("--profile", action="store_true", help="also write fixed-JOB.prof, for Python's pstats")
     options = parser.parse_args()
     shutil.rmtree(HOME / "store", ignore_errors=True)
     HOME.mkdir(parents=True, exist_ok=True)
     with _store() as stack, OmidClient(stack) as omid, _spark() as spark:
         config = _tiny_config(stack)
-        scene, meter = Scene(omid), Meter(spark)
+        for setting in options.set:
+            spark.conf.set(*setting.split("=", 1))
+        scene, meter = Scene(omid, TABLES), Meter(spark)
         scene.make()
         for number in range(options.warm):
             round_of_jobs(meter, config, scene, number)
@@ -236,12 +244,33 @@ def main() -> int:
         with meter.measuring():
             for number in range(options.rounds):
                 round_of_jobs(meter, config, scene, options.warm + number)
+        for table in TABLES:
+            omid.drop(table)
+        idle = _idle(meter, omid, config, options)
     for job, profile in (meter.profiles or {}).items():
         profile.dump_stats(HOME / f"fixed-{job}.prof")
     rows = _medians(meter)
-    _print(rows)
-    (HOME / "fixed.json").write_text(json.dumps(rows, indent=2))
+    _print_rows(rows)
+    _print([idle])
+    ratio = {**idle.__dict__, "ratio": idle.value}
+    (HOME / "fixed.json").write_text(json.dumps({"phases": rows, "idle": ratio}, indent=2))
     return 0
+
+
+def _idle(meter: Meter, omid: OmidClient, config: Path, options: argparse.Namespace) -> Ratio:
+    """Cleanups of few tables with work among many that have none, against the few before there were the others."""
+    ratio = Ratio(f"{options.busy + options.idle} tables, {options.busy} with work, against these alone", "<= 1.3")
+    busy = Scene(omid, [f"busy{number}" for number in range(options.busy)])
+    others = Scene(omid, [f"idle{number}" for number in range(options.idle)])
+    for scene, side in ((busy, ratio.theirs), (others, ratio.ours)):
+        scene.make()
+        for number in range(options.rounds + 1):  # the first reads what is new from 0
+            busy.leave()
+            summary = _run(meter, "orphan_cleanup", config, "--execute")
+            console.print(f"  {scene.tables[0]}, round {number}: {_work_seconds(summary):.1f} s; {summary['phases']}")
+            if number:
+                side.append(_work_seconds(summary))
+    return ratio
 
 
 def _medians(meter: Meter) -> list[dict[str, Any]]:
@@ -252,7 +281,7 @@ def _medians(meter: Meter) -> list[dict[str, Any]]:
     ]
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
+def _print_rows(rows: list[dict[str, Any]]) -> None:
     grid = Table(title="The fixed part (medians)", title_justify="left")
     for column in ("job", "phase", "seconds", "Spark jobs", "tasks", "running", "calls of the JVM", "of records"):
         grid.add_column(column, justify="left" if column in {"job", "phase"} else "right")
