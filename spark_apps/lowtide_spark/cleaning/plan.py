@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -11,15 +11,11 @@ from lowtide.journal import life
 from lowtide.run.budget import check_budget
 from lowtide.values.clock import first_timestamp
 from lowtide_spark.cleaning import marks, rules, undecided
-from lowtide_spark.cleaning.work import CleanupWork
+from lowtide_spark.cleaning.work import CleanupWork, together
 from lowtide_spark.frames.computed import frozen_with, union
 from lowtide_spark.frames.kinds import END_OF_RANGE, UNKNOWN
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.table_work import failures_kept, in_regions, stop_unknown
-
-#: Tables are decided together while they have so many suspects, and are so many: a query costs some tenths of a second,
-#: however few its rows are; and whatever is done to one of them later goes through the rows of all.
-FEW_SUSPECTS, FEW_TABLES = 10_000, 50
 
 
 def decide_all(run: Run, works: Sequence[CleanupWork], known: DataFrame) -> None:
@@ -34,58 +30,34 @@ def decide(run: Run, works: Sequence[CleanupWork], known: DataFrame) -> None:
     """Decide every suspect cell of these tables, count the plans, and stop the ranges that hold something unknown. A
     table that fails keeps its error and hides no other.
     """
-    for group in _groups([work for work in works if work.suspects is not None]):
-        try:
-            actions, counted = _decided(run, group, known)
-        except Exception:
-            if len(group) > 1:  # whichever of them it was: each by itself
-                for work in group:
-                    decide(run, [work], known)
-                continue
-            with failures_kept(group[0]):
-                raise
-            continue
+
+    def decide_some(group: Sequence[CleanupWork]) -> None:
+        actions, counted = _decided(run, group, known)
         for work in group:
             with failures_kept(work):
                 mine = [row for row in counted if row.table == work.table]
                 _take(run, work, actions.where(F.col("table") == work.table), mine)
 
-
-def _groups(works: Sequence[CleanupWork]) -> Iterator[list[CleanupWork]]:
-    """*works* as they are decided together."""
-    group: list[CleanupWork] = []
-    suspects = 0
-    for work in works:
-        number = work.report.counts.candidates
-        if group and (suspects + number > FEW_SUSPECTS or len(group) == FEW_TABLES):
-            yield group
-            group, suspects = [], 0
-        group.append(work)
-        suspects += number
-    if group:
-        yield group
+    readable = [work for work in works if work.suspects is not None]
+    together(readable, decide_some, lambda work: work.report.counts.candidates)
 
 
 def _decided(run: Run, group: Sequence[CleanupWork], known: DataFrame) -> tuple[DataFrame, list[Row]]:
-    """What becomes of each suspect cell of these tables, computed once, with its ``table``; and counted by table,
-    region, action and reason.
+    """What becomes of each suspect cell of these tables, computed once; and counted by table, region, action and
+    reason.
     """
     found = [work for work in group if work.report.counts.candidates]
-    suspects = [_suspects(work) for work in found or group[:1]]
+    suspects = [work.suspects for work in found or group[:1] if work.suspects is not None]
     horizon = run.journal.horizon
     unwatched = [r.region for work in found for r in work.ranges if life.unwatched(r.keys, work.facts, horizon)]
-    cells = union(suspects, like=suspects[0])
+    cells = union(suspects, like=suspects[0]).where(F.col("kind") != END_OF_RANGE)
+    cells = cells.coalesce(1) if len(found) > 1 else cells  # they are few
     actions = rules.cell_actions(cells, known, first_timestamp(run.world_clock), horizon, unwatched)
     if not found:  # nothing is decided, and Spark has nothing to do
         return actions.limit(0), []
     figures = {"lacking": marks.lacks_mark(), "mismarked": marks.has_wrong_mark(), "cells": F.lit(True)}
     counts = (F.count_if(which).alias(name) for name, which in figures.items())
     return frozen_with(actions, ("table", "region", "action", "why"), *counts)
-
-
-def _suspects(work: CleanupWork) -> DataFrame:
-    assert work.suspects is not None
-    return work.suspects.where(F.col("kind") != END_OF_RANGE).withColumn("table", F.lit(work.table))
 
 
 def _take(run: Run, work: CleanupWork, plan: DataFrame, counted: Sequence[Row]) -> None:

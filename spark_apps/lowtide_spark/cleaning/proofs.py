@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -41,7 +40,8 @@ def verdicts(
     """
     first = first_timestamp(run.world_clock)
     unproved = F.col("commit_ts").isNull() & F.col("kind").isin(*CELL_KINDS) & (F.col("timestamp") >= first)
-    suspects = [w.suspects.where(unproved).select("start_ts") for w in works if w.suspects is not None]
+    found = [w.suspects for w in works if w.suspects is not None and w.report.counts.candidates]
+    suspects = [cells.where(unproved).select("start_ts") for cells in found]
     starts = start_set(committed.without(union(suspects, like=entries.select("start_ts"))), held)
     sources = {w.entry.table: w.source for w in works}
     siblings, blind = shadow_cells(run, inventory, starts, sources, proofs_in)
@@ -79,7 +79,7 @@ def shadow_cells(
         proofs = run.store.proofs(entry.table, families, starts.span, sources.get(entry.table, LIVE), ranges)
         unconfirmed = F.lit(entry.table if entry.unconfirmed else None).cast("string").alias("unconfirmed")
         found.append(starts.restrict(proofs).select("start_ts", "timestamp", "commit_ts", unconfirmed))
-    return reduce(lambda a, b: a.unionByName(b), found), blind
+    return union(found, like=empty), blind
 
 
 def _journal(run: Run, starts: StartSet) -> DataFrame:

@@ -15,12 +15,12 @@ from lowtide.journal import life
 from lowtide.tables.inventory import Entry, without_compactor
 from lowtide.values.intervals import Intervals
 from lowtide_spark.cleaning import undecided
-from lowtide_spark.cleaning.work import CleanupWork
+from lowtide_spark.cleaning.work import FEW_SUSPECTS, CleanupWork, together
 from lowtide_spark.frames import omid
-from lowtide_spark.frames.computed import frozen_with
+from lowtide_spark.frames.computed import frozen, frozen_with, union
 from lowtide_spark.frames.startset import StartSet, start_set
 from lowtide_spark.run.context import Run
-from lowtide_spark.run.table_work import begin_report, choose_source, count_read, read_once
+from lowtide_spark.run.table_work import begin_report, choose_source, count_read, failures_kept, read_once
 
 #: Rows of the commit table that prove a commit by themselves.
 PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is not null"
@@ -89,9 +89,11 @@ def entries(run: Run, works: Sequence[CleanupWork]) -> DataFrame:
     entries, [counted] = frozen_with(read, (), F.count_if(F.col("problem").isNotNull()).alias("odd"))
     # Another key generator's rows lie anywhere: some of each region are read, beside those of the interval.
     elsewhere = omid.entries(run.store.cells(table, first=KEY_SAMPLE), family)
-    for row in entries.unionByName(elsewhere).where("start_ts is null").limit(1).collect():
+    strange = entries.unionByName(elsewhere).where("start_ts is null")
+    ((problem,),) = strange.agg(F.min("problem")).collect()
+    if problem is not None:
         msg = (
-            f"{table} holds rows that are no transaction's by the keys that Omid writes by default: {row.problem}; "
+            f"{table} holds rows that are no transaction's by the keys that Omid writes by default: {problem}; "
             "with keys of another generator no commit can be looked up, so nothing is cleaned"
         )
         raise StoreError(msg)
@@ -139,13 +141,32 @@ def rewritten(work: CleanupWork, committed: StartSet, pruned: StartSet | None, h
 
 
 def find(run: Run, work: CleanupWork, rewritten: StartSet, held: ExitStack) -> None:
-    """Read the table's suspects, once, and count what was read."""
+    """Find from what the table's suspects are read, for :func:`read_all`."""
     if not work.ranges:
         return
     full = any(r.from_ts == 0 for r in work.ranges)
     work.source = choose_source(run, work, held, full=full, sweep=work.execute)
     work.report.read = work.source.name
     versions = run.store.versions(work.table, work.ranges, work.families, work.source)
-    suspects, read = read_once(rewritten.suspects(versions))
-    count_read(work, read, len(work.ranges), "key ranges")
-    work.suspects = suspects
+    work.suspects = rewritten.suspects(versions).withColumn("table", F.lit(work.table))
+
+
+def read_all(works: Sequence[CleanupWork]) -> None:
+    """Read every table's suspects, once, with its ``table``, and count what was read. A table that fails keeps its
+    error and hides no other.
+    """
+    # How many suspects a table has is not known before it is read.
+    together([work for work in works if work.suspects is not None], _read, lambda _: 0)
+
+
+def _read(group: Sequence[CleanupWork]) -> None:
+    asked = [work.suspects for work in group if work.suspects is not None]
+    suspects, read = read_once(union(asked, like=asked[0]))
+    found, apart = sum(row.candidates for row in read), len(group) > 1
+    if apart and 0 < found <= FEW_SUSPECTS:  # else each of the tables would be looked for in the key ranges of all
+        suspects = frozen(suspects.coalesce(1))
+    for work in group:
+        with failures_kept(work):
+            count_read(work, [row for row in read if row.table == work.table], len(work.ranges), "key ranges")
+            mine = suspects.where(F.col("table") == work.table) if apart else suspects
+            work.suspects = frozen(mine) if apart and found > FEW_SUSPECTS else mine

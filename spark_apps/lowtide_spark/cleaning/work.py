@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -12,7 +13,12 @@ from lowtide.cleaning.facts import Fact
 from lowtide.cleaning.planning import WorkRange
 from lowtide.store.records import TableState
 from lowtide_spark.frames.store import LIVE, Source
-from lowtide_spark.run.table_work import RegionWork
+from lowtide_spark.run.table_work import RegionWork, failures_kept
+
+#: Tables are read, and decided, so many at a time: a query costs some tenths of a second, however few its rows are.
+TOGETHER = 50
+#: While they have no more suspects than these: whatever is done to one of them goes through the rows of all.
+FEW_SUSPECTS = 10_000
 
 
 @dataclass
@@ -49,3 +55,37 @@ class CleanupWork(RegionWork):
         """Do nothing more for this table."""
         super().give_up(reason)
         self.suspects = None
+
+
+def together(
+    works: Sequence[CleanupWork], do: Callable[[Sequence[CleanupWork]], None], weight: Callable[[CleanupWork], int]
+) -> None:
+    """*do* something to tables, some at a time. Where that fails it is done to each by itself; one that fails then
+    keeps its error, its work ends, and it hides no other.
+
+    Args:
+        works: the tables, in this order.
+        do: to a few of them, which a failure leaves as they were.
+        weight: of a table; those that are done together weigh no more than :data:`FEW_SUSPECTS`.
+    """
+    for group in _groups(works, weight):
+        try:
+            do(group)
+        except Exception:
+            if len(group) == 1:
+                with failures_kept(group[0]):
+                    raise
+            for work in group if len(group) > 1 else ():
+                with failures_kept(work):
+                    do([work])
+
+
+def _groups(works: Sequence[CleanupWork], weight: Callable[[CleanupWork], int]) -> Iterator[list[CleanupWork]]:
+    group: list[CleanupWork] = []
+    for work in works:
+        if group and (len(group) == TOGETHER or sum(map(weight, [*group, work])) > FEW_SUSPECTS):
+            yield group
+            group = []
+        group.append(work)
+    if group:
+        yield group

@@ -28,4 +28,9 @@ def frozen_with(frame: DataFrame, by: Sequence[str | Column], *figures: Column) 
 
 def union(frames: Sequence[DataFrame], like: DataFrame) -> DataFrame:
     """All rows of *frames*, which have the columns of *like*; without any, none."""
-    return reduce(lambda a, b: a.unionByName(b), frames) if frames else like.limit(0)
+    if not frames:
+        return like.limit(0)
+    some = list(frames)
+    while len(some) > 1:  # of neighbours: at each union Spark goes through all that is in it so far
+        some = [reduce(lambda a, b: a.unionByName(b), some[i : i + 2]) for i in range(0, len(some), 2)]
+    return some[0]

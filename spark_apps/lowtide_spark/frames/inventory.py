@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 
 from pyspark.sql import functions as F
 
@@ -32,6 +31,7 @@ from lowtide.tables.settings import hiding, losing, shape_of
 from lowtide.values.clock import first_timestamp, on_world_clock
 from lowtide.values.formats import after
 from lowtide.values.keyranges import KeyRange
+from lowtide_spark.frames.computed import union
 from lowtide_spark.frames.kinds import SHADOW, UNKNOWN
 from lowtide_spark.frames.store import Store, cause
 
@@ -131,11 +131,7 @@ def _with_cells_up_to(store: Store, limits: Mapping[str, int]) -> frozenset[str]
         first = first_timestamp(on_world_clock(store.config.omid.clock, limit))
         whole = WorkRange("", KeyRange(b"", b""), first, after(limit))
         frames.append(store.cells(table, [whole], raw=True, first=1).select(F.lit(table).alias("table")))
-    return (
-        frozenset(r.table for r in reduce(lambda a, b: a.unionByName(b), frames).distinct().collect())
-        if frames
-        else frozenset()
-    )
+    return frozenset(r.table for r in union(frames, like=frames[0]).distinct().collect()) if frames else frozenset()
 
 
 def _contradictions(store: Store, descriptors: Sequence[Descriptor], recorded: Mapping[str, Entry]) -> dict[str, str]:
@@ -173,7 +169,7 @@ def _shadowed_families(store: Store, descriptors: Sequence[Descriptor]) -> dict[
         for d in descriptors
     ]
     found: dict[str, set[str]] = defaultdict(set)
-    for r in reduce(lambda a, b: a.unionByName(b), samples).where("seen").collect():
+    for r in union(samples, like=samples[0]).where("seen").collect():
         found[r.table].add(bytes(r.family).decode())
     return {table: frozenset(families) for table, families in found.items()}
 

@@ -135,7 +135,9 @@ def choose_source(run: Run, work: RegionWork, held: ExitStack, *, full: bool, sw
 
 
 def read_once(versions: DataFrame) -> tuple[DataFrame, list[Row]]:
-    """Rows of the view ``versions``, frozen; and for :func:`count_read` what was read of each region and family."""
+    """Rows of the view ``versions`` with their ``table``, frozen; and for :func:`count_read` what was read of each
+    table, region and family.
+    """
     is_end = F.col("kind") == END_OF_RANGE
     figures = (
         F.sum("cells_read").alias("cells"),
@@ -143,7 +145,7 @@ def read_once(versions: DataFrame) -> tuple[DataFrame, list[Row]]:
         F.count_if(~is_end).alias("candidates"),
         F.count_if(is_end).alias("ends"),
     )
-    return frozen_with(versions, ("region", "family"), *figures)
+    return frozen_with(versions, ("table", "region", "family"), *figures)
 
 
 def count_read(work: RegionWork, read: Sequence[Row], expected: int, what: str) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import operator
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
 from typing import Any
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from lowtide.values.clock import from_millis
@@ -67,16 +67,27 @@ def check(run: Run, records: Records, found: Verification) -> Aside:
     aside = Aside()
     keep = run.config.state.sideline_keep
     runs = [_Removing(name, of) for name, of in sorted(_removals(records).items())]
-    for each in runs:
-        for table, number in sorted(each.removed.items()):
-            if run.options.table and table not in run.options.table:
-                continue
-            what, newest = _kept(run, each.name, table, number)
-            found.violations += _violations(each, table, what, newest, each.began + keep)
-            # Of before an oracle was made anew, its numbers may be another transaction's now.
-            if not what and each.started >= found.numbered_anew:
-                aside.folders.append(_folder(run, each.name, table))
-                aside.runs[_file_name(each.name)] = each.name
+    wanted = [
+        (each, table, number)
+        for each in runs
+        for table, number in sorted(each.removed.items())
+        if not run.options.table or table in run.options.table
+    ]
+    files = {(each.name, table): _files_wrong(run, _folder(run, each.name, table)) for each, table, _ in wanted}
+    whole = [_folder(run, *of) for of, wrong in files.items() if not wrong]
+    try:
+        kept = _kept(run, whole)
+    except Exception:  # one of them cannot be read, which shows when each is read by itself
+        kept = {}
+    for each, table, number in wanted:
+        folder, what, newest = _folder(run, each.name, table), files[each.name, table], 0
+        if not what:
+            what, newest = _content_wrong(run, folder, number, kept)
+        found.violations += _violations(each, table, what, newest, each.began + keep)
+        # Of before an oracle was made anew, its numbers may be another transaction's now.
+        if not what and each.started >= found.numbered_anew:
+            aside.folders.append(folder)
+            aside.runs[_file_name(each.name)] = each.name
     number = sum(len(each.removed) for each in runs)
     found.notes.append(f"{number} sidelines of the last {keep.days} days were checked")
     return aside
@@ -148,18 +159,16 @@ def _folder(run: Run, name: str, table: str) -> str:
     return f"{run.config.state.sideline.rstrip('/')}/{_file_name(name)}/{_file_name(table)}"
 
 
-def _kept(run: Run, name: str, table: str, number: int) -> tuple[str, int]:
-    """What is wrong with one sideline, empty: nothing; and the newest transaction of which it holds a cell, 0: none, or
-    it cannot be read.
-    """
+def _files_wrong(run: Run, name: str) -> str:
+    """What is wrong with the files of one sideline, the folder *name*; empty: nothing."""
     jvm: Any = run.store.spark._jvm  # py4j knows no types of Java's
-    folder = jvm.org.apache.hadoop.fs.Path(_folder(run, name, table))
+    folder = jvm.org.apache.hadoop.fs.Path(name)
     files = folder.getFileSystem(run.store.spark._jsc.hadoopConfiguration())
     if not files.exists(folder):
-        return f"its sideline {folder} is not there", 0
+        return f"its sideline {name} is not there"
     there = {s.getPath().getName(): s.getLen() for s in files.listStatus(folder)}
     if "_lowtide.json" not in there:
-        return f"its sideline {folder} has no list of its files", 0
+        return f"its sideline {name} has no list of its files"
     stream = files.open(jvm.org.apache.hadoop.fs.Path(folder, "_lowtide.json"))
     try:
         text = jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
@@ -167,16 +176,37 @@ def _kept(run: Run, name: str, table: str, number: int) -> tuple[str, int]:
         stream.close()
     listed = json.loads(text)["files"]
     if short := sorted(file for file, length in listed.items() if there.get(file) != length):
-        return f"files of its sideline {folder} are missing or cut short: {', '.join(short[:NAMED])}", 0
+        return f"files of its sideline {name} are missing or cut short: {', '.join(short[:NAMED])}"
+    return ""
+
+
+def _content_wrong(run: Run, folder: str, number: int, kept: Mapping[str, Row]) -> tuple[str, int]:
+    """What is wrong with the cells of one sideline, empty: nothing; and the newest transaction of which it holds a
+    cell, 0: none, or it cannot be read. Of what is not *kept*, by :func:`_kept`, the sideline itself tells.
+    """
+    end = _end(folder)
     try:
-        (kept,) = (
-            run.store.spark.read.parquet(str(folder))
-            .agg(F.count("*").alias("n"), F.max("timestamp").alias("t"))
-            .collect()
-        )
+        mine = kept.get(end) or _kept(run, [folder]).get(end)
     except Exception as error:  # Parquet's: a file that is damaged in its whole length
         return f"its sideline {folder} cannot be read: {cause(error)}", 0
-    return (f"its sideline {folder} has {kept.n:,}" if kept.n < number else ""), base(kept.t or 0)
+    cells, newest = (mine.n, mine.t) if mine else (0, 0)
+    return (f"its sideline {folder} has {cells:,}" if cells < number else ""), base(newest or 0)
+
+
+def _kept(run: Run, folders: Sequence[str]) -> dict[str, Row]:
+    """How many cells (``n``) sidelines hold, and the newest's timestamp (``t``), by the end of the folder's name; of
+    those that hold any.
+    """
+    if not folders:
+        return {}
+    end = F.regexp_extract(F.input_file_name(), "([^/]+/[^/]+)/[^/]+$", 1).alias("end")
+    cells = run.store.spark.read.parquet(*folders).groupBy(end)
+    return {unquote(r.end): r for r in cells.agg(F.count("*").alias("n"), F.max("timestamp").alias("t")).collect()}
+
+
+def _end(folder: str) -> str:
+    """What tells sidelines apart: the names of run and table, as they are folders."""
+    return "/".join(folder.split("/")[-2:])
 
 
 def _file_name(name: str) -> str:
