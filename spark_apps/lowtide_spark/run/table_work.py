@@ -155,7 +155,8 @@ def count_read(work: RegionWork, read: Sequence[Row], expected: int, what: str) 
         StoreError: not every region, or key range, was read to its end.
     """
     counts = work.report.counts
-    counts.cells_read, counts.bytes_read = (sum(each[name] or 0 for each in read) for name in ("cells", "bytes"))
+    counts.cells_read = sum(each.cells or 0 for each in read)
+    counts.bytes_read = sum(each.bytes or 0 for each in read)
     counts.candidates = sum(each.candidates for each in read)
     ended = len({each.region for each in read if each.ends})
     if ended != expected:

@@ -1,0 +1,87 @@
+"""Tables that are read and decided together: which are, and that one that fails costs no other anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from lowtide_spark.cleaning import suspects
+from lowtide_spark.cleaning import work as works
+from lowtide_spark.cleaning.work import CleanupWork, together
+
+from lowtide.cleaning.facts import Incarnation
+from lowtide.errors import StoreError
+from lowtide.run.summary import TableReport
+from lowtide.store.records import TableState
+from lowtide.tables.inventory import Entry, Kind
+
+
+def table(name: str, candidates: int = 0) -> CleanupWork:
+    entry = Entry(name, Kind.TRANSACTIONAL, True, frozenset("f"))
+    state = TableState(name, 1, Incarnation.unknown(), ())  # type: ignore[arg-type]
+    made = CleanupWork(TableReport(name, execute=True), entry, [], state, [], [])
+    made.report.counts.candidates = candidates
+    return made
+
+
+def groups(*found: CleanupWork, failing: str = "") -> list[list[str]]:
+    """What is done together, of what is done; what *failing* is in fails."""
+    done: list[list[str]] = []
+
+    def do(group: Sequence[CleanupWork]) -> None:
+        names = [work.table for work in group]
+        if failing in names:
+            msg = f"{failing} cannot be read"
+            raise StoreError(msg)
+        done.append(names)
+
+    together(found, do, lambda work: work.report.counts.candidates)
+    return done
+
+
+def test_tables_of_few_suspects_go_together_and_one_of_many_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In their order, none left out, no more than so many and with no more than so many suspects."""
+    monkeypatch.setattr(works, "FEW_SUSPECTS", 10)
+    monkeypatch.setattr(works, "TOGETHER", 3)
+    assert groups(table("a", 4), table("b", 6), table("c", 1), table("d", 11), table("e")) == [
+        ["a", "b"],
+        ["c"],
+        ["d"],
+        ["e"],
+    ]
+    assert groups(*(table(name) for name in "abcd")) == [["a", "b", "c"], ["d"]]
+    assert groups() == []
+
+
+def test_a_table_that_fails_keeps_its_error_and_hides_no_other() -> None:
+    """What fails for all of them is done to each; what fails for one ends the work on that one."""
+    found = [table(name) for name in "abc"]
+    for work in found:
+        work.suspects = object()  # type: ignore[assignment]
+    assert groups(*found, failing="b") == [["a"], ["c"]]
+    assert [work.report.problems for work in found] == [[], ["b cannot be read"], []]
+    assert [work.suspects is None for work in found] == [False, True, False]
+    alone = table("b")
+    assert groups(alone, failing="b") == []
+    assert alone.report.problems == ["b cannot be read"]
+
+
+def test_a_table_is_read_to_its_end_by_its_own_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of tables that are read together one whose range was cut short is not cleaned, however many ends others have."""
+    frame: Any = SimpleNamespace(where=lambda _: frame)
+    short, whole = table("short"), table("whole")
+    for work, ranges in ((short, 2), (whole, 1)):
+        work.suspects, work.ranges = frame, [object()] * ranges  # type: ignore[list-item]
+    read = [
+        SimpleNamespace(table=of, region=region, cells=5, bytes=50, candidates=0, ends=1)
+        for of, region in (("short", "s1"), ("whole", "w1"))
+    ]
+    monkeypatch.setattr(suspects, "union", lambda _, like: like)
+    monkeypatch.setattr(suspects, "read_once", lambda _: (frame, read))
+    monkeypatch.setattr(suspects, "F", SimpleNamespace(col=lambda name: name))
+    suspects.read_all([short, whole])
+    assert short.suspects is None, "2 key ranges were to be read"
+    assert "2 key ranges of short were to be read, 1 were read to their end" in short.report.problems[0]
+    assert (whole.suspects, whole.report.problems, whole.report.counts.cells_read) == (frame, [], 5)
