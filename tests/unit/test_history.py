@@ -544,7 +544,12 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], 
         monkeypatch.setattr(putting_back, "_mutations", lambda cells: cells)
         monkeypatch.setattr(putting_back, "_hiding", lambda cells: cells.where(lambda cell: cell != "put"))
         monkeypatch.setattr(live, "_read", lambda *_: Cells(cell for cell in sent if cell != behind))
-        monkeypatch.setattr(live, "_missing", lambda cells, there: cells.where(lambda cell: cell not in there))
+
+        def missing(cells: Cells, there: Cells) -> tuple[Cells, int]:
+            found = cells.where(lambda cell: cell not in there)
+            return found, len(found)
+
+        monkeypatch.setattr(live, "_missing", missing)
         report = TableReport("orders")
         state = SimpleNamespace(mark_claim=lambda _: ())
         fake: Any = SimpleNamespace(store=SimpleNamespace(write=write, check_life=lambda *_: None), state=lambda: state)

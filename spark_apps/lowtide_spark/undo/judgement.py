@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from lowtide_spark.frames import sideline
+from lowtide_spark.frames.computed import frozen_with
 from lowtide_spark.frames.kinds import FAMILY_TOMBSTONE, PUT, SHADOW, TOMBSTONE, TOMBSTONES
 from lowtide_spark.run.context import Run
 from lowtide_spark.undo import live
@@ -14,14 +15,20 @@ from lowtide_spark.undo.live import KEY, PLACE
 _SHOWN = "they would be visible again; restore the runs after this one first"
 
 
-def judge(run: Run, table: str, missing: DataFrame, there: DataFrame, mark: int) -> DataFrame:
+def judge(run: Run, table: str, missing: DataFrame, there: DataFrame, mark: int) -> tuple[DataFrame, list[Row]]:
     """*missing* cells of *table*, of which *there* is what it holds now, with what is thought of each; computed once.
 
     Returns:
         the cells with ``why`` it must not come back (null: it may), ``highest``: the family tombstone that counts in
         its family, and ``under``: for a put, the version that hides it, which is to be there when it is put.
+
+        And for each ``why`` how many ``cells`` they are, how many of them are ``decided``, and how many others were
+        ``committed``.
     """
-    return _judged(missing, there, mark, *_bared(run, table, missing)).localCheckpoint()
+    committed = F.col("commit_ts").isNotNull() & ~F.col("decided")
+    figures = {"cells": F.lit(True), "decided": F.col("decided"), "committed": committed}
+    counts = (F.count_if(which).alias(name) for name, which in figures.items())
+    return frozen_with(_judged(missing, there, mark, *_bared(run, table, missing)), ("why",), *counts)
 
 
 def visible(back: DataFrame, there: DataFrame, mark: int) -> DataFrame:

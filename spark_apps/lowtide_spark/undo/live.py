@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
+from lowtide_spark.frames.computed import frozen_with
 from lowtide_spark.frames.kinds import CELL_KINDS, SHADOW
 from lowtide_spark.frames.omid import base_of
 from lowtide_spark.frames.startset import StartSet
@@ -21,16 +22,19 @@ KEY = (*PLACE, "lone")
 
 
 class Comparison(NamedTuple):
-    """What a table holds (:data:`PLACE`, ``commit_ts, kind``), and the cells that it lacks; both computed once."""
+    """What a table holds (:data:`PLACE`, ``commit_ts, kind``), and the cells that it lacks; both computed once. And how
+    many it lacks.
+    """
 
     there: DataFrame
     missing: DataFrame
+    lacking: int
 
 
 def compare(run: Run, table: str, families: Sequence[str], cells: DataFrame) -> Comparison:
     """*cells* (:data:`KEY`, ``commit_ts``) beside what *table* holds now in their rows and families."""
     there = _read(run, table, families, cells)
-    return Comparison(there, _missing(cells, there))
+    return Comparison(there, *_missing(cells, there))
 
 
 def absent(run: Run, table: str, cells: DataFrame) -> DataFrame:
@@ -42,7 +46,7 @@ def absent(run: Run, table: str, cells: DataFrame) -> DataFrame:
     families = sorted(bytes(r.family).decode() for r in cells.select("family").distinct().collect())
     ranges = [WorkRange(r.name, r.keys, *starts.span) for r in run.store.regions(table)]
     there = starts.restrict(run.store.versions(table, ranges, families))
-    found = _missing(cells.withColumn("lone", F.lit(False)), there)
+    found, _ = _missing(cells.withColumn("lone", F.lit(False)), there)
     starts.close()
     return found
 
@@ -63,12 +67,15 @@ def _read(run: Run, table: str, families: Sequence[str], cells: DataFrame) -> Da
     return frozen
 
 
-def _missing(cells: DataFrame, there: DataFrame) -> DataFrame:
-    """Those of *cells* that are not *there*: the data cell, or the shadow cell that belongs to it, or both."""
+def _missing(cells: DataFrame, there: DataFrame) -> tuple[DataFrame, int]:
+    """Those of *cells* that are not *there*: the data cell, or the shadow cell that belongs to it, or both. And how
+    many they are.
+    """
     known = there.select(
         *PLACE, (F.col("kind") != SHADOW).alias("_data"), F.col("commit_ts").isNotNull().alias("_proof")
     )
     has_data = F.col("lone") | F.coalesce("_data", F.lit(False))
     has_proof = F.col("commit_ts").isNull() | F.coalesce("_proof", F.lit(False))
     found = cells.join(known, [*PLACE], "left").where(~(has_data & has_proof)).drop("_data", "_proof")
-    return found.localCheckpoint()
+    missing, [counted] = frozen_with(found, (), F.count("*").alias("cells"))
+    return missing, counted.cells

@@ -53,7 +53,7 @@ def put_back(run: Run, report: TableReport, families: Sequence[str], back: DataF
             return False
     first = _hiding(back)
     if not first.isEmpty():
-        hidden_still = live.compare(run, report.table, families, first).missing.count()
+        hidden_still = live.compare(run, report.table, families, first).lacking
         if hidden_still:
             report.problems.append(
                 f"{hidden_still} tombstones are put but {STILL_HIDDEN}, so what they hide is not put back; "

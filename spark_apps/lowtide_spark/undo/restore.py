@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError, TableError, UsageError
@@ -107,15 +107,16 @@ def _restore_table(run: Run, report: TableReport, cells: DataFrame, protection: 
     """Plan, and with *protection* act: make room, put in steps, read again."""
     table = report.table
     cells = cells.withColumn("lone", F.col("kind") == kinds.SHADOW).dropDuplicates([*live.KEY])
-    families = sorted(bytes(r.family).decode() for r in cells.select("family").distinct().collect())
-    there, missing = live.compare(run, table, families, cells)
-    report.counts.candidates = cells.count()
-    already = report.counts.candidates - missing.count()
+    of_families = cells.groupBy("family").agg(F.count("*").alias("cells")).collect()
+    families = sorted(bytes(r.family).decode() for r in of_families)
+    there, missing, lacking = live.compare(run, table, families, cells)
+    report.counts.candidates = sum(r.cells for r in of_families)
+    already = report.counts.candidates - lacking
     mark = _mark(run, table)
-    judged = judgement.judge(run, table, missing, there, mark)
+    judged, counted = judgement.judge(run, table, missing, there, mark)
     back = judged.where(F.col("why").isNull())
-    planned = report.counts.restored = back.count()
-    _report_plan(report, judged, already, mark)
+    planned = report.counts.restored = sum(r.cells for r in counted if r.why is None)
+    _report_plan(report, counted, already, mark)
     if protection is None or not planned:
         return
     report.counts.restored = 0  # none is, before it is seen
@@ -131,18 +132,21 @@ def _mark(run: Run, table: str) -> int:
     return run.state().history(table).applied
 
 
-def _report_plan(report: TableReport, judged: DataFrame, already: int, mark: int) -> None:
-    """What comes back, what does not, and what of it will be as it was."""
-    back = judged.where(F.col("why").isNull())
+def _report_plan(report: TableReport, counted: Sequence[Row], already: int, mark: int) -> None:
+    """What comes back, what does not, and what of it will be as it was; *counted* by
+    :func:`lowtide_spark.undo.judgement.judge`.
+    """
+    back = [row for row in counted if row.why is None]
     if already:
         report.counts.skipped["there already"] = already
-    for row in judged.where(F.col("why").isNotNull()).groupBy("why").count().collect():
-        report.counts.skipped[row.why] = row["count"]
-        report.problems.append(f"{row['count']} cells are not put back: {row.why}")
-    decided = back.where("decided").count()
+    for row in counted:
+        if row.why is not None:
+            report.counts.skipped[row.why] = row.cells
+            report.problems.append(f"{row.cells} cells are not put back: {row.why}")
+    decided = sum(row.decided for row in back)
     if decided:
         report.notes.append(f"{decided} of the cells come back as committed, to be read at once")
-    if mark and not back.where(F.col("commit_ts").isNotNull() & ~F.col("decided")).isEmpty():
+    if mark and any(row.committed for row in back):
         report.notes.append(
             f"read points before the mark {number_and_time(mark)} stay refused to asOf; Omid's own client reads them. "
             "The next run of history_gc removes again what comes back, unless history_max_age is raised before"
@@ -153,8 +157,7 @@ def _check_outcome(
     run: Run, report: TableReport, families: Sequence[str], back: DataFrame, mark: int, whole: bool
 ) -> None:
     """What was put is there, and none of it is seen that was not to be. *whole*: whether all of *back* was put."""
-    there, missing = live.compare(run, report.table, families, back)
-    hidden = missing.count()
+    there, _, hidden = live.compare(run, report.table, families, back)
     report.counts.restored -= hidden
     if hidden and whole:
         report.problems.append(
