@@ -93,6 +93,11 @@ class Rows:
         self._there = self._there or self.has_table(self._name)
         return self._there
 
+    @property
+    def seen(self) -> bool:
+        """Whether the state table was seen to be there; it costs no read."""
+        return self._there
+
     def has_table(self, name: str) -> bool:
         """Whether HBase has a table of that name."""
         return name.encode() in self._connection.tables()

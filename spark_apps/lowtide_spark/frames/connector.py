@@ -48,10 +48,18 @@ class Connector:
         self._pace = {"bytesPerSecond": str(max(1, bytes_per_second // tasks))} if bytes_per_second else {}
         #: What the Thrift gateway gives elsewhere, through this session's own client of HBase: a job needs no gateway.
         self.connections = DirectConnections(self._gateway_call)
+        #: As it was given last.
+        self._state: StateStore | None = None
 
     def state(self) -> StateStore:
-        """The configured state table. Nothing is held open by it."""
-        return StateStore(self.connections.one(), self.config.state.table)
+        """The configured state table. Nothing is held open by it.
+
+        Whether it is there is asked until it is: that is a look through all of the cluster's tables. Where it goes
+        while a run is at work, what reads or writes it fails.
+        """
+        there = self._state is not None and self._state.seen
+        self._state = StateStore(self.connections.one(), self.config.state.table, there=there)
+        return self._state
 
     def _gateway_call(self, name: str, arguments: str) -> str:
         try:
