@@ -6,17 +6,19 @@ import itertools
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
 import pytest
 from connector_kit import Cell, Kit, shown
+from lowtide_spark.frames.store import Store
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lowtide.errors import TableError
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
 from lowtide.values.formats import shadow_qualifier
@@ -420,6 +422,21 @@ def test_the_catalog(kit: Kit, mixed: str) -> None:
         (snapshot,) = kit.read(None, view="snapshots").where(F.col("snapshot") == options["snapshot"]).collect()
         assert snapshot.table == mixed
         assert snapshot.created > 1_500_000_000_000
+
+
+def test_the_driver_is_told_the_catalog_without_a_query(kit: Kit, mixed: str, connector: Store) -> None:
+    """The same rows, column for column, bytes in hex; an unknown table by its name."""
+
+    def texts(rows: Iterable[dict[str, Any]]) -> list[str]:
+        return sorted(json.dumps(row, sort_keys=True, default=lambda value: bytes(value).hex()) for row in rows)
+
+    with kit.snapshot(mixed):
+        for view, table in (("tables", None), ("regions", "OMID_COMMIT_TABLE"), ("snapshots", None)):
+            told = [vars(row) for row in connector._listed(view, table)]
+            assert texts(told) == texts(row.asDict() for row in kit.read(table, view=view).collect()), view
+            assert told
+    with pytest.raises(TableError, match="unknown table nowhere"):
+        connector.regions("nowhere")
 
 
 def test_snapshots_leave_nothing_behind(kit: Kit, mixed: str, stack: Stack) -> None:
