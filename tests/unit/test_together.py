@@ -55,6 +55,14 @@ def test_tables_of_few_suspects_go_together_and_one_of_many_by_itself(monkeypatc
     assert groups() == []
 
 
+def test_a_table_of_which_much_was_read_goes_by_itself() -> None:
+    """Its suspects may be few and large."""
+    few, large = table("few", 3), table("large", 3)
+    large.report.counts.bytes_read = works.FEW_BYTES + 1
+    assert few.weight == 3
+    assert few.weight + large.weight > works.FEW_SUSPECTS
+
+
 def test_a_table_that_fails_keeps_its_error_and_hides_no_other() -> None:
     """What fails for all of them is done to each; what fails for one ends the work on that one."""
     found = [table(name) for name in "abc"]
@@ -81,7 +89,7 @@ def test_a_table_is_read_to_its_end_by_its_own_ranges(monkeypatch: pytest.Monkey
     monkeypatch.setattr(suspects, "union", lambda _, like: like)
     monkeypatch.setattr(suspects, "read_once", lambda _: (frame, read))
     monkeypatch.setattr(suspects, "F", SimpleNamespace(col=lambda name: name))
-    suspects.read_all([short, whole])
+    suspects.read_all([short, whole], SimpleNamespace(size=0))  # type: ignore[arg-type]
     assert short.suspects is None, "2 key ranges were to be read"
     assert "2 key ranges of short were to be read, 1 were read to their end" in short.report.problems[0]
     assert (whole.suspects, whole.report.problems, whole.report.counts.cells_read) == (frame, [], 5)

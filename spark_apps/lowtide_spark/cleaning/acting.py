@@ -46,7 +46,8 @@ def act_all(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: Exit
     for work in works:
         with failures_kept(work):
             _act(run, work)
-    wrong = start_set(marks.wrong(works, like=known), held) if any(w.mismarked for w in works) else None
+    mismarked = [work for work in works if work.mismarked]
+    wrong = start_set(marks.wrong(mismarked, like=known), held) if mismarked else None
     marks.commit_table_report(run).counts.unmarked = marks.remove(run, works, wrong.frame) if wrong else 0
 
 

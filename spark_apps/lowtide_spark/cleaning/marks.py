@@ -64,12 +64,12 @@ def needed(works: Sequence[CleanupWork], like: DataFrame, *, given_up: bool = Fa
     """Transactions of planned deletes that nothing has invalidated yet. With *given_up* also of tables to which the run
     does nothing more, as beyond their budget: to tell of them, never to act.
     """
-    return _planned([w for w in works if w.lacking], lacks_mark(), like, given_up)
+    return _planned(works, lacks_mark(), like, given_up)
 
 
 def wrong(works: Sequence[CleanupWork], like: DataFrame, *, given_up: bool = False) -> DataFrame:
     """Transactions with a mark that are committed after all; *given_up* as in :func:`needed`."""
-    return _planned([w for w in works if w.mismarked], has_wrong_mark(), like, given_up)
+    return _planned(works, has_wrong_mark(), like, given_up)
 
 
 def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStack) -> DataFrame:
@@ -77,7 +77,8 @@ def put(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: ExitStac
 
     After it nothing is ``absent`` any more: a transaction is marked, or its commit entry was found, or it is undecided.
     """
-    absent = start_set(needed(works, like=known), held) if any(w.lacking for w in works) else None
+    lacking = [work for work in works if work.lacking]
+    absent = start_set(needed(lacking, like=known), held) if lacking else None
     table, family = run.config.omid.commit_table, run.config.omid.commit_family
     report = commit_table_report(run)
     report.execute = True

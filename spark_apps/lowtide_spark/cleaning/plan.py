@@ -22,8 +22,9 @@ def decide_all(run: Run, works: Sequence[CleanupWork], known: DataFrame) -> None
     """Plan every table, and count the invalidation marks that the plans need."""
     decide(run, works, known)
     report = marks.commit_table_report(run)
-    report.counts.marked = marks.needed(works, like=known).count() if any(w.lacking for w in works) else 0
-    report.counts.unmarked = marks.wrong(works, like=known).count() if any(w.mismarked for w in works) else 0
+    lacking, mismarked = [w for w in works if w.lacking], [w for w in works if w.mismarked]
+    report.counts.marked = marks.needed(lacking, like=known).count() if lacking else 0
+    report.counts.unmarked = marks.wrong(mismarked, like=known).count() if mismarked else 0
 
 
 def decide(run: Run, works: Sequence[CleanupWork], known: DataFrame) -> None:
@@ -39,7 +40,7 @@ def decide(run: Run, works: Sequence[CleanupWork], known: DataFrame) -> None:
                 _take(run, work, actions.where(F.col("table") == work.table), mine)
 
     readable = [work for work in works if work.suspects is not None]
-    together(readable, decide_some, lambda work: work.report.counts.candidates)
+    together(readable, decide_some, lambda work: work.weight)
 
 
 def _decided(run: Run, group: Sequence[CleanupWork], known: DataFrame) -> tuple[DataFrame, list[Row]]:

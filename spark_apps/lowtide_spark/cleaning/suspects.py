@@ -151,22 +151,24 @@ def find(run: Run, work: CleanupWork, rewritten: StartSet, held: ExitStack) -> N
     work.suspects = rewritten.suspects(versions).withColumn("table", F.lit(work.table))
 
 
-def read_all(works: Sequence[CleanupWork]) -> None:
+def read_all(works: Sequence[CleanupWork], committed: StartSet) -> None:
     """Read every table's suspects, once, with its ``table``, and count what was read. A table that fails keeps its
     error and hides no other.
     """
-    # How many suspects a table has is not known before it is read.
-    together([work for work in works if work.suspects is not None], _read, lambda _: 0)
+    # How many suspects a table has is not known before it is read; but each has the whole set in its filter.
+    together([work for work in works if work.suspects is not None], _read, lambda _: committed.size)
 
 
 def _read(group: Sequence[CleanupWork]) -> None:
     asked = [work.suspects for work in group if work.suspects is not None]
     suspects, read = read_once(union(asked, like=asked[0]))
-    found, apart = sum(row.candidates for row in read), len(group) > 1
-    if apart and 0 < found <= FEW_SUSPECTS:  # else each of the tables would be looked for in the key ranges of all
-        suspects = frozen(suspects.coalesce(1))
     for work in group:
         with failures_kept(work):
             count_read(work, [row for row in read if row.table == work.table], len(work.ranges), "key ranges")
-            mine = suspects.where(F.col("table") == work.table) if apart else suspects
-            work.suspects = frozen(mine) if apart and found > FEW_SUSPECTS else mine
+    weight = sum(work.weight for work in group)
+    if len(group) > 1 and 0 < weight <= FEW_SUSPECTS:  # else each table would be looked for in the key ranges of all
+        suspects = frozen(suspects.coalesce(1))
+    for work in (work for work in group if work.suspects is not None):
+        with failures_kept(work):
+            mine = suspects.where(F.col("table") == work.table) if len(group) > 1 else suspects
+            work.suspects = frozen(mine) if len(group) > 1 and weight > FEW_SUSPECTS else mine

@@ -17,8 +17,9 @@ from lowtide_spark.run.table_work import RegionWork, failures_kept
 
 #: Tables are read, and decided, so many at a time: a query costs some tenths of a second, however few its rows are.
 TOGETHER = 50
-#: While they have no more suspects than these: whatever is done to one of them goes through the rows of all.
-FEW_SUSPECTS = 10_000
+#: While they have no more suspects than these, and no table of which more was read is among them: whatever is done to
+#: one of them goes through the rows of all.
+FEW_SUSPECTS, FEW_BYTES = 10_000, 64 << 20
 
 
 @dataclass
@@ -51,6 +52,12 @@ class CleanupWork(RegionWork):
     #: Cells whose heal was sent.
     healed: DataFrame | None = None
 
+    @property
+    def weight(self) -> int:
+        """For :func:`together`, once the table is read."""
+        counts = self.report.counts
+        return counts.candidates if counts.bytes_read <= FEW_BYTES else FEW_SUSPECTS + 1
+
     def give_up(self, reason: str) -> None:
         """Do nothing more for this table."""
         super().give_up(reason)
@@ -72,11 +79,10 @@ def together(
         try:
             do(group)
         except Exception:
-            if len(group) == 1:
-                with failures_kept(group[0]):
-                    raise
-            for work in group if len(group) > 1 else ():
+            for work in group:
                 with failures_kept(work):
+                    if len(group) == 1:
+                        raise
                     do([work])
 
 
