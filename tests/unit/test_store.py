@@ -7,7 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lowtide_spark.frames.remembered import Remembered
 from lowtide_spark.frames.store import Life, Store
+from py4j.java_gateway import JavaMember
 
 from lowtide.config import Config
 from lowtide.errors import StoreError
@@ -91,3 +93,19 @@ def test_a_table_that_came_back_is_not_the_one_that_was_read(store: Store, monke
     store.check_life(Life("orders", 70))
     with pytest.raises(StoreError, match=r"users was restored, made anew, or disabled and enabled .* Restore it again"):
         store.check_life(Life("users", 70), "Restore it again")
+
+
+def test_a_name_of_the_jvms_is_looked_up_once() -> None:
+    """A class, and a method of it; what is neither is looked up each time."""
+    looked: list[str] = []
+    client = SimpleNamespace(gateway_property=SimpleNamespace(pool=None), converters=[])
+
+    class Admin:
+        def __getattr__(self, name: str) -> Any:
+            looked.append(name)
+            return JavaMember(name, None, "z:lowtide.connector.Admin", client) if name == "stated" else name
+
+    names = Remembered(Admin())
+    assert names.stated is names.stated
+    assert (names.VERSION, names.VERSION) == ("VERSION", "VERSION")
+    assert looked == ["stated", "VERSION", "VERSION"]

@@ -145,6 +145,7 @@ def _journal_and_delete(run: Run, doomed: DataFrame, bound: int, report: TableRe
     run.store.create_table(run.config.state.journal_table, life.FAMILY)
     run.hold_journal(pruned=bound)  # first: a journal of before lacks what goes now
     if not planned:
+        list_cells(run, report.table, _cells(doomed, run, bound), acts=True)
         return
     # A mark outranks an entry, so a row with both is journaled as what its readers saw: not committed.
     committed = ~F.col("invalid")
