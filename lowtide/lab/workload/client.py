@@ -186,6 +186,18 @@ class OmidClient(Program):
         """Give a table *attributes*, and all its families settings, as HBase's shell does with ``alter``."""
         self._do("set", table=table, families=dict(families), attributes=attributes)
 
+    def add_family(self, table: str, family: str) -> None:
+        """Give a table one more family, with Omid's flag."""
+        self._do("add_family", table=table, family=family)
+
+    def disable(self, table: str) -> None:
+        """Close all regions of a table."""
+        self._do("disable", table=table)
+
+    def enable(self, table: str) -> None:
+        """Open them again."""
+        self._do("enable", table=table)
+
     def attach_omid_compactor(self, table: str) -> None:
         """Run Omid's compactor in the table's compactions from now on."""
         self._do("attach_omid_compactor", table=table)
@@ -269,6 +281,16 @@ class OmidClient(Program):
     def start_run(self, groups: Sequence[Group], log: Path, *, threads: int = 4) -> None:
         """As ``run``, but return at once: for a client that is going to be killed or to halt."""
         self._send("run", groups=list(groups), log=str(log), threads=threads)
+
+    def open(self, name: str, group: Group, log: Path) -> None:
+        """Begin a group that is carried out by :meth:`turn`; events go to the end of *log*."""
+        self._do("open", name=name, group=group, log=str(log))
+
+    def turn(self, name: str) -> bool:
+        """Carry out the next turn of an open group's order; whether there are more. One that is left is a client that
+        was suspended and never came back.
+        """
+        return bool(self._do("turn", name=name))
 
     def live(self, groups: Sequence[Group], log: Path, *, threads: int, pause_ms: int) -> None:
         """Carry out the groups round and round in the background until ``stop``."""

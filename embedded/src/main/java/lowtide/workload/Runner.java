@@ -3,6 +3,7 @@ package lowtide.workload;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
+import com.google.gson.JsonPrimitive;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.Map;
@@ -28,6 +29,7 @@ final class Runner {
     private final Map<Attempt.Outcome, AtomicLong> counts = new EnumMap<>(Attempt.Outcome.class);
     private List<Future<?>> live = List.of();
     private EventLog liveLog;
+    private final Map<String, Opened> opened = new HashMap<>();
 
     Runner(Store store) {
         this.store = store;
@@ -41,6 +43,34 @@ final class Runner {
         commands.add("live", this::live);
         commands.add("counts", request -> counts());
         commands.add("stop", request -> stop());
+        commands.add("open", this::open);
+        commands.add("turn", this::turn);
+    }
+
+    /** A group that is carried out one turn at a time, with whatever else happens between. */
+    private record Opened(List<Attempt> attempts, JsonArray order, AtomicLong next, EventLog log) {}
+
+    private JsonElement open(JsonObject request) throws Exception {
+        JsonObject group = request.getAsJsonObject("group");
+        EventLog log = new EventLog(request.get("log").getAsString());
+        opened.put(
+                request.get("name").getAsString(),
+                new Opened(attempts(group, log, ""), group.getAsJsonArray("order"), new AtomicLong(), log));
+        return null;
+    }
+
+    /** The group's next turn; answers whether there are more. */
+    private JsonElement turn(JsonObject request) throws Exception {
+        String name = request.get("name").getAsString();
+        Opened group = opened.get(name);
+        int turn = group.order().get((int) group.next().getAndIncrement()).getAsInt();
+        group.attempts().get(turn).step();
+        boolean more = group.next().get() < group.order().size();
+        if (!more) {
+            opened.remove(name);
+            group.log().close();
+        }
+        return new JsonPrimitive(more);
     }
 
     /** Runs every group once; returns when all are over. */
@@ -84,16 +114,21 @@ final class Runner {
     }
 
     private void perform(JsonObject group, EventLog log, String suffix) throws Exception {
-        List<Attempt> attempts = new ArrayList<>();
-        for (JsonElement script : group.getAsJsonArray("transactions")) {
-            attempts.add(new Attempt(store, log, script.getAsJsonObject(), suffix));
-        }
+        List<Attempt> attempts = attempts(group, log, suffix);
         for (JsonElement turn : group.getAsJsonArray("order")) {
             attempts.get(turn.getAsInt()).step();
         }
         for (Attempt attempt : attempts) {
             counts.get(attempt.outcome()).incrementAndGet();
         }
+    }
+
+    private List<Attempt> attempts(JsonObject group, EventLog log, String suffix) {
+        List<Attempt> attempts = new ArrayList<>();
+        for (JsonElement script : group.getAsJsonArray("transactions")) {
+            attempts.add(new Attempt(store, log, script.getAsJsonObject(), suffix));
+        }
+        return attempts;
     }
 
     private interface Work {

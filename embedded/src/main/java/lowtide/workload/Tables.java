@@ -34,6 +34,9 @@ final class Tables {
         commands.add("truncate", this::truncate);
         commands.add("drop", this::drop);
         commands.add("set", this::set);
+        commands.add("add_family", this::addFamily);
+        commands.add("disable", this::disable);
+        commands.add("enable", this::enable);
         commands.add("attach_omid_compactor", request -> alter(request, true));
         commands.add("detach_omid_compactor", request -> alter(request, false));
         commands.add("snapshot", this::snapshot);
@@ -91,6 +94,27 @@ final class Tables {
             }
             admin.deleteTable(name);
         }
+        return null;
+    }
+
+    /** A family like those that bear Omid's flag and keep all versions. */
+    private JsonElement addFamily(JsonObject request) throws Exception {
+        admin.addColumnFamily(
+                name(request),
+                ColumnFamilyDescriptorBuilder.newBuilder(Json.bytes(request, "family"))
+                        .setMaxVersions(Integer.MAX_VALUE)
+                        .setValue(FLAG, "true")
+                        .build());
+        return null;
+    }
+
+    private JsonElement disable(JsonObject request) throws Exception {
+        admin.disableTable(name(request));
+        return null;
+    }
+
+    private JsonElement enable(JsonObject request) throws Exception {
+        admin.enableTable(name(request));
         return null;
     }
 

@@ -1,0 +1,126 @@
+"""Chaos by hand: seed after seed for some time, or one again.
+
+::
+
+    make chaos SECONDS=3600            # new seeds for an hour; what fails is cut down
+    make chaos SEED=17                 # this one
+    make chaos SEED=17 KEEP=0,4,9      # of its plan these steps and seams alone
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tests.chaos import plan
+from tests.chaos.cutting import cut_down
+from tests.chaos.director import Director, Report
+from tests.chaos.laboratory import Laboratory, opened_laboratory
+
+
+def main() -> int:
+    """Run seeds; 1 if something was wrong, or came out differently the second time."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description="Chaos: seeds, and a judge.")
+    parser.add_argument("--mode", choices=["baton"], default="baton", help="the director serialises everything")
+    parser.add_argument("--seconds", type=float, default=600, help="no seed begins later")
+    parser.add_argument("--seed", type=int, help="this one only")
+    parser.add_argument("--keep", default="", help="of its plan these numbers only: 0,4,9")
+    parser.add_argument("--jobs", type=int, default=plan.JOBS, help="runs of jobs a plan, or some more")
+    parser.add_argument("--servers", type=int, default=0, help="region servers; 0: HBase is one process")
+    parser.add_argument("--twice", type=int, default=0, help="every so many seeds are carried out twice and compared")
+    parser.add_argument("--cut", type=int, default=40, help="how often a plan that fails is tried with less; 0: not")
+    parser.add_argument("--print", action="store_true", help="print the plan, and carry nothing out")
+    asked = parser.parse_args()
+    first = asked.seed if asked.seed is not None else random.SystemRandom().getrandbits(24)
+    if asked.print:
+        print(_plan(first, asked))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="lowtide-chaos-") as folder:
+        log = Path(folder) / "jobs.log"
+        with opened_laboratory(Path(folder), asked.servers) as lab, log.open("w") as sink:
+            return _seeds(Hand(lab, sink), first, asked)
+
+
+class Hand:
+    """Carries plans out, each in a folder of its own; what jobs print goes to a file."""
+
+    def __init__(self, lab: Laboratory, sink: object) -> None:
+        self._lab = lab
+        self._sink = sink
+        self._times = 0
+        self.counts: Counter[str] = Counter()
+
+    def __call__(self, what: plan.Plan) -> Report:
+        self._times += 1
+        lab = replace(self._lab, folder=self._lab.folder.with_name(f"plan-{self._times}"))
+        with contextlib.redirect_stdout(self._sink), contextlib.redirect_stderr(self._sink):  # type: ignore[type-var]
+            report = Director(lab, what).carried_out()
+        self.counts.update(report.counts)
+        return report
+
+
+def _seeds(hand: Hand, first: int, asked: argparse.Namespace) -> int:
+    until = time.monotonic() + asked.seconds
+    seeds, wrong = 0, 0
+    seed = first
+    while seeds == 0 or (asked.seed is None and time.monotonic() < until):
+        began = time.monotonic()
+        what = _plan(seed, asked)
+        report = hand(what)
+        again = asked.twice and seeds % asked.twice == 0
+        if again and (second := hand(what)).digest != report.digest:
+            report.wrong.append(f"carried out again it is another: {_apart(report.trace, second.trace)}")
+        took = time.monotonic() - began
+        told = f"seed {seed}: {what.jobs()} runs, {took:.0f} s, {report.digest}{' twice' if again else ''}"
+        print(f"{told}, {len(report.wrong)} wrong", flush=True)
+        if report.wrong or asked.seed is not None:
+            print(report, flush=True)
+        if report.wrong:
+            wrong += 1
+            _cut(hand, what, report, asked.cut)
+        seeds, seed = seeds + 1, seed + 1
+    print(f"{seeds} seeds from {first} on, {wrong} wrong; {dict(sorted(hand.counts.items()))}")
+    return int(bool(wrong))
+
+
+def _plan(seed: int, asked: argparse.Namespace) -> plan.Plan:
+    made = plan.made(seed, asked.jobs)
+    return made.only([int(n) for n in asked.keep.split(",")]) if asked.keep else made
+
+
+def _cut(hand: Hand, what: plan.Plan, report: Report, tries: int) -> None:
+    """Print the smallest plan found that has something of the same kind wrong."""
+    kinds = {_kind(line) for line in report.wrong}
+
+    def fails(numbers: Sequence[int]) -> bool:
+        return bool(kinds & {_kind(line) for line in hand(what.only(numbers)).wrong})
+
+    left = cut_down(what.numbers(), fails, tries)
+    numbers = ",".join(map(str, left))
+    print(f"cut down to {len(left)} of {len(what.numbers())}: make chaos SEED={what.seed} KEEP={numbers}")
+    print(what.only(left), flush=True)
+
+
+def _kind(line: str) -> str:
+    """Which rule it breaks; without one, how it begins."""
+    return line[-3:] if line.endswith(")") else line.partition(": ")[2][:30]
+
+
+def _apart(first: Sequence[str], second: Sequence[str]) -> str:
+    """Where two traces part."""
+    for a, b in zip(first, second, strict=False):
+        if a != b:
+            return f"{a!r}, and then {b!r}"
+    return "the cells, by the same steps" if len(first) == len(second) else "one goes on"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

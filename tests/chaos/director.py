@@ -1,0 +1,593 @@
+"""Lets a plan happen, with a *baton*: whoever has it takes a step, everybody else stands still.
+
+The director has it first. Clients take a turn when it says so. A run of a job has a thread of its own, and hands the
+baton back at its seams (:mod:`tests.store.deadman`: before and after everything that it changes); there the plan may
+have steps, other runs among them, let the run die, or park it. So nothing depends on what is faster, and a plan that is
+carried out again makes the same decisions in the same order, and the same cells.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import deadman
+from deadman import Die, Effect
+from job_kit import Outcome
+
+from lowtide.errors import LowtideError
+from lowtide.lab.workload import Shape, WorkloadError, script
+from lowtide.lab.workload.client import COMMIT_TABLE
+from tests.chaos.judge import Judge, Raw, Seen
+from tests.chaos.laboratory import FAMILIES, STATE, Laboratory, row
+from tests.chaos.plan import (
+    LOSING,
+    ROWS,
+    Act,
+    Alter,
+    Change,
+    Clients,
+    Look,
+    Moment,
+    Open,
+    Phantom,
+    Plan,
+    Read,
+    Resume,
+    Run,
+    Say,
+    Seam,
+    Step,
+    Table,
+    Turn,
+    Watermark,
+    Word,
+    told,
+)
+
+#: Runs at the end, after which nothing may be left.
+LAST_ROUNDS = 3
+_REMOVING = ("orphan_cleanup", "history_gc")
+_PARK = "park"
+
+
+@dataclass
+class Report:
+    """What came of a plan."""
+
+    plan: Plan
+    wrong: list[str]
+    #: Every decision in its order, and what came of it.
+    trace: list[str]
+    #: Of the trace, and of the cells of the plan's tables and the commit table at the end.
+    digest: str
+    counts: Counter[str]
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.plan), "", *self.trace, "", *(self.wrong or ["nothing is wrong"])])
+
+
+@dataclass(eq=False)
+class Actor(threading.Thread):
+    """A run of a job, which goes on only while it has the baton."""
+
+    director: Director
+    step: Run
+    run_id: str
+    arguments: Sequence[str]
+    outcome: Outcome | None = None
+    error: BaseException | None = None
+    life: deadman.Life[Outcome] | None = None
+    over: bool = False
+    #: What it wants of the director: nothing (it is over), steps, or to be parked.
+    wish: Sequence[Step] | str = ()
+    #: What there was before the write that it is in.
+    before: Seen | None = None
+    came_back_since: set[str] = field(default_factory=set)
+    vetoed: frozenset[str] = frozenset()
+    _go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    _back: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    _met: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        super().__init__(name=self.run_id, daemon=True)
+
+    def run(self) -> None:
+        """The thread's work."""
+        self._go.acquire()
+        lab = self.director.lab
+        try:
+            session = lab.spark
+            session._jvm.SparkSession.setActiveSession(session._jsparkSession)  # type: ignore[union-attr]
+            self.life = deadman.run(lambda: lab.job(self.step.job, self.run_id, *self.arguments), self._watch)
+            self.outcome = self.life.result
+        except BaseException as error:  # the director raises it
+            self.error = error
+        self.over = True
+        self._back.release()
+
+    def go_on(self) -> None:
+        """Called by the director: give it the baton, and wait until it comes back."""
+        if not self.is_alive():
+            self.start()
+        self._go.release()
+        self._back.acquire()
+
+    def _hand_over(self, wish: Sequence[Step] | str) -> None:
+        self.wish = wish
+        self._back.release()
+        self._go.acquire()
+
+    def _watch(self, effect: Effect, moment: deadman.Moment) -> Die | None:
+        if threading.current_thread() is not self:  # a hold that is renewed
+            return None
+        if moment is deadman.Moment.AFTER:
+            self.director.happened(self, effect)
+        else:
+            self._met[effect.seam] += 1
+        for seam in self._seams(effect, moment):
+            self.director.note(f"{self.run_id} {moment} {effect.seam} {effect.name} of {effect.step}: it {seam.act}")
+            if seam.steps:
+                self._hand_over(seam.steps)
+            if seam.act is Act.PARK:
+                self._hand_over(_PARK)
+            elif seam.act is not Act.ON:
+                self._begins(effect)
+                return Die(seam.share if seam.act is Act.PART else None, seam.seed)
+        if moment is deadman.Moment.BEFORE:
+            self._begins(effect)
+        return None
+
+    def _begins(self, effect: Effect) -> None:
+        if effect.seam == "connector":
+            self.before = self.director.seen()
+
+    def _seams(self, effect: Effect, moment: deadman.Moment) -> list[Seam]:
+        here = Moment.AFTER if moment is deadman.Moment.AFTER else Moment.BEFORE
+        nth = self._met[effect.seam]
+        return [s for s in self.step.seams if (s.kind, s.nth, s.moment) == (effect.seam, nth, here)]
+
+
+class Director:
+    """Carries out one plan, once."""
+
+    def __init__(self, lab: Laboratory, plan: Plan) -> None:
+        self.lab = lab
+        self.plan = plan
+        self.judge = Judge()
+        self.counts: Counter[str] = Counter()
+        self.trace: list[str] = []
+        self._read_to = 0
+        self._open: list[str] = []
+        self._parked: list[Actor] = []
+        self._under_way: list[Actor] = []
+        self._ran: list[str] = []
+        self._points: list[int] = []
+        self._holds: dict[str, list[str]] = {table: [] for table in Table}
+        self._paused: dict[str, str] = {}
+        self._vetoed: set[str] = set()
+        self._disabled: dict[str, Raw] = {}
+        self._shape = Shape(
+            tables=tuple(Table),
+            families=FAMILIES,
+            qualifiers=("p", "q"),
+            rows=ROWS,
+            crashes=0.3,
+            overlaps=0.4,
+            conflict_free=0.15,
+            deletes=0.15,
+            crash_points=(0, 1, 2, 4, 5, 6, 7, 8, 9, *((10,) if plan.torn else ())),
+        )
+
+    def carried_out(self) -> Report:
+        """Let it happen, then let the faults end, and see that nothing is left; what came of it."""
+        self.lab.begin()
+        try:
+            for step in self.plan.steps:
+                self._take(step)
+            self._end_the_faults()
+            self._last_rounds()
+            seen = self.seen()
+            self.judge.at_the_end(seen)
+            self._read_everything(seen)
+            digest = self._digest(seen)
+        finally:
+            self.lab.end()
+        self.counts.update(self.judge.counts)
+        return Report(self.plan, self.judge.wrong, self.trace, digest, self.counts)
+
+    def note(self, line: str) -> None:
+        """One decision, or what came of it."""
+        self.trace.append(line)
+
+    def seen(self) -> Seen:
+        """What there is now. A disabled table has what it had."""
+        raw = self.lab.raw
+        tables = {str(t): self._disabled[t] if t in self._disabled else raw(t) for t in Table}
+        return Seen(tables, raw(COMMIT_TABLE), self.lab.journal())
+
+    # -- steps
+
+    def _take(self, step: Step) -> None:
+        """One step, and what is true after it."""
+        self.counts[type(step).__name__] += 1
+        said = ""
+        try:
+            said = self._STEPS[type(step)](self, step) or ""
+        except WorkloadError as error:
+            # HBase refuses what cannot be done to a table now, such as to merge its last region.
+            said = f"refused: {str(error).split(':')[1].strip()}"
+            self.counts["refused"] += 1
+        self.note(f"{step.number}: {told(step)}{said and ': '}{said}")
+
+    def _clients(self, step: Clients) -> str:
+        self._enable_all()
+        groups = script.generate(self._shape, step.seed, step.transactions)
+        self.lab.omid.run(groups, self.lab.log, threads=1)
+        return self._read_log()
+
+    def _open_group(self, step: Open) -> str:
+        self._enable_all()
+        shape = Shape(**{**vars(self._shape), "overlaps": 1.0, "steps": (2, 6)})
+        self.lab.omid.open(step.seed, script.generate(shape, step.seed, 1)[0], self.lab.log)
+        self._open.append(step.seed)
+        return self._turns(step.seed, 2)
+
+    def _turn(self, step: Turn) -> str:
+        if not self._open:
+            return "nobody is there"
+        self._enable_all()
+        return self._turns(self._open[step.pick % len(self._open)], step.turns)
+
+    def _turns(self, name: str, turns: int) -> str:
+        for _ in range(turns):
+            if not self.lab.omid.turn(name):
+                self._open.remove(name)
+                break
+        return self._read_log()
+
+    def _watermark(self, _: Watermark) -> None:
+        self.lab.omid.advance_watermark()
+
+    def _phantom(self, _: Phantom) -> None:
+        start = self.lab.omid.begin()
+        self.judge.history.committed(start, self.lab.omid.decide(start))
+
+    def _alter(self, step: Alter) -> str | None:
+        table = step.table
+        if table in self._disabled:
+            if step.change is not Change.ENABLE:
+                return "it is disabled"
+            self._enable(table)
+            return None
+        change = self._CHANGES.get(step.change)
+        said = None if change is None else change(self, table, row(step.key).encode())
+        if step.change in LOSING:
+            for each in self._under_way:
+                each.came_back_since.add(table)
+        return said
+
+    def _flush(self, table: Table, _: bytes) -> None:
+        self.lab.omid.flush(table)
+
+    def _compact(self, table: Table, _: bytes) -> None:
+        self.lab.omid.compact(table, major=True)
+
+    def _split(self, table: Table, key: bytes) -> None:
+        self.lab.omid.split(table, key)
+        self._compact(table, key)  # HBase would by itself, at some time: daughters refer to their parent's files
+
+    def _merge(self, table: Table, key: bytes) -> None:
+        self._compact(table, key)
+        self.lab.omid.merge(table, key)
+        self._compact(table, key)
+
+    def _move(self, table: Table, key: bytes) -> None:
+        self.lab.omid.move(table, key)
+
+    def _add_family(self, table: Table, key: bytes) -> None:
+        self.lab.omid.add_family(table, f"c{key.decode()}")
+
+    def _disable(self, table: Table, _: bytes) -> None:
+        self.lab.omid.flush(table)
+        self._disabled[table] = self.lab.raw(table)
+        self.lab.omid.disable(table)
+
+    def _truncate(self, table: Table, _: bytes) -> None:
+        self.lab.omid.truncate(table)
+        self.judge.history.emptied(table)
+
+    def _make_anew(self, table: Table, _: bytes) -> None:
+        self.lab.omid.drop(table)
+        self.lab.make(table)
+        self.judge.history.emptied(table)
+        self._vetoed.discard(table)
+
+    def _take_snapshot(self, table: Table, _: bytes) -> None:
+        self._forget_snapshot(table)
+        self.lab.omid.snapshot(table, _snapshot(table))
+        self.judge.history.kept(table)
+
+    def _restore(self, table: Table, _: bytes) -> str | None:
+        return self._bring_back(table, lambda: self.lab.omid.restore(_snapshot(table)))
+
+    def _clone(self, table: Table, _: bytes) -> str | None:
+        def cloned() -> None:
+            self.lab.omid.drop(table)
+            self.lab.omid.clone(_snapshot(table), table)
+
+        return self._bring_back(table, cloned)
+
+    _CHANGES: dict[Change, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
+        Change.FLUSH: _flush,
+        Change.COMPACT: _compact,
+        Change.SPLIT: _split,
+        Change.MERGE: _merge,
+        Change.MOVE: _move,
+        Change.FAMILY: _add_family,
+        Change.DISABLE: _disable,
+        Change.TRUNCATE: _truncate,
+        Change.ANEW: _make_anew,
+        Change.SNAPSHOT: _take_snapshot,
+        Change.RESTORE: _restore,
+        Change.CLONE: _clone,
+    }
+
+    def _bring_back(self, table: Table, bring: Callable[[], None]) -> str | None:
+        if not self.judge.history.restorable(table):
+            return "there is none that tells"
+        bring()
+        self.lab.veto(table, on=table not in self._vetoed)  # the HBase snapshot has what was said then
+        self.judge.history.restored(table)
+        self.judge.came_back.add(table)
+        return None
+
+    def _forget_snapshot(self, table: str) -> None:
+        if _snapshot(table) in self.lab.omid.snapshots():
+            self.lab.omid.delete_snapshot(_snapshot(table))
+
+    def _say(self, step: Say) -> str | None:
+        table = step.table
+        match step.word:
+            case Word.PAUSE if table not in self._paused:
+                self._paused[table] = f"pause-{step.number}"
+                self.lab.pause(table, self._paused[table])
+            case Word.RESUME if table in self._paused:
+                self.lab.resume(self._paused.pop(table))
+            case Word.VETO if table not in self._disabled:
+                self._vetoed.add(table)
+                self.lab.veto(table, on=False)
+            case Word.CONSENT if table in self._vetoed and table not in self._disabled:
+                self._vetoed.discard(table)
+                self.lab.veto(table, on=True)
+            case Word.HOLD:
+                try:
+                    name, point = self.lab.hold(table)
+                except LowtideError as error:
+                    return type(error).__name__
+                self._holds[table].append(name)
+                self.judge.held[table].append(point)
+            case Word.RELEASE if self._holds[table]:
+                self.lab.release(table, self._holds[table].pop(0))
+                self.judge.held[table].pop(0)
+            case _:
+                return "nothing to say"
+        return None
+
+    def _look(self, _: Look) -> None:
+        self._points.append(self.lab.omid.begin())
+
+    def _read(self, step: Read) -> str | None:
+        if not self._points:
+            return "nobody is there"
+        point = self._points[step.pick % len(self._points)]
+        said = []
+        for table in Table:
+            if table in self._disabled:
+                continue
+            mark = self.judge.marks.get(table, -1)
+            if point > mark:
+                self.judge.read(f"step {step.number}", table, point, self.lab.omid.read(table, point))
+            if step.as_of:
+                said.append(self._as_of(step, table, point, mark))
+        return ", ".join(said)
+
+    def _as_of(self, step: Read, table: str, point: int, mark: int) -> str:
+        got = self.lab.as_of(table, point)
+        if got is None:
+            return "refused"
+        self.judge.read_as_of(f"step {step.number}", table, point, got, mark)
+        return f"{len(got)} cells"
+
+    def _resume(self, step: Resume) -> str | None:
+        if not self._parked:
+            return "nobody is parked"
+        actor = self._parked.pop(step.pick % len(self._parked))
+        self.counts["zombies"] += 1
+        return self._go_on(actor)
+
+    def _run(self, step: Run) -> str | None:
+        run_id = f"run-{self.plan.seed}-{step.number}"
+        arguments = step.arguments
+        if "{run}" in arguments:
+            if not self._ran:
+                return "there is no run"
+            chosen = self._ran[step.pick % len(self._ran)]
+            arguments = tuple(chosen if a == "{run}" else a for a in arguments)
+        elif step.job in _REMOVING:
+            self._ran.append(run_id)
+        return self._start(Actor(self, step, run_id, arguments, vetoed=frozenset(self._vetoed)))
+
+    _STEPS: dict[type, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
+        Clients: _clients,
+        Open: _open_group,
+        Turn: _turn,
+        Watermark: _watermark,
+        Phantom: _phantom,
+        Alter: _alter,
+        Say: _say,
+        Look: _look,
+        Read: _read,
+        Resume: _resume,
+        Run: _run,
+    }
+
+    # -- runs
+
+    def _start(self, actor: Actor) -> str:
+        self._under_way.append(actor)
+        return self._go_on(actor)
+
+    def _go_on(self, actor: Actor) -> str:
+        """Give a run the baton until it is over or parked; what became of it."""
+        while True:
+            actor.go_on()
+            if actor.over:
+                break
+            if actor.wish == _PARK:
+                self._parked.append(actor)
+                return "parked"
+            for step in actor.wish:
+                self._take(step)  # type: ignore[arg-type]
+        self._under_way.remove(actor)
+        return self._ended(actor)
+
+    def happened(self, actor: Actor, effect: Effect) -> None:
+        """Called in the run's thread, after an effect of it."""
+        self.counts["effects"] += 1
+        where = f"{actor.run_id} ({actor.step.job}), {effect.seam} {effect.name} of {effect.step}"
+        if effect.seam in ("rows", "gateway"):
+            self.judge.recorded(where, actor.run_id, self.lab.raw(STATE))
+        if effect.step.endswith("add_bound"):
+            self.judge.published(where, self.seen())
+        self._written(actor, where)
+
+    def _written(self, actor: Actor, where: str) -> None:
+        before, actor.before = actor.before, None
+        if before is None:
+            return
+        self.counts["writes"] += 1
+        after = self.seen()
+        changed = [table for table in after.tables if before.tables[table] != after.tables[table]]
+        aside = {table: self.lab.aside(actor.run_id, table) for table in changed}
+        silent = {*self._paused, *actor.vetoed & self._vetoed}
+        self.judge.written(where, before, after, aside, came_back=actor.came_back_since, silent=silent)
+
+    def _ended(self, actor: Actor) -> str:
+        if actor.error is not None:
+            raise actor.error
+        where = f"{actor.run_id} ({actor.step.job})"
+        assert actor.life is not None
+        if actor.life.killed:
+            self._written(actor, f"{where}, which died")
+            self.counts["deaths"] += 1
+            return f"died at {len(actor.life.effects)}, {actor.life.effects[-1].step}, {actor.life.applied}"
+        assert actor.outcome is not None
+        self.judge.recorded(where, actor.run_id, self.lab.raw(STATE))
+        self.judge.ended(where, actor.outcome.code, actor.outcome.summary)
+        self.counts[f"exit {actor.outcome.code}"] += 1
+        if actor.step.job == "orphan_cleanup" and actor.outcome.code == 0 and not actor.came_back_since:
+            self._came_clean(actor)
+        totals = {name: n for name, n in sorted(actor.outcome.totals.items()) if n and isinstance(n, int)}
+        told = {name: n for name, n in totals.items() if not name.startswith("bytes")}
+        return f"exit {actor.outcome.code}, {told}"
+
+    def _came_clean(self, actor: Actor) -> None:
+        """Tables that came back are as good as ever once a run has read them whole."""
+        if "--execute" not in actor.arguments:
+            return
+        named = [a for a in actor.arguments if a in list(Table)] or list(Table)
+        self.judge.came_back -= {
+            t for t in named if t not in self._disabled and t not in self._vetoed | set(self._paused)
+        }
+
+    # -- clients
+
+    def _read_log(self) -> str:
+        """What the clients have told since; how their transactions ended."""
+        if not self.lab.log.exists():
+            return ""
+        history = self.judge.history
+        before = len(history.ended), len(history.commits)
+        with self.lab.log.open() as log:
+            log.seek(self._read_to)
+            while line := log.readline():
+                history.read(line)
+            self._read_to = log.tell()
+        ended, committed = len(history.ended) - before[0], len(history.commits) - before[1]
+        self.counts.update({"transactions ended": ended, "transactions committed": committed})
+        return f"{ended} ended, {committed} committed"
+
+    def _enable(self, table: str) -> None:
+        self.lab.omid.enable(table)
+        del self._disabled[table]
+        self.judge.came_back.add(table)  # its records are void: it is read from 0
+
+    def _enable_all(self) -> None:
+        """No client writes to a disabled table: it would wait."""
+        for table in list(self._disabled):
+            self._enable(table)
+
+    # -- the end
+
+    def _end_the_faults(self) -> None:
+        """Whoever is parked goes on; nothing is disabled, paused, vetoed or held."""
+        while self._parked:
+            actor = self._parked.pop(0)
+            self.counts["zombies"] += 1
+            self.note(f"{actor.run_id} goes on at the end: {self._go_on(actor)}")
+        self._enable_all()
+        for table in Table:
+            if table in self._paused:
+                self.lab.resume(self._paused.pop(table))
+            if table in self._vetoed:
+                self.lab.veto(table, on=True)
+            for name in self._holds[table]:
+                with suppress(LowtideError):
+                    self.lab.release(table, name)
+            self.judge.held[table].clear()
+        self._vetoed.clear()
+
+    def _last_rounds(self) -> None:
+        """The jobs, with nothing else going on, until all of them end well, at most :data:`LAST_ROUNDS` times."""
+        number = max(self.plan.numbers(), default=0)
+        for _ in range(LAST_ROUNDS):
+            self.lab.omid.advance_watermark()
+            codes = []
+            for job, *arguments in (
+                ("orphan_cleanup", "--full"),
+                ("watermark_collection",),
+                ("commit_table_pruning", "--grace", "0s"),
+            ):
+                number += 1
+                step = Run(number, job, (*arguments, "--execute"))
+                actor = Actor(self, step, f"run-{self.plan.seed}-{number}", step.arguments)
+                self.note(f"{job} at the end: {self._start(actor)}")
+                assert actor.outcome is not None
+                codes.append(actor.outcome.code)
+                if actor.outcome.code:
+                    last = actor.outcome.problems
+            if not any(codes):
+                return
+        self.judge.wrong.append(f"at the end: after {LAST_ROUNDS} rounds the jobs still fail: {last} (9)")
+
+    def _read_everything(self, seen: Seen) -> None:
+        """Omid's own reader, at every read point at which something changed and that the mark leaves, some fifteen."""
+        self.judge.came_back.clear()
+        for table in seen.tables:
+            mark = self.judge.marks.get(table, -1)
+            points = sorted({mark + 1, *(c + 1 for c in self.judge.history.commits.values() if c >= mark)})
+            for point in points[:: max(1, len(points) // 15)]:
+                self.judge.read("at the end", table, point, self.lab.omid.read(table, point))
+
+    def _digest(self, seen: Seen) -> str:
+        content = [self.trace, *(self.lab.from_origin(raw) for raw in (*seen.tables.values(), seen.commit_table))]
+        return hashlib.sha256(repr(content).encode()).hexdigest()[:16]
+
+
+def _snapshot(table: str) -> str:
+    return f"of-{table}"

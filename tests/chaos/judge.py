@@ -1,0 +1,525 @@
+"""What must be true of a store, whatever happened to it: judged from what clients did and from raw cells.
+
+Own code: nothing of Lowtide is imported, neither what it does nor what its tests know of it
+(``tests/unit/test_chaos.py`` sees to that). The rules are those of docs/safety.md, by the numbers that the docstrings
+name, computed the long way: a transaction committed if its client or the oracle said so when it happened, and what a
+reader is shown at every read point is worked out from all versions.
+
+The store is serial while it is judged: between two looks one write of one run happened, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+#: A start timestamp and its checkpoints.
+CHECKPOINTS = 50
+_BEFORE, _BEHIND = b"\x00\xc2\x80", b"\xc2\x80"
+#: Above every timestamp.
+LAST = 2**63
+
+
+class Cell(NamedTuple):
+    """A cell, or a delete marker, as HBase has it."""
+
+    row: bytes
+    family: bytes
+    qualifier: bytes
+    timestamp: int
+    kind: str
+    value: bytes
+
+
+Key = tuple[bytes, bytes, bytes, int]
+Column = tuple[bytes, bytes, bytes]
+Raw = frozenset[Cell]
+
+
+class Entry(NamedTuple):
+    """What the commit table has of a transaction."""
+
+    commit: int | None
+    invalid: bool
+
+
+def start_of(timestamp: int) -> int:
+    """The transaction that a cell's timestamp belongs to."""
+    return timestamp // CHECKPOINTS * CHECKPOINTS
+
+
+def is_shadow(qualifier: bytes) -> bool:
+    """Whether it is a shadow cell's."""
+    return len(qualifier) >= 5 and qualifier.startswith(_BEFORE) and qualifier.endswith(_BEHIND)
+
+
+def shadow(key: Key) -> Key:
+    """The shadow cell of a data cell."""
+    row, family, qualifier, timestamp = key
+    return row, family, _BEFORE + qualifier + _BEHIND, timestamp
+
+
+def standing(cells: Iterable[Cell]) -> dict[Key, bytes]:
+    """What no delete marker hides."""
+    exact: set[Key] = set()
+    column: dict[Column, int] = {}
+    family: dict[tuple[bytes, bytes], int] = {}
+    puts: dict[Key, bytes] = {}
+    for row, of, qualifier, timestamp, kind, value in cells:
+        match kind:
+            case "put":
+                puts[row, of, qualifier, timestamp] = value
+            case "delete":
+                exact.add((row, of, qualifier, timestamp))
+            case "delete_column":
+                column[row, of, qualifier] = max(timestamp, column.get((row, of, qualifier), -1))
+            case "delete_family":
+                family[row, of] = max(timestamp, family.get((row, of), -1))
+            case other:
+                raise AssertionError(f"a cell of the kind {other}")
+    return {
+        key: value
+        for key, value in puts.items()
+        if key not in exact and key[3] > max(column.get(key[:3], -1), family.get(key[:2], -1))
+    }
+
+
+def commit_entries(raw: Raw) -> dict[int, Entry]:
+    """The commit table, by start timestamp."""
+    found: dict[int, Entry] = {}
+    for (row, _, qualifier, _), value in standing(raw).items():
+        if len(row) != 9 or row[0] != row[8] % 16:
+            continue
+        start = int.from_bytes(row[1:], "big")
+        known = found.get(start, Entry(None, False))
+        if qualifier == b"C":
+            known = known._replace(commit=start + _varint(value))
+        elif qualifier == b"IT":
+            known = known._replace(invalid=True)
+        found[start] = known
+    return found
+
+
+def journal_entries(raw: Raw) -> dict[int, int | None]:
+    """The journal, by start timestamp: the commit timestamp of what was pruned; None: a mark."""
+    found: dict[int, int | None] = {}
+    for (row, _, qualifier, _), value in standing(raw).items():
+        if len(row) == 9 and row[0] == row[8] % 16 and qualifier in (b"C", b"IT"):
+            start = int.from_bytes(row[1:], "big")
+            found[start] = int.from_bytes(value, "big") if qualifier == b"C" else found.get(start)
+    return found
+
+
+def low_watermark(raw: Raw) -> int:
+    """The one that the oracle wrote into the commit table last."""
+    versions = [(c.timestamp, c.value) for c in raw if c.row == b"LOW_WATERMARK" and c.kind == "put"]
+    return int.from_bytes(max(versions)[1], "big") if versions else 0
+
+
+def _varint(value: bytes) -> int:
+    return sum((byte & 127) << 7 * place for place, byte in enumerate(value))
+
+
+def shown(cells: Mapping[Key, bytes], commits: Mapping[int, int], point: int) -> dict[Column, bytes]:
+    """What a reader at a read point is shown of a table: of each column the highest version that was committed before
+    it, unless it is a tombstone, or the highest family tombstone that was committed before it hides it: one that was
+    committed at or after the version's timestamp.
+    """
+    newest: dict[Column, int] = {}
+    for key in cells:
+        column, timestamp = key[:3], key[3]
+        if is_shadow(key[2]) or commits.get(start_of(timestamp), LAST) >= point:
+            continue
+        if timestamp > newest.get(column, -1):
+            newest[column] = timestamp
+    found = {}
+    for column, timestamp in newest.items():
+        row, family, qualifier = column
+        value = cells[(*column, timestamp)]
+        tombstone = newest.get((row, family, b""))
+        hidden = tombstone is not None and commits[start_of(tombstone)] >= timestamp
+        if qualifier and value and not hidden:
+            found[column] = value
+    return found
+
+
+def unproved(cells: Mapping[Key, bytes]) -> Iterator[Key]:
+    """Data cells without a shadow cell of their own."""
+    return (key for key in cells if not is_shadow(key[2]) and shadow(key) not in cells)
+
+
+@dataclass
+class History:
+    """What clients did, as they told it, and what became of their tables by other hands than Lowtide's."""
+
+    commits: dict[int, int] = field(default_factory=dict)
+    #: Transactions whose client told their end, or died.
+    ended: set[int] = field(default_factory=set)
+    begun: set[int] = field(default_factory=set)
+    #: Committed, with a sibling's shadow cell as the only proof (crash point 10).
+    torn: set[int] = field(default_factory=set)
+    #: What the tables have by that: never what is only not visible.
+    tables: dict[str, dict[Key, bytes]] = field(default_factory=lambda: defaultdict(dict))
+    #: Whatever was written to them at any time.
+    ever: dict[str, dict[Key, bytes]] = field(default_factory=lambda: defaultdict(dict))
+    snapshots: dict[str, tuple[dict[Key, bytes], set[int]]] = field(default_factory=dict)
+
+    def read(self, line: str) -> None:
+        """One line of a client's log."""
+        event = json.loads(line)
+        start = event["start"]
+        match event["event"]:
+            case "begin":
+                self.begun.add(start)
+            case "cells":
+                for table, row, family, qualifier, checkpoint, _, value in event["cells"]:
+                    key = (_bytes(row), _bytes(family), _bytes(qualifier), start + checkpoint)
+                    self.tables[table][key] = self.ever[table][key] = _bytes(value)
+            case "end":
+                self.ended.add(start)
+                if event.get("commit") is not None:
+                    self.commits[start] = event["commit"]
+                    if event.get("crash") == 10:
+                        self.torn.add(start)
+
+    def committed(self, start: int, commit: int) -> None:
+        """Of a transaction that nobody logs: the oracle has committed it."""
+        self.commits[start] = commit
+        self.begun.add(start)
+        self.ended.add(start)
+
+    def emptied(self, table: str) -> None:
+        """A table has lost everything."""
+        self.tables[table] = {}
+
+    def kept(self, table: str) -> None:
+        """An HBase snapshot of the table was taken."""
+        self.snapshots[table] = (dict(self.tables[table]), self.begun - self.ended)
+
+    def restorable(self, table: str) -> bool:
+        """Whether the HBase snapshot of the table tells who committed: none did that was under way when it was taken.
+
+        Of one that was, it may lack the shadow cells, and nothing else in the store need tell (docs/safety.md, "What
+        Lowtide cannot see").
+        """
+        return table in self.snapshots and not self.snapshots[table][1] & self.commits.keys()
+
+    def restored(self, table: str) -> None:
+        """The table is again what the HBase snapshot has."""
+        self.tables[table] = dict(self.snapshots[table][0])
+
+    def torn_columns(self, table: str) -> set[Column]:
+        """What readers may be shown wrongly until somebody heals it."""
+        return {key[:3] for key in self.tables[table] if start_of(key[3]) in self.torn}
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("iso-8859-1")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What there was at one moment."""
+
+    tables: Mapping[str, Raw]
+    commit_table: Raw
+    journal: Raw
+
+
+@dataclass(frozen=True)
+class Records:
+    """Lowtide's own records, by row and column, as its state table has them."""
+
+    rows: Mapping[bytes, Mapping[bytes, bytes]]
+
+    @classmethod
+    def of(cls, raw: Raw) -> Records:
+        """What a reader of the state table is shown."""
+        rows: dict[bytes, dict[bytes, tuple[int, bytes]]] = defaultdict(dict)
+        for (row, _, qualifier, timestamp), value in standing(raw).items():
+            if timestamp >= rows[row].get(qualifier, (-1, b""))[0]:
+                rows[row][qualifier] = timestamp, value
+        return cls({row: {q: value for q, (_, value) in cells.items()} for row, cells in rows.items()})
+
+    def _of(self, prefix: bytes) -> Iterator[tuple[str, Mapping[bytes, bytes]]]:
+        return ((row[len(prefix) :].decode(), self.rows[row]) for row in sorted(self.rows) if row.startswith(prefix))
+
+    def epochs(self) -> dict[str, int]:
+        """The counter of each table's epoch."""
+        return {name: int(cells[b"epoch"].split(b"/")[0]) for name, cells in self._of(b"table/") if b"epoch" in cells}
+
+    def facts(self) -> dict[tuple[str, bytes], dict[str, Any]]:
+        """What is recorded as cleaned, by table and column."""
+        return {
+            (name, column): json.loads(value)
+            for name, cells in self._of(b"table/")
+            for column, value in cells.items()
+            if column.startswith(b"fact/") and value
+        }
+
+    def marks(self) -> dict[str, int]:
+        """The history marks that readers are held to."""
+        return {name: json.loads(cells[b"mark"])["mark"] for name, cells in self._of(b"history/") if b"mark" in cells}
+
+    def bound(self) -> int:
+        """The prune bound that was published last."""
+        newest = next((cells for _, cells in self._of(b"bound/")), None)
+        return int(json.loads(newest[b"value"])["value"]) if newest else 0
+
+    def watermarks(self) -> list[tuple[str, bytes, bytes, int]]:
+        """The region watermarks that were published: table, key range [start, stop), watermark."""
+        return [
+            (name, bytes.fromhex(one["start"]), bytes.fromhex(one["stop"]), one["watermark"])
+            for name, cells in self._of(b"watermarks/")
+            for one in json.loads(cells[b"value"])["regions"]
+        ]
+
+
+@dataclass
+class Judge:
+    """What it finds wrong it says in ``wrong``, each with where it was seen."""
+
+    history: History = field(default_factory=History)
+    wrong: list[str] = field(default_factory=list)
+    #: Tables that came back from an HBase snapshot since a run last cleaned all of them: until then Omid's readers need
+    #: not see what was pruned.
+    came_back: set[str] = field(default_factory=set)
+    held: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    _records: Records = field(default_factory=lambda: Records({}))
+    _owners: dict[str, str] = field(default_factory=dict)
+    #: How often something was compared, by rule: a judge that judged nothing has found nothing.
+    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    @property
+    def marks(self) -> dict[str, int]:
+        """The history marks seen last."""
+        return self._records.marks()
+
+    @property
+    def bound(self) -> int:
+        """The prune bound seen last."""
+        return self._records.bound()
+
+    def _say(self, where: str, what: str) -> None:
+        self.wrong.append(f"{where}: {what}")
+
+    # -- one write of one run
+
+    def written(
+        self,
+        where: str,
+        before: Seen,
+        after: Seen,
+        aside: Mapping[str, Collection[Key]],
+        *,
+        came_back: Collection[str] = (),
+        silent: Collection[str] = (),
+    ) -> None:
+        """Judge what one write of a run did.
+
+        *aside*: what its sideline has of each table. *came_back*: tables that came back since the run began, which its
+        last look cannot know. *silent*: tables to which nothing may be written.
+
+        (1) What the mark keeps stays: every read point above the mark shows what it showed. (2) No shadow cell, entry
+        or mark says what is not so. (4) What left the commit table is in the journal, and no cell needs it. (7) What
+        went is aside. Nothing above the low watermark is touched; no cell comes that no client wrote.
+        """
+        watermark = low_watermark(before.commit_table)
+        for table in after.tables:
+            was, is_ = standing(before.tables[table]), standing(after.tables[table])
+            if was != is_:
+                self.counts["writes that changed a table"] += 1
+                if table in silent:
+                    self._say(where, f"{table} was written to, and somebody has said no")
+                self._table(f"{where}, {table}", watermark, was, is_, (table, aside.get(table, ())))
+        self._commit_table(where, watermark, before, after, came_back)
+
+    def _table(
+        self,
+        where: str,
+        watermark: int,
+        was: Mapping[Key, bytes],
+        now: Mapping[Key, bytes],
+        of: tuple[str, Collection[Key]],
+    ) -> None:
+        table, aside = of
+        changed = {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)}
+        commits = self.history.commits
+        for key in sorted(changed):
+            start = start_of(key[3])
+            if start > watermark:
+                self._say(where, f"{key} is above the low watermark {watermark} and was touched")
+            if key in was and key in now:
+                self._say(where, f"{key} has another value")
+            elif key in was:
+                if not is_shadow(key[2]) and key not in aside:
+                    self._say(where, f"{key} went and is in no sideline (7)")
+            elif not is_shadow(key[2]):
+                if self.history.ever[table].get(key) != now[key]:
+                    self._say(where, f"{key} came, and no client wrote it")
+            elif int.from_bytes(now[key], "big") != commits.get(start):
+                self._say(where, f"a shadow cell {key} came, of a transaction with {commits.get(start)} (2)")
+        self._points(where, was, now, {key[0] for key in changed}, self.marks.get(table, -1))
+
+    def _points(
+        self, where: str, was: Mapping[Key, bytes], now: Mapping[Key, bytes], rows: Collection[bytes], mark: int
+    ) -> None:
+        """Every read point above the mark shows of these rows what it showed."""
+        old, new = ({k: v for k, v in cells.items() if k[0] in rows} for cells in (was, now))
+        commits = self.history.commits
+        there = {commits[start] + 1 for key in old.keys() | new.keys() if (start := start_of(key[3])) in commits}
+        for point in sorted({mark + 1, *(point for point in there if point > mark)}):
+            self.counts["read points of changed rows"] += 1
+            if (a := shown(old, commits, point)) != (b := shown(new, commits, point)):
+                self._say(where, f"at {point}, above the mark {mark}, {_difference(a, b)} (1)")
+                return
+
+    def _commit_table(self, where: str, watermark: int, before: Seen, after: Seen, came_back: Collection[str]) -> None:
+        was, now = commit_entries(before.commit_table), commit_entries(after.commit_table)
+        journal = journal_entries(after.journal)
+        commits = self.history.commits
+        for start in sorted(was.keys() | now.keys()):
+            old, new = was.get(start, Entry(None, False)), now.get(start, Entry(None, False))
+            if old == new:
+                continue
+            self.counts["changes of the commit table"] += 1
+            if start > watermark:
+                self._say(where, f"the row of {start}, above the low watermark {watermark}, was changed")
+            if new.invalid and not old.invalid and start in commits:
+                self._say(where, f"{start} got a mark, and committed at {commits[start]} (2)")
+            if new.commit not in (None, old.commit) and new.commit != commits.get(start):
+                self._say(where, f"{start} got the entry {new.commit}, and has {commits.get(start)} (2)")
+            if old.commit is not None and new.commit is None:
+                if journal.get(start) != old.commit and not old.invalid:
+                    self._say(where, f"the entry of {start} went, and the journal has {journal.get(start)} (4)")
+                self._needed(where, start, after, came_back)
+            if old.invalid and not new.invalid and start not in journal and start not in commits:
+                self._say(where, f"the mark of {start} went, and the journal has nothing (4)")
+
+    def _needed(self, where: str, start: int, after: Seen, came_back: Collection[str]) -> None:
+        if start not in self.history.commits:
+            return
+        for table, raw in after.tables.items():
+            if table in came_back:
+                continue
+            for key in unproved(standing(raw)):
+                if start_of(key[3]) == start:
+                    self._say(where, f"the entry of {start} went, and {table} {key} lacks its shadow cell (4)")
+
+    # -- the records
+
+    def recorded(self, where: str, run: str, raw: Raw) -> None:
+        """(6) Counters and marks only grow, and what is recorded as cleaned is so by the run that took the table over
+        last. A mark passes no hold.
+        """
+        old, new = self._records, Records.of(raw)
+        self._records = new
+        self.counts["looks at the records"] += 1
+        for table, epoch in new.epochs().items():
+            before = old.epochs().get(table, 0)
+            if epoch < before:
+                self._say(where, f"the epoch of {table} went from {before} back to {epoch} (6)")
+            if epoch > before:
+                self._owners[table] = run
+        facts = old.facts()
+        for (table, column), fact in new.facts().items():
+            if facts.get((table, column)) != fact and self._owners.get(table) != run:
+                self._say(where, f"{run} recorded of {table}, which {self._owners.get(table)} took over (6)")
+        for table, mark in old.marks().items():
+            if new.marks().get(table, 0) < mark:
+                self._say(where, f"the history mark of {table} went from {mark} back to {new.marks().get(table)} (6)")
+        for table, points in self.held.items():
+            if points and new.marks().get(table, 0) > min(points):
+                self._say(
+                    where, f"the history mark of {table}, {new.marks()[table]}, passed the hold {min(points)} (5)"
+                )
+
+    def published(self, where: str, seen: Seen) -> None:
+        """(3) When a collection has published: whatever committed at or below the bound, or at or below the watermark
+        of its region, has its shadow cell; neither is above the low watermark.
+        """
+        watermark, bound = low_watermark(seen.commit_table), self.bound
+        if bound > watermark:
+            self._say(where, f"the bound {bound} is above the low watermark {watermark} (3)")
+        of_regions = self._records.watermarks()
+        for table, raw in seen.tables.items():
+            if table in self.came_back:
+                continue
+            for key in unproved(standing(raw)):
+                start = start_of(key[3])
+                if start not in self.history.commits:
+                    continue
+                here = [w for t, a, b, w in of_regions if t == table and a <= key[0] and (not b or key[0] < b)]
+                self.counts["unproved cells beside the bound"] += 1
+                if start <= max([bound, *here]):
+                    self._say(where, f"{table} {key} lacks its shadow cell: bound {bound}, watermark {here} (3)")
+
+    # -- readers
+
+    def read(self, where: str, table: str, point: int, got: Mapping[Column, bytes]) -> None:
+        """(1), (2), (5) What a reader was shown at a read point that it may read at."""
+        if table in self.came_back:
+            return
+        expected = shown(self.history.tables[table], self.history.commits, point)
+        self.counts["reads"] += 1
+        if got != expected and (told := _difference(expected, got, self.history.torn_columns(table))):
+            self._say(where, f"a reader of {table} at {point}: {told} (5)")
+
+    def read_as_of(self, where: str, table: str, point: int, got: Mapping[Column, bytes], mark: int) -> None:
+        """(5) What a read as of a read point gave: all that was shown there, or it had to fail; before the mark it had
+        to.
+        """
+        self.counts["reads as of"] += 1
+        if point <= mark:
+            self._say(where, f"{table} was read as of {point}, and the mark is {mark} (5)")
+        expected = shown(self.history.tables[table], self.history.commits, point)
+        if told := _difference(expected, got, self.history.torn_columns(table)):
+            self._say(where, f"{table} as of {point}: {told} (5)")
+
+    def ended(self, where: str, code: int, summary: Mapping[str, Any]) -> None:
+        """A run ends well or says why not, in words that somebody wrote for it."""
+        problems = [*summary["problems"], *(p for table in summary["tables"] for p in table["problems"])]
+        for problem in problems:
+            if problem.startswith("unexpected "):
+                self._say(where, problem)
+        if code and not problems:
+            self._say(where, f"it ended with {code} and does not say why")
+
+    # -- the end
+
+    def at_the_end(self, seen: Seen) -> None:
+        """(9) When all is over: at or below the low watermark every cell has its shadow cell, nothing is left of what
+        never committed, and what clients wrote and the mark keeps is there.
+        """
+        watermark = low_watermark(seen.commit_table)
+        commits = self.history.commits
+        for start, entry in sorted(commit_entries(seen.commit_table).items()):
+            if start <= self.bound and start in self.history.begun:
+                self._say("at the end", f"{entry} of {start} is at or below the bound {self.bound} (9)")
+        for table, raw in seen.tables.items():
+            cells = standing(raw)
+            for key in unproved(cells):
+                if start_of(key[3]) <= watermark:
+                    self._say("at the end", f"{table} {key} has no shadow cell (9)")
+            for key, value in cells.items():
+                start = start_of(key[3])
+                if is_shadow(key[2]) and int.from_bytes(value, "big") != commits.get(start):
+                    self._say("at the end", f"{table} {key} says {value.hex()}, of {commits.get(start)} (2)")
+            here = {k: v for k, v in cells.items() if not is_shadow(k[2])}
+            written = self.history.tables[table]
+            mark = self.marks.get(table, -1)
+            points = {commits[s] + 1 for key in written if (s := start_of(key[3])) in commits}
+            for point in sorted({mark + 1, *(p for p in points if p > mark)}):
+                self.counts["read points at the end"] += 1
+                if (a := shown(written, commits, point)) != (b := shown(here, commits, point)):
+                    self._say("at the end", f"{table} at {point}, above the mark {mark}: {_difference(a, b)} (1)")
+                    break
+
+
+def _difference(expected: Mapping[Column, bytes], got: Mapping[Column, bytes], but: Collection[Column] = ()) -> str:
+    """What differs; empty: nothing, *but* these columns."""
+    columns = [c for c in sorted(expected.keys() | got.keys()) if c not in but and expected.get(c) != got.get(c)]
+    return "; ".join(f"{c} is {got.get(c)!r} and was to be {expected.get(c)!r}" for c in columns[:3])

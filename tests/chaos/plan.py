@@ -1,0 +1,447 @@
+"""What is to happen, from a seed. Pure: the same seed gives the same plan, and nothing here touches a store.
+
+Every step and every seam has a number, so that a plan can be cut down: a seed and the numbers that are left say all.
+Where a step names one of several (an open group of clients, a parked run), it *picks* it by a number modulo how many
+there are then, and does nothing where there is none: a plan is still a plan whatever is cut from it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import count
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+
+class Table(StrEnum):
+    """The tables of a plan."""
+
+    A = "chaos_a"
+    B = "chaos_b"
+
+
+class Act(StrEnum):
+    """What becomes of a run at a seam, when the steps of the seam are over."""
+
+    ON = "goes on"
+    DIE = "dies"
+    PART = "dies in it"
+    """In a write that consists of pieces: some of them are applied. Elsewhere it dies before it."""
+    PARK = "is parked"
+    """It stands still, whatever happens, until a step resumes it."""
+
+
+class Moment(StrEnum):
+    """Where at an effect."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """So many transactions of a script that *seed* makes, from begin to end."""
+
+    number: int
+    seed: str
+    transactions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A group of clients begins: some transactions that overlap, carried out by :class:`Turn`."""
+
+    number: int
+    seed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An open group takes so many turns."""
+
+    number: int
+    pick: int
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """The low watermark passes everything begun so far."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Phantom:
+    """The oracle commits a transaction whose client has rolled everything back (point 14)."""
+
+    number: int
+
+
+class Change(StrEnum):
+    """What is done to a table."""
+
+    FLUSH = "is flushed"
+    COMPACT = "is compacted"
+    SPLIT = "is split"
+    MERGE = "is merged"
+    MOVE = "has a region moved"
+    TRUNCATE = "is truncated"
+    ANEW = "is made anew"
+    FAMILY = "gets a family"
+    DISABLE = "is disabled"
+    ENABLE = "is enabled"
+    SNAPSHOT = "has an HBase snapshot taken"
+    RESTORE = "is restored from it"
+    CLONE = "is dropped and cloned from it"
+
+
+#: After these a table is not what its clients made it.
+LOSING = frozenset({Change.TRUNCATE, Change.ANEW, Change.RESTORE, Change.CLONE})
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """A change of a table; *key* is the number of a row."""
+
+    number: int
+    change: Change
+    table: Table
+    key: int = 0
+
+
+class Word(StrEnum):
+    """What people and readers say."""
+
+    PAUSE = "paused"
+    RESUME = "no longer paused"
+    VETO = "vetoed"
+    CONSENT = "no longer vetoed"
+    HOLD = "held"
+    RELEASE = "released"
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """A word about a table."""
+
+    number: int
+    word: Word
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A reader opens a read point."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A reader that was opened reads all tables: through Omid's client, or, where the low watermark has passed it, with
+    *as_of* through the data source too.
+    """
+
+    number: int
+    pick: int
+    as_of: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """A parked run goes on."""
+
+    number: int
+    pick: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seam:
+    """At the *nth* effect of a kind (1: the first), before or after it: *steps* happen, then the run acts."""
+
+    number: int
+    kind: str
+    nth: int
+    moment: Moment
+    act: Act
+    steps: tuple[Step, ...] = ()
+    share: float = 0.5
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of a job. ``{run}`` in its arguments stands for the id of an earlier one, which *pick* names."""
+
+    number: int
+    job: str
+    arguments: tuple[str, ...]
+    pick: int = 0
+    seams: tuple[Seam, ...] = ()
+
+
+Step: TypeAlias = Clients | Open | Turn | Watermark | Phantom | Alter | Say | Look | Read | Resume | Run
+
+#: The seams at which :mod:`tests.store.deadman` catches effects, by how often a plan stops at one.
+KINDS = {"connector": 5, "rows": 3, "gateway": 1, "hbase": 1, "files": 2}
+#: Runs of jobs in a plan, or some more.
+JOBS = 7
+#: Rows of a table are so many.
+ROWS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to happen."""
+
+    seed: int
+    steps: tuple[Step, ...]
+    #: Whether clients may leave torn transactions, whose proof is a sibling's shadow cell alone. Only where no table
+    #: loses any: without it nothing in a store tells of the commit.
+    torn: bool
+
+    def numbers(self) -> list[int]:
+        """Of all steps and seams, from the outermost on."""
+        return [number for step in self.steps for number in _numbers(step)]
+
+    def only(self, kept: Collection[int]) -> Plan:
+        """What is left of it with these numbers alone. What was to happen at a seam that goes, goes with it."""
+        return replace(self, steps=_only(self.steps, frozenset(kept)))
+
+    def jobs(self) -> int:
+        """How many runs of jobs it has."""
+        return sum(isinstance(step, Run) for step in self.every())
+
+    def every(self) -> Iterator[Step]:
+        """All steps, those at seams after the run that they happen in."""
+        yield from _every(self.steps)
+
+    def __str__(self) -> str:
+        return "\n".join([f"seed {self.seed}{', torn transactions too' if self.torn else ''}", *_lines(self.steps, "")])
+
+
+def made(seed: int, jobs: int = JOBS) -> Plan:
+    """The plan of a seed, with *jobs* runs of jobs or some more."""
+    torn = bool(seed % 2)
+    return Plan(seed, _Maker(seed, torn=torn).steps(jobs), torn)
+
+
+#: What usually follows what.
+_CHAIN = {
+    "orphan_cleanup": "watermark_collection",
+    "watermark_collection": "commit_table_pruning",
+    "commit_table_pruning": "history_gc",
+    "history_gc": "orphan_cleanup",
+    "sideline_restore": "orphan_cleanup",
+    "journal_replay": "orphan_cleanup",
+}
+_JOBS = {
+    "orphan_cleanup": 8,
+    "watermark_collection": 3,
+    "commit_table_pruning": 5,
+    "history_gc": 4,
+    "sideline_restore": 2,
+    "journal_replay": 1,
+}
+_QUIET = {
+    Change.FLUSH: 4,
+    Change.COMPACT: 3,
+    Change.SPLIT: 2,
+    Change.MERGE: 1,
+    Change.MOVE: 2,
+    Change.FAMILY: 1,
+    Change.SNAPSHOT: 3,
+    Change.DISABLE: 1,
+}
+_LOUD = {Change.TRUNCATE: 1, Change.ANEW: 1, Change.RESTORE: 4, Change.CLONE: 3}
+_WORDS = {Word.PAUSE: 1, Word.VETO: 1, Word.HOLD: 3, Word.RESUME: 2, Word.CONSENT: 2, Word.RELEASE: 2}
+
+
+class _Maker:
+    def __init__(self, seed: int, *, torn: bool) -> None:
+        self._seed = seed
+        self._chance = random.Random(f"chaos/{seed}")
+        self._numbers = count()
+        self._changes = _QUIET if torn else {**_QUIET, **_LOUD}
+        self._job = "commit_table_pruning"
+
+    def steps(self, jobs: int) -> tuple[Step, ...]:
+        made: list[Step] = [self._clients(25), self._watermark()]
+        runs = 0
+        while runs < jobs:
+            made += self._between(self._chance.randint(1, 4))
+            run = self._run(depth=0)
+            made.append(run)
+            runs += sum(isinstance(step, Run) for step in _every([run]))
+            if self._chance.random() < 0.3:
+                made.append(Resume(self._next(), self._chance.randrange(100)))
+        return tuple(made)
+
+    def _next(self) -> int:
+        return next(self._numbers)
+
+    def _between(self, number: int) -> list[Step]:
+        return [self._step() for _ in range(number)]
+
+    def _step(self) -> Step:
+        makers = {
+            self._some_clients: 4,
+            self._open: 3,
+            self._turn: 6,
+            self._watermark: 4,
+            self._phantom: 1,
+            self._alter: 5,
+            self._say: 2,
+            self._look: 2,
+            self._read: 3,
+            self._resume: 1,
+        }
+        return self._of(makers)()
+
+    def _of(self, weighed: Mapping[T, int]) -> T:
+        (chosen,) = self._chance.choices(list(weighed), list(weighed.values()))
+        return chosen
+
+    def _clients(self, transactions: int) -> Clients:
+        number = self._next()
+        return Clients(number, f"{self._seed}.{number}", transactions)
+
+    def _some_clients(self) -> Clients:
+        return self._clients(self._chance.randint(3, 12))
+
+    def _open(self) -> Open:
+        number = self._next()
+        return Open(number, f"{self._seed}.{number}")
+
+    def _turn(self) -> Turn:
+        return Turn(self._next(), self._chance.randrange(100), self._chance.choice((1, 1, 2, 3, 9)))
+
+    def _watermark(self) -> Watermark:
+        return Watermark(self._next())
+
+    def _phantom(self) -> Phantom:
+        return Phantom(self._next())
+
+    def _table(self) -> Table:
+        return self._chance.choice(list(Table))
+
+    def _alter(self) -> Alter:
+        return Alter(self._next(), self._of(self._changes), self._table(), self._chance.randrange(1, ROWS))
+
+    def _say(self) -> Say:
+        return Say(self._next(), self._of(_WORDS), self._table())
+
+    def _look(self) -> Look:
+        return Look(self._next())
+
+    def _read(self) -> Read:
+        return Read(self._next(), self._chance.randrange(100), self._chance.random() < 0.3)
+
+    def _resume(self) -> Resume:
+        return Resume(self._next(), self._chance.randrange(100))
+
+    def _run(self, depth: int) -> Run:
+        chance = self._chance
+        self._job = job = _CHAIN[self._job] if chance.random() < 0.65 else self._of(_JOBS)
+        number = self._next()
+        arguments = tuple(self._arguments(job))
+        seams = tuple(self._seam(depth) for _ in range(chance.choice((0, 1, 1, 2, 3))))
+        # Whatever comes after a death, or before a run that is parked goes on, is not reached: one of these is enough.
+        last = next((i for i, seam in enumerate(seams) if seam.act in (Act.DIE, Act.PART)), len(seams))
+        return Run(number, job, arguments, chance.randrange(100), seams[: last + 1])
+
+    def _arguments(self, job: str) -> Iterator[str]:
+        chance = self._chance
+        if job in ("orphan_cleanup", "history_gc") and chance.random() < 0.25:
+            yield from ("--table", self._table())
+        if job == "orphan_cleanup" and chance.random() < 0.3:
+            yield "--full"
+        if job == "commit_table_pruning":
+            yield from ("--grace", "0s")
+        if job == "history_gc" and chance.random() < 0.2:
+            yield "--compact"
+        if job == "sideline_restore":
+            yield from ("--restore", "{run}")
+        if job == "journal_replay":
+            yield from ("--from", "2020-01-01T00:00:00Z")
+        if chance.random() < 0.9:
+            yield "--execute"
+
+    def _seam(self, depth: int) -> Seam:
+        chance = self._chance
+        number = self._next()
+        act = self._of({Act.ON: 4, Act.DIE: 2, Act.PART: 2, Act.PARK: 2})
+        steps = self._between(chance.choice((0, 1, 2, 4)))
+        if depth == 0 and act is Act.ON and chance.random() < 0.4:
+            steps.append(self._run(depth + 1))
+        kind = self._of(KINDS)
+        nth = 1 + min(int(chance.expovariate(0.6)), 12)
+        moment = self._of({Moment.BEFORE: 3, Moment.AFTER: 1}) if act is not Act.PART else Moment.BEFORE
+        return Seam(
+            number, kind, nth, moment, act, tuple(steps), round(chance.uniform(0.1, 0.9), 2), chance.getrandbits(32)
+        )
+
+
+def _every(steps: Sequence[Step]) -> Iterator[Step]:
+    for step in steps:
+        yield step
+        if isinstance(step, Run):
+            for seam in step.seams:
+                yield from _every(seam.steps)
+
+
+def _numbers(step: Step) -> Iterator[int]:
+    yield step.number
+    if isinstance(step, Run):
+        for seam in step.seams:
+            yield seam.number
+            for inner in seam.steps:
+                yield from _numbers(inner)
+
+
+def _only(steps: Sequence[Step], kept: frozenset[int]) -> tuple[Step, ...]:
+    return tuple(
+        replace(
+            step,
+            seams=tuple(replace(seam, steps=_only(seam.steps, kept)) for seam in step.seams if seam.number in kept),
+        )
+        if isinstance(step, Run)
+        else step
+        for step in steps
+        if step.number in kept
+    )
+
+
+def _lines(steps: Sequence[Step], indent: str) -> Iterator[str]:
+    for step in steps:
+        yield f"{indent}{step.number}: {told(step)}"
+        if isinstance(step, Run):
+            for seam in step.seams:
+                piece = f", {seam.share} of it by {seam.seed}" if seam.act is Act.PART else ""
+                yield f"{indent}  {seam.number}: {seam.moment} {seam.kind} {seam.nth} it {seam.act}{piece}"
+                yield from _lines(seam.steps, indent + "    ")
+
+
+def told(step: Step) -> str:
+    """A step in a few words."""
+    return _WORDS_OF[type(step)](step)
+
+
+_WORDS_OF: dict[type, Callable[[Any], str]] = {
+    Clients: lambda step: f"{step.transactions} transactions by {step.seed}",
+    Open: lambda step: f"clients by {step.seed} begin",
+    Turn: lambda step: f"clients {step.pick} take {step.turns} turns",
+    Watermark: lambda _: "the low watermark moves on",
+    Phantom: lambda _: "the oracle commits what its client rolled back",
+    Alter: lambda step: f"{step.table} {step.change} (row {step.key})",
+    Say: lambda step: f"{step.table} is {step.word}",
+    Look: lambda _: "a reader begins",
+    Read: lambda step: f"reader {step.pick} reads{', as of it too' if step.as_of else ''}",
+    Resume: lambda step: f"parked run {step.pick} goes on",
+    Run: lambda step: " ".join((step.job, *step.arguments)),
+}

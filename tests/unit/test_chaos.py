@@ -1,0 +1,369 @@
+"""Chaos without a store: plans, how one that fails is cut down, and what the judge notices."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chaos import cutting, judge, plan
+from tests.chaos.judge import Cell, Entry, Judge, Seen
+from tests.chaos.plan import Act, Run
+
+ROOT = Path(__file__).resolve().parents[2]
+SEEDS = range(60)
+
+
+# -- plans
+
+
+def test_a_seed_is_one_plan() -> None:
+    """The same each time, and another than its neighbour's; every number stands in it once, and in its print."""
+    for seed in SEEDS:
+        made = plan.made(seed)
+        assert made == plan.made(seed)
+        assert made.steps != plan.made(seed + 1).steps
+        numbers = made.numbers()
+        assert len(set(numbers)) == len(numbers)
+        assert [int(line.split(":")[0]) for line in str(made).splitlines()[1:]] == numbers
+
+
+def test_all_seeds_together_have_everything() -> None:
+    """Every kind of step, change and word, every job, each way for a run to end at a seam, and runs within runs."""
+    made = [plan.made(seed) for seed in SEEDS]
+    steps = [step for one in made for step in one.every()]
+    assert {type(step) for step in steps} == set(plan.Step.__args__)
+    assert {s.change for s in steps if isinstance(s, plan.Alter)} == set(plan.Change) - {plan.Change.ENABLE}
+    assert {s.word for s in steps if isinstance(s, plan.Say)} == set(plan.Word)
+    runs = [step for step in steps if isinstance(step, Run)]
+    assert {run.job for run in runs} == set(plan._JOBS)
+    seams = [seam for run in runs for seam in run.seams]
+    assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (set(Act), set(plan.KINDS))
+    assert any(isinstance(step, Run) for seam in seams for step in seam.steps)
+    assert all(one.jobs() >= plan.JOBS for one in made)
+
+
+def test_torn_transactions_and_lost_tables_do_not_meet() -> None:
+    """Nothing in a store tells of a torn transaction once the table with its last shadow cell is gone."""
+    made = [plan.made(seed) for seed in SEEDS]
+    changes = {
+        torn: {s.change for one in made if one.torn is torn for s in one.every() if isinstance(s, plan.Alter)}
+        for torn in (False, True)
+    }
+    assert not changes[True] & plan.LOSING
+    assert changes[False] >= plan.LOSING
+
+
+def test_what_is_cut_goes_with_all_that_is_in_it() -> None:
+    """All numbers: the same plan. Without a seam its steps are gone; without a run its seams. Nothing else changes."""
+    made = next(one for one in map(plan.made, SEEDS) if _with_seams(one))
+    assert made.only(made.numbers()) == made
+    run = _with_seams(made)[0]
+    seam = run.seams[0]
+    inside = {n for step in seam.steps for n in plan._numbers(step)}
+    left = made.only([n for n in made.numbers() if n != seam.number])
+    assert set(left.numbers()) == set(made.numbers()) - inside - {seam.number}
+    left = made.only([n for n in made.numbers() if n != run.number])
+    assert left.steps == tuple(step for step in made.steps if step is not run)
+
+
+def _with_seams(made: plan.Plan) -> list[Run]:
+    return [step for step in made.steps if isinstance(step, Run) and step.seams]
+
+
+# -- cutting
+
+
+@pytest.mark.parametrize("needed", [{3}, {0, 39}, {5, 6, 7}, {1, 13, 20, 38}, set(range(40))])
+def test_what_is_not_needed_is_cut(needed: set[int]) -> None:
+    """What is left fails, and none of it can go."""
+
+    def fails(numbers: Sequence[int]) -> bool:
+        return needed <= set(numbers)
+
+    assert set(cutting.cut_down(range(40), fails, tries=10_000)) == needed
+
+
+def test_it_ends_after_so_many_tries_with_what_was_tried() -> None:
+    """However many are left, they fail."""
+    tried: list[list[int]] = []
+
+    def fails(numbers: Sequence[int]) -> bool:
+        tried.append(list(numbers))
+        return {1, 13, 20, 38} <= set(numbers)
+
+    left = cutting.cut_down(range(40), fails, tries=25)
+    assert len(tried) == 25
+    assert left in tried
+    assert {1, 13, 20, 38} <= set(left)
+
+
+# -- the judge
+
+
+def test_the_judge_knows_nothing_of_lowtide() -> None:
+    """It imports the standard library alone: no rule of Lowtide's, and no test's, can make it blind."""
+    tree = ast.parse((ROOT / "tests" / "chaos" / "judge.py").read_text())
+    modules = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    modules |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert modules == {"__future__", "json", "collections", "collections.abc", "dataclasses", "typing"}
+
+
+T, TC, W = 1000, 1100, 5000
+Q = (b"r", b"a", b"q")
+DATA = Cell(*Q, T, "put", b"v")
+SHADOW = Cell(b"r", b"a", b"\x00\xc2\x80q\xc2\x80", T, "put", TC.to_bytes(8, "big"))
+GONE = Cell(*Q, T, "delete", b"")
+
+
+def key(start: int) -> bytes:
+    return bytes([start % 16]) + start.to_bytes(8, "big")
+
+
+def entry(start: int, distance: int) -> Cell:
+    varint = bytes([distance % 128 | 128, distance // 128]) if distance > 127 else bytes([distance])
+    return Cell(key(start), b"F", b"C", start, "put", varint)
+
+
+def mark(start: int) -> Cell:
+    return Cell(key(start), b"F", b"IT", start, "put", b"\x00\x00\x00\x01")
+
+
+LOW = Cell(b"LOW_WATERMARK", b"LWF", b"LWC", 1, "put", W.to_bytes(8, "big"))
+
+
+def seen(*cells: Cell, commits: Sequence[Cell] = (), journal: Sequence[Cell] = ()) -> Seen:
+    return Seen({"t": frozenset(cells)}, frozenset([LOW, *commits]), frozenset(journal))
+
+
+def told(*, commit: int | None = TC, start: int = T, value: str = "v") -> Judge:
+    """A judge of a store in which one client put one cell, and ended so."""
+    made = Judge()
+    cells = [["t", "r", "a", "q", 0, "put", value]]
+    for event in (
+        {"event": "begin", "start": start},
+        {"event": "cells", "start": start, "cells": cells},
+        {"event": "end", "start": start, "commit": commit, "outcome": "committed" if commit else "abandoned"},
+    ):
+        made.history.read(json.dumps(event))
+    return made
+
+
+def of(made: Judge, before: Seen, after: Seen, aside: Sequence[tuple[Any, ...]] = (), **named: Any) -> list[str]:
+    made.written("here", before, after, {"t": aside}, **named)
+    return made.wrong
+
+
+KEY = (*Q, T)
+
+
+def test_what_is_right_is_not_wrong() -> None:
+    """An orphan that goes and is aside, a commit that is healed, an entry that is journaled and pruned."""
+    assert of(told(commit=None), seen(DATA), seen(DATA, GONE), [KEY]) == []
+    assert of(told(), seen(DATA, commits=[entry(T, 100)]), seen(DATA, SHADOW, commits=[entry(T, 100)])) == []
+    journaled = [Cell(key(T), b"j", b"C", 1, "put", TC.to_bytes(8, "big"))]
+    before = seen(DATA, SHADOW, commits=[entry(T, 100)])
+    made = told()
+    assert of(made, before, seen(DATA, SHADOW, journal=journaled)) == []
+    assert made.counts["changes of the commit table"] == 1
+
+
+@pytest.mark.parametrize(
+    ("made", "before", "after", "aside", "said"),
+    [
+        (told(), seen(DATA), seen(DATA, GONE), [KEY], "above the mark -1"),
+        (told(commit=None), seen(DATA), seen(DATA, GONE), [], "in no sideline"),
+        (told(commit=None), seen(DATA), seen(DATA, SHADOW), [], "a shadow cell"),
+        (told(commit=TC + 50), seen(DATA), seen(DATA, SHADOW), [], "a shadow cell"),
+        (told(commit=None), seen(), seen(DATA._replace(value=b"x")), [], "no client wrote it"),
+        (told(), seen(DATA), seen(DATA._replace(value=b"x")), [], "another value"),
+        (told(), seen(DATA), seen(DATA, commits=[mark(T)]), [], "got a mark"),
+        (told(), seen(), seen(commits=[entry(T, 50)]), [], "got the entry 1050"),
+        (told(), seen(commits=[entry(T, 100)]), seen(), [], "the journal has None"),
+        (told(commit=None), seen(commits=[mark(T)]), seen(), [], "the journal has nothing"),
+        (
+            told(),
+            seen(DATA, commits=[entry(T, 100)]),
+            seen(DATA, journal=[Cell(key(T), b"j", b"C", 1, "put", TC.to_bytes(8, "big"))]),
+            [],
+            "lacks its shadow cell",
+        ),
+        (
+            told(start=W + 50, commit=None),
+            seen(DATA._replace(timestamp=W + 50)),
+            seen(),
+            [(*Q, W + 50)],
+            "above the low watermark",
+        ),
+    ],
+)
+def test_a_wrong_write_is_noticed(
+    made: Judge, before: Seen, after: Seen, aside: Sequence[tuple[Any, ...]], said: str
+) -> None:
+    """Each rule by one write that breaks it, and says so."""
+    assert any(said in line for line in of(made, before, after, aside)), made.wrong
+
+
+def test_a_write_where_somebody_said_no_is_noticed() -> None:
+    """Be it ever so right."""
+    wrong = of(told(commit=None), seen(DATA), seen(DATA, GONE), [KEY], silent={"t"})
+    assert "said no" in wrong[0]
+
+
+def state(**columns: dict[str, object]) -> frozenset[Cell]:
+    """Rows of the state table, with ``/`` for ``__``; a text as it is, else JSON."""
+    return frozenset(
+        Cell(
+            row.replace("__", "/").encode(),
+            b"s",
+            column.encode(),
+            1,
+            "put",
+            value.encode() if isinstance(value, str) else json.dumps(value).encode(),
+        )
+        for row, cells in columns.items()
+        for column, value in cells.items()
+    )
+
+
+def test_records_that_go_back_are_noticed() -> None:
+    """An epoch, a mark; and a mark that passes a hold."""
+    made = Judge()
+    made.recorded("a", "one", state(table__t={"epoch": "3/x/0"}, history__t={"mark": {"mark": 500}}))
+    assert made.wrong == []
+    made.recorded("b", "one", state(table__t={"epoch": "2/x/0"}, history__t={"mark": {"mark": 450}}))
+    assert [" went from " in line and "back to" in line for line in made.wrong] == [True, True]
+    made = Judge()
+    made.held["t"].append(400)
+    made.recorded("c", "one", state(history__t={"mark": {"mark": 500}}))
+    assert "passed the hold 400" in made.wrong[0]
+
+
+def test_a_record_of_a_run_that_was_overtaken_is_noticed() -> None:
+    """Who took the table over last may record; whoever had it before may not."""
+    made = Judge()
+    made.recorded("a", "one", state(table__t={"epoch": "1/x/0"}))
+    made.recorded("b", "two", state(table__t={"epoch": "2/y/0"}))
+    made.recorded("c", "two", state(table__t={"epoch": "2/y/0", "fact/-": {"run": "two"}}))
+    assert made.wrong == []
+    made.recorded("d", "one", state(table__t={"epoch": "2/y/0", "fact/-": {"run": "one"}}))
+    assert "one recorded of t, which two took over" in made.wrong[0]
+
+
+@pytest.mark.parametrize(("bound", "watermark"), [(T, 0), (0, T)])
+def test_a_bound_or_a_watermark_that_says_too_much_is_noticed(bound: int, watermark: int) -> None:
+    """A commit at or below it lacks its shadow cell; of an orphan neither says anything."""
+    regions = [{"start": "", "stop": "", "watermark": watermark}]
+    records = state(bound__1={"value": {"value": bound}}, watermarks__t={"value": {"regions": regions}})
+    for commit, wrong in ((TC, 1), (None, 0)):
+        made = told(commit=commit)
+        made.recorded("a", "one", records)
+        made.published("b", seen(DATA))
+        assert len(made.wrong) == wrong, made.wrong
+    made = told()
+    made.recorded("a", "one", records)
+    made.published("b", seen(DATA, SHADOW))
+    assert made.wrong == []
+
+
+def test_a_bound_above_the_low_watermark_is_noticed() -> None:
+    """Whatever the tables have."""
+    made = Judge()
+    made.recorded("a", "one", state(bound__1={"value": {"value": W + 50}}))
+    made.published("b", seen())
+    assert "above the low watermark" in made.wrong[0]
+
+
+def test_a_reader_is_judged_by_what_clients_did() -> None:
+    """Shown is what was committed before the read point, of a column the highest version, unless it or its family is
+    deleted; columns of torn transactions are left out, tables that came back are not judged.
+    """
+    made = told()
+    made.read("x", "t", TC + 1, {Q: b"v"})
+    made.read("x", "t", TC, {})
+    assert (made.wrong, made.counts["reads"]) == ([], 2)
+    made.read("x", "t", TC + 1, {})
+    made.read("x", "t", TC, {Q: b"v"})
+    assert len(made.wrong) == 2
+    made.came_back.add("t")
+    made.read("x", "t", TC + 1, {})
+    assert len(made.wrong) == 2
+
+
+def test_a_read_as_of_the_mark_had_to_be_refused() -> None:
+    """However right what it gave."""
+    made = told()
+    made.read_as_of("x", "t", TC + 1, {Q: b"v"}, mark=TC)
+    assert made.wrong == []
+    made.read_as_of("x", "t", TC + 1, {Q: b"v"}, mark=TC + 1)
+    assert "the mark is" in made.wrong[0]
+
+
+def test_what_is_left_at_the_end_is_noticed() -> None:
+    """An orphan, a commit without shadow cell, a commit that is gone, an entry at or below the bound."""
+    for made, there in ((told(commit=None), seen(DATA)), (told(), seen(DATA)), (told(), seen())):
+        made.at_the_end(there)
+        assert made.wrong
+    made = told()
+    made.recorded("a", "one", state(bound__1={"value": {"value": T}}))
+    made.at_the_end(seen(DATA, SHADOW, commits=[entry(T, 100)]))
+    assert "at or below the bound" in made.wrong[0]
+    made = told()
+    made.at_the_end(seen(DATA, SHADOW))
+    assert made.wrong == []
+
+
+def test_a_run_that_ends_in_an_error_of_its_own_is_noticed() -> None:
+    """One that says why does not count, one that does not say or did not expect it does."""
+    made = Judge()
+    made.ended("x", 1, {"problems": ["the store says no"], "tables": []})
+    assert made.wrong == []
+    made.ended("x", 1, {"problems": [], "tables": []})
+    made.ended("x", 1, {"problems": [], "tables": [{"problems": ["unexpected KeyError: 1"]}]})
+    assert len(made.wrong) == 2
+
+
+# -- what a reader is shown
+
+
+def test_the_highest_version_that_was_committed_before_counts() -> None:
+    """By its own timestamp, not by that of its commit."""
+    cells = {(*Q, 100): b"a", (*Q, 201): b"b"}
+    commits = {100: 350, 200: 300}
+    assert judge.shown(cells, commits, 300) == {}
+    assert judge.shown(cells, commits, 301) == {Q: b"b"}
+    assert judge.shown(cells, commits, 400) == {Q: b"b"}
+
+
+def test_tombstones_hide() -> None:
+    """One of a column hides it; one of a family hides what began before it committed."""
+    family = (b"r", b"a", b"")
+    assert judge.shown({(*Q, 100): b"a", (*Q, 200): b""}, {100: 150, 200: 250}, 300) == {}
+    cells = {(*Q, 100): b"a", (*family, 200): b"", (*Q, 220): b"b", (*Q, 350): b"c"}
+    assert judge.shown({k: cells[k] for k in list(cells)[:3]}, {100: 150, 200: 300}, 400) == {}
+    commits = {100: 150, 200: 300, 350: 400}
+    assert judge.shown(cells, commits, 300) == {Q: b"a"}
+    assert judge.shown(cells, commits, 401) == {Q: b"c"}
+
+
+def test_delete_markers_hide() -> None:
+    """One version, a column up to it, a family up to it."""
+    other = Cell(*Q, T + 50, "put", b"w")
+    assert judge.standing([DATA, other, GONE]) == {(*Q, T + 50): b"w"}
+    assert judge.standing([DATA, other, GONE._replace(kind="delete_column", timestamp=T + 50)]) == {}
+    assert judge.standing([DATA, other, Cell(b"r", b"a", b"", T, "delete_family", b"")]) == {(*Q, T + 50): b"w"}
+
+
+def test_the_commit_table_is_read_as_omid_writes_it() -> None:
+    """Entries, marks, both; other rows are nobody's."""
+    raw = frozenset([LOW, entry(T, 100), entry(T + 50, 50), mark(T + 50), mark(T + 100)])
+    assert judge.commit_entries(raw) == {
+        T: Entry(TC, False),
+        T + 50: Entry(T + 100, True),
+        T + 100: Entry(None, True),
+    }
+    assert judge.low_watermark(raw) == W
