@@ -13,7 +13,7 @@ SPARK_LINES := 3.5 4.0 4.1 4.2 4.3
 # The older lines of HBase that tests can be run on beside the newest: lowtide/run/hbases.py.
 HBASE_LINES := 2.5
 
-.PHONY: help setup phoenix prometheus hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules judge wheel release docs bench soak \
+.PHONY: help setup phoenix prometheus hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules judge wheel release docs bench soak chaos \
 	screenshots compose-test yarn cluster-test lock clean matrix $(SPARK_LINES:%=spark-%)
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make cluster-test   the jobs on YARN and HDFS, on this machine's loopback: executors killed, Airflow, HBase snapshots"
 	@echo "make .env    the secrets that docker-compose.yaml asks for, random"
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
+	@echo "make chaos   clients, runs that die and tables that change, in an order that a seed gives: SECONDS=600 SEED= KEEP= SERVERS= TWICE="
 	@echo "make soak    an hour of the ledger's clients being killed"
 	@echo "make break-rules   break each safety rule in a copy of the code, and see the right assertion fail"
 	@echo "make judge   break those by which data come out wrong, and see whether lowtide verify, alone, notices"
@@ -184,6 +185,11 @@ bench: setup
 
 soak: setup
 	@LOWTIDE_LEDGER_SECONDS=3600 $(BIN)/python -m pytest -o timeout=5400 tests/store/test_ledger_concurrency.py -s -p no:cacheprovider
+
+# Seed after seed, judged (tests/chaos); what fails is cut down. Its store is its own.
+chaos: setup
+	@PYTHONPATH=.:tests/store:tools $(BIN)/python -m tests.chaos $(if $(MODE),--mode $(MODE)) $(if $(SECONDS),--seconds $(SECONDS)) \
+		$(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(SERVERS),--servers $(SERVERS)) $(if $(TWICE),--twice $(TWICE))
 
 # The pictures of docs/images, from the demo that is up.
 screenshots: setup

@@ -99,16 +99,18 @@ class Actor(threading.Thread):
     def run(self) -> None:
         """The thread's work."""
         self._go.acquire()
-        lab = self.director.lab
         try:
-            session = lab.spark
+            session = self.director.lab.spark
             session._jvm.SparkSession.setActiveSession(session._jsparkSession)  # type: ignore[union-attr]
-            self.life = deadman.run(lambda: lab.job(self.step.job, self.run_id, *self.arguments), self._watch)
+            self.life = deadman.run(self._work, self._watch, reads=True)
             self.outcome = self.life.result
         except BaseException as error:  # the director raises it
             self.error = error
         self.over = True
         self._back.release()
+
+    def _work(self) -> Outcome:
+        return self.director.lab.job(self.step.job, self.run_id, *self.arguments)
 
     def go_on(self) -> None:
         """Called by the director: give it the baton, and wait until it comes back."""
@@ -126,7 +128,8 @@ class Actor(threading.Thread):
         if threading.current_thread() is not self:  # a hold that is renewed
             return None
         if moment is deadman.Moment.AFTER:
-            self.director.happened(self, effect)
+            if effect.number:
+                self.director.happened(self, effect)
         else:
             self._met[effect.seam] += 1
         for seam in self._seams(effect, moment):
@@ -170,6 +173,7 @@ class Director:
         self._holds: dict[str, list[str]] = {table: [] for table in Table}
         self._paused: dict[str, str] = {}
         self._vetoed: set[str] = set()
+        self._vetoed_then: set[str] = set()
         self._disabled: dict[str, Raw] = {}
         self._shape = Shape(
             tables=tuple(Table),
@@ -220,7 +224,7 @@ class Director:
             said = self._STEPS[type(step)](self, step) or ""
         except WorkloadError as error:
             # HBase refuses what cannot be done to a table now, such as to merge its last region.
-            said = f"refused: {str(error).split(':')[1].strip()}"
+            said = f"refused, {str(error).split(': ')[1:2]}"
             self.counts["refused"] += 1
         self.note(f"{step.number}: {told(step)}{said and ': '}{said}")
 
@@ -311,6 +315,9 @@ class Director:
         self._forget_snapshot(table)
         self.lab.omid.snapshot(table, _snapshot(table))
         self.judge.history.kept(table)
+        self._vetoed_then.discard(table)
+        if table in self._vetoed:
+            self._vetoed_then.add(table)
 
     def _restore(self, table: Table, _: bytes) -> str | None:
         return self._bring_back(table, lambda: self.lab.omid.restore(_snapshot(table)))
@@ -341,7 +348,9 @@ class Director:
         if not self.judge.history.restorable(table):
             return "there is none that tells"
         bring()
-        self.lab.veto(table, on=table not in self._vetoed)  # the HBase snapshot has what was said then
+        self._vetoed.discard(table)  # the HBase snapshot has what the owner said then
+        if table in self._vetoed_then:
+            self._vetoed.add(table)
         self.judge.history.restored(table)
         self.judge.came_back.add(table)
         return None
@@ -485,11 +494,13 @@ class Director:
         if actor.life.killed:
             self._written(actor, f"{where}, which died")
             self.counts["deaths"] += 1
-            return f"died at {len(actor.life.effects)}, {actor.life.effects[-1].step}, {actor.life.applied}"
+            return f"died after {len(actor.life.effects)} effects, {actor.life.applied or 'whole'}"
         assert actor.outcome is not None
         self.judge.recorded(where, actor.run_id, self.lab.raw(STATE))
         self.judge.ended(where, actor.outcome.code, actor.outcome.summary)
         self.counts[f"exit {actor.outcome.code}"] += 1
+        if actor.step.job == "watermark_collection" and actor.outcome.code == 0 and not actor.came_back_since:
+            self.judge.published(where, self.seen())
         if actor.step.job == "orphan_cleanup" and actor.outcome.code == 0 and not actor.came_back_since:
             self._came_clean(actor)
         totals = {name: n for name, n in sorted(actor.outcome.totals.items()) if n and isinstance(n, int)}
@@ -525,7 +536,6 @@ class Director:
     def _enable(self, table: str) -> None:
         self.lab.omid.enable(table)
         del self._disabled[table]
-        self.judge.came_back.add(table)  # its records are void: it is read from 0
 
     def _enable_all(self) -> None:
         """No client writes to a disabled table: it would wait."""

@@ -162,7 +162,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Seam:
-    """At the *nth* effect of a kind (1: the first), before or after it: *steps* happen, then the run acts."""
+    """At the *nth* effect of a kind, or read (1: the first), before or after it: *steps* happen, then the run acts."""
 
     number: int
     kind: str
@@ -187,8 +187,8 @@ class Run:
 
 Step: TypeAlias = Clients | Open | Turn | Watermark | Phantom | Alter | Say | Look | Read | Resume | Run
 
-#: The seams at which :mod:`tests.store.deadman` catches effects, by how often a plan stops at one.
-KINDS = {"connector": 5, "rows": 3, "gateway": 1, "hbase": 1, "files": 2}
+#: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
+KINDS = {"connector": 5, "read": 4, "rows": 3, "gateway": 1, "hbase": 1, "files": 2}
 #: Runs of jobs in a plan, or some more.
 JOBS = 7
 #: Rows of a table are so many.
@@ -272,6 +272,8 @@ class _Maker:
 
     def steps(self, jobs: int) -> tuple[Step, ...]:
         made: list[Step] = [self._clients(25), self._watermark()]
+        # Or there would be none yet, mostly, when something is to be restored.
+        made += [Alter(self._next(), Change.SNAPSHOT, table) for table in Table if self._chance.random() < 0.5]
         runs = 0
         while runs < jobs:
             made += self._between(self._chance.randint(1, 4))
@@ -380,7 +382,7 @@ class _Maker:
         if depth == 0 and act is Act.ON and chance.random() < 0.4:
             steps.append(self._run(depth + 1))
         kind = self._of(KINDS)
-        nth = 1 + min(int(chance.expovariate(0.6)), 12)
+        nth = 1 + min(int(chance.expovariate(0.15 if kind == "read" else 0.6)), 30)
         moment = self._of({Moment.BEFORE: 3, Moment.AFTER: 1}) if act is not Act.PART else Moment.BEFORE
         return Seam(
             number, kind, nth, moment, act, tuple(steps), round(chance.uniform(0.1, 0.9), 2), chance.getrandbits(32)

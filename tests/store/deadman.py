@@ -13,6 +13,8 @@ that changes the store or the sideline:
 
 A call that is in no list of reads counts as an effect. ``test_deadman.py`` keeps the lists complete.
 
+Who asks for it is told of ``read`` too: whenever a DataFrame is worked out. That changes nothing, and has no number.
+
 :func:`run` runs one life and tells its effects. Its *watch* is called before and after each, and may let the run die
 there (:class:`Die`), also with a part of a divisible effect applied. What it does itself is nobody's effect, so that it
 may look at the store, or run another job.
@@ -34,6 +36,7 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -84,6 +87,9 @@ STREAM_EFFECTS = frozenset({"write", "close"})
 WRITER_EFFECTS = _words("csv insertInto jdbc json orc parquet save saveAsTable text xml")
 WRITER_SETTINGS = _words("bucketBy clusterBy format mode option options partitionBy sortBy")
 
+#: By which Python has Spark work a DataFrame out.
+SPARK_READS = _words("collectToPython count isEmpty toPythonIterator")
+
 _CONNECTOR = "z:lowtide.connector."
 
 
@@ -106,7 +112,7 @@ class Moment(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Effect:
     """One effect of a run: which call at which seam, on what, and the step of Lowtide's that made it
-    (``state.begin_removal``).
+    (``state.begin_removal``). One that has no number is a read.
     """
 
     number: int
@@ -117,7 +123,8 @@ class Effect:
     divisible: bool
 
     def __str__(self) -> str:
-        return f"effect {self.number}, {self.seam} {self.name} on {self.on}, by {self.step}"
+        numbered = f"effect {self.number}" if self.number else "no effect"
+        return f"{numbered}, {self.seam} {self.name} on {self.on}, by {self.step}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +160,12 @@ class Cut:
 
 
 @dataclass
-class Life(Generic[T]):
+class Life(Generic[R]):
     """A run from its beginning to its end or its death."""
 
     watch: Watch | None = None
+    #: Whether it is watched at reads too.
+    reads: bool = False
     effects: list[Effect] = field(default_factory=list)
     killed: bool = False
     #: Whether it returned: what its threads do then is nobody's effect.
@@ -164,7 +173,7 @@ class Life(Generic[T]):
     #: Of an effect that was applied in part: how many of its pieces were, and how many there were.
     applied: tuple[int, int] | None = None
     #: What the run returned; None of one that was killed.
-    result: T | None = None
+    result: R | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def steps(self) -> list[str]:
@@ -189,6 +198,15 @@ class Life(Generic[T]):
             self._die()
         return effect
 
+    def look(self, name: str, read: Callable[[], T]) -> T:
+        """A read, before and after which it can die too."""
+        effect = Effect(0, "read", name, "", _step(), False)
+        if self._told(effect, Moment.BEFORE) is not None:
+            self._die()
+        result = read()
+        self.done(effect)
+        return result
+
     def done(self, effect: Effect) -> None:
         if self.killed or self._told(effect, Moment.AFTER) is not None:
             self._die()
@@ -204,10 +222,13 @@ class Life(Generic[T]):
         raise Killed(self)
 
 
-def run(work: Callable[[], T], watch: Watch | None = None) -> Life[T]:
-    """Run *work* and tell what it did; when it returns, the run is over or dead, with all its threads."""
+def run(work: Callable[[], T], watch: Watch | None = None, *, reads: bool = False) -> Life[T]:
+    """Run *work* and tell what it did; when it returns, the run is over or dead, with all its threads.
+
+    With *reads* the watch is called at reads too.
+    """
     _install()
-    life: Life[T] = Life(watch)
+    life: Life[T] = Life(watch, reads)
     with _standing(life):
         try:
             life.result = work()
@@ -297,6 +318,13 @@ def _through(
         result = effect()
     life.done(begun)
     return result
+
+
+def _looked(name: str, read: Callable[[], T]) -> T:
+    life = _life()
+    if life is None or not life.reads or life.over or life.killed or _stack()[-1] is _Mode.INSIDE:
+        return read()
+    return life.look(name, read)
 
 
 def _step() -> str:
@@ -389,6 +417,8 @@ def _java() -> None:
             return _static(self.target_id.removeprefix(_CONNECTOR), self.name, arguments, ask, self, send)
         if self.name in FILE_EFFECTS | STREAM_EFFECTS and _life() is not None:
             return _file(self, arguments, ask, send)
+        if self.name in SPARK_READS:
+            return _looked(self.name, send)
         return send()
 
     JavaMember.__call__ = asked

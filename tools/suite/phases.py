@@ -21,6 +21,7 @@ LONGEST_FIRST = (
     "tests/store/test_deadman.py",
     "tests/store/test_history.py",
     "tests/store/test_restart.py",
+    "tests/store/test_chaos.py",
     "tests/store/test_safety.py",
     "tests/store/test_as_of.py",
     "tests/store/test_ledger_repair.py",
