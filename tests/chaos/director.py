@@ -88,7 +88,6 @@ class Actor(threading.Thread):
     #: What there was before the write that it is in.
     before: Seen | None = None
     came_back_since: set[str] = field(default_factory=set)
-    vetoed: frozenset[str] = frozenset()
     _go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _back: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _met: Counter[str] = field(default_factory=Counter)
@@ -429,7 +428,7 @@ class Director:
             arguments = tuple(chosen if a == "{run}" else a for a in arguments)
         elif step.job in _REMOVING:
             self._ran.append(run_id)
-        return self._start(Actor(self, step, run_id, arguments, vetoed=frozenset(self._vetoed)))
+        return self._start(Actor(self, step, run_id, arguments))
 
     _STEPS: dict[type, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
         Clients: _clients,
@@ -483,7 +482,7 @@ class Director:
         after = self.seen()
         changed = [table for table in after.tables if before.tables[table] != after.tables[table]]
         aside = {table: self.lab.aside(actor.run_id, table) for table in changed}
-        silent = {*self._paused, *actor.vetoed & self._vetoed}
+        silent = {*self._paused, *self._vetoed}
         self.judge.written(where, before, after, aside, came_back=actor.came_back_since, silent=silent)
 
     def _ended(self, actor: Actor) -> str:

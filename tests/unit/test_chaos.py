@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from lowtide.lab.workload import Model, Transaction
+from lowtide.lab.workload.model import cell_from_json
 from tests.chaos import cutting, judge, plan
 from tests.chaos.judge import Cell, Entry, Judge, Seen
 from tests.chaos.plan import Act, Run
@@ -348,6 +352,32 @@ def test_tombstones_hide() -> None:
     commits = {100: 150, 200: 300, 350: 400}
     assert judge.shown(cells, commits, 300) == {Q: b"a"}
     assert judge.shown(cells, commits, 401) == {Q: b"c"}
+
+
+_WRITES = st.lists(
+    st.tuples(
+        st.sampled_from(["x", "y"]), st.sampled_from(["", "p", "q"]), st.integers(0, 2), st.sampled_from(["", "v"])
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(st.lists(st.tuples(_WRITES, st.booleans(), st.integers(1, 400)), min_size=1, max_size=6))
+def test_the_judge_and_the_model_of_the_workloads_agree(transactions: list[tuple[list[Any], bool, int]]) -> None:
+    """Two that were written apart show the same at every read point."""
+    made, known = judge.History(), []
+    for number, (writes, committed, later) in enumerate(transactions, 1):
+        start = 100 * number
+        commit = start + 50 * later + number if committed else None
+        cells = [["t", row, "a", q, k, "put", "" if q == "" else f"{value and number}"] for row, q, k, value in writes]
+        made.read(json.dumps({"event": "begin", "start": start}))
+        made.read(json.dumps({"event": "cells", "start": start, "cells": cells}))
+        made.read(json.dumps({"event": "end", "start": start, "commit": commit}))
+        known.append(Transaction(start, commit, "", None, None, "", "", tuple(map(cell_from_json, cells))))
+    model = Model(known)
+    for point in {1, 10**6, *(t.commit + d for t in known if t.commit for d in (0, 1))}:
+        assert judge.shown(made.tables["t"], made.commits, point) == model.shown_at("t", point)
 
 
 def test_delete_markers_hide() -> None:

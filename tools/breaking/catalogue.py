@@ -8,10 +8,12 @@ import subprocess
 import time
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 CONNECTOR_TESTS = "connector/src/test/"
+#: Names how many seeds chaos takes from 1 on, where it is not the commit that gives one.
+CHAOS_SEEDS = "LOWTIDE_CHAOS_SEEDS"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,12 @@ def read(file: Path) -> dict[str, Mutation]:
         name: Mutation(name, **{"fails": ""} | {**found, "tests": tuple(found["tests"].split())})
         for name, found in tomllib.loads(file.read_text()).items()
     }
+
+
+def by_chaos(mutation: Mutation) -> Mutation:
+    """The same, to be noticed by chaos instead of its own tests."""
+    test = "tests/store/test_chaos.py::test_whatever_meets_nothing_is_wrong"
+    return replace(mutation, tests=(test,), fails="assert report.wrong == []")
 
 
 def share(mutations: Mapping[str, Mutation], of: int, number: int) -> dict[str, Mutation]:
