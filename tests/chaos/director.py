@@ -398,7 +398,7 @@ class Director:
             if table in self._disabled:
                 continue
             mark = self.judge.marks.get(table, -1)
-            if point > mark:
+            if point >= mark:
                 self.judge.read(f"step {step.number}", table, point, self.lab.omid.read(table, point))
             if step.as_of:
                 said.append(self._as_of(step, table, point, mark))
@@ -545,6 +545,7 @@ class Director:
 
     def _end_the_faults(self) -> None:
         """Whoever is parked goes on; nothing is disabled, paused, vetoed or held."""
+        self._read_log()
         while self._parked:
             actor = self._parked.pop(0)
             self.counts["zombies"] += 1
@@ -589,7 +590,9 @@ class Director:
         self.judge.came_back.clear()
         for table in seen.tables:
             mark = self.judge.marks.get(table, -1)
-            points = sorted({mark + 1, *(c + 1 for c in self.judge.history.commits.values() if c >= mark)})
+            points = sorted(
+                {*(c + 1 for c in self.judge.history.commits.values() if c >= mark), *([mark] if mark > 0 else [])}
+            )
             for point in points[:: max(1, len(points) // 15)]:
                 self.judge.read("at the end", table, point, self.lab.omid.read(table, point))
 

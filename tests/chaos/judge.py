@@ -213,7 +213,9 @@ class History:
 
     def torn_columns(self, table: str) -> set[Column]:
         """What readers may be shown wrongly until somebody heals it."""
-        return {key[:3] for key in self.tables[table] if start_of(key[3]) in self.torn}
+        torn = {key[:3] for key in self.tables[table] if start_of(key[3]) in self.torn}
+        families = {(row, family) for row, family, qualifier in torn if not qualifier}
+        return torn | {key[:3] for key in self.tables[table] if key[:2] in families}
 
 
 def _bytes(text: str) -> bytes:
@@ -323,7 +325,7 @@ class Judge:
         *aside*: what its sideline has of each table. *came_back*: tables that came back since the run began, which its
         last look cannot know. *silent*: tables to which nothing may be written.
 
-        (1) What the mark keeps stays: every read point above the mark shows what it showed. (2) No shadow cell, entry
+        (1) What the mark keeps stays: every read point from the mark on shows what it showed. (2) No shadow cell, entry
         or mark says what is not so. (4) What left the commit table is in the journal, and no cell needs it. (7) What
         went is aside. Nothing above the low watermark is touched; no cell comes that no client wrote.
         """
@@ -367,15 +369,20 @@ class Judge:
     def _points(
         self, where: str, was: Mapping[Key, bytes], now: Mapping[Key, bytes], rows: Collection[bytes], mark: int
     ) -> None:
-        """Every read point above the mark shows of these rows what it showed."""
+        """Every read point from the mark on shows of these rows what it showed."""
         old, new = ({k: v for k, v in cells.items() if k[0] in rows} for cells in (was, now))
         commits = self.history.commits
-        there = {commits[start] + 1 for key in old.keys() | new.keys() if (start := start_of(key[3])) in commits}
-        for point in sorted({mark + 1, *(point for point in there if point > mark)}):
+        for point in self._read_points(old.keys() | new.keys(), mark):
             self.counts["read points of changed rows"] += 1
             if (a := shown(old, commits, point)) != (b := shown(new, commits, point)):
-                self._say(where, f"at {point}, above the mark {mark}, {_difference(a, b)} (1)")
+                self._say(where, f"at {point}, the mark is {mark}, {_difference(a, b)} (1)")
                 return
+
+    def _read_points(self, keys: Iterable[Key], mark: int) -> list[int]:
+        """The mark, and each point from there on at which these cells may show something else."""
+        commits = self.history.commits
+        points = {commits[start] + 1 for key in keys if (start := start_of(key[3])) in commits}
+        return sorted({mark, *(point for point in points if point > mark)})
 
     def _commit_table(self, where: str, watermark: int, before: Seen, after: Seen, came_back: Collection[str]) -> None:
         was, now = commit_entries(before.commit_table), commit_entries(after.commit_table)
@@ -473,7 +480,7 @@ class Judge:
         to.
         """
         self.counts["reads as of"] += 1
-        if point <= mark:
+        if point < mark:
             self._say(where, f"{table} was read as of {point}, and the mark is {mark} (5)")
         expected = shown(self.history.tables[table], self.history.commits, point)
         if told := _difference(expected, got, self.history.torn_columns(table)):
@@ -511,11 +518,10 @@ class Judge:
             here = {k: v for k, v in cells.items() if not is_shadow(k[2])}
             written = self.history.tables[table]
             mark = self.marks.get(table, -1)
-            points = {commits[s] + 1 for key in written if (s := start_of(key[3])) in commits}
-            for point in sorted({mark + 1, *(p for p in points if p > mark)}):
+            for point in self._read_points(written.keys() | here.keys(), mark):
                 self.counts["read points at the end"] += 1
                 if (a := shown(written, commits, point)) != (b := shown(here, commits, point)):
-                    self._say("at the end", f"{table} at {point}, above the mark {mark}: {_difference(a, b)} (1)")
+                    self._say("at the end", f"{table} at {point}, the mark is {mark}: {_difference(a, b)} (1)")
                     break
 
 

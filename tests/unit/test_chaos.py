@@ -179,7 +179,7 @@ def test_what_is_right_is_not_wrong() -> None:
 @pytest.mark.parametrize(
     ("made", "before", "after", "aside", "said"),
     [
-        (told(), seen(DATA), seen(DATA, GONE), [KEY], "above the mark -1"),
+        (told(), seen(DATA), seen(DATA, GONE), [KEY], "the mark is -1"),
         (told(commit=None), seen(DATA), seen(DATA, GONE), [], "in no sideline"),
         (told(commit=None), seen(DATA), seen(DATA, SHADOW), [], "a shadow cell"),
         (told(commit=TC + 50), seen(DATA), seen(DATA, SHADOW), [], "a shadow cell"),
@@ -298,12 +298,12 @@ def test_a_reader_is_judged_by_what_clients_did() -> None:
     assert len(made.wrong) == 2
 
 
-def test_a_read_as_of_the_mark_had_to_be_refused() -> None:
+def test_a_read_as_of_before_the_mark_had_to_be_refused() -> None:
     """However right what it gave."""
     made = told()
-    made.read_as_of("x", "t", TC + 1, {Q: b"v"}, mark=TC)
-    assert made.wrong == []
     made.read_as_of("x", "t", TC + 1, {Q: b"v"}, mark=TC + 1)
+    assert made.wrong == []
+    made.read_as_of("x", "t", TC + 1, {Q: b"v"}, mark=TC + 2)
     assert "the mark is" in made.wrong[0]
 
 
