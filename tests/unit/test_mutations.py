@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from breaking.catalogue import CONNECTOR_TESTS, Mutation, folder, number_of_today, read, share
+from breaking.catalogue import CONNECTOR_TESTS, Mutation, by_chaos, folder, number_of_today, read, share
 from breaking.verdict import names_it
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +35,14 @@ def test_each_mutation_can_be_made_and_names_tests_that_are_there(name: str) -> 
         named = body.count("".join(mutation.fails.split()))
         assert named < 2, "which of the two assertions fails does not show"
     assert mutation.fails, "tools/break-rules --learn tells what fails"
+
+
+def test_chaos_has_a_test_that_can_be_asked_instead() -> None:
+    """It is there, and the assertion stands in it once."""
+    asked = by_chaos(next(iter(MUTATIONS.values())))
+    (test,) = asked.tests
+    file, _, function = test.partition("::")
+    assert _body((ROOT / file).read_text(), f"def {function}(").count("".join(asked.fails.split())) == 1
 
 
 def test_broken_code_still_runs(tmp_path: Path) -> None:
