@@ -13,7 +13,7 @@ SPARK_LINES := 3.5 4.0 4.1 4.2 4.3
 # The older lines of HBase that tests can be run on beside the newest: lowtide/run/hbases.py.
 HBASE_LINES := 2.5
 
-.PHONY: help setup phoenix prometheus hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules judge wheel release docs bench soak chaos \
+.PHONY: help setup phoenix secured secured-test prometheus hbase-2.5 check-tools demo test prove java-test unit store-test airflow-test lint break-rules judge wheel release docs bench soak chaos \
 	screenshots compose-test yarn cluster-test lock clean matrix $(SPARK_LINES:%=spark-%)
 
 help:
@@ -22,6 +22,8 @@ help:
 	@echo "make prove   what make test leaves out for time: all seeds, all cuts, every broken rule; some hours"
 	@echo "make setup   the set-up alone: $(BIN)/lowtide, the connector, the embedded store"
 	@echo "make phoenix Apache Phoenix's jars, for $(BIN)/lowtide stack up --phoenix"
+	@echo "make secured a key distribution centre and gssapi, for $(BIN)/lowtide stack up --secured"
+	@echo "make secured-test   a store that asks for logins, and every kind of gateway; needs a C compiler and Kerberos's headers"
 	@echo "make hbase-2.5   the embedded store's jars with HBase 2.5, for $(BIN)/lowtide stack up --hbase 2.5"
 	@echo "make compose-test   build docker-compose.yaml's images, start it, run a DAG in it, take it down (KEEP=1 leaves it up)"
 	@echo "make prometheus   Prometheus, for the tests of the folder monitoring/; on Debian"
@@ -62,7 +64,7 @@ $(STAMPS)/connector: $(shell find connector -path '*/target' -prune -o -type f -
 	@$(MVN) -f connector/pom.xml -DskipTests package
 	@touch $@
 
-$(STAMPS)/embedded: $(shell find embedded \( -path '*/target' -o -path embedded/phoenix -o -path embedded/hadoop \) -prune -o -type f -print 2>/dev/null)
+$(STAMPS)/embedded: $(shell find embedded \( -path '*/target' -o -path embedded/phoenix -o -path embedded/hadoop -o -path embedded/secured \) -prune -o -type f -print 2>/dev/null)
 	@mkdir -p $(STAMPS)
 	@echo "setup: the embedded store (Maven; a minute or two the first time)"
 	@$(MVN) -f embedded/pom.xml -DskipTests package
@@ -75,6 +77,21 @@ $(STAMPS)/phoenix: embedded/phoenix/pom.xml
 	@mkdir -p $(STAMPS)
 	@echo "setup: Apache Phoenix for the embedded store (Maven; a minute the first time)"
 	@$(MVN) -f embedded/phoenix/pom.xml package
+	@touch $@
+
+# The key distribution centre of a secured store, and what Python needs to log in: for `lowtide stack up --secured` and tests/secured.
+secured: $(STAMPS)/secured $(STAMPS)/gssapi
+
+$(STAMPS)/secured: $(shell find embedded/secured -path '*/target' -prune -o -type f -print 2>/dev/null)
+	@mkdir -p $(STAMPS)
+	@echo "setup: the key distribution centre of a secured store (Maven; half a minute the first time)"
+	@$(MVN) -f embedded/secured/pom.xml package
+	@touch $@
+
+$(STAMPS)/gssapi: pyproject.toml | $(STAMPS)/python
+	@tools/check-kerberos
+	@echo "setup: gssapi into $(VENV) (compiles; a minute or two the first time)"
+	@$(BIN)/uv pip install -q --python $(BIN)/python --editable '.[kerberos]'
 	@touch $@
 
 # Jars alone, for the laboratory's cluster (lowtide/lab/cluster).
@@ -200,6 +217,10 @@ screenshots: setup
 cluster-test: setup yarn
 	@$(BIN)/python -m pytest -s --junitxml=.lowtide/cluster-test/results.xml tests/cluster
 
+# A store that asks for logins, with each kind of gateway in turn.
+secured-test: setup secured
+	@$(BIN)/python -m pytest --junitxml=.lowtide/secured-test/results.xml tests/secured
+
 # Needs a Docker engine with Compose, and of the set-up the Python packages alone: Java and Maven are in the images.
 compose-test: $(STAMPS)/python .env
 	@$(BIN)/python -m pytest -x -s tests/compose $(if $(KEEP),--keep)
@@ -213,4 +234,4 @@ lock:
 
 clean:
 	@test ! -x $(BIN)/lowtide || $(BIN)/lowtide stack down || true
-	@rm -rf .lowtide connector/target embedded/target embedded/phoenix/target embedded/hadoop/target
+	@rm -rf .lowtide connector/target embedded/target embedded/phoenix/target embedded/hadoop/target embedded/secured/target

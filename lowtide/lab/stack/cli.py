@@ -28,6 +28,17 @@ class Clock(StrEnum):
     INCREMENTAL = "incremental"
 
 
+class Gateway(StrEnum):
+    """What the gateway of a secured store asks of its clients."""
+
+    OPEN = "open"
+    AUTH = "auth"
+    INTEGRITY = "auth-int"
+    PRIVACY = "auth-conf"
+    HTTP = "http"
+    HTTPS = "https"
+
+
 class HBaseLine(StrEnum):
     """Lines of HBase's releases."""
 
@@ -77,6 +88,22 @@ def up(
     phoenix: Annotated[
         bool | None, typer.Option("--phoenix/--no-phoenix", help="With Apache Phoenix (its jars: make phoenix).")
     ] = None,
+    secured: Annotated[
+        bool | None,
+        typer.Option(
+            "--secured/--no-secured", help="With logins by Kerberos and checked permissions (its jars: make secured)."
+        ),
+    ] = None,
+    gateway: Annotated[
+        Gateway | None,
+        typer.Option(
+            metavar="KIND",
+            help="What a secured store's gateway asks for: nothing (open), a login by SASL (auth, auth-int, "
+            "auth-conf), or by SPNEGO (http, https).",
+            show_default="auth-conf",
+        ),
+    ] = None,
+    kdc_port: Port = None,
 ) -> None:
     """Start the store, or what of it does not run, and wait until it answers."""
     given: dict[str, Any] = {
@@ -88,6 +115,9 @@ def up(
         "region_servers": region_servers,
         "hbase": hbase.value if hbase else None,
         "phoenix": phoenix,
+        "secured": secured,
+        "gateway": gateway.value if gateway else None,
+        "kdc_port": kdc_port,
     }
     config = dataclasses.replace(load(home), **{name: value for name, value in given.items() if value is not None})
     stack = Stack(config)

@@ -23,6 +23,10 @@ _TEST_PORTS = range(18_000, 32_000)
 #: The lines of HBase's releases that there is a build of ``embedded/`` for, the oldest first.
 HBASE_LINES = ("2.5", "2.6")
 
+#: What the gateway of a secured store asks of its clients: nothing; a login by SASL, with what that does for the bytes
+#: that follow; a login by SPNEGO with each request.
+GATEWAYS = ("open", "auth", "auth-int", "auth-conf", "http", "https")
+
 #: Each is a virtual machine of its own.
 MOST_REGION_SERVERS = 9
 
@@ -45,6 +49,9 @@ class StackConfig:
     ``hbase`` is the line of releases that HBase's servers are of. A store is never started on an older one than before.
     ``region_servers`` is 0 where HBase is one process; else ZooKeeper, the master and so many region servers are a
     process each, so that one of them can be killed. ``hbase_heap`` is the heap of each of HBase's processes.
+    ``secured`` has every part log in by Kerberos, with a key distribution centre of its own, and HBase check
+    permissions; ``gateway``, one of ``GATEWAYS``, is what its gateway asks of clients. See
+    :mod:`lowtide.lab.stack.secured`.
     ``java_options`` are more options of the servers' virtual machines: by default those of a store that lives for
     minutes, which starts with a third less work without Java's second compiler. A store that is measured has none.
     """
@@ -63,6 +70,9 @@ class StackConfig:
     tso_heap: str = "256m"
     #: Whether HBase's servers carry Apache Phoenix, and programs on ``java_command`` its client.
     phoenix: bool = False
+    secured: bool = False
+    kdc_port: int = 10088
+    gateway: Literal["open", "auth", "auth-int", "auth-conf", "http", "https"] = "auth-conf"
     java_options: tuple[str, ...] = ("-XX:TieredStopAtLevel=1",)
     extra_hbase: Mapping[str, str] = field(default_factory=dict)
     extra_classpath: tuple[Path, ...] = ()
@@ -78,6 +88,11 @@ class StackConfig:
             raise StackError(f"hbase is {self.hbase!r}; use one of {', '.join(HBASE_LINES)}")
         if self.phoenix and self.hbase != HBASE_LINES[-1]:
             raise StackError(f"hbase is {self.hbase}; Phoenix's jars are for {HBASE_LINES[-1]}: leave --phoenix out")
+        if self.gateway not in GATEWAYS:
+            raise StackError(f"gateway is {self.gateway!r}; use one of {', '.join(GATEWAYS)}")
+        if self.secured and (self.phoenix or self.region_servers):
+            besides = "--phoenix" if self.phoenix else "--region-servers"
+            raise StackError(f"a secured store is one HBase without Phoenix; leave {besides} or --secured out")
         if not 0 <= self.region_servers <= MOST_REGION_SERVERS:
             raise StackError(
                 f"region_servers is {self.region_servers}; it is 1 to {MOST_REGION_SERVERS}, or 0 for HBase in one "
@@ -95,7 +110,8 @@ class StackConfig:
         whatever ports were free.
         """
         first = "zookeeper" if self.region_servers else "hbase"
-        return {first: self.zookeeper_port, "thrift": self.thrift_port, "tso": self.tso_port}
+        kdc = {"kdc": self.kdc_port} if self.secured else {}
+        return {**kdc, first: self.zookeeper_port, "thrift": self.thrift_port, "tso": self.tso_port}
 
 
 def load(home: Path) -> StackConfig:
@@ -126,9 +142,9 @@ def _saved(home: Path) -> Path:
 
 
 def free_ports_config(home: Path, **options: Any) -> StackConfig:
-    """A configuration on three ports that are free now, for tests and for a second store beside a first."""
-    zookeeper, thrift, tso = free_ports(3)
-    return StackConfig(home=home, zookeeper_port=zookeeper, thrift_port=thrift, tso_port=tso, **options)
+    """A configuration on ports that are free now, for tests and for a second store beside a first."""
+    zookeeper, thrift, tso, kdc = free_ports(4)
+    return StackConfig(home=home, zookeeper_port=zookeeper, thrift_port=thrift, tso_port=tso, kdc_port=kdc, **options)
 
 
 def free_ports(count: int) -> list[int]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from lowtide.lab.stack import secured
 from lowtide.lab.stack.config import LOOPBACK, StackConfig, save
 
 #: ZooKeeper's, where it is a process of its own.
@@ -64,6 +65,21 @@ def write(config: StackConfig) -> None:
     # Phoenix builds its Omid client from this file alone; it has no property of its own for the oracle's address.
     (conf / "hbase-omid-client-config.yml").write_text(f'connectionString: "{LOOPBACK}:{config.tso_port}"\n', "utf-8")
     write_logging(conf)
+    if config.secured:
+        _write_secured(config, conf)
+
+
+def _write_secured(config: StackConfig, conf: Path) -> None:
+    """Folders beside the servers' files, each for who logs in as somebody else: its ``hbase-site.xml`` stands before
+    theirs. The gateway's has a password.
+    """
+    (conf / "core-site.xml").write_text(site(secured.CORE), "utf-8")
+    for role in secured.Role:
+        folder = conf / role
+        folder.mkdir(mode=0o700, exist_ok=True)
+        of_role = {**server_properties(config), **secured.properties_of(config, role), **config.extra_hbase}
+        (folder / "hbase-site.xml").write_text(site(of_role), "utf-8")
+    secured.write(config)
 
 
 def write_logging(folder: Path) -> None:
@@ -81,6 +97,7 @@ def client_properties(config: StackConfig) -> dict[str, str]:
         "zookeeper.znode.parent": "/hbase",
         "hbase.rootdir": (config.home / "hbase").as_uri(),
         **(_PHOENIX if config.phoenix else {}),
+        **(secured.client_properties() if config.secured else {}),
         **config.extra_hbase,
     }
 
@@ -91,6 +108,7 @@ def server_properties(config: StackConfig) -> dict[str, str]:
     return {
         **client_properties(config),
         **(_APART if config.region_servers else {}),
+        **(secured.server_properties(config) if config.secured else {}),
         "hbase.cluster.distributed": str(config.region_servers > 0).lower(),
         "hbase.tmp.dir": str(home / "tmp"),
         "hadoop.tmp.dir": str(home / "tmp"),

@@ -112,6 +112,23 @@ def phoenix_classpath() -> str:
     return str(libraries / "*")
 
 
+def key_centre_classpath() -> str:
+    """The class path of the key distribution centre; it stands alone, HBase has other versions of its jars."""
+    target = embedded_target().parent / "secured" / "target"
+    jar, libraries = target / "lowtide-secured.jar", target / "lib"
+    if not jar.is_file() or not any(libraries.glob("kerb-simplekdc-*.jar")):
+        raise StackError(f"the jars of the key distribution centre are not in {target}; run `make secured`")
+    return os.pathsep.join([str(jar), str(libraries / "*")])
+
+
+def keytool() -> str:
+    """Java's own program for keys and certificates, beside the Java to run with."""
+    found = Path(java()).resolve().with_name("keytool")
+    if not os.access(found, os.X_OK):
+        raise StackError(f"there is no keytool beside {java()}; install a JDK 17 and set JAVA_HOME to it")
+    return str(found)
+
+
 def check_disk(home: Path) -> None:
     """Refuse a disk on which HBase would soon stop writing."""
     existing = next(folder for folder in (home, *home.parents) if folder.exists())

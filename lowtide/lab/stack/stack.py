@@ -6,11 +6,12 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from lowtide.lab.servers import Part, Progress, Servers, last_words
-from lowtide.lab.stack import files, machine, probes
+from lowtide.lab.stack import files, machine, probes, secured
 from lowtide.lab.stack.config import HBASE_LINES, LOOPBACK, StackConfig, StackError, load
 from lowtide.lab.waiting import reached
 
 _TITLES = {
+    "kdc": "the key distribution centre",
     "hbase": "HBase",
     "zookeeper": "ZooKeeper",
     "master": "HBase's master",
@@ -19,9 +20,9 @@ _TITLES = {
 }
 #: Those that are asked on a port of the configuration.
 _PROBES = {
+    "kdc": probes.key_centre_answers,
     "hbase": probes.zookeeper_answers,
     "zookeeper": probes.zookeeper_answers,
-    "thrift": probes.thrift_answers,
     "tso": probes.oracle_answers,
 }
 _REGION_SERVER = "regionserver"
@@ -45,9 +46,12 @@ class Stack:
         So the master ends before its region servers do, which it ends itself; asked one by one they would hand their
         regions to each other.
         """
-        if not self.config.region_servers:
-            return ("hbase", "thrift", "tso")
-        return ("zookeeper", *self.region_servers, "master", "thrift", "tso")
+        return (*self._first, *self.region_servers, *(["master"] if self.region_servers else []), "thrift", "tso")
+
+    @property
+    def _first(self) -> tuple[str, ...]:
+        """What all others hang on: where keys come from, if it is secured, and the part with ZooKeeper in it."""
+        return (*(["kdc"] if self.config.secured else []), "zookeeper" if self.config.region_servers else "hbase")
 
     @property
     def region_servers(self) -> tuple[str, ...]:
@@ -57,25 +61,27 @@ class Stack:
     def up(self, progress: Progress = lambda _: None) -> None:
         """Start whatever does not run and wait until every part answers. Harmless when all do.
 
-        A part that runs without answering is ended first. When the first part, with ZooKeeper in it, has to start, the
-        others start anew with it: they would otherwise hang on to servers that are gone. Raises StackError, with what
-        was started left as it is.
+        A part that runs without answering is ended first. When the part with ZooKeeper in it has to start, or the one
+        that keys come from, those after it start anew with it: they would otherwise hang on to servers, or keys, that
+        are gone. A gateway of another kind than wanted starts anew. Raises StackError, with what was started left as it
+        is.
         """
         with self._servers.exclusively():
-            state = {part.name: part.state for part in self.status()}
+            state: dict[str, str] = {part.name: part.state for part in self.status()}
+            if load(self.config.home).gateway != self.config.gateway:
+                state["thrift"] = "stopped"  # what it asks of its clients does not show from outside in every kind
             missing = [name for name in self.parts if state[name] != "running"]
             if not missing:
                 return
-            first = self.parts[0]
-            if first in missing:
-                missing = list(self.parts)
+            if anew := [name for name in self._first if name in missing]:
+                missing = list(self.parts[self.parts.index(anew[0]) :])
             self._prepare(missing)
             # The oracle waits for HBase by itself, and HBase's servers for each other; the gateway needs ZooKeeper at
             # its start.
             for name in missing:
                 progress(f"starting {_title(name)}")
                 self._start(name)
-                if name == first:
+                if name in self._first:
                     self._await(name)
             for name in missing:
                 self._await(name)
@@ -134,20 +140,31 @@ class Stack:
     ) -> list[str]:
         """The command of a Java program on the store's class path and configuration.
 
-        It logs to ``home/logs/<log>.log``; *options* are more options of the virtual machine.
+        It logs to ``home/logs/<log>.log``; *options* are more options of the virtual machine. In a secured store it is
+        logged in as ``lowtide``.
         """
-        phoenix = [machine.phoenix_classpath()] if self.config.phoenix else []
-        class_path = [
-            *(str(self._servers.folder("conf")), machine.embedded_classpath(self.config.hbase)),
-            *phoenix,
-            *map(str, self.config.extra_classpath),
-        ]
-        options = [*options, f"-Dlowtide.log={self.logs / f'{log}.log'}"]
-        return machine.java_command(class_path, main_class, *args, heap=heap, options=options)
+        return self._java_command(secured.Role.CLIENT, main_class, *args, heap=heap, log=log, options=options)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
+    def _java_command(
+        self, role: secured.Role | None, main_class: str, *args: str, heap: str, log: str, options: Sequence[str] = ()
+    ) -> list[str]:
+        conf = self._servers.folder("conf")
+        phoenix = [machine.phoenix_classpath()] if self.config.phoenix else []
+        class_path = [
+            *([str(conf / role)] if self.config.secured and role else []),
+            *(str(conf), machine.embedded_classpath(self.config.hbase)),
+            *phoenix,
+            *map(str, self.config.extra_classpath),
+        ]
+        login = secured.java_options(self.config) if self.config.secured else []
+        options = [*options, *login, f"-Dlowtide.log={self.logs / f'{log}.log'}"]
+        return machine.java_command(class_path, main_class, *args, heap=heap, options=options)
+
     def _answers(self, name: str) -> bool:
+        if name == "thrift":
+            return probes.gateway_answers(self.config)
         if name in _PROBES:
             return _PROBES[name](self.config.ports[name])
         return any(map(probes.server_answers, self._servers.ports(name)))
@@ -158,6 +175,8 @@ class Stack:
         machine.embedded_classpath(self.config.hbase)
         if self.config.phoenix:
             machine.phoenix_classpath()
+        if self.config.secured:
+            machine.key_centre_classpath()
         machine.check_disk(self.config.home)
         # Of a store that ran in other parts, too.
         others = set(self._servers.processes()) - set(self.parts)
@@ -174,6 +193,11 @@ class Stack:
         if not (home / "hbase").exists():
             return
         made = load(home)
+        if made.secured != wanted.secured:
+            raise StackError(
+                f"the store in {home} was made {'with' if made.secured else 'without'} logins; "
+                f"{'add' if made.secured else 'leave out'} --secured, or use another home"
+            )
         if made.timestamps != wanted.timestamps:
             raise StackError(
                 f"the store in {home} was made with {made.timestamps} timestamps, not {wanted.timestamps}; "
@@ -191,8 +215,10 @@ class Stack:
     def _commands(self) -> dict[str, list[str]]:
         config = self.config
         return {
+            **({"kdc": secured.key_centre_command(config)} if config.secured else {}),
             "hbase": self._hbase_command("hbase", "lowtide.store.Database", "start"),
-            "zookeeper": self.java_command(
+            "zookeeper": self._java_command(
+                None,
                 "org.apache.zookeeper.server.quorum.QuorumPeerMain",
                 str(self._servers.folder("conf") / files.ZOOKEEPER),
                 heap=config.zookeeper_heap,
@@ -204,21 +230,23 @@ class Stack:
                 name: self._hbase_command(name, "org.apache.hadoop.hbase.regionserver.HRegionServer", "start")
                 for name in self.region_servers
             },
-            "thrift": self.java_command(
+            "thrift": self._java_command(
+                secured.Role.THRIFT,
                 "org.apache.hadoop.hbase.thrift.ThriftServer",
                 *("--bind", LOOPBACK, "--port", str(config.thrift_port), "--infoport", "-1", "start"),
                 heap=config.thrift_heap,
                 log="thrift",
-                options=config.java_options,
+                options=[*config.java_options, *(secured.gateway_options(config) if config.secured else [])],
             ),
-            "tso": self.java_command(
-                "lowtide.store.Oracle", heap=config.tso_heap, log="tso", options=config.java_options
+            "tso": self._java_command(
+                secured.Role.TSO, "lowtide.store.Oracle", heap=config.tso_heap, log="tso", options=config.java_options
             ),
         }
 
     def _hbase_command(self, name: str, main_class: str, *args: str) -> list[str]:
         config = self.config
-        return self.java_command(main_class, *args, heap=config.hbase_heap, log=name, options=config.java_options)
+        options = config.java_options
+        return self._java_command(None, main_class, *args, heap=config.hbase_heap, log=name, options=options)
 
     def _await(self, name: str) -> None:
         def answers() -> bool:

@@ -23,6 +23,12 @@ public final class Database {
 
     public static void main(String[] args) throws Exception {
         Signal.handle(new Signal("TERM"), signal -> new Thread(Database::stop, "stop").start());
+        String granted = HBaseConfiguration.create().get(Grants.GRANTED);
+        if (granted != null) {
+            Thread grants = new Thread(() -> Grants.give(granted.split(",")), "grants");
+            grants.setDaemon(true);
+            grants.start();
+        }
         HMaster.main(args);
         // All servers have ended; what is left are threads that would keep the process.
         Runtime.getRuntime().halt(0);

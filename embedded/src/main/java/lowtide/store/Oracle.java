@@ -6,6 +6,7 @@ import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.security.AccessDeniedException;
 import org.apache.omid.committable.hbase.HBaseCommitTableConfig;
 import org.apache.omid.timestamp.storage.HBaseTimestampStorageConfig;
 import org.apache.omid.tools.hbase.OmidTableManager;
@@ -14,10 +15,14 @@ import org.apache.omid.tso.TSOServer;
 /**
  * Omid's status oracle, with its two tables made first when they are missing (Omid leaves that to an operator).
  *
- * <p>May be started while HBase still boots: the first call waits for it. Configuration comes from {@code hbase-site.xml}
+ * <p>May be started while HBase still boots: the first call waits for it, and for the right to make tables where rights are
+ * checked. Configuration comes from {@code hbase-site.xml}
  * and {@code omid-server-configuration.yml} on the class path.
  */
 public final class Oracle {
+
+    /** A minute's: the master grants rights as soon as it is up. */
+    private static final int ATTEMPTS = 120;
 
     private Oracle() {}
 
@@ -32,8 +37,15 @@ public final class Oracle {
     }
 
     private static void make(Admin admin, Configuration configuration, String table, String command) throws Exception {
-        if (!admin.tableExists(TableName.valueOf(table))) {
-            new OmidTableManager(command).executeActionsOnHBase(configuration);
+        for (int attempt = 0; !admin.tableExists(TableName.valueOf(table)); attempt++) {
+            try {
+                new OmidTableManager(command).executeActionsOnHBase(configuration);
+            } catch (AccessDeniedException e) {
+                if (attempt == ATTEMPTS) {
+                    throw e;
+                }
+                Thread.sleep(500);
+            }
         }
     }
 }
