@@ -27,6 +27,7 @@ from pydantic import (
     NonNegativeInt,
     PositiveInt,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -71,8 +72,12 @@ THIS_MACHINE = ("hbase", "zookeeper_quorum")
 _ROOT = "hbase.rootdir"
 #: The kind of problems whose text is whole.
 _OURS = "setting"
+_CACHE_TYPE = re.compile(r"[A-Z]+:")
+_KERBEROS_NAME = re.compile(r"[!-~]+")
 #: Of HBase's client: whom it asks where HBase is; ZooKeeper, unless another is set.
 REGISTRY = "hbase.client.registry.impl"
+#: Of HBase's client: whether servers ask it for a login.
+SECURITY = "hbase.security.authentication"
 _ZK_REGISTRY = "ZKConnectionRegistry"
 _MASTERS = "hbase.masters"
 
@@ -84,15 +89,85 @@ class _Section(BaseModel):
 class Thrift(_Section):
     """The Thrift 1 gateway that happybase speaks to."""
 
-    #: The Thrift 1 gateway that happybase speaks to: without a login and without TLS, see docs/clusters.md.
+    #: The Thrift 1 gateway. Where it asks for a login, that is the name of its principal's host: docs/clusters.md.
     host: str = "127.0.0.1"
     port: PositiveInt = 9090
-    #: As the gateway has it: ``framed`` where it is started with ``hbase.regionserver.thrift.framed``.
-    transport: Literal["buffered", "framed"] = "buffered"
+    #: As the gateway has it: ``framed`` where it is started with ``hbase.regionserver.thrift.framed``, ``http`` with
+    #: ``hbase.regionserver.thrift.http``, ``https`` with ``hbase.thrift.ssl.enabled`` besides.
+    transport: Literal["buffered", "framed", "http", "https"] = "buffered"
     #: As the gateway has it: ``compact`` where it is started with ``hbase.regionserver.thrift.compact``.
     protocol: Literal["binary", "compact"] = "binary"
     #: How long one answer of the gateway may take.
     timeout: Duration = timedelta(seconds=30)
+    #: ``kerberos`` where the gateway asks for it: by SASL (``hbase.thrift.security.qop``), or over HTTP with SPNEGO
+    #: (``hbase.thrift.spnego.principal``). It needs ``lowtide[kerberos]``.
+    login: Literal["none", "kerberos"] = "none"
+    #: Who logs in. Empty: whose tickets the cache has.
+    principal: str = ""
+    #: The whole path of a file with that principal's key. Empty: there is a ticket in a cache, and something renews it.
+    keytab: str = ""
+    #: Kerberos's ticket cache: the whole path of a file, or ``TYPE:REST``. Empty: ``KRB5CCNAME``, else the default.
+    ticket_cache: str = ""
+    #: The gateway's principal, as in ``thrift/gateway.example.org``, with its realm if need be; ``_HOST`` is ``host``.
+    #: Empty: ``thrift/_HOST``, over HTTP ``HTTP/_HOST``.
+    service: str = ""
+    #: Without HTTP, as the gateway's ``hbase.thrift.security.qop``: whether what follows the login is as it is,
+    #: protected against change, or encrypted. Another layer than this is never taken.
+    qop: Literal["auth", "auth-int", "auth-conf"] = "auth-conf"
+    #: With ``https``: the whole path of a file of certificates (PEM), to trust these alone. Empty: the system's.
+    ca_file: str = ""
+    #: Over HTTP with a login: the user to act as, if the gateway lets the principal.
+    do_as: str = ""
+
+    @field_validator("keytab", "ca_file", "ticket_cache")
+    @classmethod
+    def _whole_path(cls, value: str, info: ValidationInfo) -> str:
+        """What processes in several folders read."""
+        if not value or value.startswith("/") or (info.field_name == "ticket_cache" and _CACHE_TYPE.match(value)):
+            return value
+        msg = f"the whole path is expected, beginning with /, found {value!r}"
+        raise ValueError(msg)
+
+    @field_validator("principal", "service", "do_as")
+    @classmethod
+    def _name_in_a_line(cls, value: str) -> str:
+        """They go to the gateway, one of them in a header."""
+        if not value or _KERBEROS_NAME.fullmatch(value):
+            return value
+        msg = f"a name without spaces is expected, such as lowtide@EXAMPLE.ORG, found {value!r}"
+        raise ValueError(msg)
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Thrift:
+        """Refuse what no gateway has, and what would not be obeyed."""
+        for key, wrong, text in (
+            (
+                "protocol",
+                self.is_http and self.protocol == "compact",
+                "over HTTP it is always binary: leave it out",
+            ),
+            (
+                "login",
+                self.login == "kerberos" and self.transport == "framed",
+                "no gateway that is framed asks for a login by Kerberos: set transport to buffered, or login to none",
+            ),
+            ("ca_file", bool(self.ca_file) and self.transport != "https", "it counts with transport: https alone"),
+            ("do_as", bool(self.do_as) and not self.is_http, "it counts with transport: http or https alone"),
+            ("keytab", bool(self.keytab and self.ticket_cache), "give it or ticket_cache, not both"),
+            ("keytab", bool(self.keytab) and not self.principal, "give principal beside it: whose key it is"),
+            *(
+                (key, bool(getattr(self, key)) and self.login == "none", "it counts with login: kerberos alone")
+                for key in ("principal", "keytab", "ticket_cache", "service", "do_as")
+            ),
+        ):
+            if wrong:
+                raise _problems(InitErrorDetails(type=_ours(text), loc=(key,), input=getattr(self, key)))
+        return self
+
+    @property
+    def is_http(self) -> bool:
+        """Whether it speaks HTTP, with TLS or without."""
+        return self.transport in ("http", "https")
 
 
 class HBase(_Section):

@@ -68,6 +68,7 @@ HOPS = (
     Hop("connector", "Connector", ("configuration",)),
     Hop("zookeeper", "ZooKeeper", ("configuration",)),
     Hop("gateway", "Thrift gateway", ("configuration",)),
+    Hop("gateway-login", "Login of the gateway", ("gateway",)),
     Hop("oracle", "Oracle", ("configuration",)),
     Hop("format", "State format", ("gateway",)),
     Hop("records", "State and journal tables", ("format",)),

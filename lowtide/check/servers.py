@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
+import ssl
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from itertools import product
 
 from lowtide.check.hops import NotCheckedError
-from lowtide.config import REGISTRY, HBase, Omid, Thrift
+from lowtide.config import REGISTRY, SECURITY, HBase, Omid, Thrift
 from lowtide.errors import GatewayError
 from lowtide.store import oracle_probe
 from lowtide.store.gateway import connect, described, text_of
+from lowtide.store.kerberos import HandshakeError
 
 #: How long one server may take to answer.
 SECONDS = 5.0
+#: Whom nobody has heard of.
+NOBODY = "lowtide-check-nobody"
 _CORRECT_ORACLE = "correct omid.oracle (Omid's own port is 24758, that of Phoenix's oracle 54758)"
 
 
@@ -61,10 +66,13 @@ def gateway(thrift: Thrift, wanted: str = "") -> str:
     patient = thrift.model_copy(update={"timeout": max(thrift.timeout, timedelta(seconds=SECONDS))})
     answer = _attempt(patient)
     if isinstance(answer, Exception):
+        if isinstance(answer, HandshakeError):
+            raise GatewayError(answer.fact, answer.remedy) from answer
         if why := _refusal(thrift.host, thrift.port):
             raise judge_absent_gateway(thrift, why, wanted)
         raise judge_gateway(thrift, described(answer), _kinds(thrift)) from answer
-    return f"{_address(thrift)} answers ({thrift.transport}, {thrift.protocol}), {answer} tables"
+    login = "" if thrift.login == "none" else f", as {thrift.do_as or 'logged in'}"
+    return f"{_address(thrift)} answers ({thrift.transport}, {thrift.protocol}{login}), {answer} tables"
 
 
 def judge_absent_gateway(thrift: Thrift, why: str, wanted: str) -> GatewayError | NotCheckedError:
@@ -88,33 +96,144 @@ def judge_gateway(thrift: Thrift, said: str, kinds: Iterator[tuple[str, str]]) -
     if found is None:
         fact = f"something takes connections at {_address(thrift)} and does not answer as a gateway ({said})"
         remedy = (
-            "see in its log whether HBase answers it; if it asks for a login (hbase.thrift.security.qop), Lowtide "
-            "cannot use it: see docs/clusters.md"
+            "see in its log whether HBase answers it, and whether it asks for a login (hbase.thrift.security.qop): "
+            "docs/clusters.md"
         )
         return GatewayError(fact, remedy)
     return GatewayError(f"the gateway at {_address(thrift)} {found[0]}", found[1])
 
 
 def _kinds(thrift: Thrift) -> Iterator[tuple[str, str]]:
-    if _asked(thrift, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/"):
-        yield (
-            "speaks HTTP (hbase.regionserver.thrift.http), which Lowtide does not",
-            "give Lowtide one that does not: see docs/clusters.md",
-        )
+    if found := _spoken(thrift):
+        yield found
         return
-    short = thrift.model_copy(update={"timeout": timedelta(seconds=SECONDS)})
+    short = thrift.model_copy(update={"timeout": timedelta(seconds=SECONDS), "login": "none", "do_as": ""})
     for transport, protocol in product(("buffered", "framed"), ("binary", "compact")):
         answer = _attempt(short.model_copy(update={"transport": transport, "protocol": protocol}))
         if not isinstance(answer, Exception):
+            asked = f"{thrift.transport} and {thrift.protocol}"
+            login = "" if thrift.login == "none" else ", with a login"
             yield (
-                f"is {transport} and {protocol}, and was asked as {thrift.transport} and {thrift.protocol}",
-                f"set hbase.thrift: {{transport: {transport}, protocol: {protocol}}}",
+                f"is {transport} and {protocol}{login and ' and asks for no login'}, and was asked as {asked}{login}",
+                f"set hbase.thrift: {{transport: {transport}, protocol: {protocol}{login and ', login: none'}}}",
             )
         elif "method name" in text_of(answer):
             yield (
                 "is of version 2: it knows no getTableNames",
                 "start version 1 (hbase thrift start, not thrift2), or correct hbase.thrift.port",
             )
+
+
+def _spoken(thrift: Thrift) -> tuple[str, str] | None:
+    """What of HTTP, TLS and SASL it speaks, where the settings say something else."""
+    for kind, speaks, key, remedy in (
+        ("HTTP (hbase.regionserver.thrift.http)", _speaks_http, "http", "set hbase.thrift.transport to http"),
+        ("HTTP over TLS (hbase.thrift.ssl.enabled)", _speaks_tls, "https", "set hbase.thrift.transport to https"),
+        (
+            "SASL (hbase.thrift.security.qop)",
+            _speaks_sasl,
+            "kerberos",
+            "set hbase.thrift.login to kerberos, and hbase.thrift.qop as the gateway has it",
+        ),
+    ):
+        said = thrift.transport if thrift.is_http else thrift.login
+        if said != key and speaks(thrift):
+            return f"speaks {kind}, and was not asked so", remedy
+    return None
+
+
+def _speaks_http(thrift: Thrift) -> bool:
+    return _asked(thrift, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/")
+
+
+def _speaks_tls(thrift: Thrift) -> bool:
+    context = ssl.create_default_context()
+    # Only whether there is TLS is asked; whom to trust is for those who tell it something.
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection((thrift.host, thrift.port), SECONDS) as connection:
+            connection.settimeout(SECONDS)
+            context.wrap_socket(connection).close()
+    except OSError:
+        return False
+    return True
+
+
+def _speaks_sasl(thrift: Thrift) -> bool:
+    """SASL as Thrift has it: START with the mechanism, OK with a token that is none; the answer is BAD or ERROR."""
+    return _asked(thrift, b"\x01\0\0\0\x06GSSAPI\x02\0\0\0\x01?")[:1] in (b"\x03", b"\x04")
+
+
+def gateway_login(hbase: HBase) -> str:
+    """Whether the gateway asks who it is that speaks to it, and believes only what is shown.
+
+    Raises:
+        GatewayError: it takes everybody for somebody with rights: without a login, on a network, where HBase asks for
+            one; or by letting whoever logs in act as anybody.
+    """
+    thrift = hbase.thrift
+    if thrift.login == "none":
+        asks = hbase.client_properties().get(SECURITY, "simple") == "kerberos"
+        return judge_open_gateway(thrift, hbase_asks=asks, loopback=_is_loopback(thrift.host))
+    if not thrift.is_http:
+        return f"it asks everybody for a login by Kerberos (SASL, {thrift.qop})"
+    as_nobody = thrift.model_copy(update={"do_as": NOBODY})
+    without = thrift.model_copy(update={"login": "none", "do_as": "", "keytab": "", "ticket_cache": "", "service": ""})
+    return judge_http_gateway(
+        thrift,
+        without_login=not isinstance(_attempt(without), Exception),
+        as_anybody=not isinstance(_attempt(as_nobody), Exception),
+    )
+
+
+def judge_open_gateway(thrift: Thrift, *, hbase_asks: bool, loopback: bool) -> str:
+    """What to say of a gateway that asks for no login.
+
+    Args:
+        thrift: where it is.
+        hbase_asks: whether HBase itself asks for logins.
+        loopback: whether it was reached at this machine's own address.
+    """
+    if not hbase_asks:
+        return "it asks for none, as HBase does not"
+    where = _address(thrift)
+    if loopback:
+        return f"it asks for none: whoever reaches {where}, every user of this machine, acts with its user's rights"
+    fact = f"the gateway at {where} lets anybody be its user: it asks for no login, where HBase does"
+    remedy = (
+        "have it listen on loopback alone, beside its clients, or ask (hbase.thrift.security.qop, or over HTTP "
+        "hbase.thrift.spnego.principal), and set hbase.thrift.login: docs/clusters.md"
+    )
+    raise GatewayError(fact, remedy)
+
+
+def judge_http_gateway(thrift: Thrift, *, without_login: bool, as_anybody: bool) -> str:
+    """What to say of a gateway over HTTP to which a login went.
+
+    Args:
+        thrift: where it is.
+        without_login: whether it answers who does not log in.
+        as_anybody: whether it let the one who logged in act as a user whom nobody has heard of.
+    """
+    where = f"the gateway at {_address(thrift)}"
+    if without_login:
+        fact = f"{where} lets anybody be its user: it answers without a login"
+        raise GatewayError(fact, "set hbase.thrift.spnego.principal and hbase.thrift.spnego.keytab.file of it")
+    if as_anybody:
+        fact = f"{where} lets whoever logs in as we do be anybody: it took doAs: {NOBODY}"
+        remedy = (
+            "narrow hadoop.proxyuser.USER.users, groups and hosts in its configuration to whom that user is to act as"
+        )
+        raise GatewayError(fact, remedy)
+    clear = "" if thrift.transport == "https" else "; what it is asked and answers is readable on the network"
+    return f"it asks for a login by Kerberos with each request (SPNEGO), and lets us act for nobody we choose{clear}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(socket.gethostbyname(host)).is_loopback
+    except (OSError, ValueError):
+        return False
 
 
 def _attempt(thrift: Thrift) -> int | Exception:

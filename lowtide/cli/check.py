@@ -95,6 +95,7 @@ def lines_here(config: Config, configuration: Look) -> Iterator[Line]:
         "connector": partial(machine.connector, config),
         "zookeeper": partial(servers.zookeeper, config.hbase),
         "gateway": lambda: servers.gateway(config.hbase.thrift, airflow.wants_gateway(config)),
+        "gateway-login": partial(servers.gateway_login, config.hbase),
         "oracle": partial(servers.oracle, config.omid),
     }
     known: list[Line] = []

@@ -1,6 +1,7 @@
 """The Thrift gateway, through happybase: for small reads and single-row writes with a check.
 
-happybase is imported when a connection is made, not before, so that DAG files and the plugin load without it.
+happybase is imported when a connection is made (:mod:`lowtide.store.connections`), not before, so that DAG files and
+the plugin load without it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
+from tenacity import retry, retry_if_not_exception_type, stop_after_attempt, wait_exponential
 
 from lowtide.errors import GatewayError, TableError, WatermarkError
+from lowtide.store import connections
+from lowtide.store.kerberos import HandshakeError
 from lowtide.tables.settings import FOREVER
 from lowtide.values.clock import from_millis
 from lowtide.values.formats import (
@@ -42,23 +45,28 @@ def connect(thrift: Thrift, attempts: int = 4) -> Iterator[Any]:
     """A happybase connection, closed at the end; the first contact is tried *attempts* times, with growing pauses.
 
     Raises:
-        GatewayError: nothing answers at the gateway's address.
+        GatewayError: nothing answers at the gateway's address, or who is who was not settled: that is not tried again.
     """
-    import happybase
 
     @retry(
-        retry=retry_if_exception_type(Exception),
+        retry=retry_if_not_exception_type(HandshakeError),
         stop=stop_after_attempt(attempts),
         wait=wait_exponential(multiplier=0.5, max=8),
         reraise=True,
     )
     def opened() -> Any:
-        connection = happybase.Connection(**_arguments(thrift))
-        connection.tables()  # the first real answer: a gateway that lost its HBase accepts connections all the same
+        connection = connections.connection(thrift)
+        try:
+            connection.tables()  # the first real answer: a gateway that lost its HBase accepts connections all the same
+        except Exception:
+            connection.close()
+            raise
         return connection
 
     try:
         connection = opened()
+    except HandshakeError as error:
+        raise GatewayError(error.fact, error.remedy) from error
     except Exception as error:
         said = f"{type(error).__name__}: {text_of(error)}"
         fact = f"the Thrift gateway at {thrift.host}:{thrift.port} does not answer ({said})"
@@ -76,16 +84,14 @@ def pool(thrift: Thrift, size: int, attempts: int = 4) -> Iterator[Any]:
     Raises:
         GatewayError: nothing answers at the gateway's address (tried as in :func:`connect`).
     """
-    import happybase
-
     with connect(thrift, attempts):
         pass
-    connections = happybase.ConnectionPool(size, **_arguments(thrift))
+    made = connections.pool(thrift, size)
     try:
-        yield connections
+        yield made
     finally:
-        while not connections._queue.empty():
-            connections._queue.get().close()
+        while not made._queue.empty():
+            made._queue.get().close()
 
 
 def failures(*more: type[Exception]) -> tuple[type[Exception], ...]:
@@ -130,16 +136,6 @@ def no_answer(what: str, error: Exception, then: str) -> GatewayError:
         then: what is to be known, or to be done.
     """
     return GatewayError(f"{what}: no answer from the store ({described(error)}); {then}")
-
-
-def _arguments(thrift: Thrift) -> dict[str, Any]:
-    return {
-        "host": thrift.host,
-        "port": thrift.port,
-        "timeout": int(thrift.timeout.total_seconds() * 1000),
-        "transport": thrift.transport,
-        "protocol": thrift.protocol,
-    }
 
 
 def check_and_put(

@@ -24,9 +24,14 @@ __all__ = [
 
 #: Where a connection's extra goes in the configuration.
 _EXTRA = {
-    "transport": ("hbase", "thrift", "transport"),
-    "protocol": ("hbase", "thrift", "protocol"),
-    "timeout": ("hbase", "thrift", "timeout"),
+    **{
+        key: ("hbase", "thrift", key)
+        for key in (
+            *("transport", "protocol", "timeout"),
+            # Names and paths: what is secret lies in the files they name, and never in Airflow.
+            *("login", "principal", "keytab", "ticket_cache", "service", "qop", "ca_file", "do_as"),
+        )
+    },
     "table_prefix": ("ledger", "prefix"),
     "pool_size": ("ledger", "pool"),
 }
@@ -37,9 +42,11 @@ _STORE = "store"
 class HBaseHook(BaseHook):
     """HBase by its Thrift gateway, as a connection of type ``hbase`` names it.
 
-    Host and port are the gateway's; the extra may hold ``transport`` (buffered, framed), ``protocol`` (binary,
-    compact), ``timeout`` (as in 30s), ``table_prefix`` (of the ledger's tables), ``pool_size``, and ``store``, one of
-    ``stores`` of the section ``[lowtide]`` (:mod:`lowtide_airflow.stores`). What the connection leaves open is as in
+    Host and port are the gateway's; the extra may hold ``transport`` (buffered, framed, http, https), ``protocol``
+    (binary, compact), ``timeout`` (as in 30s), for a gateway that asks for a login ``login``, ``principal``,
+    ``keytab``, ``ticket_cache``, ``service``, ``qop``, ``ca_file`` and ``do_as``, each as in ``hbase.thrift``,
+    ``table_prefix`` (of the ledger's tables), ``pool_size``, and ``store``, one of ``stores`` of the section
+    ``[lowtide]`` (:mod:`lowtide_airflow.stores`). What the connection leaves open is as in
     that store's configuration. Where the default connection does not exist, all of it is; another name that does not
     exist is an error.
 

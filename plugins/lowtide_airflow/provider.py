@@ -29,9 +29,17 @@ def provider_info() -> dict[str, Any]:
                     "placeholders": {"port": "9090"},
                 },
                 "conn-fields": {
-                    "transport": _field("Transport", "of the gateway", enum=["buffered", "framed"]),
+                    "transport": _field("Transport", "of the gateway", enum=["buffered", "framed", "http", "https"]),
                     "protocol": _field("Protocol", "of the gateway", enum=["binary", "compact"]),
                     "timeout": _field("Timeout", "of one call, as in 30s"),
+                    "login": _field("Login", "that the gateway asks for", enum=["none", "kerberos"]),
+                    "principal": _field("Principal", "that logs in, as in lowtide@EXAMPLE.ORG"),
+                    "keytab": _field("Keytab", "of the principal: the file's whole path on workers and triggerer"),
+                    "ticket_cache": _field("Ticket cache", "in place of a keytab: the file's whole path"),
+                    "service": _field("Service", "that the gateway logs in as, as in thrift/gateway.example.org"),
+                    "qop": _field("Protection", "after a login without HTTP", enum=["auth", "auth-int", "auth-conf"]),
+                    "ca_file": _field("Trust", "over https: the whole path of a file of certificates (PEM)"),
+                    "do_as": _field("Act as", "over HTTP: the user, if the gateway lets the principal"),
                     "store": _field("Store", "as airflow.cfg names it under [lowtide]"),
                     "table_prefix": _field("Table prefix", "of the ledger's tables"),
                     "pool_size": {

@@ -329,7 +329,23 @@ def test_a_connection_lies_over_the_configuration() -> None:
     assert (found.hbase.thrift.host, found.hbase.thrift.port) == ("gateway", 19090)
     assert (found.hbase.thrift.transport, found.hbase.thrift.protocol) == ("framed", "binary")
     assert found.hbase.thrift.timeout.total_seconds() == 5
+    assert found.hbase.thrift.login == "none"
     assert (found.ledger.prefix, found.ledger.pool, found.omid) == ("bank_", 3, Config().omid)
+
+
+def test_a_connection_says_how_to_log_in() -> None:
+    """By the names of the configuration, laid over it together."""
+    login = {
+        "transport": "https",
+        "login": "kerberos",
+        "principal": "lowtide@EXAMPLE.ORG",
+        "keytab": "/etc/security/lowtide.keytab",
+        "service": "HTTP/_HOST",
+        "ca_file": "/etc/ssl/ours.pem",
+        "do_as": "orders",
+    }
+    found = merged(Config(), Connection(conn_id="c", conn_type="hbase", extra=json.dumps(login)), "c").hbase.thrift
+    assert {key: getattr(found, key) for key in login} == login
 
 
 @pytest.mark.parametrize(
@@ -337,6 +353,8 @@ def test_a_connection_lies_over_the_configuration() -> None:
     [
         ({"compat": "0.96"}, "connection c: unknown extra compat; known are transport"),
         ({"transport": "quick"}, "quick"),
+        ({"keytab": "/k"}, "keytab: .*login: kerberos alone"),
+        ({"transport": "framed", "login": "kerberos"}, "login: no gateway that is framed asks"),
     ],
 )
 def test_a_bad_connection_is_named(extra: dict[str, Any], said: str) -> None:
@@ -395,7 +413,7 @@ def test_the_page_knows_the_connection_type(manager: ProvidersManager) -> None:
     """With its fields and labels, without importing the hook."""
     assert manager.hooks["hbase"].hook_class_name == "lowtide_airflow.hook.HBaseHook"  # type: ignore[union-attr]
     fields = {name for name in manager.connection_form_widgets if name.startswith("extra__hbase__")}
-    assert fields == {
-        f"extra__hbase__{n}" for n in ("transport", "protocol", "timeout", "store", "table_prefix", "pool_size")
-    }
+    login = ("login", "principal", "keytab", "ticket_cache", "service", "qop", "ca_file", "do_as")
+    known = ("transport", "protocol", "timeout", *login, "store", "table_prefix", "pool_size")
+    assert fields == {f"extra__hbase__{n}" for n in known}
     assert manager.field_behaviours["hbase"]["hidden_fields"] == ["schema", "login", "password"]

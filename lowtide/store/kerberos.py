@@ -1,0 +1,184 @@
+"""Logging in to a gateway by Kerberos: tickets, from a keytab or from a cache that something else renews.
+
+``gssapi`` is imported when somebody logs in, not before: it is of the extra ``lowtide[kerberos]``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lowtide.config import Thrift
+
+_INSTALL = (
+    "install lowtide[kerberos]: it compiles gssapi, for which it needs a C compiler and the headers of MIT's Kerberos "
+    "(Debian: apt-get install gcc libkrb5-dev)"
+)
+#: What Kerberos's own words are about, and what to do. The first that fits counts.
+_REMEDIES = (
+    ("expired", "renew the ticket (kinit), have something renew it, or set hbase.thrift.keytab and principal"),
+    ("client not found", "set hbase.thrift.principal to one that the realm knows"),
+    (
+        "not found in kerberos database",
+        "set hbase.thrift.service to the gateway's own principal, such as thrift/gateway.example.org",
+    ),
+    ("isn't for us", "set hbase.thrift.service to the gateway's own principal, such as thrift/gateway.example.org"),
+    ("key of", "set hbase.thrift.principal to the one whose key the file has"),
+    ("preauth", "have the keytab made again: the principal's key is another one by now"),
+    ("contact any kdc", "see that the realm's KDC in krb5.conf (KRB5_CONFIG) is the right one and runs"),
+    ("cannot find kdc", "name the realm's KDC in krb5.conf (KRB5_CONFIG)"),
+    ("default realm", "name the realm in krb5.conf (KRB5_CONFIG)"),
+    ("skew", "set the clocks of this machine, the KDC and the gateway right"),
+    ("client principal", "run kinit for hbase.thrift.principal, or leave that out"),
+    ("credential", "run kinit, name the cache in hbase.thrift.ticket_cache, or set hbase.thrift.keytab and principal"),
+)
+#: How many caches in memory were given up, by :func:`_of`.
+_FORGOTTEN: dict[str, int] = {}
+_ELSE = "see docs/clusters.md, and krb5.conf (KRB5_CONFIG)"
+
+
+class HandshakeError(ConnectionError):
+    """Who is who was not settled: a ticket, a login, a certificate. It is a failure of the connection as others are;
+    to try once more at once is of no use.
+
+    Args:
+        fact: what is so.
+        remedy: what to do about it.
+    """
+
+    def __init__(self, fact: str, remedy: str) -> None:
+        super().__init__(f"{fact}; {remedy}")
+        self.fact = fact
+        self.remedy = remedy
+
+    def __reduce__(self) -> tuple[type[HandshakeError], tuple[str, str]]:
+        return type(self), (self.fact, self.remedy)
+
+
+class RefusedError(HandshakeError):
+    """The gateway does not take the login."""
+
+
+def service_name(thrift: Thrift, service: str) -> tuple[str, bool]:
+    """The gateway's principal, as ``hbase.thrift.service`` has it, else *service* on the gateway's host; and whether
+    that is a whole principal, with its realm, or ``service@host``, whose realm Kerberos knows.
+    """
+    given = thrift.service.replace("_HOST", thrift.host)
+    if "@" in given:
+        return given, True
+    first, _, host = given.partition("/")
+    return f"{first or service}@{host or thrift.host}", False
+
+
+def context(thrift: Thrift, service: str, *, spnego: bool = False, private: bool = False) -> Any:
+    """A GSSAPI context that has begun nothing yet, for a login in which both sides show who they are.
+
+    Its credential is fetched anew each time: what a keytab gives is kept in this process's memory until shortly before
+    its end, and a ticket cache is read as it is now.
+
+    Args:
+        thrift: names the gateway, and who logs in.
+        service: the first part of the gateway's principal, where the settings name none.
+        spnego: whether the mechanism is negotiated, as over HTTP.
+        private: whether what follows is to be encrypted in the context.
+
+    Raises:
+        HandshakeError: there is no ticket, or it has expired.
+    """
+    gssapi = _gssapi()
+    name, whole = service_name(thrift, service)
+    if thrift.keytab and not os.access(thrift.keytab, os.R_OK):
+        fact = f"hbase.thrift.keytab is {thrift.keytab}, which is not there for this user to read"
+        raise HandshakeError(fact, "correct it, or have the file made readable for this user alone")
+    flags = gssapi.RequirementFlag.mutual_authentication | gssapi.RequirementFlag.integrity
+    if private:
+        flags |= gssapi.RequirementFlag.confidentiality
+    with told(thrift):
+        kind = gssapi.NameType.kerberos_principal if whole else gssapi.NameType.hostbased_service
+        mechanism = gssapi.OID.from_int_seq("1.3.6.1.5.5.2") if spnego else gssapi.MechType.kerberos
+        return gssapi.SecurityContext(
+            name=gssapi.Name(name, kind),
+            creds=_credential(gssapi, thrift),
+            flags=flags,
+            mech=mechanism,
+            usage="initiate",
+        )
+
+
+@contextmanager
+def told(thrift: Thrift) -> Iterator[None]:
+    """Turns what Kerberos says into an error with a remedy."""
+    gssapi = _gssapi()
+    try:
+        yield
+    except gssapi.exceptions.GSSError as error:
+        said = _words(error)
+        if thrift.keytab and "credentials cache" in said:  # Kerberos's words for what follows from it
+            said = f"the file has no key of {thrift.principal} that can be used"
+        raise judged(thrift, said) from error
+
+
+def forget(thrift: Thrift) -> bool:
+    """Have the next login of this process fetch its tickets anew: those in its memory may be for a key that the gateway
+    has no more.
+
+    Returns:
+        Whether there is a keytab to fetch them with; what is in a cache of others is theirs to renew.
+    """
+    if not thrift.keytab:
+        return False
+    _FORGOTTEN[_of(thrift)] = _FORGOTTEN.get(_of(thrift), 0) + 1
+    return True
+
+
+def judged(thrift: Thrift, said: str) -> HandshakeError:
+    """The error for what Kerberos *said* of a login to the gateway."""
+    remedy = next((remedy for words, remedy in _REMEDIES if words in said.lower()), _ELSE)
+    return HandshakeError(f"no login to the gateway at {thrift.host}:{thrift.port}{_who(thrift)}: {said}", remedy)
+
+
+def _who(thrift: Thrift) -> str:
+    if thrift.keytab:
+        return f" as {thrift.principal}, by the keytab {thrift.keytab}"
+    as_whom = f" as {thrift.principal}" if thrift.principal else ""
+    return f"{as_whom}, by the ticket cache {thrift.ticket_cache or os.environ.get('KRB5CCNAME') or '(the default)'}"
+
+
+def _words(error: Any) -> str:
+    """Kerberos's own words, without the interface's around them. Those of the mechanism say more, where it has any."""
+    for code, is_major in ((error.min_code, False), (error.maj_code, True)):
+        statuses = [each for each in error.get_all_statuses(code, is_major) if each and "Success" not in each]
+        if statuses and "unknown error" not in statuses[0].lower():
+            return "; ".join(statuses)
+    return str(error)
+
+
+def _credential(gssapi: Any, thrift: Thrift) -> Any:
+    name = gssapi.Name(thrift.principal, gssapi.NameType.kerberos_principal) if thrift.principal else None
+    return gssapi.Credentials(name=name, usage="initiate", store=_store(thrift))
+
+
+def _store(thrift: Thrift) -> dict[str, str] | None:
+    if thrift.keytab:
+        number = _FORGOTTEN.get(_of(thrift), 0)
+        return {"client_keytab": f"FILE:{thrift.keytab}", "ccache": f"MEMORY:lowtide-{_of(thrift)}-{number}"}
+    return {"ccache": thrift.ticket_cache} if thrift.ticket_cache else None
+
+
+def _of(thrift: Thrift) -> str:
+    """A cache of its own for each key and principal: one cache holds one principal's tickets."""
+    return hashlib.sha256(f"{thrift.keytab}\0{thrift.principal}".encode()).hexdigest()[:16]
+
+
+def _gssapi() -> Any:
+    try:
+        import gssapi
+    except ImportError as error:
+        raise HandshakeError(
+            f"hbase.thrift.login is kerberos, and gssapi cannot be imported ({error})", _INSTALL
+        ) from error
+    return gssapi
