@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
+_KEY_CENTRE = Path(__file__).resolve().parents[1] / "embedded" / "secured" / "target" / "lib"
 SWITCH = "LOWTIDE_LEAVE_NOTHING_OUT"
 #: How the reason of each test that was left out begins, in JUnit's files too.
 LEFT_OUT = "left out: "
@@ -39,6 +42,10 @@ def _prometheus() -> bool:
     return is_there()
 
 
+def _kerberos() -> bool:
+    return find_spec("gssapi") is not None and any(_KEY_CENTRE.glob("kerb-simplekdc-*.jar"))
+
+
 NEEDS = {
     "browser": Need("a browser", "install Chromium or Chrome (Debian: apt-get install chromium)", _browser),
     "prometheus": Need(
@@ -46,6 +53,7 @@ NEEDS = {
         "make prometheus (on Debian), or put promtool and prometheus on the path (prometheus.io/download)",
         _prometheus,
     ),
+    "kerberos": Need("Kerberos", "make secured (on Debian after apt-get install gcc libkrb5-dev)", _kerberos),
 }
 
 

@@ -21,6 +21,8 @@ from lowtide.errors import GatewayError
 from lowtide.lab.stack import Stack
 from lowtide.store.gateway import check_and_put, connect, pool
 
+pytestmark = pytest.mark.needs("kerberos")
+
 #: A value that nobody else has, to be looked for in what was heard.
 SECRET = b"account-4711-" + secrets.token_hex(8).encode()
 

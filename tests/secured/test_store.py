@@ -12,6 +12,8 @@ from secured_kit import of_kind
 from lowtide.lab.stack import Stack, StackError, free_ports_config, load, probes, secured
 from lowtide.store.gateway import connect
 
+pytestmark = pytest.mark.needs("kerberos")
+
 
 def test_every_part_runs(store: Stack) -> None:
     """The key distribution centre is the first of them, and the oracle gives timestamps."""

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -246,6 +247,33 @@ def _transport(port: int, **settings: Any) -> spnego.HttpTransport:
     made = spnego.HttpTransport(Thrift(transport="http", port=port, timeout="2s", **settings))
     made.open()
     return made
+
+
+@pytest.fixture
+def gssapi(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the real one, which a machine may lack: what is decided here is ours."""
+    exceptions = SimpleNamespace(GSSError=type("GSSError", (Exception,), {}))
+    monkeypatch.setitem(sys.modules, "gssapi", SimpleNamespace(exceptions=exceptions))
+
+
+def test_over_http_the_gateway_shows_who_it_is(gssapi: None) -> None:
+    """One that says nothing of itself, or something else than a token, is not believed: its answer is not read."""
+    transport = spnego.HttpTransport(Thrift(transport="http", login="kerberos"))
+    for challenge in ("", "Negotiate", "Negotiate ?!", "Basic"):
+        with pytest.raises(HandshakeError, match="does not show that it is the gateway"):
+            transport._check_shown(SimpleNamespace(complete=False, step=lambda _: None), challenge)
+    transport._check_shown(SimpleNamespace(complete=True, step=lambda _: None), "Negotiate YWJj")
+
+
+def test_an_answer_in_the_clear_is_refused_where_encryption_is_agreed(
+    gssapi: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message that is only protected against change does not do for one that is to be secret."""
+    message = SimpleNamespace(message=b"answer", encrypted=False)
+    monkeypatch.setattr(kerberos, "context", lambda *_, **__: SimpleNamespace(unwrap=lambda _: message))
+    assert sasl.Login(Thrift(login="kerberos", qop="auth-int")).decode(b"\0\0\0\6......") == (True, b"answer")
+    with pytest.raises(HandshakeError, match="answered in the clear, where auth-conf is agreed"):
+        sasl.Login(Thrift(login="kerberos")).decode(b"\0\0\0\6......")
 
 
 def test_what_was_written_goes_as_one_request() -> None:

@@ -159,7 +159,8 @@ def test_the_wheels_divide_the_packages() -> None:
 
 def test_there_is_one_version() -> None:
     """Package, both wheels, the jars, a section of the changelog, and the files that pages name."""
-    poms = ("connector/pom.xml", "embedded/pom.xml", "embedded/phoenix/pom.xml", "embedded/hadoop/pom.xml")
+    beside = [f"embedded/{name}/pom.xml" for name in ("phoenix", "hadoop", "secured")]
+    poms = ("connector/pom.xml", "embedded/pom.xml", *beside)
     jars = [re.search(r"<version>(.+?)</version>", (ROOT / pom).read_text("utf-8")) for pom in poms]
     assert {project(ROOT)["project"]["version"], project(LAB)["project"]["version"]} == {__version__}
     assert {found and found[1] for found in jars} == {__version__}

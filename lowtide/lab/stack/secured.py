@@ -102,7 +102,7 @@ def server_properties(config: StackConfig) -> dict[str, str]:
         # A gateway that asks for a login acts in HBase as who has logged in to it.
         "hadoop.proxyuser.thrift.hosts": LOOPBACK,
         "hadoop.proxyuser.thrift.users": ",".join(CLIENTS),
-        # Ours (lowtide.store.Database): whom HBase's master grants everything when it is up.
+        # Of our own (Grants.java): whom HBase's master grants everything when it is up.
         "lowtide.store.granted": "lowtide,omid",
     }
 
