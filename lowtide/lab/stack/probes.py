@@ -54,7 +54,7 @@ _AS_REQUEST = _der(
             _der(
                 0x30,
                 _der(0xA0, _der(0x03, bytes(5))),
-                _der(0xA1, _name(b"nobody")),
+                _der(0xA1, _name(b"x")),
                 _der(0xA2, _der(0x1B, b"LOWTIDE.TEST")),
                 _der(0xA3, _name(b"krbtgt", b"LOWTIDE.TEST")),
                 _der(0xA5, _der(0x18, b"20370101000000Z")),
