@@ -226,7 +226,7 @@ def judge_http_gateway(thrift: Thrift, *, without_login: bool, as_anybody: bool)
         )
         raise GatewayError(fact, remedy)
     clear = "" if thrift.transport == "https" else "; what it is asked and answers is readable on the network"
-    return f"it asks for a login by Kerberos with each request (SPNEGO), and lets us act for nobody we choose{clear}"
+    return f"it asks for a login by Kerberos with each request (SPNEGO), and takes no name that we make up{clear}"
 
 
 def _is_loopback(host: str) -> bool:

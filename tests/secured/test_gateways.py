@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import secrets
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -232,6 +236,24 @@ def test_the_check_finds_it_well(gateway: Gateway) -> None:
     said = servers.gateway_login(HBase(thrift=settings))
     assert "asks" in said
     assert ("readable on the network" in said) == (gateway.kind == "http")
+
+
+def test_a_connection_of_airflow_logs_in(gateway: Gateway, tmp_path: Path) -> None:
+    """The button *Test*, in a process of Airflow's: it logs in by the connection's fields, or says why it cannot."""
+    fields = gateway.settings().model_dump(exclude_defaults=True, exclude={"host", "port"})
+    fields["timeout"] = "20s"
+    look = "from lowtide_airflow.hook import HBaseHook; print(*HBaseHook('secured').test_connection(), sep=': ')"
+    for extra, said in ((fields, "True: HBase has "), (fields | {"principal": "nobody"}, "False: no login to the ")):
+        about = {"conn_type": "hbase", "host": "localhost", "port": gateway.settings().port, "extra": extra}
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW_", "LOWTIDE_"))},
+            "AIRFLOW_HOME": str(tmp_path),
+            "AIRFLOW_CONN_SECURED": json.dumps(about),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", look], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert said in done.stdout, done.stdout + done.stderr
 
 
 def test_the_check_names_what_it_is_instead(gateway: Gateway) -> None:
