@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import happybase
 import pytest
 from Hbase_thrift import IOError as HBaseError
 from recorder import Recorder
@@ -59,6 +60,7 @@ def test_a_keytab_lets_in(gateway: Gateway, table: str) -> None:
     with connect(gateway.settings()) as connection:
         assert check_and_put(connection, table, b"r", (b"f:small", SECRET), (b"f:small", b"2"))
         assert not check_and_put(connection, table, b"r", (b"f:small", SECRET), (b"f:small", b"3"))
+        assert isinstance(connection, happybase.Connection), "for who has programs of his own"
 
 
 def test_a_ticket_cache_lets_in(gateway: Gateway) -> None:
