@@ -33,11 +33,14 @@ _REMEDIES = (
     ("cannot find kdc", "name the realm's KDC in krb5.conf (KRB5_CONFIG)"),
     ("default realm", "name the realm in krb5.conf (KRB5_CONFIG)"),
     ("skew", "set the clocks of this machine, the KDC and the gateway right"),
+    ("integrity check", "have the gateway's keytab made again: the realm gives tickets for another key than it has"),
     ("client principal", "run kinit for hbase.thrift.principal, or leave that out"),
     ("credential", "run kinit, name the cache in hbase.thrift.ticket_cache, or set hbase.thrift.keytab and principal"),
 )
 #: How many caches in memory were given up, by :func:`_of`.
 _FORGOTTEN: dict[str, int] = {}
+#: What is said of tickets for a key that somebody else has by now: the KDC, the gateway, or another service.
+_STALE = ("integrity check failed", "isn't for us", "key version")
 _ELSE = "see docs/clusters.md, and krb5.conf (KRB5_CONFIG)"
 
 
@@ -60,7 +63,7 @@ class HandshakeError(ConnectionError):
 
 
 class RefusedError(HandshakeError):
-    """The gateway does not take the login."""
+    """The gateway, or the KDC, does not take what was fetched before: with fresh tickets it may."""
 
 
 def service_name(thrift: Thrift, service: str) -> tuple[str, bool]:
@@ -138,7 +141,8 @@ def forget(thrift: Thrift) -> bool:
 def judged(thrift: Thrift, said: str) -> HandshakeError:
     """The error for what Kerberos *said* of a login to the gateway."""
     remedy = next((remedy for words, remedy in _REMEDIES if words in said.lower()), _ELSE)
-    return HandshakeError(f"no login to the gateway at {thrift.host}:{thrift.port}{_who(thrift)}: {said}", remedy)
+    kind = RefusedError if any(words in said.lower() for words in _STALE) else HandshakeError
+    return kind(f"no login to the gateway at {thrift.host}:{thrift.port}{_who(thrift)}: {said}", remedy)
 
 
 def _who(thrift: Thrift) -> str:

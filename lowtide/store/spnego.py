@@ -146,6 +146,8 @@ class HttpTransport:
                 if token:
                     context.step(base64.b64decode(token, validate=True))
                 complete = context.complete  # gssapi may raise here what went wrong in the step
+        except RefusedError:
+            raise
         except HandshakeError as error:
             raise _not_shown(self._thrift, error.fact) from error
         except binascii.Error as error:
