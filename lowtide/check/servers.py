@@ -111,12 +111,12 @@ def _kinds(thrift: Thrift) -> Iterator[tuple[str, str]]:
     for transport, protocol in product(("buffered", "framed"), ("binary", "compact")):
         answer = _attempt(short.model_copy(update={"transport": transport, "protocol": protocol}))
         if not isinstance(answer, Exception):
-            asked = f"{thrift.transport} and {thrift.protocol}"
-            login = "" if thrift.login == "none" else ", with a login"
-            yield (
-                f"is {transport} and {protocol}{login and ' and asks for no login'}, and was asked as {asked}{login}",
-                f"set hbase.thrift: {{transport: {transport}, protocol: {protocol}{login and ', login: none'}}}",
-            )
+            fact = f"is {transport} and {protocol}, and was asked as {thrift.transport} and {thrift.protocol}"
+            remedy = f"set hbase.thrift: {{transport: {transport}, protocol: {protocol}}}"
+            if thrift.login != "none":
+                fact += ", with a login; it asks for no login"
+                remedy = f"set hbase.thrift: {{transport: {transport}, protocol: {protocol}, login: none}}"
+            yield fact, remedy
         elif "method name" in text_of(answer):
             yield (
                 "is of version 2: it knows no getTableNames",

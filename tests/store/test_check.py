@@ -157,7 +157,7 @@ def test_without_a_gateway_all_that_jobs_need_is_looked_at(
     for table in (STATE, "NEVER_MADE"):
         lines = look(without_gateway(configure(state={"table": table}), named=False))
         not_looked_at = {name for name, line in lines.items() if line.result is Result.NOT_CHECKED}
-        assert not_looked_at == {"gateway", "gateway-rights", "cluster"}, lines
+        assert not_looked_at == {"gateway", "gateway-login", "gateway-rights", "cluster"}, lines
         assert exit_code(lines.values()) == 0, lines
         assert "jobs need none, sensors, the page" in lines["gateway"].text
         assert lines["gateway-rights"].text == "Thrift gateway was not checked"
