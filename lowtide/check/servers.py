@@ -20,6 +20,9 @@ from lowtide.store.kerberos import HandshakeError
 SECONDS = 5.0
 #: Whom nobody has heard of.
 NOBODY = "lowtide-check-nobody"
+# SASL as Thrift has it: START with the mechanism, OK with a token that is none; the answer is BAD or ERROR.
+_SASL_LOGIN = b"\x01\0\0\0\x06GSSAPI\x02\0\0\0\x01?"
+_SASL_REFUSED = (b"\x03", b"\x04")
 _CORRECT_ORACLE = "correct omid.oracle (Omid's own port is 24758, that of Phoenix's oracle 54758)"
 
 
@@ -104,9 +107,30 @@ def judge_gateway(thrift: Thrift, said: str, kinds: Iterator[tuple[str, str]]) -
 
 
 def _kinds(thrift: Thrift) -> Iterator[tuple[str, str]]:
-    if found := _spoken(thrift):
-        yield found
-        return
+    """What it may be instead. TLS is tried last: a gateway without it takes a greeting of TLS for a call of some hundred
+    megabytes, and may make room for it.
+    """
+    said = thrift.transport if thrift.is_http else thrift.login
+    if said != "http" and _asked(thrift, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/"):
+        yield (
+            "speaks HTTP (hbase.regionserver.thrift.http), and was not asked so",
+            "set hbase.thrift.transport to http",
+        )
+    elif said != "kerberos" and _asked(thrift, _SASL_LOGIN)[:1] in _SASL_REFUSED:
+        yield (
+            "speaks SASL (hbase.thrift.security.qop), and was not asked so",
+            "set hbase.thrift.login to kerberos, and hbase.thrift.qop as the gateway has it",
+        )
+    else:
+        yield from _plain_kinds(thrift)
+        if said != "https" and _speaks_tls(thrift):
+            yield (
+                "speaks HTTP over TLS (hbase.thrift.ssl.enabled), and was not asked so",
+                "set hbase.thrift.transport to https",
+            )
+
+
+def _plain_kinds(thrift: Thrift) -> Iterator[tuple[str, str]]:
     short = thrift.model_copy(update={"timeout": timedelta(seconds=SECONDS), "login": "none", "do_as": ""})
     for transport, protocol in product(("buffered", "framed"), ("binary", "compact")):
         answer = _attempt(short.model_copy(update={"transport": transport, "protocol": protocol}))
@@ -124,28 +148,6 @@ def _kinds(thrift: Thrift) -> Iterator[tuple[str, str]]:
             )
 
 
-def _spoken(thrift: Thrift) -> tuple[str, str] | None:
-    """What of HTTP, TLS and SASL it speaks, where the settings say something else."""
-    for kind, speaks, key, remedy in (
-        ("HTTP (hbase.regionserver.thrift.http)", _speaks_http, "http", "set hbase.thrift.transport to http"),
-        ("HTTP over TLS (hbase.thrift.ssl.enabled)", _speaks_tls, "https", "set hbase.thrift.transport to https"),
-        (
-            "SASL (hbase.thrift.security.qop)",
-            _speaks_sasl,
-            "kerberos",
-            "set hbase.thrift.login to kerberos, and hbase.thrift.qop as the gateway has it",
-        ),
-    ):
-        said = thrift.transport if thrift.is_http else thrift.login
-        if said != key and speaks(thrift):
-            return f"speaks {kind}, and was not asked so", remedy
-    return None
-
-
-def _speaks_http(thrift: Thrift) -> bool:
-    return _asked(thrift, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/")
-
-
 def _speaks_tls(thrift: Thrift) -> bool:
     context = ssl.create_default_context()
     # Only whether there is TLS is asked; whom to trust is for those who tell it something.
@@ -157,11 +159,6 @@ def _speaks_tls(thrift: Thrift) -> bool:
     except OSError:
         return False
     return True
-
-
-def _speaks_sasl(thrift: Thrift) -> bool:
-    """SASL as Thrift has it: START with the mechanism, OK with a token that is none; the answer is BAD or ERROR."""
-    return _asked(thrift, b"\x01\0\0\0\x06GSSAPI\x02\0\0\0\x01?")[:1] in (b"\x03", b"\x04")
 
 
 def gateway_login(hbase: HBase) -> str:

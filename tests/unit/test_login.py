@@ -371,7 +371,7 @@ def test_the_login_is_looked_at_where_the_gateway_is_well() -> None:
 
 def test_a_gateway_that_asks_is_known_for_one() -> None:
     """By what it says to a login that is none; the remedy names the settings."""
-    with _serving([b"", b"", b"\x04\0\0\0\x01?"]) as (port, _):
+    with _serving([b"", b"\x04\0\0\0\x01?"]) as (port, _):
         said = str(servers.judge_gateway(Thrift(port=port), "?", servers._kinds(Thrift(port=port))))
     assert "speaks SASL (hbase.thrift.security.qop)" in said
     assert "set hbase.thrift.login to kerberos" in said
