@@ -107,7 +107,7 @@ def judge_gateway(thrift: Thrift, said: str, kinds: Iterator[tuple[str, str]]) -
 
 
 def _kinds(thrift: Thrift) -> Iterator[tuple[str, str]]:
-    """What it may be instead. TLS is tried last: a gateway without it takes a greeting of TLS for a call of some hundred
+    """What it may be instead. TLS is tried last: a gateway without it takes its greeting for a call of some hundred
     megabytes, and may make room for it.
     """
     said = thrift.transport if thrift.is_http else thrift.login
