@@ -2,6 +2,7 @@ package lowtide.store;
 
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
@@ -20,8 +21,11 @@ final class Grants {
     /** Waits for the table of rights, and gives them; what it gave before it gives once more. */
     static void give(String... users) {
         Configuration configuration = HBaseConfiguration.create();
+        // It fails until the master has logged in and is up: then at once, so that it is asked again soon.
+        configuration.setInt(HConstants.HBASE_CLIENT_RETRIES_NUMBER, 1);
+        configuration.setInt(HConstants.HBASE_CLIENT_OPERATION_TIMEOUT, 5_000);
+        configuration.setInt("zookeeper.recovery.retry", 1);
         while (true) {
-            // The first login of this process is the master's; until then there is none to connect with.
             try (Connection connection = ConnectionFactory.createConnection(configuration);
                     Admin admin = connection.getAdmin()) {
                 if (admin.isTableAvailable(PermissionStorage.ACL_TABLE_NAME)) {
