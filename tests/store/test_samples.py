@@ -21,7 +21,8 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import Outcome, booted, settings_for
+from conftest import booted
+from job_kit import Outcome, settings_for
 from scene import Scene
 
 from lowtide.lab.stack import Stack, free_ports_config
