@@ -15,8 +15,9 @@ from lowtide.store.gateway import connect
 pytestmark = pytest.mark.needs("kerberos")
 
 
-def test_every_part_runs(store: Stack) -> None:
+def test_every_part_runs(store: Stack, tmp_path: Path) -> None:
     """The key distribution centre is the first of them, and the oracle gives timestamps."""
+    of_kind(store, "auth-conf", tmp_path)
     assert [part.name for part in store.status()] == ["kdc", "hbase", "thrift", "tso"]
     assert {part.state for part in store.status()} == {"running"}
     assert store.timestamp() < store.timestamp()
