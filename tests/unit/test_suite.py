@@ -107,7 +107,7 @@ def test_every_file_of_tests_is_in_a_phase() -> None:
     parts = [part for p in phases for command in p.made(2, Path("x"), Path("y")) for part in command]
     for file in ROOT.glob("tests/*/test_*.py"):
         name, folder = str(file.relative_to(ROOT)), f"tests/{file.parent.name}"
-        own = folder in ("tests/compose", "tests/cluster")
+        own = folder in ("tests/compose", "tests/cluster", "tests/secured")
         assert parts.count(name) + parts.count(folder) == (not own), name
 
 
