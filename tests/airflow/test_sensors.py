@@ -353,7 +353,7 @@ def test_a_connection_says_how_to_log_in() -> None:
     [
         ({"compat": "0.96"}, "connection c: unknown extra compat; known are transport"),
         ({"transport": "quick"}, "quick"),
-        ({"keytab": "/k"}, "keytab: .*login: kerberos alone"),
+        ({"service": "thrift/gw"}, "service: .*login: kerberos alone"),
         ({"transport": "framed", "login": "kerberos"}, "login: no gateway that is framed asks"),
     ],
 )
