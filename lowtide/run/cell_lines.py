@@ -17,9 +17,19 @@ _LONGEST = 200
 
 def line(cell: Mapping[str, Any]) -> str:
     """A cell in one line: what becomes of it, where it is, by which rule, and what that goes by."""
+    return f"{what(cell)}: {why(cell)}"
+
+
+def what(cell: Mapping[str, Any]) -> str:
+    """What becomes of a cell, and where it is."""
     where = f'{cell["table"]} "{cell["row"]}" {cell["family"]}:{cell["qualifier"]} at {cell["timestamp"]}'
     kind = "" if cell["kind"] == "put" else f" ({cell['kind'].replace('_', ' ')})"
-    return f"{cell['action']} {where}{kind}: {cell['rule']}: {cell['evidence']}"
+    return f"{cell['action']} {where}{kind}"
+
+
+def why(cell: Mapping[str, Any]) -> str:
+    """By which rule, and what that goes by."""
+    return f"{cell['rule']}: {cell['evidence']}"
 
 
 def shortened(cell: Mapping[str, Any]) -> dict[str, Any]:

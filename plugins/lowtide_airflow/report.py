@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lowtide.run import approval
-from lowtide.run.cell_lines import line
+from lowtide.run.cell_lines import what, why
 from lowtide.run.summary import PLANNED
 
 #: An XCom and an asset event are rows of the metadata database: names beyond these are counted only.
@@ -90,19 +91,27 @@ def plan_text(plans: Sequence[Mapping[str, Any]], as_configured: bool) -> str:
 
 
 def _listed(listings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The first cells of the lists, and where all are.
-
-    As indented code: keys hold whatever their owners put there, and such a block ends at nothing that a line of
-    printable ASCII can hold.
-    """
+    """Where the lists are, and their first cells, those of one reason below it."""
     if not listings:
         return []
     total = sum(sum(each["cells"].values()) for each in listings)
     first = [cell for each in listings for cell in each["first"]][: max(len(each["first"]) for each in listings)]
     head = f"The first {len(first):,} of {total:,} cells:" if first else f"All {total:,} cells are listed."
     where = [f"- all of them: `{each['folder']}`" for each in listings[:_ROWS]]
-    block = ["", *(f"    {line(cell)}" for cell in first), ""] if first else [""]
-    return ["", head, *block, *where]
+    reasons: dict[str, list[str]] = {}
+    for cell in first:
+        reasons.setdefault(why(cell), []).append(f"- {_code(what(cell))}")
+    block = [line for reason, cells in reasons.items() for line in ("", _code(reason), "", *cells)]
+    return ["", head, "", *where, *block]
+
+
+def _code(text: str) -> str:
+    """A line of printable ASCII as inline code of Markdown, which nothing in it ends: keys hold whatever their owners
+    put there. Airflow's page breaks no line in a block of code.
+    """
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    ticks = "`" * (longest + 1)
+    return f"{ticks} {text} {ticks}" if longest else f"`{text}`"
 
 
 def all_problems(summary: Mapping[str, Any]) -> Iterator[str]:

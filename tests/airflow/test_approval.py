@@ -95,9 +95,9 @@ def test_the_first_cells_are_shown_whatever_their_keys_hold() -> None:
     page = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
     assert "The first 8 of 300 cells" in page
     assert "<code>hdfs://nn/aside/~lists/r1</code>" in page
-    [block] = re.findall(r"<pre><code>(.*?)</code></pre>", page, re.DOTALL)
-    shown = [f'delete t "{key}" f:q at 50: orphan: nothing' for key in keys]
-    assert html.unescape(block).splitlines() == shown
+    [told] = re.findall(r"<p><code>orphan: nothing</code></p>\s*<ul>(.*?)</ul>", page, re.DOTALL)
+    cells = [html.unescape(each) for each in re.findall("<li><code>(.*?)</code></li>", told)]
+    assert cells == [f'delete t "{key}" f:q at 50' for key in keys], "below their reason, which stands there once"
     assert "<script>" not in page
     two = report.plan_text([report.plan(summary.to_json(), 2)], as_configured=False)
     assert ("The first 2 of 300" in two, "# x" in two) == (True, False)

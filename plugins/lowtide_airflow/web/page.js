@@ -102,7 +102,10 @@ function showFindings(data) {
   );
 }
 
-/** What is found once, or of several things alike; a remedy that is the same for all stands there once, with all its commands. */
+/**
+ * What is found once, or of several things alike; a remedy that is the same for all stands there once, with all its commands: one
+ * that several have comes after all that it must follow.
+ */
 function finding(found) {
   const [first] = found;
   const more = (one) => [one.since ? `Since ${moment(one.since)}.` : "", one.setting ? `Setting ${one.setting}.` : ""].filter(Boolean).join(" ");
@@ -116,7 +119,7 @@ function finding(found) {
   return el("li", { class: first.severity, "data-cause": first.cause }, ...said,
     ...[...remedies].flatMap(([remedy, commands]) => [
       el("p", {}, remedy + (commands.length ? ":" : ".")),
-      commands.length ? el("pre", { tabindex: "0" }, el("code", {}, [...new Set(commands)].join("\n"))) : null,
+      commands.length ? el("pre", { tabindex: "0" }, el("code", {}, [...new Set(commands.reverse())].reverse().join("\n"))) : null,
     ]));
 }
 
