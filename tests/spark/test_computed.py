@@ -38,6 +38,15 @@ def test_its_figures_are_of_the_rows_that_are_kept(read: DataFrame) -> None:
     assert {row.quarter for row in counted} == {0, 1, 2, 3}
 
 
+def test_of_nothing_nothing_is_kept_that_could_be_read_again(read: DataFrame) -> None:
+    """Spark runs no job over an empty frame that it groups: what is handed back is empty for good."""
+    grouped = read.where("id < 0").groupBy("id").agg(F.first("read").alias("read"))
+    kept, counted = frozen_with(grouped, ("id",), F.count("*").alias("rows"))
+    assert counted == []
+    assert kept.collect() == []
+    assert kept.columns == grouped.columns
+
+
 def test_a_union_has_all_rows_of_all_frames(spark: SparkSession) -> None:
     """Of one, of an odd number, of none; doubles stay."""
     frames = [few_rows(spark, [(number,), (7,)], "start_ts bigint") for number in range(5)]

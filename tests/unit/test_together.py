@@ -61,6 +61,30 @@ def test_a_table_of_which_much_was_read_goes_by_itself() -> None:
     large.report.counts.bytes_read = works.FEW_BYTES + 1
     assert few.weight == 3
     assert few.weight + large.weight > works.FEW_SUSPECTS
+    half = table("half")
+    half.report.counts.bytes_read = works.FEW_BYTES // 2 + 10_000
+    assert half.weight * 2 > works.FEW_SUSPECTS - 2, "many of them are as one large one"
+
+
+def test_a_large_table_or_one_with_a_long_filter_is_read_by_itself() -> None:
+    """The filter counts for each table that has it; and a read that takes long is not lost with another's."""
+    plain, restored, large = table("plain"), table("restored"), table("large")
+    restored.asked = works.FEW_SUSPECTS
+    plain.asked = 1
+    large.regions.append(SimpleNamespace(store_bytes=works.SMALL + 1))  # type: ignore[arg-type]
+    assert plain.weight_before == 1
+    assert plain.weight_before + restored.weight_before > works.FEW_SUSPECTS
+    assert large.weight_before > works.FEW_SUSPECTS
+
+
+def test_a_table_that_was_given_up_when_it_was_read_with_others_is_not_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It keeps its first error, and has no other."""
+    given_up = table("a")
+    monkeypatch.setattr(suspects, "read_once", lambda _: pytest.fail("it was read"))
+    suspects._read([given_up])
+    assert given_up.report.problems == []
 
 
 def test_a_table_that_fails_keeps_its_error_and_hides_no_other() -> None:
@@ -89,7 +113,7 @@ def test_a_table_is_read_to_its_end_by_its_own_ranges(monkeypatch: pytest.Monkey
     monkeypatch.setattr(suspects, "union", lambda _, like: like)
     monkeypatch.setattr(suspects, "read_once", lambda _: (frame, read))
     monkeypatch.setattr(suspects, "F", SimpleNamespace(col=lambda name: name))
-    suspects.read_all([short, whole], SimpleNamespace(size=0))  # type: ignore[arg-type]
+    suspects.read_all([short, whole])
     assert short.suspects is None, "2 key ranges were to be read"
     assert "2 key ranges of short were to be read, 1 were read to their end" in short.report.problems[0]
     assert (whole.suspects, whole.report.problems, whole.report.counts.cells_read) == (frame, [], 5)

@@ -75,6 +75,8 @@ def _act(run: Run, work: CleanupWork) -> None:
         written = run.store.write(_heal_rows(heals), work.table, holding=holding)
         counts.healed = _book(work, written, rules.HEAL)
         _skip(work, written, "gone before it was healed")
+    else:  # a range is not recorded by the word of that look alone
+        _book(work, (), rules.HEAL)
     if plan.plans(work, rules.DELETE):
         deletes = with_evidence(plan.deletes(work))
         list_cells(run, work.table, deletes, acts=True)
@@ -84,6 +86,8 @@ def _act(run: Run, work: CleanupWork) -> None:
         counts.deleted = _book(work, written, rules.DELETE)
         if _skip(work, written, "committed before it was deleted"):
             _after_refusal(run, work, deletes, [w.region for w in written if w.refused])
+    else:
+        _book(work, (), rules.DELETE)
 
 
 def _heal_rows(cells: DataFrame) -> DataFrame:

@@ -91,7 +91,7 @@ def find_and_decide(
     for work in works:
         with failures_kept(work):
             suspects.find(run, work, suspects.rewritten(work, committed, pruned, held), held)
-    suspects.read_all(works, committed)
+    suspects.read_all(works)
     run.phase("find")
     known = proofs.verdicts(run, works, inventory, entries, committed, held, proofs_in)
     plan.decide_all(run, works, known)

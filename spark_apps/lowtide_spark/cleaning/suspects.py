@@ -149,18 +149,20 @@ def find(run: Run, work: CleanupWork, rewritten: StartSet, held: ExitStack) -> N
     work.report.read = work.source.name
     versions = run.store.versions(work.table, work.ranges, work.families, work.source)
     work.suspects = rewritten.suspects(versions).withColumn("table", F.lit(work.table))
+    work.asked = rewritten.size
 
 
-def read_all(works: Sequence[CleanupWork], committed: StartSet) -> None:
+def read_all(works: Sequence[CleanupWork]) -> None:
     """Read every table's suspects, once, with its ``table``, and count what was read. A table that fails keeps its
     error and hides no other.
     """
-    # How many suspects a table has is not known before it is read; but each has the whole set in its filter.
-    together([work for work in works if work.suspects is not None], _read, lambda _: committed.size)
+    together([work for work in works if work.suspects is not None], _read, lambda work: work.weight_before)
 
 
 def _read(group: Sequence[CleanupWork]) -> None:
     asked = [work.suspects for work in group if work.suspects is not None]
+    if not asked:  # it was given up when it was read with others
+        return
     suspects, read = read_once(union(asked, like=asked[0]))
     for work in group:
         with failures_kept(work):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +18,11 @@ from lowtide_spark.run.table_work import RegionWork, failures_kept
 
 #: Tables are read, and decided, so many at a time: a query costs some tenths of a second, however few its rows are.
 TOGETHER = 50
-#: While they have no more suspects than these, and no table of which more was read is among them: whatever is done to
-#: one of them goes through the rows of all.
+#: While they have no more suspects than these together, and no more bytes were read of them: whatever is done to one of
+#: them goes through the rows of all.
 FEW_SUSPECTS, FEW_BYTES = 10_000, 64 << 20
+#: Tables of no more bytes in store files are read with others.
+SMALL = 1 << 30
 
 
 @dataclass
@@ -47,6 +50,8 @@ class CleanupWork(RegionWork):
     #: has one.
     lacking: int = 0
     mismarked: int = 0
+    #: Transactions in the filter by which its suspects are found.
+    asked: int = 0
     #: Whether its plan is being carried out: from then on its counts are of what was done.
     begun: bool = False
     #: Cells whose heal was sent.
@@ -56,7 +61,14 @@ class CleanupWork(RegionWork):
     def weight(self) -> int:
         """For :func:`together`, once the table is read."""
         counts = self.report.counts
-        return counts.candidates if counts.bytes_read <= FEW_BYTES else FEW_SUSPECTS + 1
+        return max(counts.candidates, counts.bytes_read * FEW_SUSPECTS // FEW_BYTES)
+
+    @property
+    def weight_before(self) -> int:
+        """For :func:`together`, before the table is read: how many suspects it has is not known then, but each is
+        looked for by the whole filter; and of a large one the read takes long, which another's failure is not to cost.
+        """
+        return self.asked if sum(region.store_bytes for region in self.regions) <= SMALL else FEW_SUSPECTS + 1
 
     def give_up(self, reason: str) -> None:
         """Do nothing more for this table."""
@@ -79,6 +91,8 @@ def together(
         try:
             do(group)
         except Exception:
+            if len(group) > 1:
+                traceback.print_exc()
             for work in group:
                 with failures_kept(work):
                     if len(group) == 1:

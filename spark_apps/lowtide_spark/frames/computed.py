@@ -20,10 +20,14 @@ def frozen(frame: DataFrame) -> DataFrame:
 def frozen_with(frame: DataFrame, by: Sequence[str | Column], *figures: Column) -> tuple[DataFrame, list[Row]]:
     """*frame* as :func:`frozen` gives it, and what *figures* come to over all of it, a row for each group of *by*.
 
-    In one Spark job: it goes through every row, so that the checkpoint is whole when it ends.
+    In one Spark job, which goes through every row. Where an executor is lost before it ends, rows may be computed again
+    that were counted already: *frame* must come of frozen ones, or what is kept be decided by, not the figures.
     """
     kept = frame.localCheckpoint(eager=False)
-    return kept, kept.groupBy(*by).agg(*figures).collect()
+    counted = kept.groupBy(*by).agg(*figures).collect()
+    if by and not counted:  # Spark runs no job over what it sees to be empty, and keeps nothing then
+        return frame.limit(0), []
+    return kept, counted
 
 
 def union(frames: Sequence[DataFrame], like: DataFrame) -> DataFrame:

@@ -84,6 +84,11 @@ class Connector:
             rows = json.loads(self._java().Catalog.look(self._java_options, view, table))
         except Py4JError as error:
             raise explained(error, table) from error
+        except TypeError as error:  # to py4j a class that is not there is a package
+            msg = (
+                "the connector's jar is of an older Lowtide, without the class Catalog: put this version's in its place"
+            )
+            raise StoreError(msg) from error
         return [SimpleNamespace(**row) for row in rows]
 
     def _admin(self) -> Any:

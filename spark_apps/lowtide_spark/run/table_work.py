@@ -18,7 +18,7 @@ from lowtide.config import Read
 from lowtide.errors import LowtideError, StoreError
 from lowtide.run.summary import TableReport
 from lowtide.tables.inventory import Entry
-from lowtide_spark.frames.computed import frozen_with
+from lowtide_spark.frames.computed import frozen
 from lowtide_spark.frames.kinds import END_OF_RANGE
 from lowtide_spark.frames.store import LIVE, Source, Written, told
 from lowtide_spark.run.context import Run
@@ -145,7 +145,8 @@ def read_once(versions: DataFrame) -> tuple[DataFrame, list[Row]]:
         F.count_if(~is_end).alias("candidates"),
         F.count_if(is_end).alias("ends"),
     )
-    return frozen_with(versions, ("table", "region", "family"), *figures)
+    read = frozen(versions)  # before it is counted: where there is nothing, nothing is decided either
+    return read, read.groupBy("table", "region", "family").agg(*figures).collect()
 
 
 def count_read(work: RegionWork, read: Sequence[Row], expected: int, what: str) -> None:
