@@ -246,6 +246,21 @@ def test_a_commit_entry_proves_the_commit(job: Job, scene: Scene, omid: OmidClie
     assert scene.healed(table, start) == commit
 
 
+def test_of_tables_that_are_decided_together_each_has_its_own_cells(job: Job, scene: Scene, omid: OmidClient) -> None:
+    """Small tables are read and decided in one query: what is planned for a cell of one is done there, nowhere else."""
+    one, other = scene.table(), scene.table()
+    orphan, (healed, commit) = scene.orphan(one, row=b"one"), scene.crashed_after_commit(other, row=b"other")
+    gone = scene.orphan(other, row=b"gone")
+    omid.advance_watermark()
+    outcome = job("orphan_cleanup", "--table", one, "--table", other, "--execute")
+    assert {cell.row for cell in omid.raw(one)} == {b"one"}, "nothing was written for a row of another table"
+    assert {cell.row for cell in omid.raw(other)} == {b"other", b"gone"}
+    assert (outcome.code, outcome.problems) == (0, "")
+    assert not scene.has(one, orphan, row=b"one")
+    assert not scene.has(other, gone, row=b"gone")
+    assert scene.healed(other, healed, row=b"other") == commit
+
+
 @pytest.mark.turns(2)
 @pytest.mark.parametrize("marked", [False, True], ids=["nothing", "a wrong mark"])
 def test_a_shadow_cell_in_another_table_proves_the_commit(
