@@ -256,6 +256,7 @@ def test_of_tables_that_are_decided_together_each_has_its_own_cells(job: Job, sc
     assert {cell.row for cell in omid.raw(one)} == {b"one"}, "nothing was written for a row of another table"
     assert {cell.row for cell in omid.raw(other)} == {b"other", b"gone"}
     assert (outcome.code, outcome.problems) == (0, "")
+    assert (outcome.totals["healed"], outcome.totals["deleted"]) == (1, 2)
     assert not scene.has(one, orphan, row=b"one")
     assert not scene.has(other, gone, row=b"gone")
     assert scene.healed(other, healed, row=b"other") == commit
