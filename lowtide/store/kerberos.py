@@ -92,11 +92,11 @@ def context(thrift: Thrift, service: str, *, spnego: bool = False, private: bool
     Raises:
         HandshakeError: there is no ticket, or it has expired.
     """
-    gssapi = _gssapi()
     name, whole = service_name(thrift, service)
     if thrift.keytab and not os.access(thrift.keytab, os.R_OK):
         fact = f"hbase.thrift.keytab is {thrift.keytab}, which is not there for this user to read"
         raise HandshakeError(fact, "correct it, or have the file made readable for this user alone")
+    gssapi = _gssapi()
     flags = gssapi.RequirementFlag.mutual_authentication | gssapi.RequirementFlag.integrity
     if private:
         flags |= gssapi.RequirementFlag.confidentiality

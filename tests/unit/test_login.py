@@ -151,7 +151,6 @@ def test_without_gssapi_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_keytab_that_is_not_there_is_named() -> None:
     """Before Kerberos is asked, whose words for it are about something else."""
-    pytest.importorskip("gssapi")
     with pytest.raises(HandshakeError, match=r"hbase\.thrift\.keytab is /etc/lowtide\.keytab, which is not there"):
         kerberos.context(Thrift(**KEYTAB), "thrift")
 
