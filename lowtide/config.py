@@ -79,7 +79,8 @@ REGISTRY = "hbase.client.registry.impl"
 #: Of HBase's client: whether servers ask it for a login.
 SECURITY = "hbase.security.authentication"
 _ZK_REGISTRY = "ZKConnectionRegistry"
-_MASTERS = "hbase.masters"
+#: Where HBase's client asks that goes by its servers, the first that is given.
+_SERVERS = ("hbase.client.bootstrap.servers", "hbase.masters")
 
 
 class _Section(BaseModel):
@@ -244,13 +245,16 @@ class HBase(_Section):
         Raises:
             UnnamedStoreError: that is so.
         """
+        if "host" in self.thrift.model_fields_set:
+            return
         properties = self.client_properties()
-        asked = properties.get(_MASTERS, "") if self.hides_zookeeper else properties["hbase.zookeeper.quorum"]
-        if "host" in self.thrift.model_fields_set or all(_is_here(each) for each in asked.split(",")):
+        names = _SERVERS if self.hides_zookeeper else ("hbase.zookeeper.quorum",)
+        asked = next((properties[name] for name in names if properties.get(name)), "")
+        if asked and all(_is_here(each) for each in asked.split(",")):
             return
         fact = (
-            f"the store is at {asked}, and no Thrift gateway of it is named: what answers on this machine "
-            f"({self.thrift.host}:{self.thrift.port}) may be another store's"
+            f"the store is at {asked or 'servers that nobody names'}, and no Thrift gateway of it is named: what "
+            f"answers on this machine ({self.thrift.host}:{self.thrift.port}) may be another store's"
         )
         ours = variables.variable_name("hbase", "thrift", "host")
         raise UnnamedStoreError(
@@ -588,11 +592,11 @@ def load(path: Path | None = None, *, store_named: bool = False, one_of_several:
     given = variables.settings(Config)
     content = _merged(content, given)
     names_store = _names_store(content)
-    if one_of_several and not names_store:
+    content = _with_site(content, Path(name).parent, named=name != DEFAULTS and not one_of_several)
+    if one_of_several and not _has_address(content):
         fact = f"{name} does not say where its store is, and it is one of several"
         raise UnnamedStoreError(fact, "say hbase.zookeeper_quorum there, or hbase.conf_dir")
-    content = _with_site(content, Path(name).parent, named=name != DEFAULTS)
-    if not store_named and not names_store and not _names_store(content):
+    if not store_named and not names_store and not _has_address(content):
         _check_defaults(name)
     try:
         config = _anchored(Config.model_validate(content), Path(name).parent)
@@ -604,13 +608,19 @@ def load(path: Path | None = None, *, store_named: bool = False, one_of_several:
 
 
 def _names_store(content: Mapping[str, Any]) -> bool:
-    """Whether it is said where the store is. A port or a znode alone would be that of the defaults' machine."""
+    """Whether it is said where the store is, or in which folder that is said."""
+    hbase = content.get("hbase")
+    return _has_address(content) or (isinstance(hbase, dict) and bool(hbase.get("conf_dir")))
+
+
+def _has_address(content: Mapping[str, Any]) -> bool:
+    """Whether it has an address of the store's. A port or a znode alone would be that of the defaults' machine."""
     hbase = content.get("hbase")
     if not isinstance(hbase, dict):
         return False
     properties = hbase.get("properties")
     given = {**(properties if isinstance(properties, dict) else {}), **hbase}
-    return any(given.get(name) for name in ("zookeeper_quorum", "conf_dir", _MASTERS, "hbase.zookeeper.quorum"))
+    return any(given.get(name) for name in ("zookeeper_quorum", "hbase.zookeeper.quorum", *_SERVERS))
 
 
 def _check_defaults(name: str) -> None:
@@ -641,14 +651,14 @@ def _is_here(address: str) -> bool:
 def _with_site(content: dict[str, Any], folder: Path, *, named: bool) -> dict[str, Any]:
     """*content* over what the cluster's own files say.
 
-    A folder that only the environment leads to counts where the file, which must be there, gives no part of an address:
-    quorum, port and znode of two clusters would make a third. And the defaults mean this machine's store, never one
-    that happens to be configured on it.
+    A folder that only the environment leads to counts where the file, which must be there, gives no part of an address,
+    in words of its own or of HBase's: quorum, port and znode of two clusters would make a third. And the defaults mean
+    this machine's store, never one that happens to be configured on it.
 
     Args:
         content: of the file and the variables.
         folder: of the file.
-        named: whether there is a file.
+        named: whether there is a file, and of this machine's one store.
     """
     hbase = content.get("hbase", {})
     if not isinstance(hbase, dict):
@@ -657,7 +667,8 @@ def _with_site(content: dict[str, Any], folder: Path, *, named: bool) -> dict[st
     if isinstance(given, str):
         where: Path | None = (folder / given).resolve()
     else:
-        where = site.found() if named and not set(hbase) & set(site.ADDRESS.values()) else None
+        addressed = set(hbase) & set(site.ADDRESS.values()) or _has_address(content)
+        where = site.found() if named and not addressed else None
     if where is None:
         return content
     return {**content, "hbase": _merged(site.settings(where), {**hbase, "conf_dir": str(where)})}

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from lowtide.store import kerberos
 from lowtide.store.kerberos import HandshakeError, RefusedError
-from lowtide.store.sasl import Login
-from lowtide.store.spnego import HttpTransport
 
 if TYPE_CHECKING:
     from lowtide.config import Thrift
@@ -45,11 +43,14 @@ def pool(thrift: Thrift, size: int) -> Any:
 
 @cache
 def _asking_type() -> Any:
-    """happybase is imported here, as in :mod:`lowtide.store.gateway`."""
+    """happybase is imported here, as in :mod:`lowtide.store.gateway`; and what others do without."""
     import happybase
     from Hbase_thrift import Hbase
     from thriftpy2.thrift import TClient
     from thriftpy2.transport import TBufferedTransport, TSaslClientTransport, TSocket
+
+    from lowtide.store.sasl import Login
+    from lowtide.store.spnego import HttpTransport
 
     class AskingConnection(happybase.Connection):  # type: ignore[misc]  # happybase has no types
         """A connection to a gateway over HTTP, or one that asks for a login."""

@@ -97,9 +97,11 @@ def context(thrift: Thrift, service: str, *, spnego: bool = False, private: bool
         fact = f"hbase.thrift.keytab is {thrift.keytab}, which is not there for this user to read"
         raise HandshakeError(fact, "correct it, or have the file made readable for this user alone")
     gssapi = _gssapi()
-    flags = gssapi.RequirementFlag.mutual_authentication | gssapi.RequirementFlag.integrity
+    needs = gssapi.RequirementFlag
+    # Else what one side sent in a layer could be sent again by who stands between (RFC 4752, 3.1).
+    flags = needs.mutual_authentication | needs.integrity | needs.out_of_sequence_detection | needs.replay_detection
     if private:
-        flags |= gssapi.RequirementFlag.confidentiality
+        flags |= needs.confidentiality
     with told(thrift):
         kind = gssapi.NameType.kerberos_principal if whole else gssapi.NameType.hostbased_service
         mechanism = gssapi.OID.from_int_seq("1.3.6.1.5.5.2") if spnego else gssapi.MechType.kerberos

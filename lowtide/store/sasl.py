@@ -26,6 +26,8 @@ class Login:
     def __init__(self, thrift: Thrift) -> None:
         self._thrift = thrift
         self._context = kerberos.context(thrift, "thrift", private=thrift.qop == "auth-conf")
+        #: Whether both have shown who they are, and agreed on the layer.
+        self._settled = False
 
     def getError(self) -> str:  # noqa: N802 - thriftpy2's name
         """Nothing: what fails here raises."""
@@ -47,10 +49,20 @@ class Login:
         # Nobody to act for: SASL's own field for that must be the one who logged in.
         chosen = struct.pack(">I", LAYERS[self._thrift.qop] << 24 | size)
         with kerberos.told(self._thrift):
-            return True, self._context.wrap(chosen, False).message
+            answer = self._context.wrap(chosen, False).message
+        self._settled = True
+        return True, answer
 
     def encode(self, data: bytes) -> tuple[bool, bytes]:
-        """What is sent for *data*. Of the same length, it tells thriftpy2 that nothing is done to it."""
+        """What is sent for *data*. Of the same length, it tells thriftpy2 that nothing is done to it.
+
+        Raises:
+            HandshakeError: what answers has ended the login before it showed who it is, which thriftpy2 takes for its
+                success.
+        """
+        if not self._settled:
+            fact = f"what answers at {self._thrift.host}:{self._thrift.port} does not show that it is the gateway"
+            raise kerberos.HandshakeError(fact, "see whether somebody stands between")
         if self._thrift.qop == "auth":
             return True, data
         with kerberos.told(self._thrift):

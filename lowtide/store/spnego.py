@@ -74,9 +74,9 @@ class HttpTransport:
         self._written += data
 
     def read(self, size: int) -> bytes:
-        """At most *size* bytes of the answer; EOFError where there are no more."""
-        if not self._answer:
-            raise EOFError(f"the answer of the gateway at {self._thrift.host}:{self._thrift.port} ends too early")
+        """At most *size* bytes of the answer; none where there are no more, which thriftpy2 takes for the end of a
+        connection.
+        """
         found, self._answer = bytes(self._answer[:size]), self._answer[size:]
         return found
 
@@ -136,18 +136,22 @@ class HttpTransport:
     def _gone(self) -> bool:
         """Whether the gateway has closed the connection: between two calls it has nothing to say."""
         sock = self._connection.sock if self._connection else None
-        return sock is None or bool(select.select([sock], [], [], 0)[0])
+        if sock is None:
+            return True
+        looked = select.poll()  # a triggerer has more connections than select can tell apart
+        looked.register(sock, select.POLLIN)
+        return bool(looked.poll(0))
 
     def _check_shown(self, context: Any, challenge: str) -> None:
-        """Both have to show who they are: without TLS nothing else does it for the gateway."""
+        """Both have to show who they are: without TLS nothing else does it for the gateway. Whatever is wrong here, the
+        request was done, and is not sent again.
+        """
         token = challenge.removeprefix(_NEGOTIATE).strip()
         try:
             with kerberos.told(self._thrift):
                 if token:
                     context.step(base64.b64decode(token, validate=True))
                 complete = context.complete  # gssapi may raise here what went wrong in the step
-        except RefusedError:
-            raise
         except HandshakeError as error:
             raise _not_shown(self._thrift, error.fact) from error
         except binascii.Error as error:

@@ -27,6 +27,13 @@ from lowtide.store.gateway import connect, is_failure
 from lowtide.store.kerberos import HandshakeError
 
 KEYTAB = {"login": "kerberos", "principal": "lowtide@EXAMPLE.ORG", "keytab": "/etc/lowtide.keytab"}
+FLAGS = (
+    "mutual_authentication",
+    "integrity",
+    "out_of_sequence_detection",
+    "replay_detection",
+    "confidentiality",
+)
 
 
 @pytest.mark.parametrize(
@@ -276,6 +283,39 @@ def test_an_answer_in_the_clear_is_refused_where_encryption_is_agreed(
         sasl.Login(Thrift(login="kerberos")).decode(b"\0\0\0\6......")
 
 
+def test_who_ends_a_login_before_he_shows_who_he_is_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """thriftpy2 takes the word of whoever answers for the end of the login."""
+    monkeypatch.setattr(kerberos, "context", lambda *_, **__: SimpleNamespace())
+    for qop in ("auth", "auth-int", "auth-conf"):
+        with pytest.raises(HandshakeError, match="does not show that it is the gateway"):
+            sasl.Login(Thrift(login="kerberos", qop=qop)).encode(b"question")
+
+
+def test_a_login_asks_for_all_that_a_layer_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both show who they are, and nobody between can change, leave out or repeat what they say (RFC 4752, 3.1)."""
+    asked = set[str]()
+    bits = {name: 1 << n for n, name in enumerate(FLAGS)}
+
+    def made(*, flags: int, **_: object) -> None:
+        asked.update(name for name, bit in bits.items() if flags & bit)
+
+    package = SimpleNamespace(
+        RequirementFlag=SimpleNamespace(**bits),
+        NameType=SimpleNamespace(kerberos_principal=1, hostbased_service=2),
+        MechType=SimpleNamespace(kerberos=1),
+        Name=lambda *_: None,
+        Credentials=lambda **_: None,
+        SecurityContext=made,
+        exceptions=SimpleNamespace(GSSError=OSError),
+    )
+    monkeypatch.setattr(kerberos, "_gssapi", lambda: package)
+    kerberos.context(Thrift(login="kerberos"), "thrift", private=True)
+    assert asked == {*FLAGS}
+    asked.clear()
+    kerberos.context(Thrift(login="kerberos"), "thrift")
+    assert {*FLAGS} - asked == {"confidentiality"}
+
+
 def test_what_was_written_goes_as_one_request() -> None:
     """With its length; the answer is read in pieces, and one that is too short is an error, never waited for."""
     with _serving([_answer(b"answer")]) as (port, sent):
@@ -284,8 +324,7 @@ def test_what_was_written_goes_as_one_request() -> None:
         transport.write(b"tion")
         transport.flush()
         assert (transport.read(2), transport.read(9)) == (b"an", b"swer")
-        with pytest.raises(EOFError, match="ends too early"):
-            transport.read(1)
+        assert transport.read(1) == b"", "as at the end of a connection"
         transport.close()
         assert not transport.is_open()
     assert len(sent) == 1

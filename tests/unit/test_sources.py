@@ -168,6 +168,34 @@ def test_the_gateway_of_a_store_on_this_machine_is_looked_for_here(here: str) ->
     load(given("grace: 8d")).hbase.check_gateway()
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_an_address_in_hbases_words_is_not_mixed_with_another_clusters(
+    cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, several: bool
+) -> None:
+    """Two clusters may share an ensemble: the port and the znode of the one are not the other's."""
+    monkeypatch.setenv("HBASE_CONF_DIR", str(cluster()))
+    ours = "properties: {hbase.zookeeper.quorum: zk}, thrift: {host: gateway}"
+    config = load(given(f"hbase: {{{ours}}}"), one_of_several=several)
+    assert address(config) == ("127.0.0.1", 2181, "/hbase")
+    assert config.hbase.address == "zk:2181/hbase"
+
+
+def test_servers_that_stand_for_zookeeper_say_where_the_store_is(
+    cluster: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that HBase's client asks first; a gateway that nobody named is not looked for here then, nor where they
+    are not told.
+    """
+    monkeypatch.setenv("HBASE_CONF_DIR", str(cluster()))
+    registry = "hbase.client.registry.impl: a.RpcConnectionRegistry"
+    hidden = load(given(f"hbase: {{properties: {{{registry}, hbase.client.bootstrap.servers: 'rs1:16020'}}}}"))
+    with pytest.raises(UnnamedStoreError, match="the store is at rs1:16020, and no Thrift gateway"):
+        hidden.hbase.check_gateway()
+    monkeypatch.delenv("HBASE_CONF_DIR")
+    with pytest.raises(UnnamedStoreError, match="servers that nobody names"):
+        load(given(f"hbase: {{properties: {{{registry}}}}}")).hbase.check_gateway()
+
+
 def test_the_defaults_never_mean_a_cluster() -> None:
     """Without a configuration file the store of this machine is meant, where nothing speaks of another."""
     assert address(load()) == ("127.0.0.1", 2181, "/hbase")
