@@ -3,7 +3,7 @@
 The director has it first. Clients take a turn when it says so. A run of a job has a thread of its own, and hands the
 baton back at its seams (:mod:`tests.store.deadman`: before and after everything that it changes); there the plan may
 have steps, other runs among them, let the run die, or park it. So nothing depends on what is faster, and a plan that is
-carried out again makes the same decisions in the same order, and the same cells.
+carried out again is meant to make the same decisions in the same order, and the same cells.
 """
 
 from __future__ import annotations

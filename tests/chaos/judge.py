@@ -62,6 +62,12 @@ def shadow(key: Key) -> Key:
     return row, family, _BEFORE + qualifier + _BEHIND, timestamp
 
 
+def proved(key: Key) -> Key:
+    """The data cell of a shadow cell."""
+    row, family, qualifier, timestamp = key
+    return row, family, qualifier[len(_BEFORE) : len(qualifier) - len(_BEHIND)], timestamp
+
+
 def standing(cells: Iterable[Cell]) -> dict[Key, bytes]:
     """What no delete marker hides."""
     exact: set[Key] = set()
@@ -359,6 +365,8 @@ class Judge:
             elif key in was:
                 if not is_shadow(key[2]) and key not in aside:
                     self._say(where, f"{key} went and is in no sideline (7)")
+                if is_shadow(key[2]) and start in commits and proved(key) in now:
+                    self._say(where, f"the shadow cell {key} went, and its data stands (1)")
             elif not is_shadow(key[2]):
                 if self.history.ever[table].get(key) != now[key]:
                     self._say(where, f"{key} came, and no client wrote it")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -35,6 +35,15 @@ FAMILIES = ("a", "b")
 _NO_COMPACTIONS = {"hbase.hstore.compaction.min": "1000"}
 STATE, JOURNAL = "CHAOS_STATE", "CHAOS_JOURNAL"
 TIMESTAMPS = "OMID_TIMESTAMP_TABLE"
+
+#: By which the data source refuses a read point; any other error is a fault of its own.
+REFUSED = (
+    "cannot be read with asOf: ",
+    "before its ancient history mark",
+    ", later than the low watermark ",
+    "history GC has overtaken this read",
+    "enabled since the read began",
+)
 
 
 @dataclass
@@ -127,10 +136,13 @@ class Laboratory:
     def as_of(self, table: str, point: int) -> dict[Column, bytes] | None:
         """The table at a read point through the data source; None: it refuses."""
         reader = self.spark.read.format("lowtide").options(**read_options(self.config, table))
-        with suppress(PySparkException, Py4JError):
+        try:
             rows = reader.option("table", table).option("asOf", str(point)).load().collect()
-            return {(bytes(r.row), bytes(r.family), bytes(r.qualifier)): bytes(r.value) for r in rows}
-        return None
+        except (PySparkException, Py4JError) as error:
+            if not any(words in str(error) for words in REFUSED):
+                raise
+            return None
+        return {(bytes(r.row), bytes(r.family), bytes(r.qualifier)): bytes(r.value) for r in rows}
 
     def pause(self, table: str | None, name: str) -> None:
         """Nothing is to be written to a table, for a day."""

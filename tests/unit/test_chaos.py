@@ -122,6 +122,7 @@ Q = (b"r", b"a", b"q")
 DATA = Cell(*Q, T, "put", b"v")
 SHADOW = Cell(b"r", b"a", b"\x00\xc2\x80q\xc2\x80", T, "put", TC.to_bytes(8, "big"))
 GONE = Cell(*Q, T, "delete", b"")
+BARED = Cell(*SHADOW[:3], T, "delete", b"")
 
 
 def key(start: int) -> bytes:
@@ -181,6 +182,7 @@ def test_what_is_right_is_not_wrong() -> None:
     [
         (told(), seen(DATA), seen(DATA, GONE), [KEY], "the mark is -1"),
         (told(commit=None), seen(DATA), seen(DATA, GONE), [], "in no sideline"),
+        (told(), seen(DATA, SHADOW), seen(DATA, SHADOW, BARED), [], "and its data stands"),
         (told(commit=None), seen(DATA), seen(DATA, SHADOW), [], "a shadow cell"),
         (told(commit=TC + 50), seen(DATA), seen(DATA, SHADOW), [], "a shadow cell"),
         (told(commit=None), seen(), seen(DATA._replace(value=b"x")), [], "no client wrote it"),
