@@ -73,14 +73,14 @@ def check(run: Run, records: Records, found: Verification) -> Aside:
         for table, number in sorted(each.removed.items())
         if not run.options.table or table in run.options.table
     ]
-    files = {(each.name, table): _files_wrong(run, _folder(run, each.name, table)) for each, table, _ in wanted}
-    whole = [_folder(run, *of) for of, wrong in files.items() if not wrong]
+    damage = {(each.name, table): _files_wrong(run, _folder(run, each.name, table)) for each, table, _ in wanted}
+    whole = [_folder(run, *of) for of, wrong in damage.items() if not wrong]
     try:
         kept = _kept(run, whole)
     except Exception:  # one of them cannot be read, which shows when each is read by itself
         kept = {}
     for each, table, number in wanted:
-        folder, what, newest = _folder(run, each.name, table), files[each.name, table], 0
+        folder, what, newest = _folder(run, each.name, table), damage[each.name, table], 0
         if not what:
             what, newest = _content_wrong(run, folder, number, kept)
         found.violations += _violations(each, table, what, newest, each.began + keep)
