@@ -101,7 +101,7 @@ def test_library_and_command_line_need_neither_airflow_nor_spark(installed: Inst
     ]
     assert len(list((connector / "lib").glob("hbase-shaded-mapreduce-*.jar"))) == 1
     extras = "from importlib.metadata import metadata; print(*metadata('lowtide').get_all('Provides-Extra'))"
-    assert set(installed.python(extras).split()) == {"airflow", "spark", "lab"}
+    assert set(installed.python(extras).split()) == {"airflow", "kerberos", "spark", "lab"}
     page = "from lowtide.report.page import _environment; print(len(_environment().list_templates()))"
     assert int(installed.python(page)) == 3
 
