@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lowtide.config import Config
@@ -82,7 +83,7 @@ class Connector:
         """
         try:
             rows = json.loads(self._java().Catalog.look(self._java_options, view, table))
-        except Py4JError as error:
+        except (Py4JError, PySparkException) as error:  # some of Java's exceptions become Spark's on the way
             raise explained(error, table) from error
         except TypeError as error:  # to py4j a class that is not there is a package
             msg = (
