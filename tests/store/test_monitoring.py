@@ -127,9 +127,9 @@ def everything(file: Path, job: Callable[..., Outcome], scene: Scene, omid: Omid
     with connect(config.hbase.thrift) as connection:  # a client that died after its first write
         entry = Entry(now_millis(), transaction_id(user_id("ann"), 1), "0" * 16)
         Tables(connection, config.ledger.prefix)(Put(Table.OPEN, entry.row, entry.cells))
-    take(config, "orders", owner="ann", reason="month end", lasting=timedelta(hours=1))
     paused = (LOWTIDE, "pause", "--table", "baskets", "--until", "1h", "--reason", "a load", "--config", file)
     subprocess.run(paused, check=True)
+    take(config, "orders", owner="ann", reason="month end", lasting=timedelta(hours=1))
 
 
 def test_the_whole_kit_on_a_real_store(

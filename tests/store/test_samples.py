@@ -35,7 +35,8 @@ WRITE = bool(os.environ.get("LOWTIDE_WRITE_SAMPLES"))
 SAMPLE = re.compile(r"<!-- sample: (?P<name>[a-z -]+) -->\n(?P<fence>```[a-z]*\n)(?P<text>.*?\n)```\n", re.DOTALL)
 #: What differs from run to run, longest first.
 PASSING = (
-    (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00)?", "TIME"),
+    (r"\d{4}-\d\d-\d\d", "DAY"),
+    (r"\b\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00)?", "HOUR"),
     (r"\d{8}T\d{6}\.\d+Z", "RUN"),
     (r"\b\d{13,19}\b", "STAMP"),
     (r"\b[0-9a-f]{32}\b", "REGION"),
