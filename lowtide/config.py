@@ -356,6 +356,15 @@ class Budget(_Section):
     always: NonNegativeInt = 10_000
 
 
+class Rate(_Section):
+    """The most that one run reads and writes in a second, all its tasks together; give both, or none."""
+
+    #: Cells read, from region servers or from files. Null: as fast as it goes.
+    reads: PositiveInt | None = None
+    #: Mutations written. Null: as fast as it goes.
+    writes: PositiveInt | None = None
+
+
 class Compaction(_Section):
     """Which compactions ``history_gc`` asks HBase for."""
 
@@ -432,6 +441,7 @@ class TableDefaults(_Section):
     hold_max_age: PositiveDuration = timedelta(days=7)
     compaction: Compaction = Compaction()
     budget: Budget = Budget()
+    rate: Rate = Rate()
 
     @model_validator(mode="after")
     def _check_ages(self) -> TableDefaults:
@@ -497,7 +507,7 @@ class Config(_Section):
     @model_validator(mode="after")
     def _check_tables(self) -> Config:
         """Check every table's settings at once, so that a bad one is named before anything runs."""
-        problems = self._against_the_journal("defaults", self.defaults)
+        problems = self._against_the_journal("defaults", self.defaults) + _half_a_rate(self.defaults.rate, "defaults")
         if self.defaults.accept_durability:
             text = "a table is accepted by its name: say it under tables"
             problems.append(InitErrorDetails(type=_ours(text), loc=("defaults", "accept_durability"), input=True))
@@ -506,6 +516,8 @@ class Config(_Section):
                 settings = self.table(name)
                 if "full_pass_every" in self.tables[name]:
                     problems += self._against_the_journal(f"tables.{name}", settings)
+                if "rate" in self.tables[name]:
+                    problems += _half_a_rate(settings.rate, "tables", name)
             except ValidationError as error:
                 for problem in error.errors():
                     kind = "extra_forbidden" if problem["type"] == "extra_forbidden" else _ours(_message(problem))
@@ -549,6 +561,15 @@ class Config(_Section):
     def key_of(self, table: str, setting: str) -> str:
         """Where the file says a table's setting."""
         return f"tables.{table}.{setting}" if setting in self.tables.get(table, {}) else f"defaults.{setting}"
+
+
+def _half_a_rate(rate: Rate, *where: str) -> list[InitErrorDetails]:
+    """Refuse a rate for reads or for writes alone: whoever is careful with the one would be surprised by the other."""
+    if bool(rate.reads) is bool(rate.writes):
+        return []
+    given, lacks = ("reads", "writes") if rate.reads else ("writes", "reads")
+    text = f"{given} are held to {getattr(rate, given)} a second, and {lacks} to nothing: give rate.{lacks} as well"
+    return [InitErrorDetails(type=_ours(text), loc=(*where, "rate"), input=rate.model_dump())]
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,8 @@ _UNTOLD = {
     "start": None,
     "end": None,
     "grace": None,
-    "rate": 0,
+    "rate": None,
+    "write_rate": None,
     "sample": None,
     "snapshot": False,
     "approved": None,
@@ -106,6 +107,7 @@ def understood(job: str, options: argparse.Namespace, run: str, now: datetime) -
     )
     request = Request(run, now, start, end, options.full)
     request.check()
+    _check_rates(job, options)
     context = dict(_pair(text) for text in options.context)
     return Asked(request, _grace(options.grace), context, _approved(job, options))
 
@@ -113,6 +115,18 @@ def understood(job: str, options: argparse.Namespace, run: str, now: datetime) -
 def without_grace(options: argparse.Namespace) -> bool:
     """Whether a run that acts is asked to prune without grace, and not that this is meant (``--yes``)."""
     return bool(not getattr(options, "yes", True) and options.execute and _grace(options.grace) == timedelta())
+
+
+def _check_rates(job: str, options: argparse.Namespace) -> None:
+    """Of a run that acts both or neither: whoever is careful with its reads would be surprised by its writes."""
+    acts = options.execute or options.as_configured
+    if not acts or not takes(job, "--write-rate") or bool(options.rate) is bool(options.write_rate):
+        return
+    if options.rate:
+        msg = f"--rate {options.rate} holds back its reads alone, and the run would write as fast as it can"
+        raise UsageError(msg, "Give --write-rate with it, such as --write-rate 2000")
+    msg = f"--write-rate {options.write_rate} holds back its writes alone, and the run would read as fast as it can"
+    raise UsageError(msg, "Give --rate with it, such as --rate 30000")
 
 
 def _telling(parse: Callable[[str], Any]) -> Callable[[str], Any]:

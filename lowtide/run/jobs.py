@@ -22,7 +22,7 @@ JOBS = {
     "sideline": "Show what runs put aside before they removed it: lowtide sideline list, show. Reads only.",
     "why": "Say of each cell of a row what becomes of it, or became, and why: lowtide why. Reads only.",
 }
-#: Those that read tables by their share, at a rate.
+#: Those that read tables by their share.
 SCANS = ("survey", "verify")
 #: Those that only read, each with arguments of its own.
 INSPECTIONS = (*SCANS, "sideline", "why")

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ByteSize, TypeAdapter, ValidationError
-
 from lowtide.run import approval
 from lowtide.run.jobs import INSPECTIONS, JOBS, REMOVING, SCANS, all_but
 
 _INTERVAL = ("orphan_cleanup", "transaction_repair")
 _WORKING = all_but(INSPECTIONS)
+#: They look at tables, and not at one row or at files of Lowtide's own.
+_READING = all_but(("sideline", "why"))
+#: What they do may be more than their own records.
+WRITING = all_but(INSPECTIONS, ("balances",))
 
 #: Where the help shows what programs that submit jobs give; people hardly ever do.
 FOR_PROGRAMS = "For programs that submit jobs"
@@ -55,14 +57,7 @@ def _share(text: str) -> float:
 
 
 def _rate(text: str) -> int:
-    try:
-        value = int(TypeAdapter(ByteSize).validate_python(text))
-    except ValidationError:
-        value = 0
-    if value <= 0:
-        msg = f"bytes a second are expected, such as 500KB or 20MB, found {text}"
-        raise ValueError(msg)
-    return value
+    return int(_number(int, text, "so many a second are expected, a whole number above 0 such as 30000"))
 
 
 def _count(text: str) -> int:
@@ -160,7 +155,8 @@ OPTIONS = (
         several=True,
     ),
     Option("--sample", "read only this share of each table's regions, such as 0.1", SCANS, "SHARE", _share),
-    Option("--rate", "read at most so many bytes a second: 20MB", SCANS, "BYTES", _rate),
+    Option("--rate", "read at most so many cells a second, all tasks together", _READING, "CELLS", _rate),
+    Option("--write-rate", "write at most so many mutations a second", WRITING, "MUTATIONS", _rate),
     Option("--snapshot", "read HBase snapshots, made for it and dropped, not the live tables", ("survey",)),
     Option("--json", "write what was found there, as JSON", INSPECTIONS, "FILE", Path),
     Option("--show", "the cells that this run put aside", ("sideline",), "RUN"),

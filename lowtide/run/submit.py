@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lowtide import paths
 from lowtide.errors import UsageError
-from lowtide.run import deploy, installation
+from lowtide.run import deploy, installation, rate
 from lowtide.run.jobs import JOBS
 from lowtide.run.pins import contradictions
 from lowtide.sources import site
@@ -18,6 +18,8 @@ from lowtide.sources import site
 if TYPE_CHECKING:
     from lowtide.config import Config
 
+#: By which executors that are programs of their own ask the driver for their turn, where a run keeps to a rate.
+_PACING = "lowtide.connector.PacePlugin"
 #: Airflow's pool that the tasks of all DAGs take a slot of.
 POOL = "lowtide"
 
@@ -50,10 +52,11 @@ def class_path(config: Config) -> list[str]:
     return [str(jar), str(target / "lib" / "*")]
 
 
-def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
+def job_conf(config: Config, master: str | None = None, arguments: Sequence[str] = ()) -> dict[str, str]:
     """Spark settings for a job: the class path on driver and executors, then the configuration's own, which win.
 
-    *master*: where the job goes, if not to the configured one.
+    *master*: where the job goes, if not to the configured one. *arguments*: what it is told, as far as settings hang on
+    it.
 
     Raises:
         UsageError: no connector; or the configuration contradicts what every job runs with.
@@ -62,8 +65,12 @@ def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
     entries = os.pathsep.join(class_path(config))
     # A driver on this machine alone needs no address that others can reach.
     here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    is_here = (master or config.spark.master).startswith("local")
+    plugins = config.spark.conf.get("spark.plugins", "")
+    # Only then: an executor without the connector ends over it, before a check can say what it lacks.
+    paced = {"spark.plugins": ",".join(filter(None, (plugins, _PACING)))} if rate.asked(config, arguments) else {}
     return {
-        **(here if (master or config.spark.master).startswith("local") else {}),
+        **(here if is_here else {}),
         # The program's Python is this one, whatever comes first on PATH; executors run none.
         "spark.pyspark.driver.python": sys.executable,
         "spark.driver.extraClassPath": entries,
@@ -79,6 +86,7 @@ def job_conf(config: Config, master: str | None = None) -> dict[str, str]:
         # A plan is small beside the table it comes from: by default every join would end in 200 near-empty tasks.
         "spark.sql.shuffle.partitions": "16",
         **config.spark.conf,
+        **({} if is_here else paced),
     }
 
 
@@ -103,7 +111,7 @@ def command(config: Config, job: str, arguments: Sequence[str], program: Path | 
             (:func:`lowtide.run.installation.find`), a setting that no job can run with, or a driver that would run
             elsewhere (:mod:`lowtide.run.deploy`).
     """
-    conf = job_conf(config)
+    conf = job_conf(config, arguments=arguments)
     settings = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
     spark = installation.find(os.environ)
     deploy.check_surroundings(conf, os.environ, spark.home)

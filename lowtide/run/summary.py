@@ -192,6 +192,9 @@ class Summary:
     hbase: str = ""
     #: Who ran it, see :func:`here`; runs of before there was this have none.
     by: dict[str, str] = field(default_factory=dict)
+    #: The ``rates`` that it kept to, by table, and for how many seconds it ``waited`` for them, by kind
+    #: (:mod:`lowtide.run.rate`); empty where there was none.
+    pace: dict[str, Any] = field(default_factory=dict)
     #: Where its cells are listed, if it was asked to.
     listing: CellListing = field(default_factory=CellListing)
 

@@ -129,7 +129,7 @@ class Survey:
     marks_to_put: int
     notices: tuple[Notice, ...]
     sample: float | None = None
-    #: Bytes a second that the survey kept to; 0: no limit.
+    #: Cells a second that the survey kept to; 0: no limit.
     rate: int = 0
     #: Seconds that reading took.
     seconds: float = 0.0

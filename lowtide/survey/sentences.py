@@ -42,7 +42,7 @@ def plan(survey: Survey) -> list[str]:
         f"marks first and, when every region is clean and the grace over, prune {rows:,} rows of the commit table and "
         "those marks."
     )
-    paced = f", reading at most {size_text(survey.rate)}/s" if survey.rate else ""
+    paced = f", reading at most {survey.rate:,} cells/s" if survey.rate else ""
     found.append(f"The first cleanup takes about {took_text(survey.cleanup_seconds)} where this survey ran{paced}.")
     found.append("Nothing was written. Next, the same as a dry run with its records: lowtide run orphan_cleanup")
     return found

@@ -95,7 +95,7 @@ def options(run: Run, job: str) -> list[str]:
     switches = [f"--{name}" for name in ("full", "compact") if run.params.get(name)]
     given = {
         f"--{name.replace('_', '-')}": run.params.get(name)
-        for name in ("budget_rows", "grace", "budget_share", "sample", "rate")
+        for name in ("budget_rows", "grace", "budget_share", "sample", "rate", "write_rate")
     }
     return [
         *(switch for switch in switches if takes(job, switch)),

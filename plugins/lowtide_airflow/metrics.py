@@ -55,6 +55,8 @@ def _metrics(summary: Mapping[str, Any]) -> Iterator[Metric]:
     job = f"lowtide.{summary['job']}"
     yield Metric(Kind.COUNTER, f"{job}.{'runs' if summary['execute'] else 'dry_runs'}.{summary['state']}", 1)
     yield Metric(Kind.TIMING, f"{job}.duration", timedelta(seconds=summary["seconds"]))
+    for kind, seconds in (summary.get("pace") or {}).get("waited", {}).items():
+        yield Metric(Kind.TIMING, f"{job}.waited.{kind}", timedelta(seconds=seconds))
     for table in summary["tables"]:
         for name in DONE:
             if count := table["counts"].get(name, 0):

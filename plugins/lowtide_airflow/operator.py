@@ -92,7 +92,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         try:
             run = arguments.Run.of(context)
             store = stores.store(self.store)
-            self._prepare(store.load())
+            self._prepare(store.load(), arguments.options(run, self.job))
             given = [*self._arguments(context, run), *(["--config", str(store.file)] if store.file else [])]
         except UsageError as error:
             raise AirflowFailException(str(error)) from error
@@ -127,7 +127,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
                 self.log.warning("the driver does not end; it is killed")
         super().on_kill()
 
-    def _prepare(self, config: Config) -> None:
+    def _prepare(self, config: Config, options: Sequence[str]) -> None:
         self.application = self.application or str(submit.application(self.job))
         os.environ |= submit.hadoop_environment(config)
         master, program, mode = config.spark.master, None, None
@@ -145,7 +145,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         self.conf = {
             "spark.driver.memory": config.spark.driver_memory,
             "spark.pyspark.driver.python": sys.executable,
-            **submit.job_conf(config, master),
+            **submit.job_conf(config, master, options),
             **given,
         }
         # A dry run needs no sideline, so it is not refused for want of one that all reach: it does without a list.

@@ -114,6 +114,29 @@ def tables_param() -> Param:
     )
 
 
+def rate_param() -> Param:
+    """The most that a run reads in a second, where it is not to be the configured rate."""
+    return _per_second("Rate", "cells", "reads")
+
+
+def rate_params() -> dict[str, Param]:
+    """The same, of a run that may write, with the most that it writes."""
+    return {"rate": rate_param(), "write_rate": _per_second("Write rate", "mutations", "writes")}
+
+
+def _per_second(title: str, unit: str, does: str) -> Param:
+    both = "A run that acts takes both rates, or none. " if does == "writes" else ""
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        title=title,
+        description=f"The most {unit} that the run {does} in a second, all its tasks together. {both}Empty: as "
+        "configured.",
+        section="Limits",
+    )
+
+
 def budget_param() -> Param:
     """The most that a run may remove, where it is not to be the configured one."""
     return Param(

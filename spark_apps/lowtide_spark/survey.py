@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
-from lowtide.errors import BudgetError, StoreError, UsageError
+from lowtide.errors import BudgetError, StoreError
 from lowtide.run.budget import check_budget
 from lowtide.survey.estimate import Estimate, draw, total
 from lowtide.survey.findings import AgeRow, CommitTableFindings, Notice, Severity, Survey, TableFindings
@@ -51,12 +51,6 @@ LEAST_WINDOW = timedelta(hours=1)
 
 def survey(run: Run) -> None:
     """The job ``survey``."""
-    if run.options.snapshot and run.options.rate:
-        msg = (
-            "--rate limits what is read of live tables; with --snapshot the files are read past the region servers: "
-            "leave one out"
-        )
-        raise UsageError(msg)
     found = take(run)
     for path, content in ((run.options.json, found.to_json), (run.options.html, lambda: render(found))):
         if path is not None:
@@ -96,7 +90,7 @@ def take(run: Run) -> Survey:
         marks_to_put=run.summary.totals.marked,
         notices=tuple(_notices(run, doubts, inventory, descriptors, works, watermark, age)),
         sample=run.options.sample,
-        rate=run.options.rate,
+        rate=run.options.rate or run.config.defaults.rate.reads or 0,
         seconds=run.summary.phases.get("find", 0.0) + run.summary.phases.get("decide", 0.0),
         problems=tuple(run.summary.problems),
     )

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowtide_airflow.operator import LowtideSparkOperator
-from lowtide_airflow.settings import duration_param, execute_param
+from lowtide_airflow.settings import duration_param, execute_param, rate_params
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -39,6 +39,7 @@ def make(wiring: Wiring) -> DAG:
             "configured.",
             ["24h", "7d", "0s"],
         ),
+        **rate_params(),
     }
     marked = wiring.store.assets.marked
     with wiring.dag("commit_table_pruning", __doc__, "pruning", params=params, assets=[marked]) as dag:

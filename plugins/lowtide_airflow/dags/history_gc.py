@@ -32,6 +32,7 @@ from lowtide_airflow.settings import (
     BATCH_LABEL,
     budget_param,
     execute_param,
+    rate_params,
     share_param,
     switch_param,
     tables_param,
@@ -58,6 +59,7 @@ def make(wiring: Wiring) -> DAG:
         "to": time_param("To", "the mark as of now", "The mark is computed as it would have been at this time. "),
         "budget_rows": budget_param(),
         "budget_share": share_param(),
+        **rate_params(),
     }
     with wiring.dag("history_gc", __doc__, "history", params=params) as dag:
         chosen = choose_tables(wiring.store.name)  # type: ignore[call-arg, misc] # Airflow puts in the params

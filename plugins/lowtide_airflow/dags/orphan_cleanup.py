@@ -41,6 +41,7 @@ from lowtide_airflow.settings import (
     BATCH_LABEL,
     budget_param,
     execute_param,
+    rate_params,
     share_param,
     switch_param,
     tables_param,
@@ -64,6 +65,7 @@ def make(wiring: Wiring) -> DAG:
         "to": time_param("To", "up to the oracle's low watermark"),
         "budget_rows": budget_param(),
         "budget_share": share_param(),
+        **rate_params(),
     }
     with wiring.dag("orphan_cleanup", __doc__, "cleanup", params=params) as dag:
         chosen = choose_tables(wiring.store.name)  # type: ignore[call-arg, misc] # Airflow puts in the params

@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowtide_airflow.operator import LowtideSparkOperator
-from lowtide_airflow.settings import duration_param, execute_param, switch_param, time_param
+from lowtide_airflow.settings import duration_param, execute_param, rate_params, switch_param, time_param
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -48,6 +48,7 @@ def make(wiring: Wiring) -> DAG:
             "How old a transaction must be before it is taken from its client, as in 15m or 1h. Empty: as configured.",
             ["15m", "1h"],
         ),
+        **rate_params(),
     }
     settled = wiring.store.assets.settled
     with wiring.dag("transaction_repair", __doc__, "ledger", params=params) as dag:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Param
 
 from lowtide_airflow.operator import LowtideSparkOperator
-from lowtide_airflow.settings import tables_param
+from lowtide_airflow.settings import rate_param, tables_param
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -42,15 +42,7 @@ def make(wiring: Wiring) -> DAG:
             description="Read only this share of each table's regions, such as 0.1. Empty: all.",
             section="What to do",
         ),
-        "rate": Param(
-            None,
-            type=["null", "string"],
-            pattern=r"^\s*\d+(\.\d+)?\s*([kKMGT]i?)?B\s*$",
-            examples=["500KB", "20MB"],
-            title="Rate",
-            description="Read at most so many bytes a second, all tasks together. Empty: no limit.",
-            section="Limits",
-        ),
+        "rate": rate_param(),
     }
     with wiring.dag("verification", __doc__, "verification", params=params) as dag:
         LowtideSparkOperator(task_id="verify", job="verify", **wiring.job())

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowtide_airflow.operator import LowtideSparkOperator
-from lowtide_airflow.settings import execute_param
+from lowtide_airflow.settings import execute_param, rate_params
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def make(wiring: Wiring) -> DAG:
     """The DAG of one store."""
-    params = {"execute": execute_param("publishes region watermarks and prune bound")}
+    params = {"execute": execute_param("publishes region watermarks and prune bound"), **rate_params()}
     assets = wiring.store.assets
     with wiring.dag("watermark_collection", __doc__, "watermark", params=params, assets=[assets.cleaned]) as dag:
         LowtideSparkOperator(task_id="collect", job="watermark_collection", outlets=[assets.marked], **wiring.job())

@@ -79,7 +79,9 @@ def _take(run: Run, work: CleanupWork, plan: DataFrame, counted: Sequence[Row]) 
         work.waits = unknown
     work.plan = plan.where(~in_regions(work.stopped))
     _count_plan(work, counted)
-    check_budget(work.table, work.report.counts.deleted, work.report.counts.cells_read, run.budget(work.table))
+    counts = work.report.counts
+    run.note_writing(work.table, counts.healed + counts.deleted)
+    check_budget(work.table, counts.deleted, counts.cells_read, run.budget(work.table))
 
 
 def heals(work: CleanupWork) -> DataFrame:

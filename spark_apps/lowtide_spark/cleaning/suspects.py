@@ -33,6 +33,7 @@ def prepare(run: Run, entry: Entry, watermark: int) -> CleanupWork | None:
     report = begin_report(run, entry)
     try:
         regions = run.store.regions(entry.table)
+        run.note_reading(entry.table, regions)
         store = run.state()
         state = store.begin(entry.table, regions) if report.execute else store.read(entry.table)
         facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -12,13 +13,15 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lowtide.config import Config
+from lowtide.config import Config, Rate
 from lowtide.errors import StoreError, TableError
+from lowtide.run.rate import READS, WRITES
 from lowtide.store.direct import DirectConnections
 from lowtide.store.state import StateStore
 from lowtide_spark.frames.remembered import Remembered
 
 FORMAT = "lowtide"
+AS_CONFIGURED = Rate()
 #: Where executors must find the connector.
 JARS = (
     "Have its jars where spark.executor.extraClassPath says, on every node; an archive has lowtide-connector.jar and "
@@ -40,13 +43,15 @@ _NOT_FOUND = "TableNotFoundException"
 class Connector:
     """One HBase cluster, through one Spark session."""
 
-    def __init__(self, spark: SparkSession, config: Config, bytes_per_second: int = 0) -> None:
-        """*bytes_per_second*: what all tasks together read of live tables at most; 0: no limit."""
+    def __init__(self, spark: SparkSession, config: Config, asked: Rate = AS_CONFIGURED) -> None:
+        """*asked*: what of it is given counts for every table, instead of its configured rate."""
         self.spark = spark
         self.config = config
         self._options = config.hbase.client_properties()
-        tasks = spark.sparkContext.defaultParallelism
-        self._pace = {"bytesPerSecond": str(max(1, bytes_per_second // tasks))} if bytes_per_second else {}
+        self._asked = asked
+        #: What all tasks pass that read, and all that write, whatever the table: a gate each.
+        self._gates = {kind: f"{uuid.uuid4().hex}/{kind}" for kind in (READS, WRITES)}
+        self._rates: dict[str, Rate] = {}
         #: What the Thrift gateway gives elsewhere, through this session's own client of HBase: a job needs no gateway.
         self.connections = DirectConnections(self._gateway_call)
         #: As it was given last.
@@ -62,6 +67,33 @@ class Connector:
         self._state = StateStore(self.connections.one(), self.config.state.table, there=there)
         return self._state
 
+    def rate(self, table: str) -> Rate:
+        """What this run keeps to with *table*: the arguments over the configuration."""
+        if table not in self._rates:
+            given = self._asked.model_dump(exclude_none=True)
+            self._rates[table] = self.config.table(table).rate.model_copy(update=given)
+        return self._rates[table]
+
+    def pace(self) -> dict[str, Any]:
+        """The rates that were kept to, by table, and for how many seconds somebody waited for them, by kind; what
+        several tasks waited at the same time counts once. Empty where there is no rate.
+        """
+        rates = {table: rate.model_dump(exclude_none=True) for table, rate in sorted(self._rates.items())}
+        if not any(rates.values()):
+            return {}
+        waited = {kind: round(float(self._java().Gates.waited(gate)), 2) for kind, gate in self._gates.items()}
+        return {"rates": {table: rate for table, rate in rates.items() if rate}, "waited": waited}
+
+    def _paced(self, table: str | None, kind: str) -> dict[str, str]:
+        """The connector's options of a read or a write, *kind*, of a table."""
+        per_second = getattr(self.rate(table), kind) if table else None
+        return {"perSecond": str(per_second), "gate": self._gates[kind]} if per_second else {}
+
+    def _await(self, kind: str, nanos: int) -> None:
+        """Wait until what takes a gate for so long may begin, in the driver."""
+        if nanos:
+            getattr(self._java().Gates, "await")(self._gates[kind], nanos)
+
     def _gateway_call(self, name: str, arguments: str) -> str:
         try:
             return str(self._java().GatewayCalls.call(self._java_options, name, arguments))
@@ -70,7 +102,7 @@ class Connector:
 
     def _read(self, view: str, table: str | None = None, **options: str) -> DataFrame:
         if view in ("versions", "cells"):
-            options |= self._pace
+            options |= self._paced(table, READS)
         reader = self.spark.read.format(FORMAT).options(**self._options).options(view=view, **options)
         try:
             return (reader.option("table", table) if table else reader).load()

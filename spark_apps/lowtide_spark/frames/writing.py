@@ -13,10 +13,11 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from lowtide.cleaning.facts import Region
-from lowtide.config import Config
+from lowtide.config import Config, Rate
 from lowtide.errors import StoreError
+from lowtide.run.rate import READS, WRITES, nanos, portions
 from lowtide.store.records import Claim
-from lowtide_spark.frames.connector import FORMAT, cause
+from lowtide_spark.frames.connector import AS_CONFIGURED, FORMAT, cause
 from lowtide_spark.frames.consent import Consent
 
 
@@ -62,8 +63,8 @@ def by_region(written: Iterable[Written]) -> Counter[str]:
 class Writing(Consent):
     """What is written: many rows by the executors, under the claims that must stand; single rows by the driver."""
 
-    def __init__(self, spark: SparkSession, config: Config, bytes_per_second: int = 0) -> None:
-        super().__init__(spark, config, bytes_per_second)
+    def __init__(self, spark: SparkSession, config: Config, asked: Rate = AS_CONFIGURED) -> None:
+        super().__init__(spark, config, asked)
         #: Tables with a write that broke off: executors that the driver lost may go on with it.
         self.unfinished: set[str] = set()
 
@@ -117,17 +118,18 @@ class Writing(Consent):
             StoreError: HBase cannot tell whether it is so.
         """
         claims = [holding] if isinstance(holding, Claim) else holding
-        return self._send(mutations, table, [*claims, *self.check_consent(table)])
+        return self._send(mutations, table, WRITES, [*claims, *self.check_consent(table)])
 
     def see(self, rows: DataFrame, table: str) -> list[Written]:
         """Read cells by their keys, of operations that write nothing (``see_healed``), and count what was seen as
         :meth:`write` counts. Nobody's consent is asked.
         """
-        return self._send(rows, table, ())
+        return self._send(rows, table, READS, ())
 
-    def _send(self, mutations: DataFrame, table: str, claims: Sequence[Claim | Life]) -> list[Written]:
+    def _send(self, mutations: DataFrame, table: str, kind: str, claims: Sequence[Claim | Life]) -> list[Written]:
         name = uuid.uuid4().hex
         options = {**self._options, "table": table, "writeId": name, "holding": _claims_json(claims)}
+        options |= self._paced(table, kind)
         self.unfinished.add(table)
         mutations.write.format(FORMAT).options(**options).mode("append").save()
         self.unfinished.discard(table)
@@ -142,13 +144,24 @@ class Writing(Consent):
         Raises:
             StoreError: HBase cannot be reached.
         """
+        found: list[Any] = []
         try:
-            answers = self._java().Rows.work(self._java_options, family, json.dumps(operations))
-            found: list[Any] = json.loads(answers)
+            for portion, reads, writes in portions(operations, self._costs):
+                self._await(READS, reads)
+                self._await(WRITES, writes)
+                found += json.loads(self._java().Rows.work(self._java_options, family, json.dumps(portion)))
         except Py4JError as error:
             msg = f"cannot work on rows of the store: {cause(error)}"
             raise StoreError(msg) from error
         return found
+
+    def _costs(self, operation: Sequence[Any]) -> tuple[int, int]:
+        """For how many ns an operation takes the gates of reads and of writes. A row that is read counts as one cell:
+        how many it has is known afterwards.
+        """
+        kind, table, what = operation[:3]
+        rate = self.rate(table)
+        return (nanos(len(what), rate.reads), 0) if kind == "read" else (0, nanos(1, rate.writes))
 
 
 def _claims_json(claims: Sequence[Claim | Life]) -> str:

@@ -42,6 +42,7 @@ def prepare(run: Run, entry: Entry, watermark: int, bound: int, bound_by: str) -
     report = begin_report(run, entry)
     try:
         regions = run.store.regions(entry.table)
+        run.note_reading(entry.table, regions)
         state = run.state()
         # Claims before holds: a restore takes its hold first, so one that is not seen here is seen when this run
         # claims.

@@ -61,6 +61,7 @@ def decide(run: Run, work: HistoryWork) -> None:
     work.plan = plan
     _count_plan(work, counted)
     counts = work.report.counts
+    run.note_writing(work.table, counts.markers)
     check_budget(work.table, counts.deleted, counts.cells_read, run.budget(work.table))
 
 

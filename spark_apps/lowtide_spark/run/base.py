@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from lowtide.cleaning.facts import Region
 from lowtide.cleaning.planning import Request
 from lowtide.config import Budget, Config, Mode
+from lowtide.run import rate
 from lowtide.run.approval import Approved
 from lowtide.run.summary import Summary
 from lowtide.store.records import Journal
@@ -62,6 +65,19 @@ class RunBase:
             settings = self.config.table(table)
             return (settings.history_mode if self.summary.job == "history_gc" else settings.mode) is Mode.EXECUTE
         return bool(self.options.execute)
+
+    def note_reading(self, table: str, regions: Sequence[Region]) -> None:
+        """Warn where reading *table* takes longer than a day at its rate."""
+        self._note(rate.slow_reading(table, sum(region.store_bytes for region in regions), self.store.rate(table)))
+
+    def note_writing(self, table: str, mutations: int) -> None:
+        """Warn where writing so many *mutations* takes longer than a day at its rate."""
+        self._note(rate.slow_writing(table, mutations, self.store.rate(table)))
+
+    def _note(self, note: str) -> None:
+        if note:
+            self.summary.notes.append(note)
+            print(f"{self.summary.job}: {note}", flush=True)
 
     def permitted(self, *tables: str) -> bool:
         """Whether nothing stands against writing to *tables*. If something does, the run says so: as a problem, where a

@@ -9,8 +9,9 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from typing import Any
 
-from lowtide.config import Config, load, source
+from lowtide.config import Config, Rate, load, source
 from lowtide.errors import LowtideError, StoreError, UsageError
 from lowtide.run.arguments import arguments, understood
 from lowtide.run.jobs import REMOVING
@@ -76,6 +77,7 @@ def run_job(
         code = blind
     finally:
         summary.seconds = round(time.monotonic() - started, 2)
+        summary.pace = _pace(run)
     if run is not None and not read_only and not _keep(run):
         code = code or 1
     if options.summary:
@@ -97,9 +99,8 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     spark = session(f"lowtide {job}")
     if (summary.execute and job in REMOVING) or getattr(options, "list", False):
         config.state.check_sideline(spark.sparkContext.master or "")
-    run = Run(
-        options, config, Store(spark, config, options.rate), asked.request, summary, asked.approved, phase_started=began
-    )
+    store = Store(spark, config, Rate(reads=options.rate, writes=options.write_rate))
+    run = Run(options, config, store, asked.request, summary, asked.approved, phase_started=began)
     run.phase("start")  # Spark's own start is most of it
     return run
 
@@ -122,6 +123,14 @@ def _told(error: Exception) -> str:
     if is_failure(error):
         return str(no_answer("the records", error, "see that HBase is up, and run again"))
     return f"unexpected {text}"
+
+
+def _pace(run: Run | None) -> dict[str, Any]:
+    """What the run's summary says of its rate: nothing where the JVM that knows it is gone."""
+    try:
+        return run.store.pace() if run is not None else {}
+    except Exception:  # why the run ended is told already
+        return {}
 
 
 def _keep(run: Run) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
+from lowtide.run.rate import sentences
 from lowtide.run.summary import WORDS, Summary, TableReport
 from lowtide.terminal.console import new_console
 from lowtide.terminal.tables import new_table, print_table
@@ -18,14 +19,13 @@ _REGIONS = 5
 
 
 def report(summary: Summary, problems_only: bool = False) -> None:
-    """Print the run for people, problems last; those alone where the job has printed the rest."""
-    if not problems_only:
-        console = new_console()
-        for line in _lines(summary):
-            if isinstance(line, Table):
-                print_table(console, line)
-            else:
-                console.print(line, soft_wrap=True)
+    """Print the run for people, problems last; those, and its rate, alone where the job has printed the rest."""
+    console = new_console()
+    for line in _rate(summary) if problems_only else _lines(summary):
+        if isinstance(line, Table):
+            print_table(console, line)
+        else:
+            console.print(line, soft_wrap=True)
     for problem in [*(f"{t.table}: {p}" for t in summary.tables for p in t.problems), *summary.problems]:
         print(f"problem: {problem}", file=sys.stderr, flush=True)
 
@@ -34,6 +34,7 @@ def _lines(summary: Summary) -> Iterator[str | Table]:
     yield f"{summary.job} {summary.run}: {'executed' if summary.execute else 'dry run'}, {summary.seconds} s"
     if summary.hbase:
         yield f"  HBase {summary.hbase}"
+    yield from _rate(summary)
     yield from (f"  note: {note}" for note in summary.notes)
     if (grid := counts(summary)).row_count:
         yield grid
@@ -49,6 +50,10 @@ def _lines(summary: Summary) -> Iterator[str | Table]:
         yield f"  list of {summary.listing.cells.total():,} cells: {summary.listing.folder}"
     of_marks = {t.table for t in summary.tables if t.mark}
     yield from (f"  held by {_blocker(b)}" for b in summary.blockers if b["table"] not in of_marks)
+
+
+def _rate(summary: Summary) -> Iterator[str]:
+    yield from (f"  {sentence}" for sentence in sentences(summary.pace))
 
 
 def counts(summary: Summary) -> Table:

@@ -75,6 +75,7 @@ def planned(run: Run, descriptor: Descriptor, families: frozenset[str], records:
     """The table's key ranges: those that watermarks were published for last, or its regions now."""
     name = descriptor.table
     regions = run.store.regions(name)
+    run.note_reading(name, regions)
     ranges = [p for p in published(records) if p.table == name]
     if not ranges:
         ranges = [Published(name, r.keys.start, r.keys.stop, 0) for r in regions]

@@ -30,6 +30,7 @@ final class FileStore implements CellStore {
     private static final int BATCH_CELLS = 1000;
     private static final long BATCH_BYTES = 4L << 20;
 
+    private final Pacer pacer;
     private final HRegion region;
     private final BlockCache blockCache;
     private final MobFileCache mobFileCache;
@@ -38,8 +39,9 @@ final class FileStore implements CellStore {
      * @param count how many files the region has in the HBase snapshot; HBase opens what it finds, and with fewer rows
      *        would be missing
      */
-    FileStore(Map<String, String> options, Path restored, TableDescriptor descriptor, RegionInfo info, int count)
-            throws IOException {
+    FileStore(Map<String, String> options, Path restored, TableDescriptor descriptor, RegionInfo info, int count,
+            Pacer pacer) throws IOException {
+        this.pacer = pacer;
         Configuration configuration = configuration(options);
         FileSystem files = restored.getFileSystem(configuration);
         TableDescriptor readOnly = TableDescriptorBuilder.newBuilder(descriptor).setReadOnly(true).build();
@@ -89,7 +91,7 @@ final class FileStore implements CellStore {
         scan.setIsolationLevel(IsolationLevel.READ_UNCOMMITTED)
                 .setCacheBlocks(false)
                 .setReadType(Scan.ReadType.STREAM);
-        return new Source(region.getScanner(scan));
+        return new Source(region.getScanner(scan), pacer);
     }
 
     @Override
@@ -101,28 +103,34 @@ final class FileStore implements CellStore {
             if (blockCache != null) {
                 blockCache.shutdown();
             }
+            pacer.end();
         }
     }
 
     private static final class Source implements CellSource {
         private final RegionScanner scanner;
-        private final ScannerContext context = ScannerContext.newBuilder()
-                .setBatchLimit(BATCH_CELLS)
-                .setSizeLimit(ScannerContext.LimitScope.BETWEEN_CELLS, BATCH_BYTES, BATCH_BYTES, Long.MAX_VALUE)
-                .build();
+        private final Pacer pacer;
+        private final ScannerContext context;
         private final ArrayList<Cell> batch = new ArrayList<>(BATCH_CELLS);
         private Cell[] cells = new Cell[BATCH_CELLS];
         private boolean more = true;
 
-        Source(RegionScanner scanner) {
+        Source(RegionScanner scanner, Pacer pacer) {
             this.scanner = scanner;
+            this.pacer = pacer;
+            this.context = ScannerContext.newBuilder()
+                    .setBatchLimit(pacer.portion(BATCH_CELLS))
+                    .setSizeLimit(ScannerContext.LimitScope.BETWEEN_CELLS, BATCH_BYTES, BATCH_BYTES, Long.MAX_VALUE)
+                    .build();
         }
 
         @Override
         public boolean advance() throws IOException {
             batch.clear();
             while (more && batch.isEmpty()) {
+                pacer.beforeRead(() -> { }); // nobody's lease
                 more = scanner.nextRaw(batch, context);
+                pacer.read(batch.size());
             }
             if (batch.isEmpty()) {
                 return false;

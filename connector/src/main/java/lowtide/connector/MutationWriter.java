@@ -78,6 +78,7 @@ final class MutationWriter implements DataWriter<InternalRow> {
 
     private final Durability durability;
     private final Claims claims;
+    private final Pacer pacer;
 
     MutationWriter(Options options, int[] positions, Durability durability) throws IOException {
         this(options, positions, durability, Connections.get(options.hbase), Connections.get(unrepeated(options)));
@@ -86,6 +87,7 @@ final class MutationWriter implements DataWriter<InternalRow> {
     MutationWriter(Options options, int[] positions, Durability durability, Connection connection, Connection once) {
         this.durability = durability;
         this.claims = new Claims(options.holding);
+        this.pacer = new Pacer(options);
         this.connection = connection;
         this.once = once;
         Configuration settings = connection.getConfiguration();
@@ -205,6 +207,9 @@ final class MutationWriter implements DataWriter<InternalRow> {
         }
         long answered = System.nanoTime();
         for (int tried = 0;; tried++) {
+            List<Integer> part = List.copyOf(open.subList(0, pacer.portion(Math.min(most, open.size()))));
+            // Before the claims are read, which must stand when the part is sent.
+            answered += pacer.beforeWrite(part.stream().mapToLong(i -> origins.get(i).size()).sum());
             Batches.Permit permit;
             try {
                 permit = claims.read(connection);
@@ -213,7 +218,6 @@ final class MutationWriter implements DataWriter<InternalRow> {
             } catch (IOException e) {
                 return "not tried: the claim cannot be read: " + Batches.firstLine(e);
             }
-            List<Integer> part = List.copyOf(open.subList(0, Math.min(most, open.size())));
             String failure = sent(part, results, permit);
             int before = open.size();
             open.removeIf(i -> !worthAnother(results[i]));

@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.TableName;
@@ -28,7 +29,7 @@ final class Options implements Serializable {
             "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "allVersions", "traces", "writeId", "pairingLimit",
             "asOf", "hold",
             "holdOwner", "holdMaxAgeMillis", "holding", "stateTable", "journalTable", "commitTable", "commitFamily",
-            "watermarkFamily", "clock", "lowLatency", "commitLimit", "bytesPerSecond"));
+            "watermarkFamily", "clock", "lowLatency", "commitLimit", "perSecond", "gate"));
     private static final long DEFAULT_SPLIT_BYTES = 512L << 20;
     private static final long DEFAULT_COMMITS = 5_000_000;
     /** Shadow cells and early data cells of one row and family after which it is wide, see {@link VersionReader}. */
@@ -81,8 +82,10 @@ final class Options implements Serializable {
     final ArrayList<Claims.Claim> holding;
     /** Internal, for tests: cells of a row and family kept before it is taken for wide. */
     final int pairingLimit;
-    /** What one task reads of a live table at most; 0: no limit. */
-    final long bytesPerSecond;
+    /** Cells that all tasks read, or mutations that they send, at most; 0: no limit. */
+    final long perSecond;
+    /** The {@link Gate} that they pass for it: reads and writes that name the same one keep to their rates together. */
+    final String gate;
 
     Options(Map<String, String> given) {
         Map<String, String> own = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
@@ -133,7 +136,8 @@ final class Options implements Serializable {
                 number("pairingLimit", own.get("pairingLimit"), DEFAULT_PAIRING_LIMIT, 1));
         commitLimit = (int) Math.min(Integer.MAX_VALUE - 8,
                 number("commitLimit", own.get("commitLimit"), DEFAULT_COMMITS, 1));
-        bytesPerSecond = number("bytesPerSecond", own.get("bytesPerSecond"), 0, 0);
+        perSecond = number("perSecond", own.get("perSecond"), 0, 0);
+        gate = own.containsKey("gate") ? own.get("gate") : UUID.randomUUID().toString();
         if ((raw || allVersions) && view != View.CELLS) {
             throw new IllegalArgumentException("Option " + (raw ? "raw" : "allVersions")
                     + " = true does not go with view = "

@@ -1,40 +1,104 @@
 package lowtide.connector;
 
-import java.io.InterruptedIOException;
-import java.util.concurrent.TimeUnit;
+import java.io.IOException;
 
-/** Keeps one task's reading at or below so many bytes a second, by waiting after what came too fast. */
+/**
+ * Keeps one task to its part of a rate, by passing the run's {@link Gate} before it asks HBase for anything.
+ *
+ * <p>A task that reads cannot know how many cells an answer has. So it pays for a portion in advance, pays what more
+ * there was before it asks again, and gives back at its end what was not used.
+ */
 final class Pacer {
-    /** A server sends at most this much at a time, so that waits are short: no scanner's lease runs out meanwhile. */
-    private static final long LEAST_CHUNK = 16L << 10;
+    /** A portion is what the rate allows in this part of a second: little, so that others are served in between. */
+    private static final long PORTIONS = 20;
+    /** A KeyValue has hardly fewer bytes. */
+    private static final long LEAST_CELL = 40;
+    /** Well within a scanner's lease, be it a short one. */
+    private static final long ALIVE_NANOS = 5_000_000_000L;
+    private static final double SECOND = 1e9;
 
-    private final long bytesPerSecond;
-    private final long begin = System.nanoTime();
-    private long bytes;
+    /** Tells HBase that a scanner is still wanted. */
+    @FunctionalInterface
+    interface Alive {
+        void tell() throws IOException;
+    }
 
-    /** @param bytesPerSecond 0: as fast as it goes */
-    Pacer(long bytesPerSecond) {
-        this.bytesPerSecond = bytesPerSecond;
+    /** The way to the gate: in how many ns a request may begin that takes it for so many. */
+    @FunctionalInterface
+    interface Way {
+        long pass(long nanos) throws IOException;
+    }
+
+    private final Way gate;
+    private final long perSecond;
+    /** Cells that were paid for and not read; below 0: read and not paid for. */
+    private long balance;
+
+    /** Of a read or a write with these options. */
+    Pacer(Options options) {
+        this(options.perSecond, nanos -> Gates.pass(options.gate, nanos));
+    }
+
+    /** @param perSecond cells or mutations of all tasks that pass this gate; 0: as fast as it goes */
+    Pacer(long perSecond, Way gate) {
+        this.perSecond = perSecond;
+        this.gate = gate;
     }
 
     boolean limits() {
-        return bytesPerSecond > 0;
+        return perSecond > 0;
     }
 
-    /** How many bytes to ask for at a time: no more than a second's worth, where there is a limit. */
-    long chunk(long wanted) {
-        return limits() ? Math.min(wanted, Math.max(LEAST_CHUNK, bytesPerSecond)) : wanted;
+    /** So many cells or mutations are asked for at a time, at most. */
+    int portion(int wanted) {
+        return limits() ? (int) Math.max(1, Math.min(wanted, perSecond / PORTIONS)) : wanted;
     }
 
-    /** Waits until it was right to have read *more* bytes by now. */
-    void took(long more) throws InterruptedIOException {
-        bytes += more;
-        long due = begin + (long) (bytes * 1e9 / bytesPerSecond);
-        try {
-            TimeUnit.NANOSECONDS.sleep(due - System.nanoTime());
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new InterruptedIOException("interrupted while keeping to " + bytesPerSecond + " bytes a second");
+    /** In so many bytes there are hardly more cells than that. */
+    long bytes(long wanted) {
+        return limits() ? Math.min(wanted, portion(Integer.MAX_VALUE) * LEAST_CELL) : wanted;
+    }
+
+    /** Before cells are asked for: waits until some may be read. */
+    void beforeRead(Alive scanner) throws IOException {
+        if (limits() && balance <= 0) {
+            long pay = portion(Integer.MAX_VALUE) - balance;
+            balance += pay;
+            long wait = gate.pass(nanos(pay));
+            for (; wait > ALIVE_NANOS; wait -= ALIVE_NANOS) {
+                Gates.sleep(ALIVE_NANOS);
+                scanner.tell();
+            }
+            Gates.sleep(wait);
         }
+    }
+
+    /** So many cells came. */
+    void read(long cells) {
+        balance -= cells;
+    }
+
+    /** The task reads no more: the next one has what it did not use, or waits for what it used beyond. */
+    void end() {
+        long owed = -balance;
+        balance = 0;
+        try {
+            if (limits() && owed != 0) {
+                gate.pass(nanos(owed));
+            }
+        } catch (IOException e) {
+            // A task that was ended cannot ask. One portion more or less: nobody waits for it twice.
+        }
+    }
+
+    /** Before so many mutations are sent: waits until they may be; for how many ns. */
+    long beforeWrite(long mutations) throws IOException {
+        long wait = limits() ? gate.pass(nanos(mutations)) : 0;
+        Gates.sleep(wait);
+        return wait;
+    }
+
+    private long nanos(long count) {
+        return Math.round(count * SECOND / perSecond);
     }
 }

@@ -94,12 +94,12 @@ final class PieceReader implements PartitionReader<InternalRow> {
     private CellStore store(Piece piece) throws IOException {
         Piece.FileRegion region = piece.region();
         if (region == null) {
-            return new RpcStore(options.hbase, options.tableName(), options.bytesPerSecond);
+            return new RpcStore(options.hbase, options.tableName(), new Pacer(options));
         }
         try {
             return new FileStore(options.hbase, new Path(region.folder()),
                     TableDescriptorBuilder.parseFrom(region.descriptor()), RegionInfo.parseFrom(region.info()),
-                    region.files());
+                    region.files(), new Pacer(options));
         } catch (DeserializationException e) {
             throw new IOException(e);
         }

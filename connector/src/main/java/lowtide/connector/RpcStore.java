@@ -17,15 +17,15 @@ final class RpcStore implements CellStore {
     private final Table table;
     private final Pacer pacer;
 
-    RpcStore(Map<String, String> options, TableName name, long bytesPerSecond) throws IOException {
+    RpcStore(Map<String, String> options, TableName name, Pacer pacer) throws IOException {
         this.table = Connections.get(options).getTable(name);
-        this.pacer = new Pacer(bytesPerSecond);
+        this.pacer = pacer;
     }
 
     @Override
     public CellSource open(Scan scan) throws IOException {
         scan.setCaching(Integer.MAX_VALUE)
-                .setMaxResultSize(pacer.chunk(CHUNK_BYTES))
+                .setMaxResultSize(pacer.bytes(CHUNK_BYTES))
                 .setAllowPartialResults(true)
                 .setCacheBlocks(false)
                 .setReadType(Scan.ReadType.STREAM);
@@ -34,6 +34,7 @@ final class RpcStore implements CellStore {
 
     @Override
     public void close() throws IOException {
+        pacer.end();
         table.close();
     }
 
@@ -50,14 +51,13 @@ final class RpcStore implements CellStore {
         @Override
         public boolean advance() throws IOException {
             do {
+                pacer.beforeRead(scanner::renewLease);
                 Result result = scanner.next();
                 if (result == null) {
                     return false;
                 }
                 cells = result.rawCells();
-                if (pacer.limits()) {
-                    pacer.took(Result.getTotalSizeOfCells(result));
-                }
+                pacer.read(cells == null ? 0 : cells.length);
             } while (cells == null || cells.length == 0);
             return true;
         }

@@ -1,5 +1,5 @@
 /**
- * The Spark data source {@code lowtide}. One package on purpose: but for the six that Spark and Python name, no
+ * The Spark data source {@code lowtide}. One package on purpose: but for the eight that Spark and Python name, no
  * class is public, and nearly every one is used by one of another subject. Packages by subject would make all of them
  * public, and with them every rule about cells. So they are ordered by name, here:
  *
@@ -12,9 +12,11 @@
  *     {@code CellScan}, {@code CatalogScan}; {@code Pushdown}, {@code Condition}, {@code LongSet}, {@code RowFilter};
  *     {@code Planner}, {@code Piece}, {@code PieceReaderFactory}, {@code PieceReader}.
  * <li><b>HBase.</b> {@code Connections}, {@code Tables}, {@code Pause}; where cells come from: {@code CellStore} and
- *     {@code CellSource}, of a live table {@code RpcStore} with {@code Pacer}, of files {@code FileStore}; {@code
+ *     {@code CellSource}, of a live table {@code RpcStore}, of files {@code FileStore}; {@code
  *     RestoredFiles}, the files of an HBase snapshot in a folder of their own, one of {@code ScratchFolders}; rows
  *     that cut a read: {@code RegionFiles}, {@code TableProbe}.
+ * <li><b>Rates.</b> {@code Pacer}, of a task that reads or writes; {@code Gate}, which all of a run pass; {@link
+ *     lowtide.connector.Gates}, those of the driver, and {@link lowtide.connector.PacePlugin}, the way to them.
  * <li><b>Omid's cells.</b> {@code Omid}, their shape; {@code Kind}; {@code RowReader} and {@code ShownRow}, the row
  *     that is shown; {@code PlainReader}, cells as they are; {@code VersionReader} and {@code WideFamily}, cells with
  *     their shadow cells; {@code CellTable}, {@code CellView}, {@code Tally}; what hides a version: {@code Hiding},

@@ -56,7 +56,7 @@ class OptionsTest {
         refused("veiw", "cells", "veiw", "cells", "Known are");
         refused("view", "cell", "view = cell", "versions, cells, as_of, tables, regions, snapshots");
         refused("read", "files", "read = files", "rpc, snapshot");
-        refused("bytesPerSecond", "2MB", "bytesPerSecond = 2MB", "whole number");
+        refused("perSecond", "2MB", "perSecond = 2MB", "whole number");
         refused("splitBytes", "-1", "splitBytes = -1", "whole number");
         refused("holdOwner", " ", "holdOwner =  ", "names nobody", "leave it out");
         refused("holdOwner", "", "names nobody");
