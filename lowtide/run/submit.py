@@ -65,7 +65,9 @@ def job_conf(config: Config, master: str | None = None, arguments: Sequence[str]
     entries = os.pathsep.join(class_path(config))
     # A driver on this machine alone needs no address that others can reach.
     here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    is_here = (master or config.spark.master).startswith("local")
+    where = master or config.spark.master
+    is_here = where.startswith("local")
+    is_alone = where == "local" or where.startswith("local[")
     plugins = config.spark.conf.get("spark.plugins", "")
     # Only then: an executor without the connector ends over it, before a check can say what it lacks.
     paced = {"spark.plugins": ",".join(filter(None, (plugins, _PACING)))} if rate.asked(config, arguments) else {}
@@ -86,7 +88,7 @@ def job_conf(config: Config, master: str | None = None, arguments: Sequence[str]
         # A plan is small beside the table it comes from: by default every join would end in 200 near-empty tasks.
         "spark.sql.shuffle.partitions": "16",
         **config.spark.conf,
-        **({} if is_here else paced),
+        **({} if is_alone else paced),
     }
 
 

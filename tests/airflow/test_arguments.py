@@ -145,7 +145,8 @@ def test_a_job_is_given_only_what_it_takes(job: str) -> None:
         "budget_share": 0.25,
         "grace": "1h",
         "sample": 0.1,
-        "rate": "1MB",
+        "rate": 30_000,
+        "write_rate": 2_000,
     }
     run = Run.of(context("backfill", form, DAY))
     given_ = [*arguments.interval(run, job), *arguments.options(run, job), *arguments.tables(run, job, ["t"])]
@@ -209,7 +210,7 @@ def test_run_names_differ_wherever_runs_do() -> None:
 
 def test_the_verifier_is_told_what_to_read_and_never_to_act() -> None:
     """Whatever the kind of run; its program takes what it is given."""
-    form = {"tables": ["orders"], "sample": 0.1, "rate": "20MB"}
+    form = {"tables": ["orders"], "sample": 0.1, "rate": 30_000}
     for run in (a_run("manual", None, **form), a_run("scheduled", DAY, **form), a_run("backfill", DAY)):
         given = [
             *arguments.tables(run, "verify", ()),
@@ -217,6 +218,6 @@ def test_the_verifier_is_told_what_to_read_and_never_to_act() -> None:
             *arguments.interval(run, "verify"),
             *arguments.options(run, "verify"),
         ]
-        wanted = ["--table", "orders", "--sample", "0.1", "--rate", "20MB"] if run.params else []
+        wanted = ["--table", "orders", "--sample", "0.1", "--rate", "30000"] if run.params else []
         assert given == wanted
         assert program("verify", given).table == (["orders"] if run.params else [])

@@ -207,6 +207,8 @@ def test_the_form_explains_every_field_and_is_valid_as_it_stands(dag: DAG) -> No
         ("transaction_repair", {"from": "2026-01-01"}),
         ("verification", {"sample": 2}),
         ("verification", {"rate": "fast"}),
+        ("orphan_cleanup", {"rate": 0, "write_rate": 5}),
+        ("transaction_repair", {"write_rate": "2k"}),
     ],
 )
 def test_the_form_refuses_what_cannot_be_meant(bag: DagBag, dag_id: str, given: dict[str, Any]) -> None:
@@ -225,7 +227,7 @@ def test_the_form_refuses_what_cannot_be_meant(bag: DagBag, dag_id: str, given: 
         ("commit_table_pruning", {"grace": "0s"}),
         ("watermark_collection", {"execute": True}),
         ("transaction_repair", {"execute": True, "full": True, "grace": "15m"}),
-        ("verification", {"tables": ["orders"], "sample": 0.1, "rate": "20MB"}),
+        ("verification", {"tables": ["orders"], "sample": 0.1, "rate": 30_000}),
     ],
 )
 def test_the_form_takes_what_the_docs_promise(bag: DagBag, dag_id: str, given: dict[str, Any]) -> None:

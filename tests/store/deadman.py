@@ -66,6 +66,7 @@ JAVA_EFFECTS = {
     "GatewayCalls": frozenset({"call"}),
     "Cluster": frozenset(),
     "Catalog": frozenset(),
+    "Gates": frozenset(),
 }
 JAVA_READS = {
     "Admin": frozenset({"takeReport", "durability", "stated", "attribute"}),
@@ -73,6 +74,7 @@ JAVA_READS = {
     "GatewayCalls": frozenset(),
     "Cluster": frozenset({"look"}),
     "Catalog": frozenset({"look"}),
+    "Gates": frozenset({"queue", "waited"}),
 }
 #: Of a file system of Hadoop's and its streams.
 FILE_EFFECTS = _words(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lowtide_spark.asking.sidelines import look
 from lowtide_spark.asking.why import why
 from lowtide_spark.cleaning.orphans import clean
@@ -20,6 +21,7 @@ from lowtide_spark.undo.restore import restore
 from lowtide_spark.verification.verify import verify
 
 from lowtide.lab.stack import Stack
+from lowtide.run import installation
 
 JOBS = {
     "orphan_cleanup": clean,
@@ -78,3 +80,17 @@ def settings_for(stack: Stack, folder: Path, **sections: Any) -> dict[str, Any]:
     for name, section in sections.items():
         content[name] = {**content[name], **section} if isinstance(content.get(name), dict) else section
     return content
+
+
+def own_spark(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have Spark's programs started from a folder of the test's own: a cluster of executors on one machine keeps their
+    files in Spark's.
+    """
+    home = installation.find({}).home
+    assert home
+    own = folder / "spark"
+    own.mkdir()
+    for part in home.iterdir():
+        (own / part.name).symlink_to(part)
+    for name, value in {"SPARK_HOME": str(own), "SPARK_LOCAL_IP": "127.0.0.1"}.items():
+        monkeypatch.setenv(name, value)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import Outcome
+from job_kit import own_spark
 from lowtide_spark.frames import master
 from lowtide_spark.frames.store import Store
 from scene import Scene
@@ -22,7 +23,7 @@ from lowtide.config import load
 from lowtide.errors import StoreError
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import OmidClient
-from lowtide.run import installation, submit
+from lowtide.run import submit
 from lowtide.store.gateway import connect
 from lowtide.values.formats import LOW_WATERMARK_ROW, decode_long, encode_long
 
@@ -301,14 +302,7 @@ def test_executors_without_the_connector(
     """Real ones, in processes of their own, whose class path leads past the connector, as an archive with a folder more
     in it does: the job ends before it reads, with one sentence and the exit code of bad configuration.
     """
-    home = installation.find({}).home
-    assert home
-    own = tmp_path / "spark"  # a cluster in one process keeps its workers' files in Spark's own folder
-    own.mkdir()
-    for part in home.iterdir():
-        (own / part.name).symlink_to(part)
-    for name, value in {"SPARK_HOME": str(own), "SPARK_LOCAL_IP": "127.0.0.1"}.items():
-        monkeypatch.setenv(name, value)
+    own_spark(monkeypatch, tmp_path)
     conf = {"spark.executor.extraClassPath": "connector/lowtide-connector.jar:connector/lib/*"}
     file = configure(spark={"master": "local-cluster[1,1,1024]", "driver_memory": "512m", "conf": conf})
     summary = tmp_path / "summary.json"

@@ -164,7 +164,7 @@ def test_a_survey_counts_what_is_there_and_writes_nothing(
         before = everything(omid)
         page, exact, sampled = tmp_path / "survey.html", tmp_path / "exact.json", tmp_path / "sampled.json"
 
-        outcome = job("survey", "--json", str(exact), "--html", str(page), "--rate", "200MB")
+        outcome = job("survey", "--json", str(exact), "--html", str(page), "--rate", "1000000")
         assert outcome.code == 0, outcome.problems
         assert everything(omid) == before
         regions = {t: [(r.start, r.end) for r in omid.regions(t)] for t in tables}

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lowtide.errors import UsageError
 from lowtide.run.arguments import arguments, understood, without_grace
@@ -32,7 +30,8 @@ VALUES = {
     "--since-snapshot": "s1",
     "--as-committed": "50=100",
     "--sample": "0.1",
-    "--rate": "20MB",
+    "--rate": "30000",
+    "--write-rate": "2000",
     "--show": "r1",
     "--first": "5",
     "--row": "r",
@@ -81,7 +80,18 @@ def test_every_option_is_explained_as_a_clause(option: Option) -> None:
 def test_what_a_run_reads_of_its_options_is_always_there(job: str) -> None:
     """Also where its job does not offer them. A job that inspects reads everything, and refuses no plan."""
     options = arguments(job, [])
-    for name in ("discovered", "start", "end", "grace", "approved", "execute", "as_configured", "rate", "table"):
+    for name in (
+        "discovered",
+        "start",
+        "end",
+        "grace",
+        "approved",
+        "execute",
+        "as_configured",
+        "rate",
+        "write_rate",
+        "table",
+    ):
         assert not getattr(options, name)
     assert options.full is (job in INSPECTIONS)
     assert bool(options.budget_rows) is bool(options.budget_share) is (job in INSPECTIONS)
@@ -129,13 +139,6 @@ def test_a_share_is_above_nothing_and_at_most_all(share: str) -> None:
     """And whatever else is written, the message is the same."""
     with pytest.raises(UsageError, match=f"--sample: a share above 0 and up to 1 .* found {share}"):
         arguments("survey", [f"--sample={share}"])
-
-
-@given(st.integers(1, 10**12))
-def test_a_rate_is_bytes_a_second(count: int) -> None:
-    """As a number, or with a unit."""
-    assert arguments("verify", ["--rate", str(count)]).rate == count
-    assert arguments("verify", ["--rate", f"{count}KB"]).rate == count * 1000
 
 
 def test_times_durations_and_pairs_are_understood() -> None:

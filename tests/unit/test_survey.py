@@ -263,7 +263,7 @@ def test_the_json_can_be_read_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "empty", [_survey(tables=(), commit_table=None, notices=(), watermark_age=None), _survey(sample=None, rate=1 << 20)]
+    "empty", [_survey(tables=(), commit_table=None, notices=(), watermark_age=None), _survey(sample=None, rate=30_000)]
 )
 def test_little_can_be_shown_too(empty: Survey) -> None:
     """A store without transactional tables, or a commit table that cannot be read, still has its page."""

@@ -92,7 +92,7 @@ class Connector:
     def _await(self, kind: str, nanos: int) -> None:
         """Wait until what takes a gate for so long may begin, in the driver."""
         if nanos:
-            getattr(self._java().Gates, "await")(self._gates[kind], nanos)
+            self._java().Gates.queue(self._gates[kind], nanos)
 
     def _gateway_call(self, name: str, arguments: str) -> str:
         try:

@@ -26,8 +26,8 @@ public final class Gates {
     private Gates() {
     }
 
-    /** Called by the driver: waits until a request that takes the gate for so many ns may begin. */
-    public static void await(String gate, long nanos) throws IOException {
+    /** Called by the driver: waits until a request may begin that takes the gate for so many ns. */
+    public static void queue(String gate, long nanos) throws IOException {
         sleep(pass(gate, nanos));
     }
 
