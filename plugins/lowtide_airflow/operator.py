@@ -127,7 +127,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
                 self.log.warning("the driver does not end; it is killed")
         super().on_kill()
 
-    def _prepare(self, config: Config, options: Sequence[str]) -> None:
+    def _prepare(self, config: Config, options: Sequence[str] = ()) -> None:
         self.application = self.application or str(submit.application(self.job))
         os.environ |= submit.hadoop_environment(config)
         master, program, mode = config.spark.master, None, None

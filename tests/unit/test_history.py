@@ -599,6 +599,7 @@ def test_ages_allow_for_an_oracle_that_is_a_little_behind(
         request=SimpleNamespace(now=NOW, end=None),
         oracle_ahead=timedelta(seconds=ahead),
         approved=None,
+        note_reading=lambda *_: None,
     )
     mark.prepare(run, Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f")), 5000, 5000, "")
     assert gone_by == [NOW - timedelta(seconds=back)]
