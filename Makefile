@@ -199,6 +199,7 @@ bench: setup
 	@$(BIN)/python -m bench.ledger
 	@$(BIN)/python -m bench.price
 	@$(BIN)/python -m bench.fixed
+	@$(BIN)/python -m bench.foreground
 
 soak: setup
 	@LOWTIDE_LEDGER_SECONDS=3600 $(BIN)/python -m pytest -o timeout=5400 tests/store/test_ledger_concurrency.py -s -p no:cacheprovider

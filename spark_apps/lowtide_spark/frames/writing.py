@@ -139,9 +139,11 @@ class Writing(Consent):
         """Carry out reads and writes of rows by key, many at once.
 
         Each has its answer, or a text that says why there is none. The operations and their answers are those of
-        ``lowtide.connector.Rows`` (see the connector's page).
+        ``lowtide.connector.Rows`` (see the connector's page). At a rate they are sent in portions. Whoever may not write
+        must have looked before; here it is looked again where a portion has waited for the one before it.
 
         Raises:
+            ConsentError: a pause began meanwhile; what was sent until then is done.
             StoreError: HBase cannot be reached.
         """
         found: list[Any] = []
@@ -149,6 +151,8 @@ class Writing(Consent):
             for portion, reads, writes in portions(operations, self._costs):
                 self._await(READS, reads)
                 self._await(WRITES, writes)
+                if found and writes:
+                    self.check_consent(*sorted({o[1] for o in portion if o[0] != "read"}))
                 found += json.loads(self._java().Rows.work(self._java_options, family, json.dumps(portion)))
         except Py4JError as error:
             msg = f"cannot work on rows of the store: {cause(error)}"

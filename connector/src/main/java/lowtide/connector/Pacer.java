@@ -17,7 +17,7 @@ final class Pacer {
     private static final long ALIVE_NANOS = 5_000_000_000L;
     private static final double SECOND = 1e9;
 
-    /** Tells HBase that a scanner is still wanted. */
+    /** Tells HBase that all scanners of a task are still wanted: one may wait for another to be read. */
     @FunctionalInterface
     interface Alive {
         void tell() throws IOException;
@@ -33,6 +33,7 @@ final class Pacer {
     private final long perSecond;
     /** Cells that were paid for and not read; below 0: read and not paid for. */
     private long balance;
+    private long told = System.nanoTime();
 
     /** Of a read or a write with these options. */
     Pacer(Options options) {
@@ -60,16 +61,19 @@ final class Pacer {
     }
 
     /** Before cells are asked for: waits until some may be read. */
-    void beforeRead(Alive scanner) throws IOException {
-        if (limits() && balance <= 0) {
-            long pay = portion(Integer.MAX_VALUE) - balance;
-            balance += pay;
-            long wait = gate.pass(nanos(pay));
-            for (; wait > ALIVE_NANOS; wait -= ALIVE_NANOS) {
-                Gates.sleep(ALIVE_NANOS);
-                scanner.tell();
+    void beforeRead(Alive scanners) throws IOException {
+        if (!limits() || balance > 0) {
+            return;
+        }
+        long pay = portion(Integer.MAX_VALUE) - balance;
+        balance += pay;
+        long until = gate.pass(nanos(pay)) + System.nanoTime();
+        for (long now = System.nanoTime(); now < until; now = System.nanoTime()) {
+            Gates.sleep(Math.min(until - now, Math.max(0, told + ALIVE_NANOS - now)));
+            if (System.nanoTime() - told >= ALIVE_NANOS) {
+                scanners.tell();
+                told = System.nanoTime();
             }
-            Gates.sleep(wait);
         }
     }
 

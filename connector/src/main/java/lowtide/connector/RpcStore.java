@@ -1,6 +1,8 @@
 package lowtide.connector;
 
 import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.TableName;
@@ -16,6 +18,7 @@ final class RpcStore implements CellStore {
 
     private final Table table;
     private final Pacer pacer;
+    private final List<ResultScanner> scanners = new ArrayList<>();
 
     RpcStore(Map<String, String> options, TableName name, Pacer pacer) throws IOException {
         this.table = Connections.get(options).getTable(name);
@@ -29,7 +32,9 @@ final class RpcStore implements CellStore {
                 .setAllowPartialResults(true)
                 .setCacheBlocks(false)
                 .setReadType(Scan.ReadType.STREAM);
-        return new Source(table.getScanner(scan), pacer);
+        ResultScanner scanner = table.getScanner(scan);
+        scanners.add(scanner);
+        return new Source(scanner);
     }
 
     @Override
@@ -38,20 +43,18 @@ final class RpcStore implements CellStore {
         table.close();
     }
 
-    private static final class Source implements CellSource {
+    private final class Source implements CellSource {
         private final ResultScanner scanner;
-        private final Pacer pacer;
         private Cell[] cells;
 
-        Source(ResultScanner scanner, Pacer pacer) {
+        Source(ResultScanner scanner) {
             this.scanner = scanner;
-            this.pacer = pacer;
         }
 
         @Override
         public boolean advance() throws IOException {
             do {
-                pacer.beforeRead(scanner::renewLease);
+                pacer.beforeRead(() -> scanners.forEach(ResultScanner::renewLease));
                 Result result = scanner.next();
                 if (result == null) {
                     return false;
@@ -74,6 +77,7 @@ final class RpcStore implements CellStore {
 
         @Override
         public void close() {
+            scanners.remove(scanner);
             scanner.close();
         }
     }
