@@ -348,7 +348,7 @@ def test_a_sideline_that_takes_nothing(look: Look, configure: Callable[..., Path
     wrong(lines["sideline"], sideline, "share")
 
 
-@pytest.mark.turns(2, group="executors without the connector")
+@pytest.mark.turns(2, group="executors of their own")
 def test_executors_without_the_connector(
     configure: Callable[..., Path], tmp_path: Path, no_airflow: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ Job = Callable[..., Outcome]
 
 ORPHANS = 60
 #: Cells and mutations a second. What is let in at a time is a twentieth of that, one at least.
-READS, WRITES = 60, 20
+READS, WRITES = 30, 20
 
 
 def _table(scene: Scene) -> str:
@@ -76,6 +76,7 @@ def test_a_cleanup_is_no_faster_than_its_rate_and_does_the_same(
     assert 0 < pace["waited"]["writes"] < slow.summary["seconds"]
 
 
+@pytest.mark.turns(2, group="executors of their own")
 def test_executors_ask_the_driver_for_their_turn(
     omid: OmidClient, scene: Scene, configure: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -99,7 +100,7 @@ def test_executors_ask_the_driver_for_their_turn(
     assert told["pace"]["rates"] == {table: {"reads": READS, "writes": WRITES}}
     assert told["phases"]["find"] >= (told["tables"][0]["counts"]["cells_read"] - READS / 20) / READS
     assert min(told["pace"]["waited"].values()) > 0
-    assert "rate: at most 60 cells/s read and 20 mutations/s written" in ended.stdout
+    assert "rate: at most 30 cells/s read and 20 mutations/s written" in ended.stdout
 
 
 def test_what_several_tasks_read_and_write_is_one_rate(

@@ -295,7 +295,7 @@ def test_regions_with_a_hole_are_refused(connector: Store, monkeypatch: pytest.M
         connector.regions(table)
 
 
-@pytest.mark.turns(2, group="executors without the connector")
+@pytest.mark.turns(2, group="executors of their own")
 def test_executors_without_the_connector(
     untouched: Callable[[], bool], configure: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -139,8 +139,8 @@ class Writing(Consent):
         """Carry out reads and writes of rows by key, many at once.
 
         Each has its answer, or a text that says why there is none. The operations and their answers are those of
-        ``lowtide.connector.Rows`` (see the connector's page). At a rate they are sent in portions. Whoever may not write
-        must have looked before; here it is looked again where a portion has waited for the one before it.
+        ``lowtide.connector.Rows`` (see the connector's page). At a rate they are sent in portions. That the tables
+        may be written to is for whoever calls to see; here it is looked again where a portion waits for another.
 
         Raises:
             ConsentError: a pause began meanwhile; what was sent until then is done.
