@@ -138,8 +138,10 @@ def _measure(
                 if job == "orphan_cleanup":
                     _leave_orphans(store, omid, options)
                 log = HOME / "transactions.txt"
+                log.unlink(missing_ok=True)
                 with _clients(stack, cores, log, options):
-                    time.sleep(options.idle + 2)  # the first seconds are those of a Java that starts
+                    _warm(log, options.clients)
+                    time.sleep(options.idle)
                     alone_until = time.time()
                     summary = _run(job, config, given if job != "verify" else given[:2])
                     ended = time.time()
@@ -208,6 +210,15 @@ def _clients(stack: Stack, cores: set[int], log: Path, options: argparse.Namespa
             clients.stdin.close()
             if clients.wait(60):
                 sys.exit(f"the clients ended badly: {stack.logs / 'foreground.out'}")
+
+
+def _warm(log: Path, clients: int) -> None:
+    """Wait until the clients' Java has started, and each has had some transactions."""
+    deadline = time.monotonic() + 60
+    while not log.exists() or log.read_text().count("\n") < 50 * clients:
+        if time.monotonic() > deadline:
+            sys.exit(f"the clients have hardly begun after a minute: {log}")
+        time.sleep(0.2)
 
 
 def _run(job: str, config: Path, given: Sequence[str]) -> dict[str, Any]:

@@ -89,6 +89,7 @@ public final class Foreground {
         long took = System.nanoTime() - began;
         synchronized (out) {
             out.println((writes ? "write " : "read ") + at + " " + took);
+            out.flush(); // whoever started it waits for the first
         }
     }
 }

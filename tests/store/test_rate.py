@@ -130,6 +130,20 @@ def test_what_several_tasks_read_and_write_is_one_rate(
     assert store.pace()["rates"] == {table: {"reads": 100, "writes": 50} for table in sorted(tables)}
 
 
+def test_files_of_an_hbase_snapshot_are_read_at_the_rate(
+    spark: SparkSession, scene: Scene, configure: Callable[..., Path]
+) -> None:
+    """Its files lie on the disks that clients of the store read from, too."""
+    table = scene.table()
+    store = Store(spark, load(configure()), Rate(reads=10, writes=1000))
+    for number in range(30):
+        scene.committed(table, row=b"r%d" % number)
+    with store.snapshot(table, "rate", sweep=True) as source:
+        began = time.monotonic()
+        assert store.proofs(table, ["a"], (0, 1 << 62), source).count() == 30
+        assert time.monotonic() - began >= (60 - 3) / 10
+
+
 def test_rows_that_the_driver_reads_and_writes_keep_to_it_too(
     spark: SparkSession, omid: OmidClient, scene: Scene, configure: Callable[..., Path]
 ) -> None:
