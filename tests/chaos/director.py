@@ -135,6 +135,8 @@ class Actor(threading.Thread):
             self.director.strikes.ended(effect)
             if effect.number:
                 self.director.happened(self, effect, failed=moment is deadman.Moment.FAILED)
+            if moment is deadman.Moment.FAILED:  # the run goes on with its error, and no step comes first
+                return None
         else:
             self._met.update([effect.seam, *([ANY] if effect.number else [])])
         for seam in self._seams(effect, moment):
@@ -156,7 +158,7 @@ class Actor(threading.Thread):
             self.before = self.director.seen()
 
     def _seams(self, effect: Effect, moment: deadman.Moment) -> list[Seam]:
-        here = Moment.BEFORE if moment is deadman.Moment.BEFORE else Moment.AFTER
+        here = Moment.AFTER if moment is deadman.Moment.AFTER else Moment.BEFORE
         met = {effect.seam: self._met[effect.seam], **({ANY: self._met[ANY]} if effect.number else {})}
         return [s for s in self.step.seams if s.moment is here and met.get(s.kind) == s.nth]
 
