@@ -96,11 +96,6 @@ class Laboratory:
         """Where that is while it is away."""
         return self.folder / "sideline-away"
 
-    @property
-    def driver(self) -> int:
-        """The id of the process of Spark's driver."""
-        return int(self.spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
-
     def begin(self, *, relayed: bool = False, patient: bool = False) -> None:
         """A store without transactional tables but those of the plan, which are empty, and without records of them.
 

@@ -6,13 +6,13 @@ does meanwhile, and what the judge looks at, they leave alone. Servers and clock
 
 from __future__ import annotations
 
-import resource
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
 import clocks
+import disks
 from deadman import Effect
 
 from tests.chaos.laboratory import Laboratory
@@ -33,8 +33,6 @@ _AT_HBASE = {
     Kind.LATE: Lie.LATE,
     Kind.TASK: Lie.CUT,
 }
-#: Of a file on a full disk there is so much.
-_FULL_BYTES = 16
 
 
 class Strikes:
@@ -42,6 +40,7 @@ class Strikes:
 
     def __init__(self, lab: Laboratory) -> None:
         self._lab = lab
+        self._driver = disks.driver(lab.spark)
         #: What puts back what a nemesis broke, by its kind, and after how many more steps.
         self._broken: dict[Kind, tuple[int, Callable[[], None]]] = {}
         self._disk_full = self._folder_away = False
@@ -147,7 +146,7 @@ class Strikes:
             yield
         finally:
             self._switch(on=False)
-            self._limit_files(None)
+            disks.set_full(self._driver, full=False)
             if self.late:  # what else is to be late would be of another run
                 self._lab.servers.orders.give(Lie.CUT, 0)  # type: ignore[union-attr]
 
@@ -166,18 +165,12 @@ class Strikes:
     def begins(self, effect: Effect) -> None:
         """A run is about to do this."""
         if self._disk_full and effect.seam == "files":
-            self._limit_files(_FULL_BYTES)
+            disks.set_full(self._driver, full=True)
 
     def ended(self, effect: Effect) -> None:
         """It has done it, or tried to."""
         if effect.seam == "files":
-            self._limit_files(None)
-
-    def _limit_files(self, limit: int | None) -> None:
-        """Let the driver's files be no longer than that: what a full disk does to what it writes, other files of the
-        machine left alone. None: as long as they like.
-        """
-        resource.prlimit(self._lab.driver, resource.RLIMIT_FSIZE, (_or_infinite(limit), resource.RLIM_INFINITY))
+            disks.set_full(self._driver, full=False)
 
     def told(self) -> int:
         """How many requests were lied about since the plan began."""
@@ -198,7 +191,3 @@ class Strikes:
 _SERVERS = frozenset({Kind.GATEWAY, Kind.ORACLE, Kind.HBASE, Kind.SERVER})
 #: Those that are about what is written; whatever reads is hit by all others too.
 _OF_WRITES = frozenset({Kind.LOSE, Kind.SWALLOW, Kind.LATE})
-
-
-def _or_infinite(limit: int | None) -> int:
-    return resource.RLIM_INFINITY if limit is None else limit
