@@ -83,7 +83,7 @@ def _seeds(hand: Hand, first: int, asked: argparse.Namespace) -> int:
             report.wrong.append(f"carried out again it is another: {_apart(report.trace, second.trace)}")
         took = time.monotonic() - began
         told = f"seed {seed}: {what.jobs()} runs, {took:.0f} s, {report.digest}{' twice' if again else ''}"
-        print(f"{told}, {len(report.wrong)} wrong", flush=True)
+        print(f"{told}, {len(report.wrong)} wrong; {_met(report.counts)}", flush=True)
         if report.wrong or asked.seed is not None:
             print(report, flush=True)
         if report.wrong:
@@ -122,6 +122,14 @@ def _cut(hand: Hand, what: plan.Plan, report: Report, asked: argparse.Namespace)
     with_them += f" SERVERS={asked.servers}" if asked.servers else ""
     print(f"cut down to {len(left)} of {len(what.numbers())}: make chaos SEED={what.seed} KEEP={numbers}{with_them}")
     print(what.only(left), flush=True)
+
+
+def _met(counts: Counter[str]) -> str:
+    """Which nemeses struck, and what they did to whom."""
+    ends = ("deaths", "zombies", "effects that failed", "requests that came late")
+    kinds = ("nemesis: ", "requests: ", "exit ")
+    met = {name: n for name, n in counts.items() if name in ends or name.startswith(kinds)}
+    return ", ".join(f"{name.removeprefix('nemesis: ')} {n}" for name, n in sorted(met.items()))
 
 
 def _kind(line: str) -> str:
