@@ -91,6 +91,8 @@ class Actor(threading.Thread):
     #: What there was before the write that it is in.
     before: Seen | None = None
     came_back_since: set[str] = field(default_factory=set)
+    #: Numbers of the seams that it has come to.
+    reached: set[int] = field(default_factory=set)
     #: Whether a relay has lied about a request of it.
     lied_to: bool = False
     _go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -141,6 +143,7 @@ class Actor(threading.Thread):
             self._met.update([effect.seam, *([ANY] if effect.number else [])])
         for seam in self._seams(effect, moment):
             self.director.note(f"{self.run_id} {moment} {effect.seam} {effect.name} of {effect.step}: it {seam.act}")
+            self.reached.add(seam.number)
             if seam.steps:
                 self._hand_over(seam.steps)
             if seam.act is Act.PARK:
@@ -173,6 +176,8 @@ class Director:
         self.counts: Counter[str] = Counter()
         self.trace: list[str] = []
         self.strikes = Strikes(lab)
+        #: Whether the faults have ended.
+        self._ending = False
         #: Whose requests are late.
         self._awaited: Actor | None = None
         self._read_to = 0
@@ -444,10 +449,13 @@ class Director:
         self.counts["zombies"] += 1
         return self._go_on(actor)
 
-    def _nemesis(self, step: Nemesis) -> None:
+    def _nemesis(self, step: Nemesis) -> str | None:
+        if self._ending:  # a run that was parked comes to it only now
+            return "the faults have ended"
         if step.kind in AT_HBASE and self.strikes.late:
             self._receive()
         self.strikes.strike(step)
+        return None
 
     def _receive(self) -> None:
         """What is late arrives: a write of a run that is long past it, perhaps over, and judged as any of its."""
@@ -510,7 +518,16 @@ class Director:
                 self._take(step)  # type: ignore[arg-type]
         if actor is not self._awaited:
             self._under_way.remove(actor)
-        return self._ended(actor)
+        said = self._ended(actor)
+        self._strike_after(actor)
+        return said
+
+    def _strike_after(self, actor: Actor) -> None:
+        """A nemesis that was to meet a run where that never came meets what comes after it."""
+        for seam in actor.step.seams:
+            for step in () if seam.number in actor.reached else seam.steps:
+                if isinstance(step, Nemesis):
+                    self._take(step)
 
     def happened(self, actor: Actor, effect: Effect, *, failed: bool = False) -> None:
         """Called in the run's thread, after an effect of it; also after one that *failed*: what HBase did though nobody
@@ -606,6 +623,7 @@ class Director:
         if self.strikes.late:
             self._receive()
         self.strikes.end()
+        self._ending = True
         self._read_log()
         while self._parked:
             actor = self._parked.pop(0)
