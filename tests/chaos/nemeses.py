@@ -122,7 +122,7 @@ def drawn(
         return []
     chance = random.Random(f"nemeses/{seed}")
     found = []
-    for _ in range(chance.randint(1, MOST)):
+    for _ in range(chance.choice((1, 2, 2, MOST, MOST))):
         nemesis = _nemesis(chance, next(numbers), kinds)
         found.append((nemesis, _place(chance, nemesis.kind, steps, runs)))
     return found
