@@ -16,6 +16,7 @@ from lowtide.lab.workload import Model, Transaction
 from lowtide.lab.workload.model import cell_from_json
 from tests.chaos import cutting, judge, plan
 from tests.chaos.judge import Cell, Entry, Judge, Seen
+from tests.chaos.laboratory import Laboratory
 from tests.chaos.nemeses import ANY, MOST, SEAMS, SERVERS, SHARED, Kind, Nemesis
 from tests.chaos.plan import Act, Run
 
@@ -427,3 +428,22 @@ def test_the_commit_table_is_read_as_omid_writes_it() -> None:
         T + 100: Entry(None, True),
     }
     assert judge.low_watermark(raw) == W
+
+
+# -- what is compared
+
+
+def test_timestamps_are_counted_from_the_oracle_that_gave_them() -> None:
+    """An oracle that is started again goes on somewhere above: cells of two times of a plan are the same all the
+    same, and of two oracles of one plan never.
+    """
+
+    def cells(*origins: int) -> list[tuple[Any, ...]]:
+        lab: Any = object.__new__(Laboratory)
+        lab.origins = list(origins)
+        stamps = [origin + distance for origin in origins for distance in (0, 50)]
+        return lab.from_origin(frozenset(Cell(*Q, stamp, "put", b"v") for stamp in stamps))
+
+    assert cells(1000, 70_000) == cells(2000, 900_000)
+    assert len({repr(cell) for cell in cells(1000, 70_000)}) == 4
+    assert cells(1000) != cells(1000, 2000)
