@@ -305,9 +305,11 @@ class Director:
     def _compact_some(self, table: Table, _: bytes) -> None:
         """Two files are enough for once; HBase takes those that it finds worth it, and drops no delete marker."""
         self.lab.omid.set(table, **dict.fromkeys(NO_COMPACTIONS, "2"))
-        self.lab.omid.flush(table)
-        self.lab.omid.compact(table, major=False)
-        self.lab.omid.set(table, **NO_COMPACTIONS)
+        try:
+            self.lab.omid.flush(table)
+            self.lab.omid.compact(table, major=False)
+        finally:
+            self.lab.omid.set(table, **NO_COMPACTIONS)
 
     def _split(self, table: Table, key: bytes) -> None:
         self.lab.omid.split(table, key)
