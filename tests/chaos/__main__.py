@@ -5,6 +5,7 @@
     make chaos SECONDS=3600            # new seeds for an hour; what fails is cut down
     make chaos SEED=17                 # this one
     make chaos SEED=17 KEEP=0,4,9      # of its plan these steps and seams alone
+    make chaos NEMESES=LATE,ORACLE     # of what fails around the jobs these alone; none: nothing
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tests.chaos import plan
 from tests.chaos.cutting import cut_down
 from tests.chaos.director import Director, Report
 from tests.chaos.laboratory import Laboratory, opened_laboratory
+from tests.chaos.nemeses import ALONE, SERVERS, Kind
 
 
 def main() -> int:
@@ -38,6 +40,7 @@ def main() -> int:
     parser.add_argument("--twice", type=int, default=0, help="every so many seeds are carried out twice and compared")
     parser.add_argument("--cut", type=int, default=40, help="how often a plan that fails is tried with less; 0: not")
     parser.add_argument("--print", action="store_true", help="print the plan, and carry nothing out")
+    parser.add_argument("--nemeses", default="all", help=f"all, none, or some of {', '.join(k.name for k in Kind)}")
     asked = parser.parse_args()
     first = asked.seed if asked.seed is not None else random.SystemRandom().getrandbits(24)
     if asked.print:
@@ -60,7 +63,7 @@ class Hand:
 
     def __call__(self, what: plan.Plan) -> Report:
         self._times += 1
-        lab = replace(self._lab, folder=self._lab.folder.with_name(f"plan-{self._times}"))
+        lab = replace(self._lab, folder=self._lab.folder.with_name(f"plan-{self._times}"), origins=[])
         with contextlib.redirect_stdout(self._sink), contextlib.redirect_stderr(self._sink):  # type: ignore[type-var]
             report = Director(lab, what).carried_out()
         self.counts.update(report.counts)
@@ -80,33 +83,53 @@ def _seeds(hand: Hand, first: int, asked: argparse.Namespace) -> int:
             report.wrong.append(f"carried out again it is another: {_apart(report.trace, second.trace)}")
         took = time.monotonic() - began
         told = f"seed {seed}: {what.jobs()} runs, {took:.0f} s, {report.digest}{' twice' if again else ''}"
-        print(f"{told}, {len(report.wrong)} wrong", flush=True)
+        print(f"{told}, {len(report.wrong)} wrong; {_met(report.counts)}", flush=True)
         if report.wrong or asked.seed is not None:
             print(report, flush=True)
         if report.wrong:
             wrong += 1
-            _cut(hand, what, report, asked.cut)
+            _cut(hand, what, report, asked)
         seeds, seed = seeds + 1, seed + 1
     print(f"{seeds} seeds from {first} on, {wrong} wrong; {dict(sorted(hand.counts.items()))}")
     return int(bool(wrong))
 
 
 def _plan(seed: int, asked: argparse.Namespace) -> plan.Plan:
-    made = plan.made(seed, asked.jobs)
+    made = plan.made(seed, asked.jobs, _kinds(asked))
     return made.only([int(n) for n in asked.keep.split(",")]) if asked.keep else made
 
 
-def _cut(hand: Hand, what: plan.Plan, report: Report, tries: int) -> None:
+def _kinds(asked: argparse.Namespace) -> frozenset[Kind]:
+    """The kinds of nemeses that were asked for, of those that the store can have."""
+    if asked.nemeses == "none":
+        return frozenset()
+    had = SERVERS if asked.servers else ALONE
+    return had if asked.nemeses == "all" else had & {Kind[name] for name in asked.nemeses.split(",")}
+
+
+def _cut(hand: Hand, what: plan.Plan, report: Report, asked: argparse.Namespace) -> None:
     """Print the smallest plan found that has something of the same kind wrong."""
     kinds = {_kind(line) for line in report.wrong}
 
     def fails(numbers: Sequence[int]) -> bool:
         return bool(kinds & {_kind(line) for line in hand(what.only(numbers)).wrong})
 
-    left = cut_down(what.numbers(), fails, tries)
+    if not asked.cut:
+        return
+    left = cut_down(what.numbers(), fails, asked.cut)
     numbers = ",".join(map(str, left))
-    print(f"cut down to {len(left)} of {len(what.numbers())}: make chaos SEED={what.seed} KEEP={numbers}")
+    with_them = "" if asked.nemeses == "all" else f" NEMESES={asked.nemeses}"
+    with_them += f" SERVERS={asked.servers}" if asked.servers else ""
+    print(f"cut down to {len(left)} of {len(what.numbers())}: make chaos SEED={what.seed} KEEP={numbers}{with_them}")
     print(what.only(left), flush=True)
+
+
+def _met(counts: Counter[str]) -> str:
+    """Which nemeses struck, and what they did to whom."""
+    ends = ("deaths", "zombies", "effects that failed", "requests that came late")
+    kinds = ("nemesis: ", "requests: ", "exit ")
+    met = {name: n for name, n in counts.items() if name in ends or name.startswith(kinds)}
+    return ", ".join(f"{name.removeprefix('nemesis: ')} {n}" for name, n in sorted(met.items()))
 
 
 def _kind(line: str) -> str:

@@ -23,7 +23,8 @@ from lowtide.errors import LowtideError
 from lowtide.lab.workload import Shape, WorkloadError, script
 from lowtide.lab.workload.client import COMMIT_TABLE
 from tests.chaos.judge import Judge, Raw, Seen
-from tests.chaos.laboratory import FAMILIES, STATE, Laboratory, row
+from tests.chaos.laboratory import FAMILIES, NO_COMPACTIONS, STATE, Laboratory, row
+from tests.chaos.nemeses import ANY, AT_HBASE, Kind
 from tests.chaos.plan import (
     LOSING,
     ROWS,
@@ -33,6 +34,7 @@ from tests.chaos.plan import (
     Clients,
     Look,
     Moment,
+    Nemesis,
     Open,
     Phantom,
     Plan,
@@ -48,6 +50,7 @@ from tests.chaos.plan import (
     Word,
     told,
 )
+from tests.chaos.striking import Strikes
 
 #: Runs at the end, after which nothing may be left.
 LAST_ROUNDS = 3
@@ -88,6 +91,10 @@ class Actor(threading.Thread):
     #: What there was before the write that it is in.
     before: Seen | None = None
     came_back_since: set[str] = field(default_factory=set)
+    #: Numbers of the seams that it has come to.
+    reached: set[int] = field(default_factory=set)
+    #: Whether a relay has lied about a request of it.
+    lied_to: bool = False
     _go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _back: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _met: Counter[str] = field(default_factory=Counter)
@@ -126,13 +133,17 @@ class Actor(threading.Thread):
     def _watch(self, effect: Effect, moment: deadman.Moment) -> Die | None:
         if threading.current_thread() is not self:  # a hold that is renewed
             return None
-        if moment is deadman.Moment.AFTER:
+        if moment is not deadman.Moment.BEFORE:
+            self.director.strikes.ended(effect)
             if effect.number:
-                self.director.happened(self, effect)
+                self.director.happened(self, effect, failed=moment is deadman.Moment.FAILED)
+            if moment is deadman.Moment.FAILED:  # the run goes on with its error, and no step comes first
+                return None
         else:
-            self._met[effect.seam] += 1
+            self._met.update([effect.seam, *([ANY] if effect.number else [])])
         for seam in self._seams(effect, moment):
             self.director.note(f"{self.run_id} {moment} {effect.seam} {effect.name} of {effect.step}: it {seam.act}")
+            self.reached.add(seam.number)
             if seam.steps:
                 self._hand_over(seam.steps)
             if seam.act is Act.PARK:
@@ -145,13 +156,14 @@ class Actor(threading.Thread):
         return None
 
     def _begins(self, effect: Effect) -> None:
+        self.director.strikes.begins(effect)
         if effect.seam == "connector":
             self.before = self.director.seen()
 
     def _seams(self, effect: Effect, moment: deadman.Moment) -> list[Seam]:
         here = Moment.AFTER if moment is deadman.Moment.AFTER else Moment.BEFORE
-        nth = self._met[effect.seam]
-        return [s for s in self.step.seams if (s.kind, s.nth, s.moment) == (effect.seam, nth, here)]
+        met = {effect.seam: self._met[effect.seam], **({ANY: self._met[ANY]} if effect.number else {})}
+        return [s for s in self.step.seams if s.moment is here and met.get(s.kind) == s.nth]
 
 
 class Director:
@@ -163,6 +175,11 @@ class Director:
         self.judge = Judge()
         self.counts: Counter[str] = Counter()
         self.trace: list[str] = []
+        self.strikes = Strikes(lab)
+        #: Whether the faults have ended.
+        self._ending = False
+        #: Whose requests are late.
+        self._awaited: Actor | None = None
         self._read_to = 0
         self._open: list[str] = []
         self._parked: list[Actor] = []
@@ -188,7 +205,8 @@ class Director:
 
     def carried_out(self) -> Report:
         """Let it happen, then let the faults end, and see that nothing is left; what came of it."""
-        self.lab.begin()
+        kinds = {step.kind for step in self.plan.every() if isinstance(step, Nemesis)}
+        self.lab.begin(relayed=bool(kinds & AT_HBASE), patient=bool(kinds & {Kind.HBASE, Kind.SERVER}))
         try:
             for step in self.plan.steps:
                 self._take(step)
@@ -199,8 +217,10 @@ class Director:
             self._read_everything(seen)
             digest = self._digest(seen)
         finally:
+            self.strikes.end()
             self.lab.end()
         self.counts.update(self.judge.counts)
+        self.counts.update(self.strikes.counts)
         return Report(self.plan, self.judge.wrong, self.trace, digest, self.counts)
 
     def note(self, line: str) -> None:
@@ -217,6 +237,8 @@ class Director:
 
     def _take(self, step: Step) -> None:
         """One step, and what is true after it."""
+        if self.strikes.pass_step():
+            self._receive()
         self.counts[type(step).__name__] += 1
         said = ""
         try:
@@ -280,6 +302,15 @@ class Director:
     def _compact(self, table: Table, _: bytes) -> None:
         self.lab.omid.compact(table, major=True)
 
+    def _compact_some(self, table: Table, _: bytes) -> None:
+        """Two files are enough for once; HBase takes those that it finds worth it, and drops no delete marker."""
+        self.lab.omid.set(table, **dict.fromkeys(NO_COMPACTIONS, "2"))
+        try:
+            self.lab.omid.flush(table)
+            self.lab.omid.compact(table, major=False)
+        finally:
+            self.lab.omid.set(table, **NO_COMPACTIONS)
+
     def _split(self, table: Table, key: bytes) -> None:
         self.lab.omid.split(table, key)
         self._compact(table, key)  # HBase would by itself, at some time: daughters refer to their parent's files
@@ -331,6 +362,7 @@ class Director:
     _CHANGES: dict[Change, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
         Change.FLUSH: _flush,
         Change.COMPACT: _compact,
+        Change.MINOR: _compact_some,
         Change.SPLIT: _split,
         Change.MERGE: _merge,
         Change.MOVE: _move,
@@ -360,6 +392,7 @@ class Director:
 
     def _say(self, step: Say) -> str | None:
         table = step.table
+        self.strikes.put_back(Kind.GATEWAY)  # people say so through it
         match step.word:
             case Word.PAUSE if table not in self._paused:
                 self._paused[table] = f"pause-{step.number}"
@@ -418,6 +451,24 @@ class Director:
         self.counts["zombies"] += 1
         return self._go_on(actor)
 
+    def _nemesis(self, step: Nemesis) -> str | None:
+        if self._ending:  # a run that was parked comes to it only now
+            return "the faults have ended"
+        if step.kind in AT_HBASE and self.strikes.late:
+            self._receive()
+        self.strikes.strike(step)
+        return None
+
+    def _receive(self) -> None:
+        """What is late arrives: a write of a run that is long past it, perhaps over, and judged as any of its."""
+        actor, self._awaited = self._awaited, None
+        assert actor is not None
+        actor.before = self.seen()
+        self.strikes.deliver()
+        self._judged(actor, f"{actor.run_id} ({actor.step.job}), a request that came late", records=True)
+        if actor.over:
+            self._under_way.remove(actor)
+
     def _run(self, step: Run) -> str | None:
         run_id = f"run-{self.plan.seed}-{step.number}"
         arguments = step.arguments
@@ -442,6 +493,7 @@ class Director:
         Read: _read,
         Resume: _resume,
         Run: _run,
+        Nemesis: _nemesis,
     }
 
     # -- runs
@@ -453,7 +505,12 @@ class Director:
     def _go_on(self, actor: Actor) -> str:
         """Give a run the baton until it is over or parked; what became of it."""
         while True:
-            actor.go_on()
+            lies = self.strikes.told()
+            with self.strikes.loose():
+                actor.go_on()
+            actor.lied_to |= self.strikes.told() > lies
+            if self._awaited is None and self.strikes.late:
+                self._awaited = actor
             if actor.over:
                 break
             if actor.wish == _PARK:
@@ -461,17 +518,32 @@ class Director:
                 return "parked"
             for step in actor.wish:
                 self._take(step)  # type: ignore[arg-type]
-        self._under_way.remove(actor)
-        return self._ended(actor)
+        if actor is not self._awaited:
+            self._under_way.remove(actor)
+        said = self._ended(actor)
+        self._strike_after(actor)
+        return said
 
-    def happened(self, actor: Actor, effect: Effect) -> None:
-        """Called in the run's thread, after an effect of it."""
-        self.counts["effects"] += 1
+    def _strike_after(self, actor: Actor) -> None:
+        """A nemesis that was to meet a run where that never came meets what comes after it."""
+        for seam in actor.step.seams:
+            for step in () if seam.number in actor.reached else seam.steps:
+                if isinstance(step, Nemesis):
+                    self._take(step)
+
+    def happened(self, actor: Actor, effect: Effect, *, failed: bool = False) -> None:
+        """Called in the run's thread, after an effect of it; also after one that *failed*: what HBase did though nobody
+        was told is as right as anything else, or wrong.
+        """
+        self.counts["effects that failed" if failed else "effects"] += 1
         where = f"{actor.run_id} ({actor.step.job}), {effect.seam} {effect.name} of {effect.step}"
-        if effect.seam in ("rows", "gateway"):
-            self.judge.recorded(where, actor.run_id, self.lab.raw(STATE))
+        self._judged(actor, where, records=effect.seam in ("rows", "gateway"))
         if effect.step.endswith("add_bound"):
             self.judge.published(where, self.seen())
+
+    def _judged(self, actor: Actor, where: str, *, records: bool) -> None:
+        if records:
+            self.judge.recorded(where, actor.run_id, self.lab.raw(STATE))
         self._written(actor, where)
 
     def _written(self, actor: Actor, where: str) -> None:
@@ -503,6 +575,9 @@ class Director:
         if actor.step.job == "orphan_cleanup" and actor.outcome.code == 0 and not actor.came_back_since:
             self._came_clean(actor)
         totals = {name: n for name, n in sorted(actor.outcome.totals.items()) if n and isinstance(n, int)}
+        if actor.lied_to:
+            # Which of two tasks' requests it was, and so how often something was done again, the plan does not say.
+            return f"exit {actor.outcome.code}, lied to"
         told = {name: n for name, n in totals.items() if not name.startswith("bytes")}
         return f"exit {actor.outcome.code}, {told}"
 
@@ -544,7 +619,13 @@ class Director:
     # -- the end
 
     def _end_the_faults(self) -> None:
-        """Whoever is parked goes on; nothing is disabled, paused, vetoed or held."""
+        """Servers run, networks and clocks tell the truth; whoever is parked goes on; nothing is disabled, paused,
+        vetoed or held.
+        """
+        if self.strikes.late:
+            self._receive()
+        self.strikes.end()
+        self._ending = True
         self._read_log()
         while self._parked:
             actor = self._parked.pop(0)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+from bisect import bisect
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,17 +24,20 @@ from pyspark.sql import SparkSession
 from lowtide.config import Config, load
 from lowtide.history.holding import read_options, release, take
 from lowtide.lab.stack import Stack
+from lowtide.lab.stack.files import site
 from lowtide.lab.workload import OmidClient
 from lowtide.lab.workload.client import COMMIT_TABLE
 from lowtide.store.state import opened
 from lowtide.tables.consent import ATTRIBUTE, Pause
 from tests import warm
+from tests.chaos import lying
 from tests.chaos.judge import Cell, Column, Key, Raw
+from tests.chaos.lying import HBaseRelay, LyingRelay
 from tests.chaos.plan import ROWS, Table
 
 FAMILIES = ("a", "b")
 #: Compactions come when a step asks for them, and no other time.
-_NO_COMPACTIONS = {"hbase.hstore.compaction.min": "1000"}
+NO_COMPACTIONS = {"hbase.hstore.compaction.min": "1000"}
 STATE, JOURNAL = "CHAOS_STATE", "CHAOS_JOURNAL"
 TIMESTAMPS = "OMID_TIMESTAMP_TABLE"
 
@@ -54,8 +59,17 @@ class Laboratory:
     omid: OmidClient
     spark: SparkSession
     folder: Path
-    #: Timestamps of the plan are above it.
-    origin: int = 0
+    #: Before the gateway, and before HBase's servers. Without them nobody lies.
+    gateway: LyingRelay | None = None
+    servers: HBaseRelay | None = None
+    #: Timestamps of the plan are above the first; an oracle that was started again goes on from the next, above all
+    #: that it may have given out.
+    origins: list[int] = field(default_factory=list)
+
+    @property
+    def origin(self) -> int:
+        """Timestamps of the plan are above it."""
+        return self.origins[0]
 
     @property
     def log(self) -> Path:
@@ -72,16 +86,25 @@ class Laboratory:
         """The configuration, loaded."""
         return load(self.file)
 
-    def begin(self) -> None:
-        """A store without transactional tables but those of the plan, which are empty, and without records of them."""
+    @property
+    def sideline(self) -> Path:
+        """Where runs put aside what they remove."""
+        return self.folder / "sideline"
+
+    @property
+    def sideline_away(self) -> Path:
+        """Where that is while it is away."""
+        return self.folder / "sideline-away"
+
+    def begin(self, *, relayed: bool = False, patient: bool = False) -> None:
+        """A store without transactional tables but those of the plan, which are empty, and without records of them.
+
+        Runs go through the relay before the gateway, if there is one, and where they are *relayed* through that before
+        HBase's servers. With *patient* HBase's client has as many tries as Lowtide gives it where nothing is
+        configured: enough for a server that died to be missed.
+        """
         self.folder.mkdir(parents=True)
-        content = settings_for(
-            self.stack,
-            self.folder,
-            state={"table": STATE, "journal_table": JOURNAL},
-            defaults={"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}},
-        )
-        self.file.write_text(yaml.safe_dump(content))
+        self.file.write_text(yaml.safe_dump(self._settings(relayed=relayed, patient=patient)))
         for snapshot in self.omid.snapshots():
             self.omid.delete_snapshot(snapshot)
         others = Config().state
@@ -94,7 +117,27 @@ class Laboratory:
             state.create()
             state.record_format()
         self.omid.advance_watermark()
-        self.origin = self.omid.begin()
+        self.origins.append(self.omid.begin())
+
+    def _settings(self, *, relayed: bool, patient: bool) -> dict[str, Any]:
+        content = settings_for(
+            self.stack,
+            self.folder,
+            state={"table": STATE, "journal_table": JOURNAL},
+            defaults={"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}},
+        )
+        hbase = content["hbase"]
+        if self.gateway is not None:
+            hbase["thrift"] = {"port": self.gateway.port, "timeout": "5s"}
+        if relayed:
+            hbase["properties"] |= {**lying.THROUGH_SOCKS, "hbase.rpc.timeout": "8000"}
+        if patient:
+            del hbase["properties"]["hbase.client.retries.number"]
+        return content
+
+    def new_oracle(self) -> None:
+        """The oracle was started again."""
+        self.origins.append(self.omid.begin())
 
     def end(self) -> None:
         """Drop them."""
@@ -106,7 +149,7 @@ class Laboratory:
     def make(self, table: Table) -> None:
         """One of the plan's tables, of two regions or of one."""
         splits = (row(ROWS // 2),) if table is Table.A else ()
-        self.omid.create(table, FAMILIES, splits=splits, attributes=_NO_COMPACTIONS)
+        self.omid.create(table, FAMILIES, splits=splits, attributes=NO_COMPACTIONS)
 
     def job(self, name: str, run: str, *arguments: str) -> Outcome:
         """A run of a job, in this process."""
@@ -131,7 +174,7 @@ class Laboratory:
 
     def aside(self, run: str, table: str) -> set[Key]:
         """What the run's sideline has of the table."""
-        return wreck.aside(self.folder / "sideline", run, table)
+        return wreck.aside(self.sideline_away if self.sideline_away.exists() else self.sideline, run, table)
 
     def as_of(self, table: str, point: int) -> dict[Column, bytes] | None:
         """The table at a read point through the data source; None: it refuses."""
@@ -171,13 +214,18 @@ class Laboratory:
     def from_origin(self, cells: Raw) -> list[tuple[Any, ...]]:
         """Cells with timestamps counted from the plan's beginning, so that they are those of another time's."""
 
+        def counted(timestamp: int) -> tuple[int, int]:
+            nth = max(bisect(self.origins, timestamp) - 1, 0)
+            return nth, timestamp - self.origins[nth]
+
         def moved(cell: Cell) -> tuple[Any, ...]:
-            own, value = cell.row, cell.value
+            own: Any = cell.row
+            value: Any = cell.value
             if len(own) == 9:  # a row of the commit table
-                own = int.from_bytes(own[1:], "big") - self.origin
+                own = counted(int.from_bytes(own[1:], "big"))
             elif len(value) == 8 and cell.qualifier.startswith(b"\x00\xc2\x80"):
-                value = int.from_bytes(value, "big") - self.origin
-            return own, cell.family, cell.qualifier, cell.timestamp - self.origin, cell.kind, value
+                value = counted(int.from_bytes(value, "big"))
+            return own, cell.family, cell.qualifier, counted(cell.timestamp), cell.kind, value
 
         return sorted((moved(cell) for cell in cells if cell.row != b"LOW_WATERMARK"), key=repr)
 
@@ -189,18 +237,43 @@ def row(number: int) -> str:
 
 @contextmanager
 def opened_laboratory(folder: Path, servers: int = 0) -> Iterator[Laboratory]:
-    """A store of its own, of one process or of so many region servers, and a Spark driver, for the block."""
+    """A store of its own, of one process or of so many region servers, a Spark driver, and relays before the gateway
+    and HBase's servers, for the block.
+    """
     config = warm.store_config(folder / "store")
     if servers:
-        config = type(config)(**{**vars(config), "region_servers": servers})
+        sooner = {**config.extra_hbase, "zookeeper.session.timeout": "10000"}  # a dead one is missed soon
+        config = replace(config, region_servers=servers, hbase_heap="512m", extra_hbase=sooner)
     stack = Stack(config)
-    session = warm.new_session(warm.spark_settings(folder / "spark"))
+    at_gateway, at_servers = LyingRelay(config.thrift_port), HBaseRelay()
+    session = _session_through(at_servers, folder)
     try:
         session.sparkContext.setLogLevel("ERROR")
         remember_classes(session)
         stack.up()
         with OmidClient(stack) as omid:
-            yield Laboratory(stack, omid, session, folder / "plan")
+            yield Laboratory(stack, omid, session, folder / "plan", at_gateway, at_servers)
     finally:
         session.stop()
         stack.down()
+        for relay in (at_gateway, at_servers):
+            relay.close()
+
+
+def _session_through(relay: HBaseRelay, folder: Path) -> SparkSession:
+    """A session whose driver finds the relay in Hadoop's configuration; only HBase's blocking client looks for it. A
+    task that fails is tried once more.
+    """
+    conf = folder / "hadoop"
+    conf.mkdir(parents=True)
+    properties = {**lying.SOCKS_FACTORY, lying.SOCKS_SERVER: f"127.0.0.1:{relay.port}"}
+    (conf / "core-site.xml").write_text(site(properties))
+    before = os.environ.get("HADOOP_CONF_DIR")
+    os.environ["HADOOP_CONF_DIR"] = str(conf)
+    try:
+        return warm.new_session(warm.spark_settings(folder / "spark"), master="local[2,2]")
+    finally:
+        if before is None:
+            del os.environ["HADOOP_CONF_DIR"]
+        else:
+            os.environ["HADOOP_CONF_DIR"] = before

@@ -14,6 +14,8 @@ from enum import StrEnum
 from itertools import count
 from typing import Any, TypeAlias, TypeVar
 
+from tests.chaos.nemeses import Kind, Nemesis, Place, drawn
+
 T = TypeVar("T")
 
 
@@ -87,6 +89,7 @@ class Change(StrEnum):
 
     FLUSH = "is flushed"
     COMPACT = "is compacted"
+    MINOR = "has some files compacted"
     SPLIT = "is split"
     MERGE = "is merged"
     MOVE = "has a region moved"
@@ -185,7 +188,7 @@ class Run:
     seams: tuple[Seam, ...] = ()
 
 
-Step: TypeAlias = Clients | Open | Turn | Watermark | Phantom | Alter | Say | Look | Read | Resume | Run
+Step: TypeAlias = Clients | Open | Turn | Watermark | Phantom | Alter | Say | Look | Read | Resume | Run | Nemesis
 
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
 KINDS = {"connector": 5, "read": 4, "rows": 3, "gateway": 1, "hbase": 1, "files": 2}
@@ -225,10 +228,28 @@ class Plan:
         return "\n".join([f"seed {self.seed}{', torn transactions too' if self.torn else ''}", *_lines(self.steps, "")])
 
 
-def made(seed: int, jobs: int = JOBS) -> Plan:
-    """The plan of a seed, with *jobs* runs of jobs or some more."""
+def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = ()) -> Plan:
+    """The plan of a seed, with *jobs* runs of jobs or some more, and some nemeses of these kinds."""
     torn = bool(seed % 2)
-    return Plan(seed, _Maker(seed, torn=torn).steps(jobs), torn)
+    steps = _Maker(seed, torn=torn).steps(jobs)
+    numbers = count(1 + max(number for step in steps for number in _numbers(step)))
+    runs = [at for at, step in enumerate(steps) if isinstance(step, Run) and "--execute" in step.arguments]
+    found = drawn(seed, numbers, nemeses, len(steps), runs)
+    # The last first, and into a run before there is something new before it: all else stays where it is.
+    for nemesis, place in sorted(found, key=lambda one: (one[1].step, one[1].seam), reverse=True):
+        steps = _with_nemesis(steps, nemesis, place, numbers)
+    return Plan(seed, steps, torn)
+
+
+def _with_nemesis(steps: tuple[Step, ...], nemesis: Nemesis, place: Place, numbers: Iterator[int]) -> tuple[Step, ...]:
+    """It comes between two steps, or at a seam of its own of a run."""
+    before, here, after = steps[: place.step], steps[place.step], steps[place.step + 1 :]
+    if not place.seam:
+        return (*before, nemesis, here, *after)
+    assert isinstance(here, Run)
+    moment = Moment.AFTER if place.after else Moment.BEFORE
+    seam = Seam(next(numbers), place.seam, place.nth, moment, Act.ON, (nemesis,))
+    return (*before, replace(here, seams=(seam, *here.seams)), *after)
 
 
 #: What usually follows what.
@@ -251,6 +272,7 @@ _JOBS = {
 _QUIET = {
     Change.FLUSH: 4,
     Change.COMPACT: 3,
+    Change.MINOR: 2,
     Change.SPLIT: 2,
     Change.MERGE: 1,
     Change.MOVE: 2,
@@ -444,6 +466,7 @@ _WORDS_OF: dict[type, Callable[[Any], str]] = {
     Say: lambda step: f"{step.table} is {step.word}",
     Look: lambda _: "a reader begins",
     Read: lambda step: f"reader {step.pick} reads{', as of it too' if step.as_of else ''}",
+    Nemesis: str,
     Resume: lambda step: f"parked run {step.pick} goes on",
     Run: lambda step: " ".join((step.job, *step.arguments)),
 }

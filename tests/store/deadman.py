@@ -15,9 +15,9 @@ A call that is in no list of reads counts as an effect. ``test_deadman.py`` keep
 
 Who asks for it is told of ``read`` too: whenever a DataFrame is worked out. That changes nothing, and has no number.
 
-:func:`run` runs one life and tells its effects. Its *watch* is called before and after each, and may let the run die
-there (:class:`Die`), also with a part of a divisible effect applied. What it does itself is nobody's effect, so that it
-may look at the store, or run another job.
+:func:`run` runs one life and tells its effects. Its *watch* is called before and after each, after one that failed too,
+and may let the run die there (:class:`Die`), also with a part of a divisible effect applied. What it does itself is
+nobody's effect, so that it may look at the store, or run another job.
 """
 
 from __future__ import annotations
@@ -109,6 +109,8 @@ class Moment(StrEnum):
     BEFORE = "before"
     PART = "in part"
     AFTER = "after"
+    FAILED = "failed"
+    """After an effect that raised: it may have been applied all the same. Nobody dies there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,11 @@ class Life(Generic[R]):
         if self.killed or self._told(effect, Moment.AFTER) is not None:
             self._die()
 
+    def failed(self, effect: Effect) -> None:
+        """An effect raised, whether or not it took place."""
+        if not self.killed:
+            self._told(effect, Moment.FAILED)
+
     def _told(self, effect: Effect, moment: Moment) -> Die | None:
         if self.watch is None:
             return None
@@ -316,8 +323,12 @@ def _through(
     if _stack()[-1] is _Mode.INSIDE:
         return effect()
     begun = life.begin(seam, name, on, part)
-    with _standing(_Mode.INSIDE):
-        result = effect()
+    try:
+        with _standing(_Mode.INSIDE):
+            result = effect()
+    except Exception:
+        life.failed(begun)
+        raise
     life.done(begun)
     return result
 

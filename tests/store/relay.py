@@ -21,9 +21,7 @@ class Relay:
         """Close every connection that there is; how many."""
         cut, self._open = self._open, []
         for end in cut:
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
+            hang_up(end)
         return len(cut) // 2
 
     def close(self) -> None:
@@ -39,10 +37,31 @@ class Relay:
                 here, _ = self._listener.accept()
             except OSError:
                 return
-            there = socket.create_connection(("127.0.0.1", self._to))
-            self._open += [here, there]
-            for source, target in ((here, there), (there, here)):
-                threading.Thread(target=_pump, args=(source, target), daemon=True).start()
+            threading.Thread(target=self._begin, args=(here,), daemon=True).start()
+
+    def _begin(self, here: socket.socket) -> None:
+        try:
+            there = self._reached(here)
+        except OSError:  # nobody listens there
+            hang_up(here)
+            return
+        self._open += [here, there]
+        self._between(here, there)
+
+    def _reached(self, _: socket.socket) -> socket.socket:
+        """The other end of a connection that somebody has opened."""
+        return socket.create_connection(("127.0.0.1", self._to))
+
+    def _between(self, here: socket.socket, there: socket.socket) -> None:
+        for source, target in ((here, there), (there, here)):
+            threading.Thread(target=_pump, args=(source, target), daemon=True).start()
+
+
+def hang_up(end: socket.socket) -> None:
+    """Close it, for whoever waits on it too."""
+    with contextlib.suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+    end.close()
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:

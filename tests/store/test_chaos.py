@@ -6,7 +6,7 @@ plan that is carried out twice comes out the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import deadman
@@ -23,6 +23,8 @@ from tests import seeds
 from tests.chaos import plan
 from tests.chaos.director import Director, Report
 from tests.chaos.laboratory import Laboratory
+from tests.chaos.lying import LyingRelay
+from tests.chaos.nemeses import SHARED
 
 #: Each commit has a seed of its own, the number of commits below it; it is the test's name that tells which.
 COMMIT = number_of_today(Path(__file__).parent)
@@ -35,16 +37,19 @@ Carried = Callable[[plan.Plan], Report]
 
 
 @pytest.fixture
-def carried_out(stack: Stack, omid: OmidClient, spark: SparkSession, tmp_path: Path) -> Carried:
+def carried_out(stack: Stack, omid: OmidClient, spark: SparkSession, tmp_path: Path) -> Iterator[Carried]:
     """Carry out a plan; what came of it. How to have it again by hand is printed where the test fails."""
     done: list[Report] = []
+    relay = LyingRelay(stack.config.thrift_port)
 
     def carry_out(what: plan.Plan) -> Report:
-        done.append(Director(Laboratory(stack, omid, spark, tmp_path / f"plan-{len(done)}"), what).carried_out())
-        print(done[-1], f"\nby hand: make chaos SEED={what.seed}")
+        lab = Laboratory(stack, omid, spark, tmp_path / f"plan-{len(done)}", relay)
+        done.append(Director(lab, what).carried_out())
+        print(done[-1], f"\nby hand: make chaos SEED={what.seed} NEMESES={','.join(k.name for k in sorted(SHARED))}")
         return done[-1]
 
-    return carry_out
+    yield carry_out
+    relay.close()
 
 
 def test_reads_are_told_to_who_asks(connector: Store, scene: Scene, omid: OmidClient) -> None:
@@ -76,7 +81,7 @@ def test_whatever_meets_nothing_is_wrong(carried_out: Carried, seed: int) -> Non
     """No write of any run, no record, no answer that a reader got, and nothing that is left when the faults have ended
     and the jobs have run again.
     """
-    report = carried_out(plan.made(seed))
+    report = carried_out(plan.made(seed, nemeses=SHARED))
     assert report.wrong == []
     # A judge with nothing before it finds nothing.
     assert report.counts["writes"] > 0

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import clocks
 import pytest
 from conftest import Outcome
-from lowtide_spark.run import base, oracle
-from lowtide_spark.run import job as program
 from lowtide_spark.run.context import Run
 from scene import Scene
 
@@ -45,16 +44,7 @@ BY_TIMESTAMPS = ("orphan_cleanup", "watermark_collection", "commit_table_pruning
 def driver_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[timedelta], None]]:
     """Let the clock of the machine that runs jobs be off by so much from here on."""
 
-    def set_off(off: timedelta) -> None:
-        class Clock(datetime):
-            @classmethod
-            def now(cls, _: object = None) -> datetime:  # type: ignore[override]
-                return datetime.now(UTC) + off
-
-        for module in (base, oracle, program):
-            monkeypatch.setattr(module, "datetime", Clock)
-
-    yield set_off
+    yield lambda off: clocks.set_off(off, monkeypatch.setattr)
     monkeypatch.undo()
 
 

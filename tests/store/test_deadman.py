@@ -84,6 +84,29 @@ def _is_public_static(spark: SparkSession, method: Any) -> bool:
 # -- what it does with a run
 
 
+def test_an_effect_that_raises_is_told_of() -> None:
+    """It may have taken place all the same, so whoever watches is to look; its error goes on to the run as it was, and
+    nobody dies of what the watch says then.
+    """
+    seen: list[tuple[int, Moment]] = []
+
+    def watch(effect: Effect, moment: Moment) -> Die | None:
+        seen.append((effect.number, moment))
+        return Die() if moment is Moment.FAILED else None
+
+    def raises() -> None:
+        raise ConnectionError("no answer")
+
+    def work() -> str:
+        with pytest.raises(ConnectionError, match="no answer"):
+            deadman._through("rows", "work", "a row", raises)
+        return deadman._through("rows", "work", "a row", lambda: "done")
+
+    life = deadman.run(work, watch)
+    assert (life.result, life.killed) == ("done", False)
+    assert seen == [(1, Moment.BEFORE), (1, Moment.FAILED), (2, Moment.BEFORE), (2, Moment.AFTER)]
+
+
 def test_after_the_cut_nothing_of_the_run_takes_effect(
     scene: Scene, state: StateStore, configure: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ from lowtide.lab.workload import Model, Transaction
 from lowtide.lab.workload.model import cell_from_json
 from tests.chaos import cutting, judge, plan
 from tests.chaos.judge import Cell, Entry, Judge, Seen
+from tests.chaos.laboratory import Laboratory
+from tests.chaos.nemeses import ANY, MOST, SEAMS, SERVERS, SHARED, Kind, Nemesis
 from tests.chaos.plan import Act, Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +40,7 @@ def test_a_seed_is_one_plan() -> None:
 
 def test_all_seeds_together_have_everything() -> None:
     """Every kind of step, change and word, every job, each way for a run to end at a seam, and runs within runs."""
-    made = [plan.made(seed) for seed in SEEDS]
+    made = [plan.made(seed, nemeses=SERVERS) for seed in SEEDS]
     steps = [step for one in made for step in one.every()]
     assert {type(step) for step in steps} == set(plan.Step.__args__)
     assert {s.change for s in steps if isinstance(s, plan.Alter)} == set(plan.Change) - {plan.Change.ENABLE}
@@ -46,7 +48,7 @@ def test_all_seeds_together_have_everything() -> None:
     runs = [step for step in steps if isinstance(step, Run)]
     assert {run.job for run in runs} == set(plan._JOBS)
     seams = [seam for run in runs for seam in run.seams]
-    assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (set(Act), set(plan.KINDS))
+    assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (set(Act), {*plan.KINDS, ANY})
     assert any(isinstance(step, Run) for seam in seams for step in seam.steps)
     assert all(one.jobs() >= plan.JOBS for one in made)
 
@@ -73,6 +75,33 @@ def test_what_is_cut_goes_with_all_that_is_in_it() -> None:
     assert set(left.numbers()) == set(made.numbers()) - inside - {seam.number}
     left = made.only([n for n in made.numbers() if n != run.number])
     assert left.steps == tuple(step for step in made.steps if step is not run)
+
+
+def test_nemeses_come_to_a_plan_that_stays_what_it_is() -> None:
+    """One to three of the kinds that were asked for, between steps and at seams of runs; all else of the plan is the
+    same, number for number. Without any kind none comes.
+    """
+    places = set()
+    for seed in SEEDS:
+        bare, made = plan.made(seed), plan.made(seed, nemeses=SHARED)
+        assert plan.made(seed, nemeses=()) == bare
+        found = [step for step in made.every() if isinstance(step, Nemesis)]
+        assert 1 <= len(found) <= MOST
+        assert {one.kind for one in found} <= SHARED
+        assert made.only(bare.numbers()) == bare
+        inside = [step for run in made.every() if isinstance(run, Run) for seam in run.seams for step in seam.steps]
+        places |= {one in inside for one in found}
+    assert places == {False, True}
+
+
+def test_every_kind_of_nemesis_comes() -> None:
+    """In a store with region servers of its own all of them, at every seam."""
+    made = [plan.made(seed, nemeses=SERVERS) for seed in range(200)]
+    steps = [step for one in made for step in one.every()]
+    assert {step.kind for step in steps if isinstance(step, Nemesis)} == set(Kind)
+    runs = [step for step in steps if isinstance(step, Run)]
+    struck = {seam.kind for run in runs for seam in run.seams if any(isinstance(s, Nemesis) for s in seam.steps)}
+    assert struck == set(SEAMS)
 
 
 def _with_seams(made: plan.Plan) -> list[Run]:
@@ -399,3 +428,22 @@ def test_the_commit_table_is_read_as_omid_writes_it() -> None:
         T + 100: Entry(None, True),
     }
     assert judge.low_watermark(raw) == W
+
+
+# -- what is compared
+
+
+def test_timestamps_are_counted_from_the_oracle_that_gave_them() -> None:
+    """An oracle that is started again goes on somewhere above: cells of two times of a plan are the same all the
+    same, and of two oracles of one plan never.
+    """
+
+    def cells(*origins: int) -> list[tuple[Any, ...]]:
+        lab: Any = object.__new__(Laboratory)
+        lab.origins = list(origins)
+        stamps = [origin + distance for origin in origins for distance in (0, 50)]
+        return lab.from_origin(frozenset(Cell(*Q, stamp, "put", b"v") for stamp in stamps))
+
+    assert cells(1000, 70_000) == cells(2000, 900_000)
+    assert len({repr(cell) for cell in cells(1000, 70_000)}) == 4
+    assert cells(1000) != cells(1000, 2000)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -53,9 +55,15 @@ def put_aside(run: Context, table: str, cells: DataFrame) -> str:
     returns, they are durable.
 
     Raises:
-        StoreError: the folder cannot be finished; nothing may be removed then.
+        StoreError: the folder cannot be written, or not be finished; nothing may be removed then.
     """
     folder = f"{_folder(run, run.request.run)}/{safe(table)}"
+    with _writing(folder):
+        _put_aside(run, table, cells, folder)
+    return folder
+
+
+def _put_aside(run: Context, table: str, cells: DataFrame, folder: str) -> None:
     cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.mode("append").parquet(folder)
     path, files = at(run, folder)
     listed = {"table": table, "files": _lengths(files, path)}
@@ -74,18 +82,33 @@ def put_aside(run: Context, table: str, cells: DataFrame) -> str:
             "Look at the folder's rights, run again"
         )
         raise StoreError(msg)
-    return folder
+
+
+@contextmanager
+def _writing(folder: str) -> Iterator[None]:
+    """What Spark and file systems say of a folder that they cannot write to, as a full disk, for people."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        fact = f"the sideline {folder} cannot be written, so nothing that was to go there is removed: {cause(error)}"
+        remedy = "see that state.sideline has room and Spark's user may write there, then run again"
+        raise StoreError(fact, remedy) from error
 
 
 def put_list(run: Context, table: str, text: str) -> str:
-    """Write the list of a table's transactions that wait for a decision beside what the run put aside; its name."""
+    """Write the list of a table's transactions that wait for a decision beside what the run put aside; its name.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
     name = f"{_folder(run, run.request.run)}/{UNDECIDED}{safe(table)}.txt"
     path, files = at(run, name)
-    out = files.create(path, True)
-    try:
-        out.write(bytearray(text.encode()))
-    finally:
-        out.close()
+    with _writing(name):
+        out = files.create(path, True)
+        try:
+            out.write(bytearray(text.encode()))
+        finally:
+            out.close()
     return name
 
 
