@@ -9,6 +9,7 @@ carried out again is meant to make the same decisions in the same order, and the
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,8 +23,10 @@ from job_kit import Outcome
 from lowtide.errors import LowtideError
 from lowtide.lab.workload import Shape, WorkloadError, script
 from lowtide.lab.workload.client import COMMIT_TABLE
+from tests.chaos import ledger_judge, ledger_plan
 from tests.chaos.judge import Judge, Raw, Seen
 from tests.chaos.laboratory import FAMILIES, STATE, Laboratory, row
+from tests.chaos.ledger_clients import Bank
 from tests.chaos.plan import (
     LOSING,
     ROWS,
@@ -174,6 +177,7 @@ class Director:
         self._vetoed: set[str] = set()
         self._vetoed_then: set[str] = set()
         self._disabled: dict[str, Raw] = {}
+        self._bank: Bank | None = None
         self._shape = Shape(
             tables=tuple(Table),
             families=FAMILIES,
@@ -188,8 +192,10 @@ class Director:
 
     def carried_out(self) -> Report:
         """Let it happen, then let the faults end, and see that nothing is left; what came of it."""
-        self.lab.begin()
+        self.lab.begin(ledger=self.plan.ledger)
         try:
+            if self.plan.ledger:
+                self._bank = self._opened_bank()
             for step in self.plan.steps:
                 self._take(step)
             self._end_the_faults()
@@ -197,11 +203,23 @@ class Director:
             seen = self.seen()
             self.judge.at_the_end(seen)
             self._read_everything(seen)
+            if self._bank:
+                self._bank.all_balances()
+                self._bank.judge.at_the_end(self._bank.rows())
             digest = self._digest(seen)
         finally:
-            self.lab.end()
+            if self._bank:
+                self._bank.end()
+            self.lab.end(*(self._bank.tables if self._bank else ()))
         self.counts.update(self.judge.counts)
         return Report(self.plan, self.judge.wrong, self.trace, digest, self.counts)
+
+    def _opened_bank(self) -> Bank:
+        issuer, *_ = users = [ledger_judge.user(name) for name in ledger_plan.USERS]
+        judge = ledger_judge.LedgerJudge(issuer, frozenset(users), self.judge.wrong, self.judge.counts)
+        bank = Bank(self.lab.config, judge)
+        bank.begin()
+        return bank
 
     def note(self, line: str) -> None:
         """One decision, or what came of it."""
@@ -442,11 +460,17 @@ class Director:
         Read: _read,
         Resume: _resume,
         Run: _run,
+        ledger_plan.Transfers: lambda self, step: self._bank.transfers(step),
+        ledger_plan.Send: lambda self, step: self._bank.send(step),
+        ledger_plan.Move: lambda self, step: self._bank.move(step),
+        ledger_plan.Balance: lambda self, step: self._bank.balance(step),
     }
 
     # -- runs
 
     def _start(self, actor: Actor) -> str:
+        if self._bank and actor.step.job == ledger_plan.REPAIR:
+            self._bank.judge.begins(actor.run_id)
         self._under_way.append(actor)
         return self._go_on(actor)
 
@@ -472,6 +496,8 @@ class Director:
             self.judge.recorded(where, actor.run_id, self.lab.raw(STATE))
         if effect.step.endswith("add_bound"):
             self.judge.published(where, self.seen())
+        if self._bank and actor.step.job == ledger_plan.REPAIR:
+            self._bank.look(where)
         self._written(actor, where)
 
     def _written(self, actor: Actor, where: str) -> None:
@@ -490,6 +516,9 @@ class Director:
             raise actor.error
         where = f"{actor.run_id} ({actor.step.job})"
         assert actor.life is not None
+        if self._bank and actor.step.job == ledger_plan.REPAIR:
+            self._bank.look(where)
+            self._bank.judge.ended(where, iter(actor.outcome.problems.splitlines() if actor.outcome else ()))
         if actor.life.killed:
             self._written(actor, f"{where}, which died")
             self.counts["deaths"] += 1
@@ -504,7 +533,9 @@ class Director:
             self._came_clean(actor)
         totals = {name: n for name, n in sorted(actor.outcome.totals.items()) if n and isinstance(n, int)}
         told = {name: n for name, n in totals.items() if not name.startswith("bytes")}
-        return f"exit {actor.outcome.code}, {told}"
+        # Without numbers, which are other ones another time.
+        why = re.sub(r"\d+", "N", actor.outcome.problems)[:80] if actor.outcome.code else ""
+        return f"exit {actor.outcome.code}, {told}{why and ': '}{why}"
 
     def _came_clean(self, actor: Actor) -> None:
         """Tables that came back are as good as ever once a run has read them whole."""
@@ -572,6 +603,7 @@ class Director:
                 ("orphan_cleanup", "--full"),
                 ("watermark_collection",),
                 ("commit_table_pruning", "--grace", "0s"),
+                *(((ledger_plan.REPAIR, "--full", "--grace", "0s"),) if self._bank else ()),
             ):
                 number += 1
                 step = Run(number, job, (*arguments, "--execute"))
@@ -597,7 +629,8 @@ class Director:
                 self.judge.read("at the end", table, point, self.lab.omid.read(table, point))
 
     def _digest(self, seen: Seen) -> str:
-        content = [self.trace, *(self.lab.from_origin(raw) for raw in (*seen.tables.values(), seen.commit_table))]
+        rows = self._bank.decided() if self._bank else []
+        content = [self.trace, rows, *(self.lab.from_origin(raw) for raw in (*seen.tables.values(), seen.commit_table))]
         return hashlib.sha256(repr(content).encode()).hexdigest()[:16]
 
 

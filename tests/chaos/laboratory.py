@@ -34,6 +34,8 @@ FAMILIES = ("a", "b")
 #: Compactions come when a step asks for them, and no other time.
 _NO_COMPACTIONS = {"hbase.hstore.compaction.min": "1000"}
 STATE, JOURNAL = "CHAOS_STATE", "CHAOS_JOURNAL"
+#: Before the names of the ledger's tables.
+LEDGER = "chaos_"
 TIMESTAMPS = "OMID_TIMESTAMP_TABLE"
 
 #: By which the data source refuses a read point; any other error is a fault of its own.
@@ -72,12 +74,16 @@ class Laboratory:
         """The configuration, loaded."""
         return load(self.file)
 
-    def begin(self) -> None:
-        """A store without transactional tables but those of the plan, which are empty, and without records of them."""
+    def begin(self, *, ledger: bool = False) -> None:
+        """A store without transactional tables but those of the plan, which are empty, and without records of them.
+
+        With *ledger* the configuration has one.
+        """
         self.folder.mkdir(parents=True)
         content = settings_for(
             self.stack,
             self.folder,
+            **({"ledger": {"prefix": LEDGER}} if ledger else {}),
             state={"table": STATE, "journal_table": JOURNAL},
             defaults={"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}},
         )
@@ -96,11 +102,11 @@ class Laboratory:
         self.omid.advance_watermark()
         self.origin = self.omid.begin()
 
-    def end(self) -> None:
-        """Drop them."""
+    def end(self, *others: str) -> None:
+        """Drop them, and *others*."""
         for snapshot in self.omid.snapshots():
             self.omid.delete_snapshot(snapshot)
-        for table in (*Table, STATE, JOURNAL):
+        for table in (*Table, STATE, JOURNAL, *others):
             self.omid.drop(table)
 
     def make(self, table: Table) -> None:

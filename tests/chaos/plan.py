@@ -14,6 +14,9 @@ from enum import StrEnum
 from itertools import count
 from typing import Any, TypeAlias, TypeVar
 
+from tests.chaos import ledger_plan
+from tests.chaos.ledger_plan import LedgerStep
+
 T = TypeVar("T")
 
 
@@ -185,7 +188,7 @@ class Run:
     seams: tuple[Seam, ...] = ()
 
 
-Step: TypeAlias = Clients | Open | Turn | Watermark | Phantom | Alter | Say | Look | Read | Resume | Run
+Step: TypeAlias = Clients | Open | Turn | Watermark | Phantom | Alter | Say | Look | Read | Resume | Run | LedgerStep
 
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
 KINDS = {"connector": 5, "read": 4, "rows": 3, "gateway": 1, "hbase": 1, "files": 2}
@@ -204,6 +207,8 @@ class Plan:
     #: Whether clients may leave torn transactions, whose proof is a sibling's shadow cell alone. Only where no table
     #: loses any: without it nothing in a store tells of the commit.
     torn: bool
+    #: Whether there is a ledger too, with clients and repairs of its own.
+    ledger: bool = False
 
     def numbers(self) -> list[int]:
         """Of all steps and seams, from the outermost on."""
@@ -222,13 +227,15 @@ class Plan:
         yield from _every(self.steps)
 
     def __str__(self) -> str:
-        return "\n".join([f"seed {self.seed}{', torn transactions too' if self.torn else ''}", *_lines(self.steps, "")])
+        parts = {"torn transactions": self.torn, "a ledger": self.ledger}
+        too = "".join(f", {what} too" for what, there in parts.items() if there)
+        return "\n".join([f"seed {self.seed}{too}", *_lines(self.steps, "")])
 
 
 def made(seed: int, jobs: int = JOBS) -> Plan:
     """The plan of a seed, with *jobs* runs of jobs or some more."""
-    torn = bool(seed % 2)
-    return Plan(seed, _Maker(seed, torn=torn).steps(jobs), torn)
+    torn, ledger = bool(seed % 2), seed % 3 == 0
+    return Plan(seed, _Maker(seed, torn=torn, ledger=ledger).steps(jobs), torn, ledger)
 
 
 #: What usually follows what.
@@ -263,17 +270,20 @@ _WORDS = {Word.PAUSE: 1, Word.VETO: 1, Word.HOLD: 3, Word.RESUME: 2, Word.CONSEN
 
 
 class _Maker:
-    def __init__(self, seed: int, *, torn: bool) -> None:
+    def __init__(self, seed: int, *, torn: bool, ledger: bool) -> None:
         self._seed = seed
         self._chance = random.Random(f"chaos/{seed}")
         self._numbers = count()
         self._changes = _QUIET if torn else {**_QUIET, **_LOUD}
+        self._ledger = ledger
         self._job = "commit_table_pruning"
 
     def steps(self, jobs: int) -> tuple[Step, ...]:
         made: list[Step] = [self._clients(25), self._watermark()]
         # Or there would be none yet, mostly, when something is to be restored.
         made += [Alter(self._next(), Change.SNAPSHOT, table) for table in Table if self._chance.random() < 0.5]
+        if self._ledger:
+            made += ledger_plan.begun(self._chance, self._next, self._seed)
         runs = 0
         while runs < jobs:
             made += self._between(self._chance.randint(1, 4))
@@ -302,6 +312,7 @@ class _Maker:
             self._look: 2,
             self._read: 3,
             self._resume: 1,
+            **({self._transfer: 12} if self._ledger else {}),
         }
         return self._of(makers)()
 
@@ -347,12 +358,23 @@ class _Maker:
     def _resume(self) -> Resume:
         return Resume(self._next(), self._chance.randrange(100))
 
+    def _transfer(self) -> LedgerStep:
+        return ledger_plan.step(self._chance, self._next(), self._seed)
+
+    def _next_job(self) -> str:
+        chance = self._chance
+        if self._ledger and chance.random() < 0.4:
+            return ledger_plan.REPAIR
+        self._job = _CHAIN[self._job] if chance.random() < 0.65 else self._of(_JOBS)
+        return self._job
+
     def _run(self, depth: int) -> Run:
         chance = self._chance
-        self._job = job = _CHAIN[self._job] if chance.random() < 0.65 else self._of(_JOBS)
+        job = self._next_job()
         number = self._next()
         arguments = tuple(self._arguments(job))
-        seams = tuple(self._seam(depth) for _ in range(chance.choice((0, 1, 1, 2, 3))))
+        kinds = ledger_plan.KINDS if job == ledger_plan.REPAIR else KINDS
+        seams = tuple(self._seam(depth, kinds) for _ in range(chance.choice((0, 1, 1, 2, 3))))
         # Whatever comes after a death, or before a run that is parked goes on, is not reached: one of these is enough.
         last = next((i for i, seam in enumerate(seams) if seam.act in (Act.DIE, Act.PART)), len(seams))
         return Run(number, job, arguments, chance.randrange(100), seams[: last + 1])
@@ -371,18 +393,22 @@ class _Maker:
             yield from ("--restore", "{run}")
         if job == "journal_replay":
             yield from ("--from", "2020-01-01T00:00:00Z")
+        if job == ledger_plan.REPAIR:
+            yield from ledger_plan.arguments(chance)
         if chance.random() < 0.9:
             yield "--execute"
 
-    def _seam(self, depth: int) -> Seam:
+    def _seam(self, depth: int, kinds: Mapping[str, int]) -> Seam:
         chance = self._chance
         number = self._next()
         act = self._of({Act.ON: 4, Act.DIE: 2, Act.PART: 2, Act.PARK: 2})
         steps = self._between(chance.choice((0, 1, 2, 4)))
         if depth == 0 and act is Act.ON and chance.random() < 0.4:
             steps.append(self._run(depth + 1))
-        kind = self._of(KINDS)
-        nth = 1 + min(int(chance.expovariate(0.15 if kind == "read" else 0.6)), 30)
+        kind = self._of(kinds)
+        # Some kinds have many effects in a run.
+        many = kind == "read" or kinds is ledger_plan.KINDS
+        nth = 1 + min(int(chance.expovariate(0.15 if many else 0.6)), 30)
         moment = self._of({Moment.BEFORE: 3, Moment.AFTER: 1}) if act is not Act.PART else Moment.BEFORE
         return Seam(
             number, kind, nth, moment, act, tuple(steps), round(chance.uniform(0.1, 0.9), 2), chance.getrandbits(32)
@@ -446,4 +472,5 @@ _WORDS_OF: dict[type, Callable[[Any], str]] = {
     Read: lambda step: f"reader {step.pick} reads{', as of it too' if step.as_of else ''}",
     Resume: lambda step: f"parked run {step.pick} goes on",
     Run: lambda step: " ".join((step.job, *step.arguments)),
+    **ledger_plan.WORDS,
 }
