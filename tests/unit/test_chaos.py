@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lowtide.lab.workload import Model, Transaction
 from lowtide.lab.workload.model import cell_from_json
-from tests.chaos import cutting, judge, plan
+from tests.chaos import cutting, judge, ledger_plan, plan
 from tests.chaos.judge import Cell, Entry, Judge, Seen
 from tests.chaos.plan import Act, Run
 
@@ -44,7 +44,7 @@ def test_all_seeds_together_have_everything() -> None:
     assert {s.change for s in steps if isinstance(s, plan.Alter)} == set(plan.Change) - {plan.Change.ENABLE}
     assert {s.word for s in steps if isinstance(s, plan.Say)} == set(plan.Word)
     runs = [step for step in steps if isinstance(step, Run)]
-    assert {run.job for run in runs} == set(plan._JOBS)
+    assert {run.job for run in runs} == {*plan._JOBS, ledger_plan.REPAIR}
     seams = [seam for run in runs for seam in run.seams]
     assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (set(Act), set(plan.KINDS))
     assert any(isinstance(step, Run) for seam in seams for step in seam.steps)
