@@ -14,7 +14,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import deadman
 from deadman import Die, Effect
@@ -22,7 +23,7 @@ from job_kit import Outcome
 
 from lowtide.errors import LowtideError
 from lowtide.lab.workload import Shape, WorkloadError, script
-from lowtide.lab.workload.client import COMMIT_TABLE
+from lowtide.lab.workload.client import ALL_VERSIONS, COMMIT_TABLE
 from tests.chaos import ledger_judge, ledger_plan
 from tests.chaos.judge import Judge, Raw, Seen
 from tests.chaos.laboratory import FAMILIES, STATE, Laboratory, row
@@ -34,6 +35,7 @@ from tests.chaos.plan import (
     Alter,
     Change,
     Clients,
+    Land,
     Look,
     Moment,
     Open,
@@ -91,9 +93,13 @@ class Actor(threading.Thread):
     #: What there was before the write that it is in.
     before: Seen | None = None
     came_back_since: set[str] = field(default_factory=set)
+    #: Tables that hid cells when it began.
+    hidden_then: frozenset[str] = frozenset()
     _go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _back: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _met: Counter[str] = field(default_factory=Counter)
+    #: The numbers of its seams that it came to.
+    reached: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         super().__init__(name=self.run_id, daemon=True)
@@ -135,6 +141,7 @@ class Actor(threading.Thread):
         else:
             self._met[effect.seam] += 1
         for seam in self._seams(effect, moment):
+            self.reached.add(seam.number)
             self.director.note(f"{self.run_id} {moment} {effect.seam} {effect.name} of {effect.step}: it {seam.act}")
             if seam.steps:
                 self._hand_over(seam.steps)
@@ -177,6 +184,15 @@ class Director:
         self._vetoed: set[str] = set()
         self._vetoed_then: set[str] = set()
         self._disabled: dict[str, Raw] = {}
+        self._there = {Table.A, Table.B}
+        #: Those that a person has yet to confirm.
+        self._imported: set[str] = set()
+        self._hidden: set[str] = set()
+        self._compactor: set[str] = set()
+        self._hidden_then: set[str] = set()
+        #: Commit timestamps of transactions whose clients have no answer, by start.
+        self._in_flight: dict[int, int] = {}
+        self._highest_bound = 0
         self._bank: Bank | None = None
         self._shape = Shape(
             tables=tuple(Table),
@@ -188,6 +204,7 @@ class Director:
             conflict_free=0.15,
             deletes=0.15,
             crash_points=(0, 1, 2, 4, 5, 6, 7, 8, 9, *((10,) if plan.torn else ())),
+            **({"family_deletes": 0.0, "row_deletes": 0.0} if plan.compactor else {}),
         )
 
     def carried_out(self) -> Report:
@@ -228,8 +245,11 @@ class Director:
     def seen(self) -> Seen:
         """What there is now. A disabled table has what it had."""
         raw = self.lab.raw
-        tables = {str(t): self._disabled[t] if t in self._disabled else raw(t) for t in Table}
+        tables = {str(t): self._disabled[t] if t in self._disabled else raw(t) for t in sorted(self._there)}
         return Seen(tables, raw(COMMIT_TABLE), self.lab.journal())
+
+    def _shape_now(self, **changes: Any) -> Shape:
+        return replace(self._shape, tables=tuple(sorted(self._there)), **changes)
 
     # -- steps
 
@@ -247,13 +267,13 @@ class Director:
 
     def _clients(self, step: Clients) -> str:
         self._enable_all()
-        groups = script.generate(self._shape, step.seed, step.transactions)
+        groups = script.generate(self._shape_now(), step.seed, step.transactions)
         self.lab.omid.run(groups, self.lab.log, threads=1)
         return self._read_log()
 
     def _open_group(self, step: Open) -> str:
         self._enable_all()
-        shape = Shape(**{**vars(self._shape), "overlaps": 1.0, "steps": (2, 6)})
+        shape = self._shape_now(overlaps=1.0, steps=(2, 6))
         self.lab.omid.open(step.seed, script.generate(shape, step.seed, 1)[0], self.lab.log)
         self._open.append(step.seed)
         return self._turns(step.seed, 2)
@@ -278,8 +298,24 @@ class Director:
         start = self.lab.omid.begin()
         self.judge.history.committed(start, self.lab.omid.decide(start))
 
+    def _land(self, step: Land) -> str:
+        # What the bound has passed is over for good: there the grace is to be longer than anything is under way.
+        late = sorted(start for start in self._in_flight if start > self._highest_bound)
+        if not late:
+            return "there is none"
+        start = late[step.pick % len(late)]
+        commit = self._in_flight.pop(start)
+        self.lab.omid.add_commit_entry(start, commit)
+        if self.lab.omid.commit_table()[start].invalid:
+            return "it is marked"
+        self.judge.history.committed(start, commit)
+        self.counts["landed"] += 1
+        return "it commits"
+
     def _alter(self, step: Alter) -> str | None:
         table = step.table
+        if (table in self._there) is (step.change in (Change.MAKE, Change.COPY)):
+            return f"it is {'' if table in self._there else 'not '}there"
         if table in self._disabled:
             if step.change is not Change.ENABLE:
                 return "it is disabled"
@@ -297,6 +333,12 @@ class Director:
 
     def _compact(self, table: Table, _: bytes) -> None:
         self.lab.omid.compact(table, major=True)
+        if table in self._compactor:
+            self.judge.compacted(table, self.lab.omid.watermark())
+
+    def _give_compactor(self, table: Table, _: bytes) -> None:
+        self.lab.omid.attach_omid_compactor(table)
+        self._compactor.add(table)
 
     def _split(self, table: Table, key: bytes) -> None:
         self.lab.omid.split(table, key)
@@ -328,13 +370,49 @@ class Director:
         self.judge.history.emptied(table)
         self._vetoed.discard(table)
 
+    def _make(self, table: Table, _: bytes) -> None:
+        self.lab.make(table)
+        self._there.add(table)
+
+    def _copy(self, table: Table, key: bytes) -> str | None:
+        source = Table.A if key < row(ROWS // 2).encode() else Table.B
+        if not self.judge.history.copyable(source):
+            return "there is none that tells"
+        self.lab.omid.clone(_snapshot(source), table)
+        self._there.add(table)
+        self._imported.add(table)
+        self.judge.history.copied(source, table)
+        self.judge.came_back.add(table)
+        self._as_then(source, table)
+        return None
+
+    def _drop(self, table: Table, _: bytes) -> str | None:
+        if self._open:
+            return "somebody writes to it"
+        self.lab.omid.drop(table)
+        self._there.discard(table)
+        self.judge.history.emptied(table)
+        for said in (self._vetoed, self._hidden, self._imported, self.judge.came_back):
+            said.discard(table)
+        return None
+
+    def _hide(self, table: Table, key: bytes) -> None:
+        """By a setting that takes nothing away from what is there."""
+        few = key < row(ROWS // 2).encode()
+        self.lab.omid.set(table, families={"VERSIONS": "1000"} if few else {"KEEP_DELETED_CELLS": "TRUE"})
+        self._hidden.add(table)
+
+    def _show(self, table: Table, _: bytes) -> None:
+        self.lab.omid.set(table, families={"VERSIONS": str(ALL_VERSIONS), "KEEP_DELETED_CELLS": "FALSE"})
+        self._hidden.discard(table)
+
     def _take_snapshot(self, table: Table, _: bytes) -> None:
         self._forget_snapshot(table)
         self.lab.omid.snapshot(table, _snapshot(table))
         self.judge.history.kept(table)
-        self._vetoed_then.discard(table)
-        if table in self._vetoed:
-            self._vetoed_then.add(table)
+        for then, now in ((self._vetoed_then, self._vetoed), (self._hidden_then, self._hidden)):
+            then.discard(table)
+            then |= now & {table}
 
     def _restore(self, table: Table, _: bytes) -> str | None:
         return self._bring_back(table, lambda: self.lab.omid.restore(_snapshot(table)))
@@ -359,24 +437,44 @@ class Director:
         Change.SNAPSHOT: _take_snapshot,
         Change.RESTORE: _restore,
         Change.CLONE: _clone,
+        Change.HIDE: _hide,
+        Change.SHOW: _show,
+        Change.MAKE: _make,
+        Change.COPY: _copy,
+        Change.DROP: _drop,
+        Change.COMPACTOR: _give_compactor,
     }
 
     def _bring_back(self, table: Table, bring: Callable[[], None]) -> str | None:
         if not self.judge.history.restorable(table):
             return "there is none that tells"
         bring()
-        self._vetoed.discard(table)  # the HBase snapshot has what the owner said then
-        if table in self._vetoed_then:
-            self._vetoed.add(table)
+        self._there.add(table)
+        self._as_then(table, table)
         self.judge.history.restored(table)
         self.judge.came_back.add(table)
         return None
+
+    def _as_then(self, source: Table, table: Table) -> None:
+        """The HBase snapshot has what the owner said then, and how the families kept cells."""
+        for then, now in ((self._vetoed_then, self._vetoed), (self._hidden_then, self._hidden)):
+            now.discard(table)
+            if source in then:
+                now.add(table)
 
     def _forget_snapshot(self, table: str) -> None:
         if _snapshot(table) in self.lab.omid.snapshots():
             self.lab.omid.delete_snapshot(_snapshot(table))
 
     def _say(self, step: Say) -> str | None:
+        if step.table not in self._there:
+            return "it is not there"
+        try:
+            return self._DECIDING.get(step.word, Director._say_of_tables)(self, step)
+        except LowtideError as error:
+            return type(error).__name__
+
+    def _say_of_tables(self, step: Say) -> str | None:
         table = step.table
         match step.word:
             case Word.PAUSE if table not in self._paused:
@@ -391,10 +489,7 @@ class Director:
                 self._vetoed.discard(table)
                 self.lab.veto(table, on=True)
             case Word.HOLD:
-                try:
-                    name, point = self.lab.hold(table)
-                except LowtideError as error:
-                    return type(error).__name__
+                name, point = self.lab.hold(table)
                 self._holds[table].append(name)
                 self.judge.held[table].append(point)
             case Word.RELEASE if self._holds[table]:
@@ -404,6 +499,30 @@ class Director:
                 return "nothing to say"
         return None
 
+    def _forget(self, step: Say) -> None:
+        self.lab.forget(step.table)
+        self.judge.recorded(f"step {step.number}", "a person", self.lab.raw(STATE))
+
+    def _confirm(self, step: Say) -> None:
+        self.lab.confirm(step.table)
+        self._imported.discard(step.table)
+
+    def _resolve(self, step: Say) -> str:
+        """What a person says of a transaction is so: of one that is over, and that the low watermark has passed."""
+        history, watermark = self.judge.history, self.lab.omid.watermark()
+        known = sorted(start for start in history.ended if start <= watermark and start not in self._in_flight)
+        if not known:
+            return "there is none"
+        start = known[step.number * 7 % len(known)]
+        self.lab.resolve(start, history.commits.get(start))
+        return "it committed" if start in history.commits else "it never did"
+
+    _DECIDING: dict[Word, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
+        Word.FORGET: _forget,
+        Word.CONFIRM: _confirm,
+        Word.RESOLVE: _resolve,
+    }
+
     def _look(self, _: Look) -> None:
         self._points.append(self.lab.omid.begin())
 
@@ -412,7 +531,7 @@ class Director:
             return "nobody is there"
         point = self._points[step.pick % len(self._points)]
         said = []
-        for table in Table:
+        for table in sorted(self._there):
             if table in self._disabled:
                 continue
             mark = self.judge.marks.get(table, -1)
@@ -454,6 +573,7 @@ class Director:
         Turn: _turn,
         Watermark: _watermark,
         Phantom: _phantom,
+        Land: _land,
         Alter: _alter,
         Say: _say,
         Look: _look,
@@ -471,6 +591,7 @@ class Director:
     def _start(self, actor: Actor) -> str:
         if self._bank and actor.step.job == ledger_plan.REPAIR:
             self._bank.judge.begins(actor.run_id)
+        actor.hidden_then = frozenset(self._hidden)
         self._under_way.append(actor)
         return self._go_on(actor)
 
@@ -491,6 +612,7 @@ class Director:
     def happened(self, actor: Actor, effect: Effect) -> None:
         """Called in the run's thread, after an effect of it."""
         self.counts["effects"] += 1
+        self._highest_bound = max(self._highest_bound, self.judge.bound)
         where = f"{actor.run_id} ({actor.step.job}), {effect.seam} {effect.name} of {effect.step}"
         if effect.seam in ("rows", "gateway"):
             self.judge.recorded(where, actor.run_id, self.lab.raw(STATE))
@@ -508,7 +630,7 @@ class Director:
         after = self.seen()
         changed = [table for table in after.tables if before.tables[table] != after.tables[table]]
         aside = {table: self.lab.aside(actor.run_id, table) for table in changed}
-        silent = {*self._paused, *self._vetoed}
+        silent = {*self._paused, *self._vetoed, *(actor.hidden_then & self._hidden)}
         self.judge.written(where, before, after, aside, came_back=actor.came_back_since, silent=silent)
 
     def _ended(self, actor: Actor) -> str:
@@ -516,6 +638,7 @@ class Director:
             raise actor.error
         where = f"{actor.run_id} ({actor.step.job})"
         assert actor.life is not None
+        self.counts.update({"seams": len(actor.step.seams), "seams reached": len(actor.reached)})
         if self._bank and actor.step.job == ledger_plan.REPAIR:
             self._bank.look(where)
             self._bank.judge.ended(where, iter(actor.outcome.problems.splitlines() if actor.outcome else ()))
@@ -543,7 +666,7 @@ class Director:
             return
         named = [a for a in actor.arguments if a in list(Table)] or list(Table)
         self.judge.came_back -= {
-            t for t in named if t not in self._disabled and t not in self._vetoed | set(self._paused)
+            t for t in named if t not in {*self._disabled, *self._vetoed, *self._paused, *self._hidden, *self._imported}
         }
 
     # -- clients
@@ -559,6 +682,11 @@ class Director:
             while line := log.readline():
                 history.read(line)
             self._read_to = log.tell()
+        watermark = self.lab.omid.watermark() if history.unanswered else 0
+        for start in sorted(history.unanswered):
+            if start > watermark:
+                self._in_flight[start] = self.lab.omid.begin()
+        history.unanswered.clear()
         ended, committed = len(history.ended) - before[0], len(history.commits) - before[1]
         self.counts.update({"transactions ended": ended, "transactions committed": committed})
         return f"{ended} ended, {committed} committed"
@@ -587,11 +715,16 @@ class Director:
                 self.lab.resume(self._paused.pop(table))
             if table in self._vetoed:
                 self.lab.veto(table, on=True)
+            if table in self._hidden:
+                self._show(table, b"")
+            if table in self._imported:
+                self.lab.confirm(table)
             for name in self._holds[table]:
                 with suppress(LowtideError):
                     self.lab.release(table, name)
             self.judge.held[table].clear()
         self._vetoed.clear()
+        self._imported.clear()
 
     def _last_rounds(self) -> None:
         """The jobs, with nothing else going on, until all of them end well, at most :data:`LAST_ROUNDS` times."""
@@ -621,7 +754,7 @@ class Director:
         """Omid's own reader, at every read point at which something changed and that the mark leaves, some fifteen."""
         self.judge.came_back.clear()
         for table in seen.tables:
-            mark = self.judge.marks.get(table, -1)
+            mark = self.judge.kept(table)
             points = sorted(
                 {*(c + 1 for c in self.judge.history.commits.values() if c >= mark), *([mark] if mark > 0 else [])}
             )

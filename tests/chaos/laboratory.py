@@ -19,6 +19,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lowtide.cli import decisions
 from lowtide.config import Config, load
 from lowtide.history.holding import read_options, release, take
 from lowtide.lab.stack import Stack
@@ -94,13 +95,16 @@ class Laboratory:
         kept = {COMMIT_TABLE, TIMESTAMPS, others.table, others.journal_table}
         for table in set(self.omid.tables()) - kept:
             self.omid.drop(table)
-        for table in Table:
+        for table in (Table.A, Table.B):
             self.make(table)
         with opened(self.config) as state:
             state.create()
             state.record_format()
         self.omid.advance_watermark()
         self.origin = self.omid.begin()
+        with opened(self.config) as state:
+            # As a collection does: no history is collected of an oracle that counts without any.
+            state.add_sample(state.server_time(), self.origin)
 
     def end(self, *others: str) -> None:
         """Drop them, and *others*."""
@@ -173,6 +177,18 @@ class Laboratory:
     def release(self, table: str, name: str) -> None:
         """Let go of a hold."""
         release(self.config, table, name)
+
+    def forget(self, table: str) -> None:
+        """A person says that what was cleaned of a table counts no more."""
+        decisions.forget(table, self.file, yes=True)
+
+    def confirm(self, table: str) -> None:
+        """A person says that a table's transactions were this oracle's."""
+        decisions.confirm(table, self.file, yes=True)
+
+    def resolve(self, start: int, commit: int | None) -> None:
+        """A person says what became of a transaction."""
+        decisions.resolve([start], self.file, aborted=commit is None, committed=commit, yes=True)
 
     def from_origin(self, cells: Raw) -> list[tuple[Any, ...]]:
         """Cells with timestamps counted from the plan's beginning, so that they are those of another time's."""

@@ -25,6 +25,8 @@ class Table(StrEnum):
 
     A = "chaos_a"
     B = "chaos_b"
+    C = "chaos_c"
+    """It comes and goes; at the beginning there is none."""
 
 
 class Act(StrEnum):
@@ -85,6 +87,16 @@ class Phantom:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class Land:
+    """The commit entry of a client that died without an answer lands late: an oracle that lost its lease had sent it
+    (point 13).
+    """
+
+    number: int
+    pick: int
+
+
 class Change(StrEnum):
     """What is done to a table."""
 
@@ -101,10 +113,18 @@ class Change(StrEnum):
     SNAPSHOT = "has an HBase snapshot taken"
     RESTORE = "is restored from it"
     CLONE = "is dropped and cloned from it"
+    HIDE = "hides cells"
+    SHOW = "no longer hides cells"
+    MAKE = "is made"
+    COPY = "is made as a copy of another"
+    DROP = "is dropped for good"
+    COMPACTOR = "gets Omid's own compactor"
 
 
 #: After these a table is not what its clients made it.
-LOSING = frozenset({Change.TRUNCATE, Change.ANEW, Change.RESTORE, Change.CLONE})
+LOSING = frozenset({Change.TRUNCATE, Change.ANEW, Change.RESTORE, Change.CLONE, Change.MAKE, Change.COPY, Change.DROP})
+#: What is done to the table that comes and goes alone.
+_COMING = frozenset({Change.MAKE, Change.COPY, Change.DROP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +146,9 @@ class Word(StrEnum):
     CONSENT = "no longer vetoed"
     HOLD = "held"
     RELEASE = "released"
+    FORGET = "forgotten"
+    CONFIRM = "confirmed"
+    RESOLVE = "whence a person decides of a transaction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +211,9 @@ class Run:
     seams: tuple[Seam, ...] = ()
 
 
-Step: TypeAlias = Clients | Open | Turn | Watermark | Phantom | Alter | Say | Look | Read | Resume | Run | LedgerStep
+Step: TypeAlias = (
+    Clients | Open | Turn | Watermark | Phantom | Land | Alter | Say | Look | Read | Resume | Run | LedgerStep
+)
 
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
 KINDS = {"connector": 5, "read": 4, "rows": 3, "gateway": 1, "hbase": 1, "files": 2}
@@ -209,6 +234,9 @@ class Plan:
     torn: bool
     #: Whether there is a ledger too, with clients and repairs of its own.
     ledger: bool = False
+    #: Whether tables get Omid's own compactor, for good. Where it is on, nothing deletes families, which it loses rows
+    #: by, no table is lost, whose committed cells it would drop before they are healed, and nothing is torn.
+    compactor: bool = False
 
     def numbers(self) -> list[int]:
         """Of all steps and seams, from the outermost on."""
@@ -227,15 +255,15 @@ class Plan:
         yield from _every(self.steps)
 
     def __str__(self) -> str:
-        parts = {"torn transactions": self.torn, "a ledger": self.ledger}
+        parts = {"torn transactions": self.torn, "a ledger": self.ledger, "Omid's own compactor": self.compactor}
         too = "".join(f", {what} too" for what, there in parts.items() if there)
         return "\n".join([f"seed {self.seed}{too}", *_lines(self.steps, "")])
 
 
 def made(seed: int, jobs: int = JOBS) -> Plan:
     """The plan of a seed, with *jobs* runs of jobs or some more."""
-    torn, ledger = bool(seed % 2), seed % 3 == 0
-    return Plan(seed, _Maker(seed, torn=torn, ledger=ledger).steps(jobs), torn, ledger)
+    maker = _Maker(seed, torn=bool(seed % 2), ledger=seed % 3 == 0, compactor=seed % 4 == 2)
+    return Plan(seed, maker.steps(jobs), maker.torn, maker.ledger, maker.compactor)
 
 
 #: What usually follows what.
@@ -264,25 +292,48 @@ _QUIET = {
     Change.FAMILY: 1,
     Change.SNAPSHOT: 3,
     Change.DISABLE: 1,
+    Change.HIDE: 1,
+    Change.SHOW: 1,
 }
-_LOUD = {Change.TRUNCATE: 1, Change.ANEW: 1, Change.RESTORE: 4, Change.CLONE: 3}
-_WORDS = {Word.PAUSE: 1, Word.VETO: 1, Word.HOLD: 3, Word.RESUME: 2, Word.CONSENT: 2, Word.RELEASE: 2}
+_LOUD = {
+    Change.TRUNCATE: 1,
+    Change.ANEW: 1,
+    Change.RESTORE: 4,
+    Change.CLONE: 3,
+    Change.MAKE: 2,
+    Change.COPY: 2,
+    Change.DROP: 2,
+}
+_COMPACTING = {Change.COMPACTOR: 4, Change.COMPACT: 6}
+_WORDS = {
+    Word.PAUSE: 1,
+    Word.VETO: 1,
+    Word.HOLD: 3,
+    Word.RESUME: 2,
+    Word.CONSENT: 2,
+    Word.RELEASE: 2,
+    Word.FORGET: 2,
+    Word.CONFIRM: 1,
+    Word.RESOLVE: 3,
+}
 
 
 class _Maker:
-    def __init__(self, seed: int, *, torn: bool, ledger: bool) -> None:
+    def __init__(self, seed: int, *, torn: bool, ledger: bool, compactor: bool) -> None:
         self._seed = seed
         self._chance = random.Random(f"chaos/{seed}")
         self._numbers = count()
-        self._changes = _QUIET if torn else {**_QUIET, **_LOUD}
-        self._ledger = ledger
+        self.torn, self.ledger, self.compactor = torn, ledger, compactor
+        self._changes = {**_QUIET, **({} if torn or compactor else _LOUD), **(_COMPACTING if compactor else {})}
         self._job = "commit_table_pruning"
 
     def steps(self, jobs: int) -> tuple[Step, ...]:
         made: list[Step] = [self._clients(25), self._watermark()]
         # Or there would be none yet, mostly, when something is to be restored.
-        made += [Alter(self._next(), Change.SNAPSHOT, table) for table in Table if self._chance.random() < 0.5]
-        if self._ledger:
+        made += [
+            Alter(self._next(), Change.SNAPSHOT, table) for table in (Table.A, Table.B) if self._chance.random() < 0.5
+        ]
+        if self.ledger:
             made += ledger_plan.begun(self._chance, self._next, self._seed)
         runs = 0
         while runs < jobs:
@@ -307,12 +358,13 @@ class _Maker:
             self._turn: 6,
             self._watermark: 4,
             self._phantom: 1,
+            self._land: 2,
             self._alter: 5,
             self._say: 2,
             self._look: 2,
             self._read: 3,
             self._resume: 1,
-            **({self._transfer: 12} if self._ledger else {}),
+            **({self._transfer: 12} if self.ledger else {}),
         }
         return self._of(makers)()
 
@@ -340,11 +392,16 @@ class _Maker:
     def _phantom(self) -> Phantom:
         return Phantom(self._next())
 
+    def _land(self) -> Land:
+        return Land(self._next(), self._chance.randrange(100))
+
     def _table(self) -> Table:
-        return self._chance.choice(list(Table))
+        return self._of({Table.A: 3, Table.B: 3, Table.C: 1})
 
     def _alter(self) -> Alter:
-        return Alter(self._next(), self._of(self._changes), self._table(), self._chance.randrange(1, ROWS))
+        change = self._of(self._changes)
+        table = Table.C if change in _COMING else self._table()
+        return Alter(self._next(), change, table, self._chance.randrange(1, ROWS))
 
     def _say(self) -> Say:
         return Say(self._next(), self._of(_WORDS), self._table())
@@ -363,7 +420,7 @@ class _Maker:
 
     def _next_job(self) -> str:
         chance = self._chance
-        if self._ledger and chance.random() < 0.4:
+        if self.ledger and chance.random() < 0.4:
             return ledger_plan.REPAIR
         self._job = _CHAIN[self._job] if chance.random() < 0.65 else self._of(_JOBS)
         return self._job
@@ -466,6 +523,7 @@ _WORDS_OF: dict[type, Callable[[Any], str]] = {
     Turn: lambda step: f"clients {step.pick} take {step.turns} turns",
     Watermark: lambda _: "the low watermark moves on",
     Phantom: lambda _: "the oracle commits what its client rolled back",
+    Land: lambda step: f"the entry of the dead client {step.pick} lands late",
     Alter: lambda step: f"{step.table} {step.change} (row {step.key})",
     Say: lambda step: f"{step.table} is {step.word}",
     Look: lambda _: "a reader begins",

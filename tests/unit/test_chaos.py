@@ -62,6 +62,16 @@ def test_torn_transactions_and_lost_tables_do_not_meet() -> None:
     assert changes[False] >= plan.LOSING
 
 
+def test_where_omids_own_compactor_is_no_table_is_lost() -> None:
+    """It would drop what is committed and not yet healed; and only there it is."""
+    made = [plan.made(seed) for seed in SEEDS]
+    for one in made:
+        changes = {step.change for step in one.every() if isinstance(step, plan.Alter)}
+        assert one.compactor or plan.Change.COMPACTOR not in changes
+        assert not one.compactor or not (one.torn or changes & plan.LOSING)
+    assert sum(one.compactor for one in made) == len(made) // 4
+
+
 def test_what_is_cut_goes_with_all_that_is_in_it() -> None:
     """All numbers: the same plan. Without a seam its steps are gone; without a run its seams. Nothing else changes."""
     made = next(one for one in map(plan.made, SEEDS) if _with_seams(one))
@@ -298,6 +308,40 @@ def test_a_reader_is_judged_by_what_clients_did() -> None:
     made.came_back.add("t")
     made.read("x", "t", TC + 1, {})
     assert len(made.wrong) == 2
+
+
+def test_what_omids_own_compactor_was_at_is_judged_from_there_on() -> None:
+    """Of a reader before, and of what is left for it at the end, nothing is said; ``asOf`` had to be refused."""
+    made = told()
+    made.compacted("t", T)
+    assert made.kept("t") == TC + 1
+    made.read("x", "t", TC, {Q: b"gone"})
+    assert made.wrong == []
+    made.read("x", "t", TC + 1, {})
+    assert len(made.wrong) == 1
+    made.read_as_of("x", "t", TC + 1, {Q: b"v"}, mark=-1)
+    assert "Omid's own compactor is on it" in made.wrong[1]
+    made = told()
+    made.compacted("t", T - 50)
+    assert made.kept("t") == 0, "nothing that was there committed"
+
+
+def test_a_copy_has_what_the_snapshot_has() -> None:
+    """Where the HBase snapshot tells who committed, and whoever was under way then is over now."""
+    made = judge.History()
+    cells = [["t", "r", "a", "q", 0, "put", "v"]]
+    made.read(json.dumps({"event": "begin", "start": T}))
+    made.read(json.dumps({"event": "cells", "start": T, "cells": cells}))
+    assert not made.restorable("t")
+    made.kept("t")
+    assert (made.restorable("t"), made.copyable("t")) == (True, False)
+    made.read(json.dumps({"event": "end", "start": T, "commit": None, "crash": 1}))
+    assert made.unanswered == {T}
+    assert made.copyable("t")
+    made.copied("t", "u")
+    assert made.tables["u"] == made.ever["u"] == {(*Q, T): b"v"}
+    made.committed(T, TC)
+    assert not made.restorable("t")
 
 
 def test_a_read_as_of_before_the_mark_had_to_be_refused() -> None:
