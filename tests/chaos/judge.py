@@ -174,6 +174,8 @@ class History:
     #: Whatever was written to them at any time.
     ever: dict[str, dict[Key, bytes]] = field(default_factory=lambda: defaultdict(dict))
     snapshots: dict[str, tuple[dict[Key, bytes], set[int]]] = field(default_factory=dict)
+    #: Tables that lost everything since an HBase snapshot of them was taken.
+    empty_since: set[str] = field(default_factory=set)
 
     def read(self, line: str) -> None:
         """One line of a client's log."""
@@ -204,10 +206,23 @@ class History:
     def emptied(self, table: str) -> None:
         """A table has lost everything."""
         self.tables[table] = {}
+        self.empty_since.add(table)
+
+    def loadable(self, table: str, raw: Raw) -> bool:
+        """Whether what an HBase snapshot of the table has may be added to what there is: it lost that, and nothing that
+        was written and committed since has gone, such as a tombstone over what would come.
+        """
+        written = {key for key in self.tables[table] if start_of(key[3]) in self.commits}
+        return table in self.empty_since and self.restorable(table) and written <= standing(raw).keys()
+
+    def loaded(self, table: str) -> None:
+        """What the HBase snapshot of the table has came to what there is."""
+        self.tables[table] |= self.snapshots[table][0]
 
     def kept(self, table: str) -> None:
         """An HBase snapshot of the table was taken."""
         self.snapshots[table] = (dict(self.tables[table]), self.begun - self.ended)
+        self.empty_since.discard(table)
 
     def restorable(self, table: str) -> bool:
         """Whether the HBase snapshot of the table tells who committed: none did that was under way when it was taken.

@@ -119,6 +119,7 @@ class Change(StrEnum):
     COPY = "is made as a copy of another"
     DROP = "is dropped for good"
     COMPACTOR = "gets Omid's own compactor"
+    LOAD = "has what its HBase snapshot has loaded in bulk, after it lost everything"
 
 
 #: After these a table is not what its clients made it.
@@ -262,7 +263,7 @@ class Plan:
 
 def made(seed: int, jobs: int = JOBS) -> Plan:
     """The plan of a seed, with *jobs* runs of jobs or some more."""
-    maker = _Maker(seed, torn=bool(seed % 2), ledger=seed % 3 == 0, compactor=seed % 4 == 2)
+    maker = _Maker(seed, torn=bool(seed % 2), ledger=seed % 3 == 0, compactor=seed % 6 == 2)
     return Plan(seed, maker.steps(jobs), maker.torn, maker.ledger, maker.compactor)
 
 
@@ -296,7 +297,8 @@ _QUIET = {
     Change.SHOW: 1,
 }
 _LOUD = {
-    Change.TRUNCATE: 1,
+    Change.LOAD: 3,
+    Change.TRUNCATE: 2,
     Change.ANEW: 1,
     Change.RESTORE: 4,
     Change.CLONE: 3,

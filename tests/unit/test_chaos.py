@@ -69,7 +69,7 @@ def test_where_omids_own_compactor_is_no_table_is_lost() -> None:
         changes = {step.change for step in one.every() if isinstance(step, plan.Alter)}
         assert one.compactor or plan.Change.COMPACTOR not in changes
         assert not one.compactor or not (one.torn or changes & plan.LOSING)
-    assert sum(one.compactor for one in made) == len(made) // 4
+    assert sum(one.compactor for one in made) == len(made) // 6
 
 
 def test_what_is_cut_goes_with_all_that_is_in_it() -> None:
@@ -340,8 +340,25 @@ def test_a_copy_has_what_the_snapshot_has() -> None:
     assert made.copyable("t")
     made.copied("t", "u")
     assert made.tables["u"] == made.ever["u"] == {(*Q, T): b"v"}
+    assert not made.loadable("t", frozenset([DATA]))
+    made.emptied("t")
+    assert made.loadable("t", frozenset())
+    made.loaded("t")
+    assert made.tables["t"] == made.tables["u"]
     made.committed(T, TC)
     assert not made.restorable("t")
+
+
+def test_nothing_is_loaded_where_something_that_was_committed_has_gone() -> None:
+    """It may have hidden what would come."""
+    made = told().history
+    made.kept("t")
+    made.emptied("t")
+    made.read(json.dumps({"event": "cells", "start": T + 50, "cells": [["t", "r", "a", "q", 0, "put", ""]]}))
+    assert made.loadable("t", frozenset())
+    made.committed(T + 50, TC + 50)
+    assert not made.loadable("t", frozenset())
+    assert made.loadable("t", frozenset([DATA._replace(timestamp=T + 50)]))
 
 
 def test_a_read_as_of_before_the_mark_had_to_be_refused() -> None:
