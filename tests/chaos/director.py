@@ -306,9 +306,12 @@ class Director:
         if not late:
             return "there is none"
         start = late[step.pick % len(late)]
-        commit = self._in_flight.pop(start)
-        self.lab.omid.add_commit_entry(start, commit)
-        if self.lab.omid.commit_table()[start].invalid:
+        commit, omid = self._in_flight.pop(start), self.lab.omid
+        there = omid.commit_table().get(start)
+        marked = there is not None and there.invalid
+        if not (step.guarded and marked):
+            omid.add_commit_entry(start, commit)
+        if marked:
             return "it is marked"
         self.judge.history.committed(start, commit)
         self.counts["landed"] += 1

@@ -89,12 +89,13 @@ class Phantom:
 
 @dataclass(frozen=True, slots=True)
 class Land:
-    """The commit entry of a client that died without an answer lands late: an oracle that lost its lease had sent it
-    (point 13).
+    """The commit entry of a client that had no answer lands late: an oracle that lost its lease had sent it (point 13);
+    or, *guarded*, only where there is no mark: by the client of an oracle in low-latency mode (11).
     """
 
     number: int
     pick: int
+    guarded: bool
 
 
 class Change(StrEnum):
@@ -395,7 +396,7 @@ class _Maker:
         return Phantom(self._next())
 
     def _land(self) -> Land:
-        return Land(self._next(), self._chance.randrange(100))
+        return Land(self._next(), self._chance.randrange(100), self._chance.random() < 0.3)
 
     def _table(self) -> Table:
         return self._of({Table.A: 3, Table.B: 3, Table.C: 1})
@@ -525,7 +526,9 @@ _WORDS_OF: dict[type, Callable[[Any], str]] = {
     Turn: lambda step: f"clients {step.pick} take {step.turns} turns",
     Watermark: lambda _: "the low watermark moves on",
     Phantom: lambda _: "the oracle commits what its client rolled back",
-    Land: lambda step: f"the entry of the dead client {step.pick} lands late",
+    Land: lambda step: (
+        f"the entry of the dead client {step.pick} lands late{', where no mark is' if step.guarded else ''}"
+    ),
     Alter: lambda step: f"{step.table} {step.change} (row {step.key})",
     Say: lambda step: f"{step.table} is {step.word}",
     Look: lambda _: "a reader begins",
