@@ -29,6 +29,7 @@ from tests.chaos.judge import Judge, Key, Raw, Seen, standing
 from tests.chaos.laboratory import FAMILIES, STATE, Laboratory, row
 from tests.chaos.ledger_clients import Bank
 from tests.chaos.plan import (
+    APPROVABLE,
     LOSING,
     ROWS,
     Act,
@@ -56,7 +57,6 @@ from tests.chaos.plan import (
 
 #: Runs at the end, after which nothing may be left.
 LAST_ROUNDS = 3
-_REMOVING = ("orphan_cleanup", "history_gc")
 _PARK = "park"
 
 
@@ -93,6 +93,8 @@ class Actor(threading.Thread):
     #: What there was before the write that it is in.
     before: Seen | None = None
     came_back_since: set[str] = field(default_factory=set)
+    #: The dry run that it is held to.
+    approved: Actor | None = None
     #: Tables that hid cells when it began.
     hidden_then: frozenset[str] = frozenset()
     _go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -178,6 +180,8 @@ class Director:
         self._parked: list[Actor] = []
         self._under_way: list[Actor] = []
         self._ran: list[str] = []
+        #: Dry runs that ended well.
+        self._plans: list[Actor] = []
         self._points: list[int] = []
         self._holds: dict[str, list[str]] = {table: [] for table in Table}
         self._paused: dict[str, str] = {}
@@ -583,9 +587,18 @@ class Director:
                 return "there is no run"
             chosen = self._ran[step.pick % len(self._ran)]
             arguments = tuple(chosen if a == "{run}" else a for a in arguments)
-        elif step.job in _REMOVING:
+        elif step.job in APPROVABLE:
             self._ran.append(run_id)
-        return self._start(Actor(self, step, run_id, arguments))
+        if "{plan}" in arguments:
+            plans = [dry for dry in self._plans if dry.step.job == step.job]
+            if not plans:
+                return "there is no plan"
+            dry = plans[step.pick % len(plans)]
+            arguments = (*dry.arguments, "--execute", "--approved", str(self.lab.summary(dry.run_id)))
+            actor = Actor(self, step, run_id, arguments, approved=dry)
+        else:
+            actor = Actor(self, step, run_id, arguments)
+        return self._start(actor)
 
     _STEPS: dict[type, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
         Clients: _clients,
@@ -672,6 +685,10 @@ class Director:
         self.counts[f"exit {actor.outcome.code}"] += 1
         if actor.step.job == "watermark_collection" and actor.outcome.code == 0 and not actor.came_back_since:
             self.judge.published(where, self.seen())
+        if actor.outcome.code == 0 and "--execute" not in actor.arguments:
+            self._plans.append(actor)
+        if actor.approved and actor.approved.outcome:
+            self.judge.held_to(where, actor.outcome.totals, actor.approved.outcome.totals)
         if actor.step.job == "orphan_cleanup" and actor.outcome.code == 0 and not actor.came_back_since:
             self._came_clean(actor)
         totals = {name: n for name, n in sorted(actor.outcome.totals.items()) if n and isinstance(n, int)}

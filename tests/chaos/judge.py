@@ -544,6 +544,13 @@ class Judge:
         if code and not problems:
             self._say(where, f"it ended with {code} and does not say why")
 
+    def held_to(self, where: str, totals: Mapping[str, Any], approved: Mapping[str, Any]) -> None:
+        """(10) A run that is held to a plan does no more of anything than it."""
+        self.counts["runs held to a plan"] += 1
+        for name in ("healed", "deleted", "marked", "removed"):
+            if (done := totals.get(name, 0)) > (most := approved.get(name, 0)):
+                self._say(where, f"{done} {name}, and {most} were approved (10)")
+
     # -- the end
 
     def at_the_end(self, seen: Seen) -> None:

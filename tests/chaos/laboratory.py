@@ -120,9 +120,12 @@ class Laboratory:
 
     def job(self, name: str, run: str, *arguments: str) -> Outcome:
         """A run of a job, in this process."""
-        summary = self.folder / f"{run}.json"
-        argv = ["--config", str(self.file), "--summary", str(summary), "--run-id", run, *arguments]
-        return Outcome(run_job(name, JOBS[name], argv), json.loads(summary.read_text()))
+        argv = ["--config", str(self.file), "--summary", str(self.summary(run)), "--run-id", run, *arguments]
+        return Outcome(run_job(name, JOBS[name], argv), json.loads(self.summary(run).read_text()))
+
+    def summary(self, run: str) -> Path:
+        """A run's summary."""
+        return self.folder / f"{run}.json"
 
     def raw(self, table: str) -> Raw:
         """All cells of a table; of the commit table, those of the plan's transactions and the low watermark."""

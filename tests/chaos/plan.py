@@ -204,7 +204,11 @@ class Seam:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a job. ``{run}`` in its arguments stands for the id of an earlier one, which *pick* names."""
+    """A run of a job.
+
+    ``{run}`` in its arguments stands for the id of an earlier one, which *pick* names; ``{plan}`` for an earlier dry
+    one's, whose arguments it has, and which it is held to.
+    """
 
     number: int
     job: str
@@ -219,6 +223,8 @@ Step: TypeAlias = (
 
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
 KINDS = {"connector": 5, "read": 4, "rows": 3, "gateway": 1, "hbase": 1, "files": 2}
+#: The jobs that can be held to an approved plan.
+APPROVABLE = ("orphan_cleanup", "history_gc")
 #: Runs of jobs in a plan, or some more.
 JOBS = 7
 #: Rows of a table are so many.
@@ -441,7 +447,10 @@ class _Maker:
 
     def _arguments(self, job: str) -> Iterator[str]:
         chance = self._chance
-        if job in ("orphan_cleanup", "history_gc") and chance.random() < 0.25:
+        if job in APPROVABLE and chance.random() < 0.15:
+            yield from ("--approved", "{plan}")
+            return
+        if job in APPROVABLE and chance.random() < 0.25:
             yield from ("--table", self._table())
         if job == "orphan_cleanup" and chance.random() < 0.3:
             yield "--full"
@@ -455,7 +464,7 @@ class _Maker:
             yield from ("--from", "2020-01-01T00:00:00Z")
         if job == ledger_plan.REPAIR:
             yield from ledger_plan.arguments(chance)
-        if chance.random() < 0.9:
+        if chance.random() < (0.8 if job in APPROVABLE else 0.9):
             yield "--execute"
 
     def _seam(self, depth: int, kinds: Mapping[str, int]) -> Seam:

@@ -394,6 +394,15 @@ def test_a_run_that_ends_in_an_error_of_its_own_is_noticed() -> None:
     assert len(made.wrong) == 2
 
 
+def test_a_run_that_does_more_than_was_approved_is_noticed() -> None:
+    """Of anything that it writes."""
+    made = Judge()
+    made.held_to("x", {"healed": 1, "deleted": 0, "cells_read": 9}, {"healed": 1, "deleted": 2})
+    assert made.wrong == []
+    made.held_to("x", {"healed": 1, "deleted": 3}, {"healed": 0, "deleted": 2})
+    assert [line.split()[1:3] for line in made.wrong] == [["1", "healed,"], ["3", "deleted,"]]
+
+
 # -- what a reader is shown
 
 
