@@ -219,9 +219,7 @@ def opened_laboratory(folder: Path, servers: int = 0) -> Iterator[Laboratory]:
     if servers:
         config = type(config)(**{**vars(config), "region_servers": servers})
     stack = Stack(config)
-    # It works for minutes or hours: what it runs often is worth compiling well.
-    long_lived = {"spark.driver.extraJavaOptions": " ".join(warm.LONG_LIVED)}
-    session = warm.new_session({**warm.spark_settings(folder / "spark"), **long_lived})
+    session = warm.new_session(warm.spark_settings(folder / "spark"))
     try:
         session.sparkContext.setLogLevel("ERROR")
         remember_classes(session)
