@@ -13,7 +13,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,10 +24,10 @@ from job_kit import Outcome
 from lowtide.errors import LowtideError
 from lowtide.lab.workload import Shape, WorkloadError, script
 from lowtide.lab.workload.client import ALL_VERSIONS, COMMIT_TABLE
-from tests.chaos import ledger_judge, ledger_plan
+from tests.chaos import ledger_plan
 from tests.chaos.judge import Judge, Key, Raw, Seen, standing
 from tests.chaos.laboratory import FAMILIES, STATE, Laboratory, row
-from tests.chaos.ledger_clients import Bank
+from tests.chaos.ledger_clients import Bank, judge_of
 from tests.chaos.plan import (
     APPROVABLE,
     LOSING,
@@ -217,32 +217,26 @@ class Director:
         """Let it happen, then let the faults end, and see that nothing is left; what came of it."""
         self.lab.begin(ledger=self.plan.ledger)
         try:
-            if self.plan.ledger:
-                self._bank = self._opened_bank()
-            for step in self.plan.steps:
-                self._take(step)
-            self._end_the_faults()
-            self._last_rounds()
-            seen = self.seen()
-            self.judge.at_the_end(seen)
-            self._read_everything(seen)
-            if self._bank:
-                self._bank.all_balances()
-                self._bank.judge.at_the_end(self._bank.rows())
-            digest = self._digest(seen)
+            with self.lab.ledger() if self.plan.ledger else nullcontext() as store:
+                if store:
+                    self._bank = Bank(store, judge_of(self.judge.wrong, self.judge.counts))
+                digest = self._all_of_it()
         finally:
-            if self._bank:
-                self._bank.end()
-            self.lab.end(*(self._bank.tables if self._bank else ()))
+            self.lab.end()
         self.counts.update(self.judge.counts)
         return Report(self.plan, self.judge.wrong, self.trace, digest, self.counts)
 
-    def _opened_bank(self) -> Bank:
-        issuer, *_ = users = [ledger_judge.user(name) for name in ledger_plan.USERS]
-        judge = ledger_judge.LedgerJudge(issuer, frozenset(users), self.judge.wrong, self.judge.counts)
-        bank = Bank(self.lab.config, judge)
-        bank.begin()
-        return bank
+    def _all_of_it(self) -> str:
+        for step in self.plan.steps:
+            self._take(step)
+        self._end_the_faults()
+        self._last_rounds()
+        seen = self.seen()
+        self.judge.at_the_end(seen)
+        self._read_everything(seen)
+        if self._bank:
+            self._bank.at_the_end()
+        return self._digest(seen)
 
     def note(self, line: str) -> None:
         """One decision, or what came of it."""

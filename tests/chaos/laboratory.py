@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +28,7 @@ from lowtide.lab.workload.client import COMMIT_TABLE
 from lowtide.store.state import opened
 from lowtide.tables.consent import ATTRIBUTE, Pause
 from tests import warm
+from tests.chaos import ledger_clients
 from tests.chaos.judge import Cell, Column, Key, Raw
 from tests.chaos.plan import ROWS, Table
 
@@ -106,11 +107,15 @@ class Laboratory:
             # As a collection does: no history is collected of an oracle that counts without any.
             state.add_sample(state.server_time(), self.origin)
 
-    def end(self, *others: str) -> None:
-        """Drop them, and *others*."""
+    def ledger(self) -> AbstractContextManager[ledger_clients.Store]:
+        """The ledger that the configuration has, with the users of a plan, for a block."""
+        return ledger_clients.opened(self.config)
+
+    def end(self) -> None:
+        """Drop them."""
         for snapshot in self.omid.snapshots():
             self.omid.delete_snapshot(snapshot)
-        for table in (*Table, STATE, JOURNAL, *others):
+        for table in (*Table, STATE, JOURNAL, *ledger_clients.tables(self.config)):
             self.omid.drop(table)
 
     def make(self, table: Table) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,16 +11,20 @@ from lowtide.config import Config
 from lowtide.errors import UsageError
 from lowtide.ledger import init, steps
 from lowtide.ledger.model import Request, Table, user_id
-from lowtide.ledger.steps import Program, Read, Scan
+from lowtide.ledger.steps import Operation, Program, Read, Scan
 from lowtide.ledger.store import Tables
 from lowtide.store.gateway import connect
 from lowtide.values.clock import now_millis
-from tests.chaos import ledger_plan
+from tests.chaos import ledger_judge, ledger_plan
 from tests.chaos.ledger_judge import Asked, LedgerJudge, Rows
 from tests.chaos.ledger_plan import ISSUER, USERS, End, Wanted
 
 #: What the judge sees of it: whatever decides anything.
 _SEEN = (Table.TRANSACTIONS, Table.RECORDS, Table.OPEN)
+
+
+#: No transfer has so many steps.
+_ALL = 10_000
 
 
 @dataclass
@@ -32,32 +36,40 @@ class Client:
     answer: Any = None
 
 
+#: Carries out one operation, as :class:`lowtide.ledger.store.Tables` does.
+Store = Callable[[Operation], Any]
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[Store]:
+    """The ledger of a configuration, made anew with the users of a plan, over one connection to the gateway."""
+    init(config)
+    with connect(config.hbase.thrift) as connection:
+        store = Tables(connection, config.ledger.prefix)
+        for name in USERS:
+            steps.run(steps.add_user(name), store)
+        yield store
+
+
+def tables(config: Config) -> list[str]:
+    """The names of its tables."""
+    return [f"{config.ledger.prefix}{table}" for table in Table]
+
+
+def judge_of(wrong: list[str], counts: dict[str, int]) -> LedgerJudge:
+    """A judge of the users of a plan, who says what is wrong where others do."""
+    users = [ledger_judge.user(name) for name in USERS]
+    return LedgerJudge(ledger_judge.user(ISSUER), frozenset(users), wrong, counts)
+
+
 @dataclass
 class Bank:
-    """The ledger of one plan and its clients, from :meth:`begin` to :meth:`end`."""
+    """The ledger of one plan, and its clients."""
 
-    config: Config
+    store: Store
     judge: LedgerJudge
     waiting: list[Client] = field(default_factory=list)
     _last: int = 0
-    _open: ExitStack = field(default_factory=ExitStack)
-
-    def begin(self) -> None:
-        """Make the tables and the users."""
-        init(self.config)
-        connection = self._open.enter_context(connect(self.config.hbase.thrift))
-        self._tables = Tables(connection, self.config.ledger.prefix)
-        for name in USERS:
-            steps.run(steps.add_user(name), self._tables)
-
-    def end(self) -> None:
-        """Leave the gateway."""
-        self._open.close()
-
-    @property
-    def tables(self) -> list[str]:
-        """Their names."""
-        return [f"{self.config.ledger.prefix}{table}" for table in Table]
 
     def look(self, where: str) -> None:
         """Have the judge look at what there is now."""
@@ -65,7 +77,7 @@ class Bank:
 
     def rows(self) -> Rows:
         """What there is now."""
-        return Rows(*(dict(self._tables(Scan(table, "", "~"))) for table in _SEEN))
+        return Rows(*(dict(self.store(Scan(table, "", "~"))) for table in _SEEN))
 
     def decided(self) -> list[tuple[str, ...]]:
         """What became of each transfer, without times."""
@@ -77,15 +89,14 @@ class Bank:
 
     def transfers(self, step: ledger_plan.Transfers) -> str:
         """Some, from begin to end."""
-        said = [
-            self._move(f"step {step.number}", self._asked(f"{step.seed}.{n}", pay=n < 2), 10_000, End.WAIT)
-            for n in range(step.transfers)
-        ]
+        wanted = ledger_plan.paid(step.seed) if step.after else []
+        wanted += [ledger_plan.wanted(f"{step.seed}.{number}") for number in range(step.transfers)]
+        said = [self._move(f"step {step.number}", self._asked(each), _ALL, End.WAIT) for each in wanted]
         return ", ".join(said)
 
     def send(self, step: ledger_plan.Send) -> str:
         """A client is asked."""
-        client = self._asked(step.seed)
+        client = self._asked(ledger_plan.wanted(step.seed))
         self.waiting.append(client)
         return str(client.wanted)
 
@@ -103,21 +114,19 @@ class Bank:
         """Somebody asks for one."""
         return self._told_balance(f"step {step.number}", USERS[step.pick % len(USERS)])
 
-    def all_balances(self) -> None:
-        """Everybody asks for theirs."""
+    def at_the_end(self) -> None:
+        """Everybody asks for theirs, and nothing is left to do."""
         for name in USERS:
             self._told_balance("at the end", name)
+        self.judge.at_the_end(self.rows())
 
     def _told_balance(self, where: str, name: str) -> str:
-        balance = steps.run(steps.balance(user_id(name)), self._tables)
+        balance = steps.run(steps.balance(user_id(name)), self.store)
         self.judge.is_told_balance(where, user_id(name), balance)
         return str(balance)
 
-    def _asked(self, seed: str, *, pay: bool = False) -> Client:
-        """A client that was asked; with *pay* the issuer is the sender, of plenty."""
-        wanted = ledger_plan.wanted(seed)
-        if pay and wanted.recipient != ISSUER:
-            wanted = Wanted(ISSUER, wanted.recipient, 100, wanted.nonce, wanted.offset)
+    def _asked(self, wanted: Wanted) -> Client:
+        """A client that was asked."""
         sender, recipient = user_id(wanted.sender), user_id(wanted.recipient)
         self.judge.asks(wanted.nonce, Asked(sender, recipient, wanted.amount))
         request = Request(sender, recipient, wanted.amount, 0, wanted.nonce)
@@ -159,10 +168,10 @@ class Bank:
     def _step(self, where: str, client: Client, *, twice: bool = False) -> bool:
         """One read or write of a client; whether it was a write."""
         operation = client.program.send(client.answer)
-        client.answer = self._tables(operation)
+        client.answer = self.store(operation)
         if isinstance(operation, Read | Scan):
             return False
         if twice:
-            client.answer = self._tables(operation)
+            client.answer = self.store(operation)
         self.look(where)
         return True

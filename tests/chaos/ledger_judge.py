@@ -12,6 +12,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 Cells = Mapping[str, str]
@@ -50,9 +51,9 @@ class Rows:
     records: Mapping[str, Cells] = field(default_factory=dict)
     open: Mapping[str, Cells] = field(default_factory=dict)
 
-    def requests(self) -> dict[str, dict[str, Any]]:
+    def requests(self) -> dict[str, Mapping[str, Any]]:
         """What was claimed, by transaction."""
-        return {id: json.loads(row["request"]) for id, row in self.transactions.items() if "request" in row}
+        return {id: _parsed(row["request"]) for id, row in self.transactions.items() if "request" in row}
 
     def finished(self) -> list[Asked]:
         """The transfers that count."""
@@ -109,6 +110,7 @@ class LedgerJudge:
     #: Claims that an index entry was not there for when they were made: a repair without grace had taken it for one of
     #: a client that is gone.
     unlisted: set[str] = field(default_factory=set)
+    _pending: set[str] = field(default_factory=set)
     _rows: Rows = field(default_factory=Rows)
     _listed_when: dict[str, set[str]] = field(default_factory=dict)
 
@@ -121,10 +123,12 @@ class LedgerJudge:
         """A client was asked for a transfer."""
         left = self._rows.credits(asked.sender) - self._rows.spent(asked.sender)
         self.calls[nonce] = Call(asked, self._rows.credits(asked.sender), left)
+        self._pending.add(nonce)
 
     def is_told(self, where: str, nonce: str, id: str, state: str) -> None:
         """It was told how its transaction ended."""
         self.told[nonce] = id, state
+        self._pending.discard(nonce)
         if state not in OVER:
             self._say(where, f"the client of {id} was told that it is {state}")
         self._promises(where, self._rows)
@@ -134,6 +138,7 @@ class LedgerJudge:
         time since it was asked.
         """
         self.refused.add(nonce)
+        self._pending.discard(nonce)
         call = self.calls[nonce]
         known = {call.asked.sender, call.asked.recipient} <= self.users
         if known and (call.asked.sender == self.issuer or call.least >= call.asked.amount):
@@ -177,9 +182,11 @@ class LedgerJudge:
         self._entries(where, before, rows, requests)
         self._mark(where, before, rows)
         self._promises(where, rows)
-        for call in self.calls.values():
-            left = rows.credits(call.asked.sender) - rows.spent(call.asked.sender)
-            call.least = min(call.least, left)
+        waiting = {self.calls[nonce].asked.sender for nonce in self._pending}
+        left = {of: rows.credits(of) - rows.spent(of) for of in waiting}
+        for nonce in self._pending:
+            call = self.calls[nonce]
+            call.least = min(call.least, left[call.asked.sender])
 
     def _transaction(
         self, where: str, id: str, before: Rows, rows: Rows, requests: Mapping[str, Mapping[str, Any]]
@@ -197,7 +204,7 @@ class LedgerJudge:
         if "request" in now and "request" not in was:
             self._claimed(where, id, rows, requests[id])
         if "decision" in now and "decision" not in was:
-            self._decided(where, id, before, requests[id], json.loads(now["decision"]))
+            self._decided(where, id, before, requests[id], _parsed(now["decision"]))
         state = now.get("state")
         if _ORDER[state] > 1 and _runs(now) is not (state != "dropped"):
             self._say(where, f"{id} is {state}, and its decision is {now.get('decision')}")
@@ -281,7 +288,7 @@ class LedgerJudge:
     def _promises(self, where: str, rows: Rows) -> None:
         for nonce, (id, state) in self.told.items():
             row = rows.transactions.get(id, {})
-            if row.get("state") != state or json.loads(row["request"])["nonce"] != nonce:
+            if row.get("state") != state or _parsed(row["request"])["nonce"] != nonce:
                 self._say(where, f"a client was told that {id} is {state}, and it is {row.get('state')}")
         for id, request in rows.requests().items():
             if request["nonce"] in self.refused:
@@ -308,8 +315,14 @@ class LedgerJudge:
             self._say("at the end", f"the decisions come to {dict(due)}, and the users have {dict(rows.balances())}")
 
 
+@lru_cache(10_000)
+def _parsed(text: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(text)
+    return found
+
+
 def _runs(row: Cells) -> bool:
-    return "decision" in row and not json.loads(row["decision"])["reason"]
+    return "decision" in row and not _parsed(row["decision"])["reason"]
 
 
 def _reachable(was: str | None, now: str | None) -> bool:

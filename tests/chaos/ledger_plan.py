@@ -30,11 +30,12 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """So many transfers that *seed* draws, from begin to end."""
+    """So many transfers that *seed* draws, from begin to end; *after* the issuer has paid everybody something."""
 
     number: int
     seed: str
     transfers: int
+    after: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,12 @@ def wanted(seed: str) -> Wanted:
     return Wanted(sender, recipient, chance.randint(1, 40), f"{chance.getrandbits(64):016x}", offset)
 
 
+def paid(seed: str) -> list[Wanted]:
+    """What the issuer pays everybody, so that there is money."""
+    chance = random.Random(f"ledger/paid/{seed}")
+    return [Wanted(ISSUER, user, 40, f"{chance.getrandbits(64):016x}", 0) for user in USERS[1:]]
+
+
 def step(chance: random.Random, number: int, seed: int) -> LedgerStep:
     """One step of the ledger's clients."""
     kinds: dict[str, int] = {"transfers": 2, "send": 4, "move": 8, "balance": 1}
@@ -109,7 +116,7 @@ def step(chance: random.Random, number: int, seed: int) -> LedgerStep:
 def begun(chance: random.Random, number: Callable[[], int], seed: int) -> Iterator[LedgerStep]:
     """What there is before anything else: some transfers that went well, and some clients half-way through theirs."""
     first = number()
-    yield Transfers(first, f"{seed}.{first}", 6)
+    yield Transfers(first, f"{seed}.{first}", 3, after=True)
     for _ in range(chance.randint(2, 6)):
         asked = number()
         yield Send(asked, f"{seed}.{asked}")
@@ -128,7 +135,7 @@ def arguments(chance: random.Random) -> Iterator[str]:
 
 
 WORDS: dict[type, Callable[[Any], str]] = {
-    Transfers: lambda step: f"{step.transfers} transfers by {step.seed}",
+    Transfers: lambda step: f"{step.transfers} transfers by {step.seed}{', after the issuer has paid' * step.after}",
     Send: lambda step: f"a client is asked for the transfer of {step.seed}",
     Move: lambda step: f"the client {step.pick} takes {step.steps} steps and {step.end}",
     Balance: lambda step: f"user {step.pick}'s balance is asked for",

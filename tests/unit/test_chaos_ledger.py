@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 import json
+import random
+from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lowtide.ledger import steps
-from lowtide.ledger.model import Entry, Request, user_id
+from lowtide.ledger.model import Entry, Request, Table, user_id
 from tests.chaos import ledger_plan, plan
-from tests.chaos.ledger_judge import Asked, LedgerJudge, Rows, user
+from tests.chaos.ledger_clients import Bank, judge_of
+from tests.chaos.ledger_judge import OVER, Asked, LedgerJudge, Rows, user
 
 ROOT = Path(__file__).resolve().parents[2]
 ISSUER, ANN, BOB = (user(name) for name in ("issuer", "ann", "bob"))
@@ -57,7 +61,16 @@ def test_the_judge_knows_nothing_of_lowtide() -> None:
     tree = ast.parse((ROOT / "tests" / "chaos" / "ledger_judge.py").read_text())
     modules = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     modules |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert modules == {"__future__", "hashlib", "json", "collections", "collections.abc", "dataclasses", "typing"}
+    assert modules == {
+        "__future__",
+        "hashlib",
+        "json",
+        "collections",
+        "collections.abc",
+        "dataclasses",
+        "functools",
+        "typing",
+    }
 
 
 def test_a_user_has_the_id_that_the_ledger_gives_him() -> None:
@@ -65,22 +78,45 @@ def test_a_user_has_the_id_that_the_ledger_gives_him() -> None:
     assert user("ann") == user_id("ann")
 
 
-class Ledger:
+class Memory:
+    """The ledger's tables in memory."""
+
+    def __init__(self, *users: str) -> None:
+        self.tables: dict[str, dict[str, dict[str, str]]] = {table: {} for table in Table}
+        self.tables[Table.USERS] = {one: {"nickname": one} for one in users}
+
+    def __call__(self, operation: Any) -> Any:
+        table = self.tables[operation.table]
+        match operation:
+            case steps.Read(_, rows):
+                return [dict(table.get(row, {})) for row in rows]
+            case steps.Scan(_, start, stop, limit, reverse):
+                low, high = (stop, start) if reverse else (start, stop)
+                found = sorted((row for row in table if low <= row <= high), reverse=reverse)
+                return [(row, dict(table[row])) for row in found][:limit]
+            case steps.CheckAndPut(_, row, column, expected, value):
+                if table.get(row, {}).get(column) != expected:
+                    return False
+                table.setdefault(row, {})[column] = value
+                return True
+            case steps.Put(_, row, cells):
+                table.setdefault(row, {}).update(cells)
+            case steps.Remove(_, row):
+                table.pop(row, None)
+        return None
+
+
+class Ledger(Memory):
     """The real programs of the ledger over rows in memory, judged after each write."""
 
     def __init__(self) -> None:
+        super().__init__(ISSUER, ANN, BOB)
         self.judge = LedgerJudge(ISSUER, frozenset([ISSUER, ANN, BOB]))
-        self.tables: dict[str, dict[str, dict[str, str]]] = {
-            "users": {one: {"nickname": one} for one in (ISSUER, ANN, BOB)},
-            "transactions": {},
-            "user_transactions": {},
-            "open_transactions": {},
-        }
         self.clock = 1000
 
     def rows(self) -> Rows:
-        copy = {name: {row: dict(cells) for row, cells in table.items()} for name, table in self.tables.items()}
-        return Rows(copy["transactions"], copy["user_transactions"], copy["open_transactions"])
+        of = {name: {row: dict(cells) for row, cells in table.items()} for name, table in self.tables.items()}
+        return Rows(of[Table.TRANSACTIONS], of[Table.RECORDS], of[Table.OPEN])
 
     def look(self) -> list[str]:
         self.judge.look("here", self.rows())
@@ -109,24 +145,10 @@ class Ledger:
             writes -= not isinstance(operation, steps.Read | steps.Scan)
 
     def __call__(self, operation: Any) -> Any:
-        table = self.tables[operation.table]
-        match operation:
-            case steps.Read(_, rows):
-                return [dict(table.get(row, {})) for row in rows]
-            case steps.Scan(_, start, stop, limit, reverse):
-                low, high = (stop, start) if reverse else (start, stop)
-                found = sorted((row for row in table if low <= row <= high), reverse=reverse)
-                return [(row, dict(table[row])) for row in found][:limit]
-            case steps.CheckAndPut(_, row, column, expected, value):
-                if table.get(row, {}).get(column) != expected:
-                    return False
-                table.setdefault(row, {})[column] = value
-            case steps.Put(_, row, cells):
-                table.setdefault(row, {}).update(cells)
-            case steps.Remove(_, row):
-                table.pop(row, None)
-        self.look()
-        return True if isinstance(operation, steps.CheckAndPut) else None
+        answer = super().__call__(operation)
+        if not isinstance(operation, steps.Read | steps.Scan):
+            self.look()
+        return answer
 
 
 @pytest.fixture
@@ -319,3 +341,69 @@ def test_a_repair_that_calls_the_money_wrong_is_noticed(paid: Ledger) -> None:
     assert paid.judge.wrong == []
     paid.judge.ended("here", iter(["the money does not add up before the repair"]))
     assert len(paid.judge.wrong) == 1
+
+
+# -- clients and repairs, in memory
+
+
+class InMemory:
+    """The clients of a seed, and repairs that go on, stand still and die between their steps."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(f"memory/{seed}")
+        self.bank = Bank(Memory(*(user(name) for name in ledger_plan.USERS)), judge_of([], Counter()))
+        self.repairs: list[tuple[Any, Any]] = []
+        numbers = count()
+        first = list(ledger_plan.begun(self.chance, lambda: next(numbers), seed))
+        self.steps = [*first, *(ledger_plan.step(self.chance, next(numbers), seed) for _ in range(40))]
+
+    def carried_out(self) -> LedgerJudge:
+        """All of it; then the faults end, and repairs are whole."""
+        take = {
+            ledger_plan.Transfers: self.bank.transfers,
+            ledger_plan.Send: self.bank.send,
+            ledger_plan.Move: self.bank.move,
+            ledger_plan.Balance: self.bank.balance,
+        }
+        for step in self.steps:
+            take[type(step)](step)
+            if (entries := sorted(self.bank.rows().open)) and self.chance.random() < 0.4:
+                self.repair(self._of(self.chance.choice(entries)), None, self.chance.randint(1, 20))
+            if self.repairs and self.chance.random() < 0.4:
+                self.repair(*self.repairs.pop(self.chance.randrange(len(self.repairs))), self.chance.randint(1, 20))
+        for program, answer in self.repairs:
+            self.repair(program, answer)
+        rows = self.bank.rows()
+        # A repair without grace takes the entries of clients that are about to claim; the full check gives them back.
+        lost = [
+            (id, request) for id, request in rows.requests().items() if rows.transactions[id].get("state") not in OVER
+        ]
+        for entry in [*(f"{r['timestamp']:015d}/{id}/{r['nonce']}" for id, r in lost), *sorted(rows.open)]:
+            self.repair(self._of(entry))
+        self.bank.at_the_end()
+        return self.bank.judge
+
+    @staticmethod
+    def _of(entry: str) -> Any:
+        return steps.repair(Entry.parse(entry), ISSUER)
+
+    def repair(self, program: Any, answer: Any = None, most: int = 1000) -> None:
+        """So many steps of a repair; it stands still where it is not over."""
+        for _ in range(most):
+            try:
+                operation = program.send(answer)
+            except StopIteration:
+                return
+            answer = self.bank.store(operation)
+            if not isinstance(operation, steps.Read | steps.Scan):
+                self.bank.look("a repair")
+        self.repairs.append((program, answer))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_meets_in_memory_nothing_is_wrong(seed: int) -> None:
+    """The real clients and the real program of a repair, in any order; there is something to judge."""
+    judge = InMemory(seed).carried_out()
+    assert judge.wrong == []
+    assert judge.counts["decisions"] > 3
+    assert judge.counts["balances told"] >= len(ledger_plan.USERS)
