@@ -646,7 +646,7 @@ class Director:
         if effect.step.endswith("add_bound"):
             self.judge.published(where, self.seen())
         if self._bank and actor.step.job == ledger_plan.REPAIR:
-            self._bank.look(where)
+            self._bank.look(where, actor.run_id)
         self._written(actor, where)
 
     def _written(self, actor: Actor, where: str) -> None:
@@ -667,7 +667,7 @@ class Director:
         assert actor.life is not None
         self.counts.update({"seams": len(actor.step.seams), "seams reached": len(actor.reached)})
         if self._bank and actor.step.job == ledger_plan.REPAIR:
-            self._bank.look(where)
+            self._bank.look(where, actor.run_id)
             self._bank.judge.ended(where, iter(actor.outcome.problems.splitlines() if actor.outcome else ()))
         if actor.life.killed:
             self._written(actor, f"{where}, which died")

@@ -71,9 +71,9 @@ class Bank:
     waiting: list[Client] = field(default_factory=list)
     _last: int = 0
 
-    def look(self, where: str) -> None:
-        """Have the judge look at what there is now."""
-        self.judge.look(where, self.rows())
+    def look(self, where: str, run: str = "") -> None:
+        """Have the judge look at what there is now, after a write of a client or of a *run*."""
+        self.judge.look(where, self.rows(), run)
 
     def rows(self) -> Rows:
         """What there is now."""

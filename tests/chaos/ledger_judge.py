@@ -107,12 +107,14 @@ class LedgerJudge:
     #: What clients were told, by nonce: the transaction and its state.
     told: dict[str, tuple[str, str]] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
-    #: Claims that an index entry was not there for when they were made: a repair without grace had taken it for one of
-    #: a client that is gone.
+    #: Claims without an index entry: a repair without grace took it for one of a client that is gone, which it was when
+    #: the repair looked. The full check gives it back.
     unlisted: set[str] = field(default_factory=set)
     _pending: set[str] = field(default_factory=set)
     _rows: Rows = field(default_factory=Rows)
-    _listed_when: dict[str, set[str]] = field(default_factory=dict)
+    #: What was in the index when a repair began, and after how many looks that was; the same of claims.
+    _began: dict[str, tuple[set[str], int]] = field(default_factory=dict)
+    _claims: dict[str, int] = field(default_factory=dict)
 
     def _say(self, where: str, what: str) -> None:
         self.wrong.append(f"{where}: {what} (8)")
@@ -153,7 +155,7 @@ class LedgerJudge:
 
     def begins(self, run: str) -> None:
         """A repair begins."""
-        self._listed_when[run] = set(self._rows.open)
+        self._began[run] = set(self._rows.open), self.counts["looks at the ledger"]
 
     def ended(self, where: str, problems: Iterator[str]) -> None:
         """A repair ended: nobody has forged anything, and whoever says so is wrong."""
@@ -163,8 +165,8 @@ class LedgerJudge:
 
     # -- one look
 
-    def look(self, where: str, rows: Rows) -> None:
-        """Judge what there is now, after one write of a client or of a run, against what there was.
+    def look(self, where: str, rows: Rows, run: str = "") -> None:
+        """Judge what there is now, after one write of a client or of a *run*, against what there was.
 
         A request and a decision stay what they are; a state goes on, one after the other; numbers leave no gap.
         Whoever decides that a sender pays knows that he can: all before it is decided, and what is left of what counts
@@ -179,7 +181,7 @@ class LedgerJudge:
             self._transaction(where, id, before, rows, requests)
         self._once(where, requests)
         self._records(where, rows)
-        self._entries(where, before, rows, requests)
+        self._entries(where, run, rows, requests)
         self._mark(where, before, rows)
         self._promises(where, rows)
         waiting = {self.calls[nonce].asked.sender for nonce in self._pending}
@@ -258,13 +260,17 @@ class LedgerJudge:
             if balance < 0 and of != self.issuer:
                 self._say(where, f"{of} has {balance}")
 
-    def _entries(self, where: str, before: Rows, rows: Rows, requests: Mapping[str, Mapping[str, Any]]) -> None:
+    def _entries(self, where: str, run: str, rows: Rows, requests: Mapping[str, Mapping[str, Any]]) -> None:
+        looks = self.counts["looks at the ledger"]
+        _, began = self._began.get(run, (set(), looks))
         for id, request in requests.items():
+            first = id not in self._claims
+            claimed = self._claims.setdefault(id, looks)
             if rows.transactions[id].get("state") in OVER:
                 continue
             if _entry(id, request) in rows.open:
                 self.unlisted.discard(id)
-            elif id not in before.transactions:
+            elif first or claimed > began:
                 self.unlisted.add(id)
             elif id not in self.unlisted:
                 self._say(where, f"{id} is not over, and its entry is gone")
@@ -275,9 +281,9 @@ class LedgerJudge:
         if now["mark"] <= was["mark"]:
             return
         self.counts["settled marks"] += 1
-        if now["run"] not in self._listed_when:
+        if now["run"] not in self._began:
             self._say(where, f"the settled mark was moved by {now['run']}, which nobody began")
-        listed = self._listed_when.get(now["run"], set())
+        listed, _ = self._began.get(now["run"], (set(), 0))
         for id, request in rows.requests().items():
             entry = _entry(id, request)
             if rows.transactions[id].get("state") in OVER or entry not in listed or entry not in rows.open:

@@ -352,7 +352,7 @@ class InMemory:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(f"memory/{seed}")
         self.bank = Bank(Memory(*(user(name) for name in ledger_plan.USERS)), judge_of([], Counter()))
-        self.repairs: list[tuple[Any, Any]] = []
+        self.repairs: list[tuple[str, Any, Any]] = []
         numbers = count()
         first = list(ledger_plan.begun(self.chance, lambda: next(numbers), seed))
         self.steps = [*first, *(ledger_plan.step(self.chance, next(numbers), seed) for _ in range(40))]
@@ -368,26 +368,28 @@ class InMemory:
         for step in self.steps:
             take[type(step)](step)
             if (entries := sorted(self.bank.rows().open)) and self.chance.random() < 0.4:
-                self.repair(self._of(self.chance.choice(entries)), None, self.chance.randint(1, 20))
+                self.repair(*self._of(self.chance.choice(entries)), most=self.chance.randint(1, 20))
             if self.repairs and self.chance.random() < 0.4:
-                self.repair(*self.repairs.pop(self.chance.randrange(len(self.repairs))), self.chance.randint(1, 20))
-        for program, answer in self.repairs:
-            self.repair(program, answer)
+                self.repair(
+                    *self.repairs.pop(self.chance.randrange(len(self.repairs))), most=self.chance.randint(1, 20)
+                )
+        for under_way in self.repairs:
+            self.repair(*under_way)
         rows = self.bank.rows()
         # A repair without grace takes the entries of clients that are about to claim; the full check gives them back.
         lost = [
             (id, request) for id, request in rows.requests().items() if rows.transactions[id].get("state") not in OVER
         ]
         for entry in [*(f"{r['timestamp']:015d}/{id}/{r['nonce']}" for id, r in lost), *sorted(rows.open)]:
-            self.repair(self._of(entry))
+            self.repair(*self._of(entry))
         self.bank.at_the_end()
         return self.bank.judge
 
-    @staticmethod
-    def _of(entry: str) -> Any:
-        return steps.repair(Entry.parse(entry), ISSUER)
+    def _of(self, entry: str) -> tuple[str, Any]:
+        self.bank.judge.begins(entry)
+        return entry, steps.repair(Entry.parse(entry), ISSUER)
 
-    def repair(self, program: Any, answer: Any = None, most: int = 1000) -> None:
+    def repair(self, name: str, program: Any, answer: Any = None, most: int = 1000) -> None:
         """So many steps of a repair; it stands still where it is not over."""
         for _ in range(most):
             try:
@@ -396,8 +398,8 @@ class InMemory:
                 return
             answer = self.bank.store(operation)
             if not isinstance(operation, steps.Read | steps.Scan):
-                self.bank.look("a repair")
-        self.repairs.append((program, answer))
+                self.bank.look("a repair", name)
+        self.repairs.append((name, program, answer))
 
 
 @pytest.mark.parametrize("seed", range(20))
