@@ -115,6 +115,8 @@ class LedgerJudge:
     #: What was in the index when a repair began, and after how many looks that was; the same of claims.
     _began: dict[str, tuple[set[str], int]] = field(default_factory=dict)
     _claims: dict[str, int] = field(default_factory=dict)
+    #: Every entry that was ever there.
+    _entered: set[str] = field(default_factory=set)
 
     def _say(self, where: str, what: str) -> None:
         self.wrong.append(f"{where}: {what} (8)")
@@ -261,11 +263,14 @@ class LedgerJudge:
                 self._say(where, f"{of} has {balance}")
 
     def _entries(self, where: str, run: str, rows: Rows, requests: Mapping[str, Mapping[str, Any]]) -> None:
+        self._entered |= rows.open.keys()
         looks = self.counts["looks at the ledger"]
         _, began = self._began.get(run, (set(), looks))
         for id, request in requests.items():
             first = id not in self._claims
             claimed = self._claims.setdefault(id, looks)
+            if first and _entry(id, request) not in self._entered:
+                self._say(where, f"{id} was claimed, and there was never an entry")
             if rows.transactions[id].get("state") in OVER:
                 continue
             if _entry(id, request) in rows.open:

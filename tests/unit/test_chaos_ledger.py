@@ -224,6 +224,10 @@ def _asked_again(made: Ledger, amount: int = 1, **changes: Any) -> None:
         (lambda made: _again(made), "that nobody asked for"),
         (lambda made: _asked_again(made, 71), "pays 71 of 100 with 30 spent"),
         (lambda made: _asked_again(made, 70, state="dropped"), "is not to pay 70 of 100 with 30 spent"),
+        (
+            lambda made: (_asked_again(made), made.tables[Table.OPEN].clear()),
+            f"{ANN}-000000000002 was claimed, and there was never an entry",
+        ),
         (lambda made: _record(made, BOB).update(amount="31"), "and has moved"),
         (lambda made: _record(made, ANN).update(state="pending"), "and has moved"),
         (
