@@ -15,6 +15,8 @@ USERS = (ISSUER, "ann", "bob", "cid")
 REPAIR = "transaction_repair"
 #: The seams of a repair, by how often a plan stops at one: it writes what many transactions want at once.
 KINDS = {"rows": 8, "read": 3, "gateway": 2}
+#: It has many of each.
+RATE = 0.2
 
 
 class End(StrEnum):

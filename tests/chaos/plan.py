@@ -222,7 +222,9 @@ Step: TypeAlias = (
 )
 
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
-KINDS = {"connector": 5, "read": 4, "rows": 3, "gateway": 1, "hbase": 1, "files": 2}
+KINDS = {"connector": 5, "read": 4, "gateway": 4, "hbase": 1, "files": 2}
+#: Of some kinds a run has many effects; the others come one to three times.
+_RATES = {"read": 0.15, "gateway": 0.25}
 #: The jobs that can be held to an approved plan.
 APPROVABLE = ("orphan_cleanup", "history_gc")
 #: Runs of jobs in a plan, or some more.
@@ -337,7 +339,8 @@ class _Maker:
         self._job = "commit_table_pruning"
 
     def steps(self, jobs: int) -> tuple[Step, ...]:
-        made: list[Step] = [self._clients(25), self._watermark()]
+        # Whoever is to come back must have been there.
+        made: list[Step] = [self._clients(25), self._open(), self._watermark(), self._open(), self._look()]
         # Or there would be none yet, mostly, when something is to be restored.
         made += [
             Alter(self._next(), Change.SNAPSHOT, table) for table in (Table.A, Table.B) if self._chance.random() < 0.5
@@ -475,9 +478,8 @@ class _Maker:
         if depth == 0 and act is Act.ON and chance.random() < 0.4:
             steps.append(self._run(depth + 1))
         kind = self._of(kinds)
-        # Some kinds have many effects in a run.
-        many = kind == "read" or kinds is ledger_plan.KINDS
-        nth = 1 + min(int(chance.expovariate(0.15 if many else 0.6)), 30)
+        rate = ledger_plan.RATE if kinds is ledger_plan.KINDS else _RATES.get(kind, 0.6)
+        nth = 1 + min(int(chance.expovariate(rate)), 30)
         moment = self._of({Moment.BEFORE: 3, Moment.AFTER: 1}) if act is not Act.PART else Moment.BEFORE
         return Seam(
             number, kind, nth, moment, act, tuple(steps), round(chance.uniform(0.1, 0.9), 2), chance.getrandbits(32)

@@ -46,7 +46,10 @@ def test_all_seeds_together_have_everything() -> None:
     runs = [step for step in steps if isinstance(step, Run)]
     assert {run.job for run in runs} == {*plan._JOBS, ledger_plan.REPAIR}
     seams = [seam for run in runs for seam in run.seams]
-    assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (set(Act), set(plan.KINDS))
+    assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (
+        set(Act),
+        {*plan.KINDS, *ledger_plan.KINDS},
+    )
     assert any(isinstance(step, Run) for seam in seams for step in seam.steps)
     assert all(one.jobs() >= plan.JOBS for one in made)
 
