@@ -206,7 +206,7 @@ soak: setup
 # Seed after seed, judged (tests/chaos); what fails is cut down. Its store is its own.
 chaos: setup
 	@PYTHONPATH=.:tests/store:tools $(BIN)/python -m tests.chaos $(if $(MODE),--mode $(MODE)) $(if $(SECONDS),--seconds $(SECONDS)) \
-		$(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(SERVERS),--servers $(SERVERS)) $(if $(TWICE),--twice $(TWICE))
+		$(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(SERVERS),--servers $(SERVERS)) $(if $(TWICE),--twice $(TWICE)) $(if $(JOBS),--jobs $(JOBS))
 
 # The pictures of docs/images, from the demo that is up.
 screenshots: setup

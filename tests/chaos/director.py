@@ -57,6 +57,11 @@ from tests.chaos.plan import (
 
 #: Runs at the end, after which nothing may be left.
 LAST_ROUNDS = 3
+_LAST = (
+    ("orphan_cleanup", "--full", "--execute"),
+    ("watermark_collection", "--execute"),
+    ("commit_table_pruning", "--grace", "0s", "--execute"),
+)
 _PARK = "park"
 
 
@@ -666,6 +671,8 @@ class Director:
         where = f"{actor.run_id} ({actor.step.job})"
         assert actor.life is not None
         self.counts.update({"seams": len(actor.step.seams), "seams reached": len(actor.reached)})
+        if self._bank and actor.step.job == ledger_plan.BALANCES and actor.outcome and not actor.outcome.code:
+            self._bank.judge.is_told_total(where, actor.outcome.summary["figures"]["total"])
         if self._bank and actor.step.job == ledger_plan.REPAIR:
             self._bank.look(where, actor.run_id)
             self._bank.judge.ended(where, iter(actor.outcome.problems.splitlines() if actor.outcome else ()))
@@ -763,14 +770,10 @@ class Director:
         for _ in range(LAST_ROUNDS):
             self.lab.omid.advance_watermark()
             codes = []
-            for job, *arguments in (
-                ("orphan_cleanup", "--full"),
-                ("watermark_collection",),
-                ("commit_table_pruning", "--grace", "0s"),
-                *(((ledger_plan.REPAIR, "--full", "--grace", "0s"),) if self._bank else ()),
-            ):
+            jobs = _LAST + (ledger_plan.LAST if self._bank else ())
+            for job, *arguments in jobs:
                 number += 1
-                step = Run(number, job, (*arguments, "--execute"))
+                step = Run(number, job, tuple(arguments))
                 actor = Actor(self, step, f"run-{self.plan.seed}-{number}", step.arguments)
                 self.note(f"{job} at the end: {self._start(actor)}")
                 assert actor.outcome is not None

@@ -155,6 +155,11 @@ class LedgerJudge:
         if balance != (due := self._rows.balances()[of]):
             self._say(where, f"the balance of {of} is {due}, and {balance} was told")
 
+    def is_told_total(self, where: str, total: int) -> None:
+        """Somebody was told what all users but the issuer have together."""
+        if total != (due := -self._rows.balances()[self.issuer]):
+            self._say(where, f"all have {due} together, and {total} was told")
+
     def begins(self, run: str) -> None:
         """A repair begins."""
         self._began[run] = set(self._rows.open), self.counts["looks at the ledger"]

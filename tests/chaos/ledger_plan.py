@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 ISSUER, NOBODY = "issuer", "nobody"
 USERS = (ISSUER, "ann", "bob", "cid")
 
-REPAIR = "transaction_repair"
+REPAIR, BALANCES = "transaction_repair", "balances"
+#: What is run when the faults have ended.
+LAST = ((REPAIR, "--full", "--grace", "0s", "--execute"), (BALANCES,))
 #: The seams of a repair, by how often a plan stops at one: it writes what many transactions want at once.
 KINDS = {"rows": 8, "read": 3, "gateway": 2}
 #: It has many of each.

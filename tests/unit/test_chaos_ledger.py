@@ -176,6 +176,7 @@ def test_what_is_right_is_not_wrong(paid: Ledger) -> None:
             steps.run(steps.repair(Entry.parse(row), ISSUER), paid)
     paid.judge.at_the_end(paid.rows())
     paid.judge.is_told_balance("here", BOB, paid.rows().balances()[BOB])
+    paid.judge.is_told_total("here", 100)
     assert paid.judge.wrong == []
     states = [row["state"] for row in paid.tables["transactions"].values()]
     assert (states.count("dropped"), paid.judge.counts["decisions"]) == (1, len(states))
@@ -302,6 +303,7 @@ def test_what_a_client_was_told_is_held_against_the_store(paid: Ledger) -> None:
         lambda judge: judge.is_told("here", "1" * 16, id, "committed"),
         lambda judge: judge.is_refused("here", "1" * 16),
         lambda judge: judge.is_told_balance("here", ANN, 71),
+        lambda judge: judge.is_told_total("here", 101),
     ):
         before = len(paid.judge.wrong)
         told_before = dict(paid.judge.told)
