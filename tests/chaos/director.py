@@ -9,11 +9,13 @@ carried out again is meant to make the same decisions in the same order, and the
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import deadman
 from deadman import Die, Effect
@@ -21,17 +23,21 @@ from job_kit import Outcome
 
 from lowtide.errors import LowtideError
 from lowtide.lab.workload import Shape, WorkloadError, script
-from lowtide.lab.workload.client import COMMIT_TABLE
-from tests.chaos.judge import Judge, Raw, Seen
+from lowtide.lab.workload.client import ALL_VERSIONS, COMMIT_TABLE
+from tests.chaos import ledger_plan
+from tests.chaos.judge import Judge, Key, Raw, Seen, standing
 from tests.chaos.laboratory import FAMILIES, NO_COMPACTIONS, STATE, Laboratory, row
+from tests.chaos.ledger_clients import Bank, judge_of
 from tests.chaos.nemeses import ANY, AT_HBASE, Kind
 from tests.chaos.plan import (
+    APPROVABLE,
     LOSING,
     ROWS,
     Act,
     Alter,
     Change,
     Clients,
+    Land,
     Look,
     Moment,
     Nemesis,
@@ -54,7 +60,11 @@ from tests.chaos.striking import Strikes
 
 #: Runs at the end, after which nothing may be left.
 LAST_ROUNDS = 3
-_REMOVING = ("orphan_cleanup", "history_gc")
+_LAST = (
+    ("orphan_cleanup", "--full", "--execute"),
+    ("watermark_collection", "--execute"),
+    ("commit_table_pruning", "--grace", "0s", "--execute"),
+)
 _PARK = "park"
 
 
@@ -91,13 +101,17 @@ class Actor(threading.Thread):
     #: What there was before the write that it is in.
     before: Seen | None = None
     came_back_since: set[str] = field(default_factory=set)
-    #: Numbers of the seams that it has come to.
-    reached: set[int] = field(default_factory=set)
     #: Whether a relay has lied about a request of it.
     lied_to: bool = False
+    #: The dry run that it is held to.
+    approved: Actor | None = None
+    #: Tables that hid cells when it began.
+    hidden_then: frozenset[str] = frozenset()
     _go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _back: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _met: Counter[str] = field(default_factory=Counter)
+    #: The numbers of its seams that it came to.
+    reached: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         super().__init__(name=self.run_id, daemon=True)
@@ -142,8 +156,8 @@ class Actor(threading.Thread):
         else:
             self._met.update([effect.seam, *([ANY] if effect.number else [])])
         for seam in self._seams(effect, moment):
-            self.director.note(f"{self.run_id} {moment} {effect.seam} {effect.name} of {effect.step}: it {seam.act}")
             self.reached.add(seam.number)
+            self.director.note(f"{self.run_id} {moment} {effect.seam} {effect.name} of {effect.step}: it {seam.act}")
             if seam.steps:
                 self._hand_over(seam.steps)
             if seam.act is Act.PARK:
@@ -185,12 +199,26 @@ class Director:
         self._parked: list[Actor] = []
         self._under_way: list[Actor] = []
         self._ran: list[str] = []
+        #: Dry runs that ended well.
+        self._plans: list[Actor] = []
         self._points: list[int] = []
         self._holds: dict[str, list[str]] = {table: [] for table in Table}
         self._paused: dict[str, str] = {}
         self._vetoed: set[str] = set()
         self._vetoed_then: set[str] = set()
         self._disabled: dict[str, Raw] = {}
+        self._there = {Table.A, Table.B}
+        #: What the HBase snapshots have, as one who exports them sees it.
+        self._exports: dict[str, dict[Key, bytes]] = {}
+        #: Those that a person has yet to confirm.
+        self._imported: set[str] = set()
+        self._hidden: set[str] = set()
+        self._compactor: set[str] = set()
+        self._hidden_then: set[str] = set()
+        #: Commit timestamps of transactions whose clients have no answer, by start.
+        self._in_flight: dict[int, int] = {}
+        self._highest_bound = 0
+        self._bank: Bank | None = None
         self._shape = Shape(
             tables=tuple(Table),
             families=FAMILIES,
@@ -201,27 +229,40 @@ class Director:
             conflict_free=0.15,
             deletes=0.15,
             crash_points=(0, 1, 2, 4, 5, 6, 7, 8, 9, *((10,) if plan.torn else ())),
+            **({"family_deletes": 0.0, "row_deletes": 0.0} if plan.compactor else {}),
         )
 
     def carried_out(self) -> Report:
         """Let it happen, then let the faults end, and see that nothing is left; what came of it."""
         kinds = {step.kind for step in self.plan.every() if isinstance(step, Nemesis)}
-        self.lab.begin(relayed=bool(kinds & AT_HBASE), patient=bool(kinds & {Kind.HBASE, Kind.SERVER}))
+        self.lab.begin(
+            ledger=self.plan.ledger,
+            relayed=bool(kinds & AT_HBASE),
+            patient=bool(kinds & {Kind.HBASE, Kind.SERVER}),
+        )
         try:
-            for step in self.plan.steps:
-                self._take(step)
-            self._end_the_faults()
-            self._last_rounds()
-            seen = self.seen()
-            self.judge.at_the_end(seen)
-            self._read_everything(seen)
-            digest = self._digest(seen)
+            with self.lab.ledger() if self.plan.ledger else nullcontext() as store:
+                if store:
+                    self._bank = Bank(store, judge_of(self.judge.wrong, self.judge.counts))
+                digest = self._all_of_it()
         finally:
             self.strikes.end()
             self.lab.end()
         self.counts.update(self.judge.counts)
         self.counts.update(self.strikes.counts)
         return Report(self.plan, self.judge.wrong, self.trace, digest, self.counts)
+
+    def _all_of_it(self) -> str:
+        for step in self.plan.steps:
+            self._take(step)
+        self._end_the_faults()
+        self._last_rounds()
+        seen = self.seen()
+        self.judge.at_the_end(seen)
+        self._read_everything(seen)
+        if self._bank:
+            self._bank.at_the_end()
+        return self._digest(seen)
 
     def note(self, line: str) -> None:
         """One decision, or what came of it."""
@@ -230,8 +271,11 @@ class Director:
     def seen(self) -> Seen:
         """What there is now. A disabled table has what it had."""
         raw = self.lab.raw
-        tables = {str(t): self._disabled[t] if t in self._disabled else raw(t) for t in Table}
+        tables = {str(t): self._disabled[t] if t in self._disabled else raw(t) for t in sorted(self._there)}
         return Seen(tables, raw(COMMIT_TABLE), self.lab.journal())
+
+    def _shape_now(self, **changes: Any) -> Shape:
+        return replace(self._shape, tables=tuple(sorted(self._there)), **changes)
 
     # -- steps
 
@@ -251,13 +295,13 @@ class Director:
 
     def _clients(self, step: Clients) -> str:
         self._enable_all()
-        groups = script.generate(self._shape, step.seed, step.transactions)
+        groups = script.generate(self._shape_now(), step.seed, step.transactions)
         self.lab.omid.run(groups, self.lab.log, threads=1)
         return self._read_log()
 
     def _open_group(self, step: Open) -> str:
         self._enable_all()
-        shape = Shape(**{**vars(self._shape), "overlaps": 1.0, "steps": (2, 6)})
+        shape = self._shape_now(overlaps=1.0, steps=(2, 6))
         self.lab.omid.open(step.seed, script.generate(shape, step.seed, 1)[0], self.lab.log)
         self._open.append(step.seed)
         return self._turns(step.seed, 2)
@@ -282,8 +326,27 @@ class Director:
         start = self.lab.omid.begin()
         self.judge.history.committed(start, self.lab.omid.decide(start))
 
+    def _land(self, step: Land) -> str:
+        # What the bound has passed is over for good: there the grace is to be longer than anything is under way.
+        late = sorted(start for start in self._in_flight if start > self._highest_bound)
+        if not late:
+            return "there is none"
+        start = late[step.pick % len(late)]
+        commit, omid = self._in_flight.pop(start), self.lab.omid
+        there = omid.commit_table().get(start)
+        marked = there is not None and there.invalid
+        if not (step.guarded and marked):
+            omid.add_commit_entry(start, commit)
+        if marked:
+            return "it is marked"
+        self.judge.history.committed(start, commit)
+        self.counts["landed"] += 1
+        return "it commits"
+
     def _alter(self, step: Alter) -> str | None:
         table = step.table
+        if (table in self._there) is (step.change in (Change.MAKE, Change.COPY)):
+            return f"it is {'' if table in self._there else 'not '}there"
         if table in self._disabled:
             if step.change is not Change.ENABLE:
                 return "it is disabled"
@@ -301,6 +364,12 @@ class Director:
 
     def _compact(self, table: Table, _: bytes) -> None:
         self.lab.omid.compact(table, major=True)
+        if table in self._compactor:
+            self.judge.compacted(table, self.lab.omid.watermark())
+
+    def _give_compactor(self, table: Table, _: bytes) -> None:
+        self.lab.omid.attach_omid_compactor(table)
+        self._compactor.add(table)
 
     def _compact_some(self, table: Table, _: bytes) -> None:
         """Two files are enough for once; HBase takes those that it finds worth it, and drops no delete marker."""
@@ -341,13 +410,63 @@ class Director:
         self.judge.history.emptied(table)
         self._vetoed.discard(table)
 
+    def _make(self, table: Table, _: bytes) -> None:
+        self.lab.make(table)
+        self._there.add(table)
+
+    def _copy(self, table: Table, key: bytes) -> str | None:
+        source = Table.A if key < row(ROWS // 2).encode() else Table.B
+        if not self.judge.history.copyable(source):
+            return "there is none that tells"
+        self.lab.omid.clone(_snapshot(source), table)
+        self._there.add(table)
+        self._imported.add(table)
+        self.judge.history.copied(source, table)
+        self.judge.came_back.add(table)
+        self._as_then(source, table)
+        return None
+
+    def _drop(self, table: Table, _: bytes) -> str | None:
+        if self._open:
+            return "somebody writes to it"
+        self.lab.omid.drop(table)
+        self._there.discard(table)
+        self.judge.history.emptied(table)
+        for said in (self._vetoed, self._hidden, self._imported, self.judge.came_back):
+            said.discard(table)
+        return None
+
+    def _load(self, table: Table, _: bytes) -> str | None:
+        """As a backup is put back into a table that is there, with what docs/safety.md asks of who does so."""
+        if not self.judge.history.loadable(table, self.lab.raw(table)):
+            return "there is none that tells"
+        self.lab.omid.bulk_load(table, [(*key, value) for key, value in self._exports[table].items()])
+        self.judge.history.loaded(table)
+        self.judge.came_back.add(table)
+        for said in (self.lab.forget, self.lab.confirm):
+            with suppress(LowtideError):  # nothing is recorded of it yet
+                said(table)
+        self.judge.recorded("a bulk load", "a person", self.lab.raw(STATE))
+        return None
+
+    def _hide(self, table: Table, key: bytes) -> None:
+        """By a setting that takes nothing away from what is there."""
+        few = key < row(ROWS // 2).encode()
+        self.lab.omid.set(table, families={"VERSIONS": "1000"} if few else {"KEEP_DELETED_CELLS": "TRUE"})
+        self._hidden.add(table)
+
+    def _show(self, table: Table, _: bytes) -> None:
+        self.lab.omid.set(table, families={"VERSIONS": str(ALL_VERSIONS), "KEEP_DELETED_CELLS": "FALSE"})
+        self._hidden.discard(table)
+
     def _take_snapshot(self, table: Table, _: bytes) -> None:
         self._forget_snapshot(table)
         self.lab.omid.snapshot(table, _snapshot(table))
         self.judge.history.kept(table)
-        self._vetoed_then.discard(table)
-        if table in self._vetoed:
-            self._vetoed_then.add(table)
+        self._exports[table] = standing(self.lab.raw(table))
+        for then, now in ((self._vetoed_then, self._vetoed), (self._hidden_then, self._hidden)):
+            then.discard(table)
+            then |= now & {table}
 
     def _restore(self, table: Table, _: bytes) -> str | None:
         return self._bring_back(table, lambda: self.lab.omid.restore(_snapshot(table)))
@@ -373,24 +492,45 @@ class Director:
         Change.SNAPSHOT: _take_snapshot,
         Change.RESTORE: _restore,
         Change.CLONE: _clone,
+        Change.HIDE: _hide,
+        Change.SHOW: _show,
+        Change.MAKE: _make,
+        Change.COPY: _copy,
+        Change.DROP: _drop,
+        Change.COMPACTOR: _give_compactor,
+        Change.LOAD: _load,
     }
 
     def _bring_back(self, table: Table, bring: Callable[[], None]) -> str | None:
         if not self.judge.history.restorable(table):
             return "there is none that tells"
         bring()
-        self._vetoed.discard(table)  # the HBase snapshot has what the owner said then
-        if table in self._vetoed_then:
-            self._vetoed.add(table)
+        self._there.add(table)
+        self._as_then(table, table)
         self.judge.history.restored(table)
         self.judge.came_back.add(table)
         return None
+
+    def _as_then(self, source: Table, table: Table) -> None:
+        """The HBase snapshot has what the owner said then, and how the families kept cells."""
+        for then, now in ((self._vetoed_then, self._vetoed), (self._hidden_then, self._hidden)):
+            now.discard(table)
+            if source in then:
+                now.add(table)
 
     def _forget_snapshot(self, table: str) -> None:
         if _snapshot(table) in self.lab.omid.snapshots():
             self.lab.omid.delete_snapshot(_snapshot(table))
 
     def _say(self, step: Say) -> str | None:
+        if step.table not in self._there:
+            return "it is not there"
+        try:
+            return self._DECIDING.get(step.word, Director._say_of_tables)(self, step)
+        except LowtideError as error:
+            return type(error).__name__
+
+    def _say_of_tables(self, step: Say) -> str | None:
         table = step.table
         self.strikes.put_back(Kind.GATEWAY)  # people say so through it
         match step.word:
@@ -406,10 +546,7 @@ class Director:
                 self._vetoed.discard(table)
                 self.lab.veto(table, on=True)
             case Word.HOLD:
-                try:
-                    name, point = self.lab.hold(table)
-                except LowtideError as error:
-                    return type(error).__name__
+                name, point = self.lab.hold(table)
                 self._holds[table].append(name)
                 self.judge.held[table].append(point)
             case Word.RELEASE if self._holds[table]:
@@ -419,6 +556,30 @@ class Director:
                 return "nothing to say"
         return None
 
+    def _forget(self, step: Say) -> None:
+        self.lab.forget(step.table)
+        self.judge.recorded(f"step {step.number}", "a person", self.lab.raw(STATE))
+
+    def _confirm(self, step: Say) -> None:
+        self.lab.confirm(step.table)
+        self._imported.discard(step.table)
+
+    def _resolve(self, step: Say) -> str:
+        """What a person says of a transaction is so: of one that is over, and that the low watermark has passed."""
+        history, watermark = self.judge.history, self.lab.omid.watermark()
+        known = sorted(start for start in history.ended if start <= watermark and start not in self._in_flight)
+        if not known:
+            return "there is none"
+        start = known[step.number * 7 % len(known)]
+        self.lab.resolve(start, history.commits.get(start))
+        return "it committed" if start in history.commits else "it never did"
+
+    _DECIDING: dict[Word, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
+        Word.FORGET: _forget,
+        Word.CONFIRM: _confirm,
+        Word.RESOLVE: _resolve,
+    }
+
     def _look(self, _: Look) -> None:
         self._points.append(self.lab.omid.begin())
 
@@ -427,7 +588,7 @@ class Director:
             return "nobody is there"
         point = self._points[step.pick % len(self._points)]
         said = []
-        for table in Table:
+        for table in sorted(self._there):
             if table in self._disabled:
                 continue
             mark = self.judge.marks.get(table, -1)
@@ -477,9 +638,18 @@ class Director:
                 return "there is no run"
             chosen = self._ran[step.pick % len(self._ran)]
             arguments = tuple(chosen if a == "{run}" else a for a in arguments)
-        elif step.job in _REMOVING:
+        elif step.job in APPROVABLE:
             self._ran.append(run_id)
-        return self._start(Actor(self, step, run_id, arguments))
+        if "{plan}" in arguments:
+            plans = [dry for dry in self._plans if dry.step.job == step.job]
+            if not plans:
+                return "there is no plan"
+            dry = plans[step.pick % len(plans)]
+            arguments = (*dry.arguments, "--execute", "--approved", str(self.lab.summary(dry.run_id)))
+            actor = Actor(self, step, run_id, arguments, approved=dry)
+        else:
+            actor = Actor(self, step, run_id, arguments)
+        return self._start(actor)
 
     _STEPS: dict[type, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
         Clients: _clients,
@@ -487,6 +657,7 @@ class Director:
         Turn: _turn,
         Watermark: _watermark,
         Phantom: _phantom,
+        Land: _land,
         Alter: _alter,
         Say: _say,
         Look: _look,
@@ -494,11 +665,18 @@ class Director:
         Resume: _resume,
         Run: _run,
         Nemesis: _nemesis,
+        ledger_plan.Transfers: lambda self, step: self._bank.transfers(step),
+        ledger_plan.Send: lambda self, step: self._bank.send(step),
+        ledger_plan.Move: lambda self, step: self._bank.move(step),
+        ledger_plan.Balance: lambda self, step: self._bank.balance(step),
     }
 
     # -- runs
 
     def _start(self, actor: Actor) -> str:
+        if self._bank and actor.step.job == ledger_plan.REPAIR:
+            self._bank.judge.begins(actor.run_id)
+        actor.hidden_then = frozenset(self._hidden)
         self._under_way.append(actor)
         return self._go_on(actor)
 
@@ -536,6 +714,7 @@ class Director:
         was told is as right as anything else, or wrong.
         """
         self.counts["effects that failed" if failed else "effects"] += 1
+        self._highest_bound = max(self._highest_bound, self.judge.bound)
         where = f"{actor.run_id} ({actor.step.job}), {effect.seam} {effect.name} of {effect.step}"
         self._judged(actor, where, records=effect.seam in ("rows", "gateway"))
         if effect.step.endswith("add_bound"):
@@ -544,6 +723,8 @@ class Director:
     def _judged(self, actor: Actor, where: str, *, records: bool) -> None:
         if records:
             self.judge.recorded(where, actor.run_id, self.lab.raw(STATE))
+        if self._bank and actor.step.job == ledger_plan.REPAIR:
+            self._bank.look(where, actor.run_id)
         self._written(actor, where)
 
     def _written(self, actor: Actor, where: str) -> None:
@@ -554,7 +735,7 @@ class Director:
         after = self.seen()
         changed = [table for table in after.tables if before.tables[table] != after.tables[table]]
         aside = {table: self.lab.aside(actor.run_id, table) for table in changed}
-        silent = {*self._paused, *self._vetoed}
+        silent = {*self._paused, *self._vetoed, *(actor.hidden_then & self._hidden)}
         self.judge.written(where, before, after, aside, came_back=actor.came_back_since, silent=silent)
 
     def _ended(self, actor: Actor) -> str:
@@ -562,6 +743,12 @@ class Director:
             raise actor.error
         where = f"{actor.run_id} ({actor.step.job})"
         assert actor.life is not None
+        self.counts.update({"seams": len(actor.step.seams), "seams reached": len(actor.reached)})
+        if self._bank and actor.step.job == ledger_plan.BALANCES and actor.outcome and not actor.outcome.code:
+            self._bank.judge.is_told_total(where, actor.outcome.summary["figures"]["total"])
+        if self._bank and actor.step.job == ledger_plan.REPAIR:
+            self._bank.look(where, actor.run_id)
+            self._bank.judge.ended(where, iter(actor.outcome.problems.splitlines() if actor.outcome else ()))
         if actor.life.killed:
             self._written(actor, f"{where}, which died")
             self.counts["deaths"] += 1
@@ -572,6 +759,10 @@ class Director:
         self.counts[f"exit {actor.outcome.code}"] += 1
         if actor.step.job == "watermark_collection" and actor.outcome.code == 0 and not actor.came_back_since:
             self.judge.published(where, self.seen())
+        if actor.outcome.code == 0 and "--execute" not in actor.arguments:
+            self._plans.append(actor)
+        if actor.approved and actor.approved.outcome:
+            self.judge.held_to(where, actor.outcome.totals, actor.approved.outcome.totals)
         if actor.step.job == "orphan_cleanup" and actor.outcome.code == 0 and not actor.came_back_since:
             self._came_clean(actor)
         totals = {name: n for name, n in sorted(actor.outcome.totals.items()) if n and isinstance(n, int)}
@@ -579,7 +770,9 @@ class Director:
             # Which of two tasks' requests it was, and so how often something was done again, the plan does not say.
             return f"exit {actor.outcome.code}, lied to"
         told = {name: n for name, n in totals.items() if not name.startswith("bytes")}
-        return f"exit {actor.outcome.code}, {told}"
+        # Without numbers, which are other ones another time.
+        why = re.sub(r"\d+", "N", actor.outcome.problems)[:80] if actor.outcome.code else ""
+        return f"exit {actor.outcome.code}, {told}{why and ': '}{why}"
 
     def _came_clean(self, actor: Actor) -> None:
         """Tables that came back are as good as ever once a run has read them whole."""
@@ -587,7 +780,7 @@ class Director:
             return
         named = [a for a in actor.arguments if a in list(Table)] or list(Table)
         self.judge.came_back -= {
-            t for t in named if t not in self._disabled and t not in self._vetoed | set(self._paused)
+            t for t in named if t not in {*self._disabled, *self._vetoed, *self._paused, *self._hidden, *self._imported}
         }
 
     # -- clients
@@ -603,6 +796,11 @@ class Director:
             while line := log.readline():
                 history.read(line)
             self._read_to = log.tell()
+        watermark = self.lab.omid.watermark() if history.unanswered else 0
+        for start in sorted(history.unanswered):
+            if start > watermark:
+                self._in_flight[start] = self.lab.omid.begin()
+        history.unanswered.clear()
         ended, committed = len(history.ended) - before[0], len(history.commits) - before[1]
         self.counts.update({"transactions ended": ended, "transactions committed": committed})
         return f"{ended} ended, {committed} committed"
@@ -637,11 +835,16 @@ class Director:
                 self.lab.resume(self._paused.pop(table))
             if table in self._vetoed:
                 self.lab.veto(table, on=True)
+            if table in self._hidden:
+                self._show(table, b"")
+            if table in self._imported:
+                self.lab.confirm(table)
             for name in self._holds[table]:
                 with suppress(LowtideError):
                     self.lab.release(table, name)
             self.judge.held[table].clear()
         self._vetoed.clear()
+        self._imported.clear()
 
     def _last_rounds(self) -> None:
         """The jobs, with nothing else going on, until all of them end well, at most :data:`LAST_ROUNDS` times."""
@@ -649,13 +852,10 @@ class Director:
         for _ in range(LAST_ROUNDS):
             self.lab.omid.advance_watermark()
             codes = []
-            for job, *arguments in (
-                ("orphan_cleanup", "--full"),
-                ("watermark_collection",),
-                ("commit_table_pruning", "--grace", "0s"),
-            ):
+            jobs = _LAST + (ledger_plan.LAST if self._bank else ())
+            for job, *arguments in jobs:
                 number += 1
-                step = Run(number, job, (*arguments, "--execute"))
+                step = Run(number, job, tuple(arguments))
                 actor = Actor(self, step, f"run-{self.plan.seed}-{number}", step.arguments)
                 self.note(f"{job} at the end: {self._start(actor)}")
                 assert actor.outcome is not None
@@ -670,7 +870,7 @@ class Director:
         """Omid's own reader, at every read point at which something changed and that the mark leaves, some fifteen."""
         self.judge.came_back.clear()
         for table in seen.tables:
-            mark = self.judge.marks.get(table, -1)
+            mark = self.judge.kept(table)
             points = sorted(
                 {*(c + 1 for c in self.judge.history.commits.values() if c >= mark), *([mark] if mark > 0 else [])}
             )
@@ -678,7 +878,8 @@ class Director:
                 self.judge.read("at the end", table, point, self.lab.omid.read(table, point))
 
     def _digest(self, seen: Seen) -> str:
-        content = [self.trace, *(self.lab.from_origin(raw) for raw in (*seen.tables.values(), seen.commit_table))]
+        rows = self._bank.decided() if self._bank else []
+        content = [self.trace, rows, *(self.lab.from_origin(raw) for raw in (*seen.tables.values(), seen.commit_table))]
         return hashlib.sha256(repr(content).encode()).hexdigest()[:16]
 
 

@@ -167,11 +167,15 @@ class History:
     begun: set[int] = field(default_factory=set)
     #: Committed, with a sibling's shadow cell as the only proof (crash point 10).
     torn: set[int] = field(default_factory=set)
+    #: Of clients that died before they asked for their commit, or before they had an answer (crash point 1).
+    unanswered: set[int] = field(default_factory=set)
     #: What the tables have by that: never what is only not visible.
     tables: dict[str, dict[Key, bytes]] = field(default_factory=lambda: defaultdict(dict))
     #: Whatever was written to them at any time.
     ever: dict[str, dict[Key, bytes]] = field(default_factory=lambda: defaultdict(dict))
     snapshots: dict[str, tuple[dict[Key, bytes], set[int]]] = field(default_factory=dict)
+    #: Tables that lost everything since an HBase snapshot of them was taken.
+    empty_since: set[str] = field(default_factory=set)
 
     def read(self, line: str) -> None:
         """One line of a client's log."""
@@ -190,6 +194,8 @@ class History:
                     self.commits[start] = event["commit"]
                     if event.get("crash") == 10:
                         self.torn.add(start)
+                elif event.get("crash") == 1:
+                    self.unanswered.add(start)
 
     def committed(self, start: int, commit: int) -> None:
         """Of a transaction that nobody logs: the oracle has committed it."""
@@ -200,10 +206,23 @@ class History:
     def emptied(self, table: str) -> None:
         """A table has lost everything."""
         self.tables[table] = {}
+        self.empty_since.add(table)
+
+    def loadable(self, table: str, raw: Raw) -> bool:
+        """Whether what an HBase snapshot of the table has may be added to what there is: it lost that, and nothing that
+        was written and committed since has gone, such as a tombstone over what would come.
+        """
+        written = {key for key in self.tables[table] if start_of(key[3]) in self.commits}
+        return table in self.empty_since and self.restorable(table) and written <= standing(raw).keys()
+
+    def loaded(self, table: str) -> None:
+        """What the HBase snapshot of the table has came to what there is."""
+        self.tables[table] |= self.snapshots[table][0]
 
     def kept(self, table: str) -> None:
         """An HBase snapshot of the table was taken."""
         self.snapshots[table] = (dict(self.tables[table]), self.begun - self.ended)
+        self.empty_since.discard(table)
 
     def restorable(self, table: str) -> bool:
         """Whether the HBase snapshot of the table tells who committed: none did that was under way when it was taken.
@@ -215,7 +234,16 @@ class History:
 
     def restored(self, table: str) -> None:
         """The table is again what the HBase snapshot has."""
-        self.tables[table] = dict(self.snapshots[table][0])
+        self.copied(table, table)
+
+    def copyable(self, table: str) -> bool:
+        """Whether, also, nothing is under way any more that was then: its client would not complete a copy."""
+        return self.restorable(table) and self.snapshots[table][1] <= self.ended
+
+    def copied(self, source: str, table: str) -> None:
+        """The table is what the HBase snapshot of *source* has."""
+        self.tables[table] = dict(self.snapshots[source][0])
+        self.ever[table] |= self.tables[table]
 
     def torn_columns(self, table: str) -> set[Column]:
         """What readers may be shown wrongly until somebody heals it."""
@@ -296,6 +324,8 @@ class Judge:
     #: not see what was pruned.
     came_back: set[str] = field(default_factory=set)
     held: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    #: From where on read points show of a table what they showed before Omid's own compactor was at it.
+    floors: dict[str, int] = field(default_factory=dict)
     _records: Records = field(default_factory=lambda: Records({}))
     _owners: dict[str, str] = field(default_factory=dict)
     #: How often something was compared, by rule: a judge that judged nothing has found nothing.
@@ -305,6 +335,15 @@ class Judge:
     def marks(self) -> dict[str, int]:
         """The history marks seen last."""
         return self._records.marks()
+
+    def kept(self, table: str) -> int:
+        """The first read point of which nothing has gone, by a history mark or by Omid's own compactor."""
+        return max(self.marks.get(table, -1), self.floors.get(table, -1))
+
+    def compacted(self, table: str, watermark: int) -> None:
+        """Omid's own compactor was at a table: of what began at or below the low watermark it keeps what began last."""
+        commits = [commit for start, commit in self.history.commits.items() if start <= watermark]
+        self.floors[table] = max(commits, default=-1) + 1
 
     @property
     def bound(self) -> int:
@@ -476,7 +515,7 @@ class Judge:
 
     def read(self, where: str, table: str, point: int, got: Mapping[Column, bytes]) -> None:
         """(1), (2), (5) What a reader was shown at a read point that it may read at."""
-        if table in self.came_back:
+        if table in self.came_back or point < self.floors.get(table, -1):
             return
         expected = shown(self.history.tables[table], self.history.commits, point)
         self.counts["reads"] += 1
@@ -490,6 +529,8 @@ class Judge:
         self.counts["reads as of"] += 1
         if point < mark:
             self._say(where, f"{table} was read as of {point}, and the mark is {mark} (5)")
+        if table in self.floors:
+            self._say(where, f"{table} was read as of {point}, and Omid's own compactor is on it (5)")
         expected = shown(self.history.tables[table], self.history.commits, point)
         if told := _difference(expected, got, self.history.torn_columns(table)):
             self._say(where, f"{table} as of {point}: {told} (5)")
@@ -502,6 +543,13 @@ class Judge:
                 self._say(where, problem)
         if code and not problems:
             self._say(where, f"it ended with {code} and does not say why")
+
+    def held_to(self, where: str, totals: Mapping[str, Any], approved: Mapping[str, Any]) -> None:
+        """(10) A run that is held to a plan does no more of anything than it."""
+        self.counts["runs held to a plan"] += 1
+        for name in ("healed", "deleted", "marked", "removed"):
+            if (done := totals.get(name, 0)) > (most := approved.get(name, 0)):
+                self._say(where, f"{done} {name}, and {most} were approved (10)")
 
     # -- the end
 
@@ -525,7 +573,7 @@ class Judge:
                     self._say("at the end", f"{table} {key} says {value.hex()}, of {commits.get(start)} (2)")
             here = {k: v for k, v in cells.items() if not is_shadow(k[2])}
             written = self.history.tables[table]
-            mark = self.marks.get(table, -1)
+            mark = self.kept(table)
             for point in self._read_points(written.keys() | here.keys(), mark):
                 self.counts["read points at the end"] += 1
                 if (a := shown(written, commits, point)) != (b := shown(here, commits, point)):

@@ -6,7 +6,7 @@ import json
 import os
 from bisect import bisect
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lowtide.cli import decisions
 from lowtide.config import Config, load
 from lowtide.history.holding import read_options, release, take
 from lowtide.lab.stack import Stack
@@ -30,7 +31,7 @@ from lowtide.lab.workload.client import COMMIT_TABLE
 from lowtide.store.state import opened
 from lowtide.tables.consent import ATTRIBUTE, Pause
 from tests import warm
-from tests.chaos import lying
+from tests.chaos import ledger_clients, lying
 from tests.chaos.judge import Cell, Column, Key, Raw
 from tests.chaos.lying import HBaseRelay, LyingRelay
 from tests.chaos.plan import ROWS, Table
@@ -39,6 +40,8 @@ FAMILIES = ("a", "b")
 #: Compactions come when a step asks for them, and no other time.
 NO_COMPACTIONS = {"hbase.hstore.compaction.min": "1000"}
 STATE, JOURNAL = "CHAOS_STATE", "CHAOS_JOURNAL"
+#: Before the names of the ledger's tables.
+LEDGER = "chaos_"
 TIMESTAMPS = "OMID_TIMESTAMP_TABLE"
 
 #: By which the data source refuses a read point; any other error is a fault of its own.
@@ -96,33 +99,38 @@ class Laboratory:
         """Where that is while it is away."""
         return self.folder / "sideline-away"
 
-    def begin(self, *, relayed: bool = False, patient: bool = False) -> None:
+    def begin(self, *, ledger: bool = False, relayed: bool = False, patient: bool = False) -> None:
         """A store without transactional tables but those of the plan, which are empty, and without records of them.
 
-        Runs go through the relay before the gateway, if there is one, and where they are *relayed* through that before
-        HBase's servers. With *patient* HBase's client has as many tries as Lowtide gives it where nothing is
-        configured: enough for a server that died to be missed.
+        With *ledger* the configuration has one. Runs go through the relay before the gateway, if there is one, and where
+        they are *relayed* through that before HBase's servers. With *patient* HBase's client has as many tries as
+        Lowtide gives it where nothing is configured: enough for a server that died to be missed.
         """
         self.folder.mkdir(parents=True)
-        self.file.write_text(yaml.safe_dump(self._settings(relayed=relayed, patient=patient)))
+        content = self._settings(ledger=ledger, relayed=relayed, patient=patient)
+        self.file.write_text(yaml.safe_dump(content))
         for snapshot in self.omid.snapshots():
             self.omid.delete_snapshot(snapshot)
         others = Config().state
         kept = {COMMIT_TABLE, TIMESTAMPS, others.table, others.journal_table}
         for table in set(self.omid.tables()) - kept:
             self.omid.drop(table)
-        for table in Table:
+        for table in (Table.A, Table.B):
             self.make(table)
         with opened(self.config) as state:
             state.create()
             state.record_format()
         self.omid.advance_watermark()
         self.origins.append(self.omid.begin())
+        with opened(self.config) as state:
+            # As a collection does: no history is collected of an oracle that counts without any.
+            state.add_sample(state.server_time(), self.origins[-1])
 
-    def _settings(self, *, relayed: bool, patient: bool) -> dict[str, Any]:
+    def _settings(self, *, ledger: bool, relayed: bool, patient: bool) -> dict[str, Any]:
         content = settings_for(
             self.stack,
             self.folder,
+            **({"ledger": {"prefix": LEDGER}} if ledger else {}),
             state={"table": STATE, "journal_table": JOURNAL},
             defaults={"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}},
         )
@@ -139,11 +147,15 @@ class Laboratory:
         """The oracle was started again."""
         self.origins.append(self.omid.begin())
 
+    def ledger(self) -> AbstractContextManager[ledger_clients.Store]:
+        """The ledger that the configuration has, with the users of a plan, for a block."""
+        return ledger_clients.opened(self.config)
+
     def end(self) -> None:
         """Drop them."""
         for snapshot in self.omid.snapshots():
             self.omid.delete_snapshot(snapshot)
-        for table in (*Table, STATE, JOURNAL):
+        for table in (*Table, STATE, JOURNAL, *ledger_clients.tables(self.config)):
             self.omid.drop(table)
 
     def make(self, table: Table) -> None:
@@ -153,9 +165,12 @@ class Laboratory:
 
     def job(self, name: str, run: str, *arguments: str) -> Outcome:
         """A run of a job, in this process."""
-        summary = self.folder / f"{run}.json"
-        argv = ["--config", str(self.file), "--summary", str(summary), "--run-id", run, *arguments]
-        return Outcome(run_job(name, JOBS[name], argv), json.loads(summary.read_text()))
+        argv = ["--config", str(self.file), "--summary", str(self.summary(run)), "--run-id", run, *arguments]
+        return Outcome(run_job(name, JOBS[name], argv), json.loads(self.summary(run).read_text()))
+
+    def summary(self, run: str) -> Path:
+        """A run's summary."""
+        return self.folder / f"{run}.json"
 
     def raw(self, table: str) -> Raw:
         """All cells of a table; of the commit table, those of the plan's transactions and the low watermark."""
@@ -210,6 +225,18 @@ class Laboratory:
     def release(self, table: str, name: str) -> None:
         """Let go of a hold."""
         release(self.config, table, name)
+
+    def forget(self, table: str) -> None:
+        """A person says that what was cleaned of a table counts no more."""
+        decisions.forget(table, self.file, yes=True)
+
+    def confirm(self, table: str) -> None:
+        """A person says that a table's transactions were this oracle's."""
+        decisions.confirm(table, self.file, yes=True)
+
+    def resolve(self, start: int, commit: int | None) -> None:
+        """A person says what became of a transaction."""
+        decisions.resolve([start], self.file, aborted=commit is None, committed=commit, yes=True)
 
     def from_origin(self, cells: Raw) -> list[tuple[Any, ...]]:
         """Cells with timestamps counted from the plan's beginning, so that they are those of another time's."""

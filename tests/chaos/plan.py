@@ -14,6 +14,8 @@ from enum import StrEnum
 from itertools import count
 from typing import Any, TypeAlias, TypeVar
 
+from tests.chaos import ledger_plan
+from tests.chaos.ledger_plan import LedgerStep
 from tests.chaos.nemeses import Kind, Nemesis, Place, drawn
 
 T = TypeVar("T")
@@ -24,6 +26,8 @@ class Table(StrEnum):
 
     A = "chaos_a"
     B = "chaos_b"
+    C = "chaos_c"
+    """It comes and goes; at the beginning there is none."""
 
 
 class Act(StrEnum):
@@ -84,6 +88,17 @@ class Phantom:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class Land:
+    """The commit entry of a client that had no answer lands late: an oracle that lost its lease had sent it (point 13);
+    or, *guarded*, only where there is no mark: by the client of an oracle in low-latency mode (11).
+    """
+
+    number: int
+    pick: int
+    guarded: bool
+
+
 class Change(StrEnum):
     """What is done to a table."""
 
@@ -101,10 +116,19 @@ class Change(StrEnum):
     SNAPSHOT = "has an HBase snapshot taken"
     RESTORE = "is restored from it"
     CLONE = "is dropped and cloned from it"
+    HIDE = "hides cells"
+    SHOW = "no longer hides cells"
+    MAKE = "is made"
+    COPY = "is made as a copy of another"
+    DROP = "is dropped for good"
+    COMPACTOR = "gets Omid's own compactor"
+    LOAD = "has what its HBase snapshot has loaded in bulk, after it lost everything"
 
 
 #: After these a table is not what its clients made it.
-LOSING = frozenset({Change.TRUNCATE, Change.ANEW, Change.RESTORE, Change.CLONE})
+LOSING = frozenset({Change.TRUNCATE, Change.ANEW, Change.RESTORE, Change.CLONE, Change.MAKE, Change.COPY, Change.DROP})
+#: What is done to the table that comes and goes alone.
+_COMING = frozenset({Change.MAKE, Change.COPY, Change.DROP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +150,9 @@ class Word(StrEnum):
     CONSENT = "no longer vetoed"
     HOLD = "held"
     RELEASE = "released"
+    FORGET = "forgotten"
+    CONFIRM = "confirmed"
+    RESOLVE = "whence a person decides of a transaction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +206,11 @@ class Seam:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a job. ``{run}`` in its arguments stands for the id of an earlier one, which *pick* names."""
+    """A run of a job.
+
+    ``{run}`` in its arguments stands for the id of an earlier one, which *pick* names; ``{plan}`` for an earlier dry
+    one's, whose arguments it has, and which it is held to.
+    """
 
     number: int
     job: str
@@ -188,10 +219,16 @@ class Run:
     seams: tuple[Seam, ...] = ()
 
 
-Step: TypeAlias = Clients | Open | Turn | Watermark | Phantom | Alter | Say | Look | Read | Resume | Run | Nemesis
+Step: TypeAlias = (
+    Clients | Open | Turn | Watermark | Phantom | Land | Alter | Say | Look | Read | Resume | Run | Nemesis | LedgerStep
+)
 
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
-KINDS = {"connector": 5, "read": 4, "rows": 3, "gateway": 1, "hbase": 1, "files": 2}
+KINDS = {"connector": 5, "read": 4, "gateway": 4, "hbase": 1, "files": 2}
+#: Of some kinds a run has many effects; the others come one to three times.
+_RATES = {"read": 0.15, "gateway": 0.25}
+#: The jobs that can be held to an approved plan.
+APPROVABLE = ("orphan_cleanup", "history_gc")
 #: Runs of jobs in a plan, or some more.
 JOBS = 7
 #: Rows of a table are so many.
@@ -207,6 +244,11 @@ class Plan:
     #: Whether clients may leave torn transactions, whose proof is a sibling's shadow cell alone. Only where no table
     #: loses any: without it nothing in a store tells of the commit.
     torn: bool
+    #: Whether there is a ledger too, with clients and repairs of its own.
+    ledger: bool = False
+    #: Whether tables get Omid's own compactor, for good. Where it is on, nothing deletes families, which it loses rows
+    #: by, no table is lost, whose committed cells it would drop before they are healed, and nothing is torn.
+    compactor: bool = False
 
     def numbers(self) -> list[int]:
         """Of all steps and seams, from the outermost on."""
@@ -225,20 +267,22 @@ class Plan:
         yield from _every(self.steps)
 
     def __str__(self) -> str:
-        return "\n".join([f"seed {self.seed}{', torn transactions too' if self.torn else ''}", *_lines(self.steps, "")])
+        parts = {"torn transactions": self.torn, "a ledger": self.ledger, "Omid's own compactor": self.compactor}
+        too = "".join(f", {what} too" for what, there in parts.items() if there)
+        return "\n".join([f"seed {self.seed}{too}", *_lines(self.steps, "")])
 
 
 def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = ()) -> Plan:
     """The plan of a seed, with *jobs* runs of jobs or some more, and some nemeses of these kinds."""
-    torn = bool(seed % 2)
-    steps = _Maker(seed, torn=torn).steps(jobs)
+    maker = _Maker(seed, torn=bool(seed % 2), ledger=seed % 3 == 0, compactor=seed % 6 == 2)
+    steps = maker.steps(jobs)
     numbers = count(1 + max(number for step in steps for number in _numbers(step)))
     runs = [at for at, step in enumerate(steps) if isinstance(step, Run) and "--execute" in step.arguments]
     found = drawn(seed, numbers, nemeses, len(steps), runs)
     # The last first, and into a run before there is something new before it: all else stays where it is.
     for nemesis, place in sorted(found, key=lambda one: (one[1].step, one[1].seam), reverse=True):
         steps = _with_nemesis(steps, nemesis, place, numbers)
-    return Plan(seed, steps, torn)
+    return Plan(seed, steps, maker.torn, maker.ledger, maker.compactor)
 
 
 def _with_nemesis(steps: tuple[Step, ...], nemesis: Nemesis, place: Place, numbers: Iterator[int]) -> tuple[Step, ...]:
@@ -279,23 +323,51 @@ _QUIET = {
     Change.FAMILY: 1,
     Change.SNAPSHOT: 3,
     Change.DISABLE: 1,
+    Change.HIDE: 1,
+    Change.SHOW: 1,
 }
-_LOUD = {Change.TRUNCATE: 1, Change.ANEW: 1, Change.RESTORE: 4, Change.CLONE: 3}
-_WORDS = {Word.PAUSE: 1, Word.VETO: 1, Word.HOLD: 3, Word.RESUME: 2, Word.CONSENT: 2, Word.RELEASE: 2}
+_LOUD = {
+    Change.LOAD: 3,
+    Change.TRUNCATE: 2,
+    Change.ANEW: 1,
+    Change.RESTORE: 4,
+    Change.CLONE: 3,
+    Change.MAKE: 2,
+    Change.COPY: 2,
+    Change.DROP: 2,
+}
+_COMPACTING = {Change.COMPACTOR: 4, Change.COMPACT: 6}
+_WORDS = {
+    Word.PAUSE: 1,
+    Word.VETO: 1,
+    Word.HOLD: 3,
+    Word.RESUME: 2,
+    Word.CONSENT: 2,
+    Word.RELEASE: 2,
+    Word.FORGET: 2,
+    Word.CONFIRM: 1,
+    Word.RESOLVE: 3,
+}
 
 
 class _Maker:
-    def __init__(self, seed: int, *, torn: bool) -> None:
+    def __init__(self, seed: int, *, torn: bool, ledger: bool, compactor: bool) -> None:
         self._seed = seed
         self._chance = random.Random(f"chaos/{seed}")
         self._numbers = count()
-        self._changes = _QUIET if torn else {**_QUIET, **_LOUD}
+        self.torn, self.ledger, self.compactor = torn, ledger, compactor
+        self._changes = {**_QUIET, **({} if torn or compactor else _LOUD), **(_COMPACTING if compactor else {})}
         self._job = "commit_table_pruning"
 
     def steps(self, jobs: int) -> tuple[Step, ...]:
-        made: list[Step] = [self._clients(25), self._watermark()]
+        # Whoever is to come back must have been there.
+        made: list[Step] = [self._clients(25), self._open(), self._watermark(), self._open(), self._look()]
         # Or there would be none yet, mostly, when something is to be restored.
-        made += [Alter(self._next(), Change.SNAPSHOT, table) for table in Table if self._chance.random() < 0.5]
+        made += [
+            Alter(self._next(), Change.SNAPSHOT, table) for table in (Table.A, Table.B) if self._chance.random() < 0.5
+        ]
+        if self.ledger:
+            made += ledger_plan.begun(self._chance, self._next, self._seed)
         runs = 0
         while runs < jobs:
             made += self._between(self._chance.randint(1, 4))
@@ -319,11 +391,13 @@ class _Maker:
             self._turn: 6,
             self._watermark: 4,
             self._phantom: 1,
+            self._land: 2,
             self._alter: 5,
             self._say: 2,
             self._look: 2,
             self._read: 3,
             self._resume: 1,
+            **({self._transfer: 12} if self.ledger else {}),
         }
         return self._of(makers)()
 
@@ -351,11 +425,16 @@ class _Maker:
     def _phantom(self) -> Phantom:
         return Phantom(self._next())
 
+    def _land(self) -> Land:
+        return Land(self._next(), self._chance.randrange(100), self._chance.random() < 0.3)
+
     def _table(self) -> Table:
-        return self._chance.choice(list(Table))
+        return self._of({Table.A: 3, Table.B: 3, Table.C: 1})
 
     def _alter(self) -> Alter:
-        return Alter(self._next(), self._of(self._changes), self._table(), self._chance.randrange(1, ROWS))
+        change = self._of(self._changes)
+        table = Table.C if change in _COMING else self._table()
+        return Alter(self._next(), change, table, self._chance.randrange(1, ROWS))
 
     def _say(self) -> Say:
         return Say(self._next(), self._of(_WORDS), self._table())
@@ -369,19 +448,33 @@ class _Maker:
     def _resume(self) -> Resume:
         return Resume(self._next(), self._chance.randrange(100))
 
+    def _transfer(self) -> LedgerStep:
+        return ledger_plan.step(self._chance, self._next(), self._seed)
+
+    def _next_job(self) -> str:
+        chance = self._chance
+        if self.ledger and chance.random() < 0.4:
+            return ledger_plan.REPAIR
+        self._job = _CHAIN[self._job] if chance.random() < 0.65 else self._of(_JOBS)
+        return self._job
+
     def _run(self, depth: int) -> Run:
         chance = self._chance
-        self._job = job = _CHAIN[self._job] if chance.random() < 0.65 else self._of(_JOBS)
+        job = self._next_job()
         number = self._next()
         arguments = tuple(self._arguments(job))
-        seams = tuple(self._seam(depth) for _ in range(chance.choice((0, 1, 1, 2, 3))))
+        kinds = ledger_plan.KINDS if job == ledger_plan.REPAIR else KINDS
+        seams = tuple(self._seam(depth, kinds) for _ in range(chance.choice((0, 1, 1, 2, 3))))
         # Whatever comes after a death, or before a run that is parked goes on, is not reached: one of these is enough.
         last = next((i for i, seam in enumerate(seams) if seam.act in (Act.DIE, Act.PART)), len(seams))
         return Run(number, job, arguments, chance.randrange(100), seams[: last + 1])
 
     def _arguments(self, job: str) -> Iterator[str]:
         chance = self._chance
-        if job in ("orphan_cleanup", "history_gc") and chance.random() < 0.25:
+        if job in APPROVABLE and chance.random() < 0.15:
+            yield from ("--approved", "{plan}")
+            return
+        if job in APPROVABLE and chance.random() < 0.25:
             yield from ("--table", self._table())
         if job == "orphan_cleanup" and chance.random() < 0.3:
             yield "--full"
@@ -393,18 +486,21 @@ class _Maker:
             yield from ("--restore", "{run}")
         if job == "journal_replay":
             yield from ("--from", "2020-01-01T00:00:00Z")
-        if chance.random() < 0.9:
+        if job == ledger_plan.REPAIR:
+            yield from ledger_plan.arguments(chance)
+        if chance.random() < (0.8 if job in APPROVABLE else 0.9):
             yield "--execute"
 
-    def _seam(self, depth: int) -> Seam:
+    def _seam(self, depth: int, kinds: Mapping[str, int]) -> Seam:
         chance = self._chance
         number = self._next()
         act = self._of({Act.ON: 4, Act.DIE: 2, Act.PART: 2, Act.PARK: 2})
         steps = self._between(chance.choice((0, 1, 2, 4)))
         if depth == 0 and act is Act.ON and chance.random() < 0.4:
             steps.append(self._run(depth + 1))
-        kind = self._of(KINDS)
-        nth = 1 + min(int(chance.expovariate(0.15 if kind == "read" else 0.6)), 30)
+        kind = self._of(kinds)
+        rate = ledger_plan.RATE if kinds is ledger_plan.KINDS else _RATES.get(kind, 0.6)
+        nth = 1 + min(int(chance.expovariate(rate)), 30)
         moment = self._of({Moment.BEFORE: 3, Moment.AFTER: 1}) if act is not Act.PART else Moment.BEFORE
         return Seam(
             number, kind, nth, moment, act, tuple(steps), round(chance.uniform(0.1, 0.9), 2), chance.getrandbits(32)
@@ -462,6 +558,9 @@ _WORDS_OF: dict[type, Callable[[Any], str]] = {
     Turn: lambda step: f"clients {step.pick} take {step.turns} turns",
     Watermark: lambda _: "the low watermark moves on",
     Phantom: lambda _: "the oracle commits what its client rolled back",
+    Land: lambda step: (
+        f"the entry of the dead client {step.pick} lands late{', where no mark is' if step.guarded else ''}"
+    ),
     Alter: lambda step: f"{step.table} {step.change} (row {step.key})",
     Say: lambda step: f"{step.table} is {step.word}",
     Look: lambda _: "a reader begins",
@@ -469,4 +568,5 @@ _WORDS_OF: dict[type, Callable[[Any], str]] = {
     Nemesis: str,
     Resume: lambda step: f"parked run {step.pick} goes on",
     Run: lambda step: " ".join((step.job, *step.arguments)),
+    **ledger_plan.WORDS,
 }

@@ -337,6 +337,28 @@ def test_cells_are_put_and_deleted_exactly(omid: OmidClient) -> None:
     assert {cell.value for cell in omid.raw("raw1") if cell.kind == "put"} == {any_bytes}
 
 
+def test_cells_are_loaded_in_bulk(omid: OmidClient) -> None:
+    """Past the log, into every region that they belong to, beside what is there; what a marker hides stays hidden."""
+    omid.create("bulk", splits=["m"])
+    omid.put("bulk", b"a", b"a", b"q", 50, b"there")
+    omid.put("bulk", b"a", b"a", b"q", 100, b"gone")
+    omid.delete_version("bulk", b"a", b"a", b"q", 100)
+    cells = [
+        (b"a", b"a", b"q", 100, b"gone"),
+        (b"z", b"b", b"\x00\xc2\x80q\xc2\x80", 150, b"\x00\xff"),
+        (b"a", b"a", b"", 150, b""),
+    ]
+    omid.bulk_load("bulk", cells)
+    found = {(*cell[:4], cell.kind, cell.value) for cell in omid.raw("bulk")}
+    assert found == {
+        (b"a", b"a", b"q", 50, "put", b"there"),
+        (b"a", b"a", b"q", 100, "put", b"gone"),
+        (b"a", b"a", b"q", 100, "delete", b""),
+        *((*cell[:4], "put", cell[4]) for cell in cells[1:]),
+    }
+    omid.drop("bulk")
+
+
 def test_regions_are_split_moved_and_merged(omid: OmidClient) -> None:
     """Each returns when it is done, and no cell is lost on the way."""
     omid.create("regions1", ["f"], splits=["m"])

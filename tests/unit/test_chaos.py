@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lowtide.lab.workload import Model, Transaction
 from lowtide.lab.workload.model import cell_from_json
-from tests.chaos import cutting, judge, plan
+from tests.chaos import cutting, judge, ledger_plan, plan
 from tests.chaos.judge import Cell, Entry, Judge, Seen
 from tests.chaos.laboratory import Laboratory
 from tests.chaos.nemeses import ANY, MOST, SEAMS, SERVERS, SHARED, Kind, Nemesis
@@ -46,9 +46,12 @@ def test_all_seeds_together_have_everything() -> None:
     assert {s.change for s in steps if isinstance(s, plan.Alter)} == set(plan.Change) - {plan.Change.ENABLE}
     assert {s.word for s in steps if isinstance(s, plan.Say)} == set(plan.Word)
     runs = [step for step in steps if isinstance(step, Run)]
-    assert {run.job for run in runs} == set(plan._JOBS)
+    assert {run.job for run in runs} == {*plan._JOBS, ledger_plan.REPAIR}
     seams = [seam for run in runs for seam in run.seams]
-    assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (set(Act), {*plan.KINDS, ANY})
+    assert ({seam.act for seam in seams}, {seam.kind for seam in seams}) == (
+        set(Act),
+        {*plan.KINDS, *ledger_plan.KINDS, ANY},
+    )
     assert any(isinstance(step, Run) for seam in seams for step in seam.steps)
     assert all(one.jobs() >= plan.JOBS for one in made)
 
@@ -62,6 +65,16 @@ def test_torn_transactions_and_lost_tables_do_not_meet() -> None:
     }
     assert not changes[True] & plan.LOSING
     assert changes[False] >= plan.LOSING
+
+
+def test_where_omids_own_compactor_is_no_table_is_lost() -> None:
+    """It would drop what is committed and not yet healed; and only there it is."""
+    made = [plan.made(seed) for seed in SEEDS]
+    for one in made:
+        changes = {step.change for step in one.every() if isinstance(step, plan.Alter)}
+        assert one.compactor or plan.Change.COMPACTOR not in changes
+        assert not one.compactor or not (one.torn or changes & plan.LOSING)
+    assert sum(one.compactor for one in made) == len(made) // 6
 
 
 def test_what_is_cut_goes_with_all_that_is_in_it() -> None:
@@ -329,6 +342,57 @@ def test_a_reader_is_judged_by_what_clients_did() -> None:
     assert len(made.wrong) == 2
 
 
+def test_what_omids_own_compactor_was_at_is_judged_from_there_on() -> None:
+    """Of a reader before, and of what is left for it at the end, nothing is said; ``asOf`` had to be refused."""
+    made = told()
+    made.compacted("t", T)
+    assert made.kept("t") == TC + 1
+    made.read("x", "t", TC, {Q: b"gone"})
+    assert made.wrong == []
+    made.read("x", "t", TC + 1, {})
+    assert len(made.wrong) == 1
+    made.read_as_of("x", "t", TC + 1, {Q: b"v"}, mark=-1)
+    assert "Omid's own compactor is on it" in made.wrong[1]
+    made = told()
+    made.compacted("t", T - 50)
+    assert made.kept("t") == 0, "nothing that was there committed"
+
+
+def test_a_copy_has_what_the_snapshot_has() -> None:
+    """Where the HBase snapshot tells who committed, and whoever was under way then is over now."""
+    made = judge.History()
+    cells = [["t", "r", "a", "q", 0, "put", "v"]]
+    made.read(json.dumps({"event": "begin", "start": T}))
+    made.read(json.dumps({"event": "cells", "start": T, "cells": cells}))
+    assert not made.restorable("t")
+    made.kept("t")
+    assert (made.restorable("t"), made.copyable("t")) == (True, False)
+    made.read(json.dumps({"event": "end", "start": T, "commit": None, "crash": 1}))
+    assert made.unanswered == {T}
+    assert made.copyable("t")
+    made.copied("t", "u")
+    assert made.tables["u"] == made.ever["u"] == {(*Q, T): b"v"}
+    assert not made.loadable("t", frozenset([DATA]))
+    made.emptied("t")
+    assert made.loadable("t", frozenset())
+    made.loaded("t")
+    assert made.tables["t"] == made.tables["u"]
+    made.committed(T, TC)
+    assert not made.restorable("t")
+
+
+def test_nothing_is_loaded_where_something_that_was_committed_has_gone() -> None:
+    """It may have hidden what would come."""
+    made = told().history
+    made.kept("t")
+    made.emptied("t")
+    made.read(json.dumps({"event": "cells", "start": T + 50, "cells": [["t", "r", "a", "q", 0, "put", ""]]}))
+    assert made.loadable("t", frozenset())
+    made.committed(T + 50, TC + 50)
+    assert not made.loadable("t", frozenset())
+    assert made.loadable("t", frozenset([DATA._replace(timestamp=T + 50)]))
+
+
 def test_a_read_as_of_before_the_mark_had_to_be_refused() -> None:
     """However right what it gave."""
     made = told()
@@ -360,6 +424,15 @@ def test_a_run_that_ends_in_an_error_of_its_own_is_noticed() -> None:
     made.ended("x", 1, {"problems": [], "tables": []})
     made.ended("x", 1, {"problems": [], "tables": [{"problems": ["unexpected KeyError: 1"]}]})
     assert len(made.wrong) == 2
+
+
+def test_a_run_that_does_more_than_was_approved_is_noticed() -> None:
+    """Of anything that it writes."""
+    made = Judge()
+    made.held_to("x", {"healed": 1, "deleted": 0, "cells_read": 9}, {"healed": 1, "deleted": 2})
+    assert made.wrong == []
+    made.held_to("x", {"healed": 1, "deleted": 3}, {"healed": 0, "deleted": 2})
+    assert [line.split()[1:3] for line in made.wrong] == [["1", "healed,"], ["3", "deleted,"]]
 
 
 # -- what a reader is shown

@@ -91,6 +91,11 @@ class OmidClient(Program):
         """Put one cell as it is, past Omid."""
         self._do("put", table=table, **_column(row, family, qualifier), timestamp=timestamp, value=text(value))
 
+    def bulk_load(self, table: str, cells: Iterable[tuple[bytes, bytes, bytes, int, bytes]]) -> None:
+        """Bring cells (row, family, qualifier, timestamp, value) into a table as files, past its log and Omid."""
+        fields = [[*map(text, cell[:3]), cell[3], text(cell[4])] for cell in cells]
+        self._do("bulk_load", table=table, cells=fields)
+
     def delete_version(self, table: str, row: bytes, family: bytes, qualifier: bytes, timestamp: int) -> None:
         """Delete exactly one version, past Omid."""
         self._do("delete_version", table=table, **_column(row, family, qualifier), timestamp=timestamp)

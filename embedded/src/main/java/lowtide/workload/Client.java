@@ -23,6 +23,7 @@ public final class Client {
         new Reader(store).register(commands);
         new CommitEntries(store).register(commands);
         new Tables(store).register(commands);
+        new BulkLoad(store).register(commands);
         new Regions(store).register(commands);
         new Runner(store).register(commands);
         commands.serve(new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8)), answers);

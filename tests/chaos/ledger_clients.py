@@ -1,0 +1,177 @@
+"""The ledger's clients in a plan: each is the real program of a transfer, over the real gateway, a step at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from lowtide.config import Config
+from lowtide.errors import UsageError
+from lowtide.ledger import init, steps
+from lowtide.ledger.model import Request, Table, user_id
+from lowtide.ledger.steps import Operation, Program, Read, Scan
+from lowtide.ledger.store import Tables
+from lowtide.store.gateway import connect
+from lowtide.values.clock import now_millis
+from tests.chaos import ledger_judge, ledger_plan
+from tests.chaos.ledger_judge import Asked, LedgerJudge, Rows
+from tests.chaos.ledger_plan import ISSUER, USERS, End, Wanted
+
+#: What the judge sees of it: whatever decides anything.
+_SEEN = (Table.TRANSACTIONS, Table.RECORDS, Table.OPEN)
+
+
+#: No transfer has so many steps.
+_ALL = 10_000
+
+
+@dataclass
+class Client:
+    """A client in the middle of a transfer: its program, and the answer that it has not been given yet."""
+
+    wanted: Wanted
+    program: Program[steps.Outcome]
+    answer: Any = None
+
+
+#: Carries out one operation, as :class:`lowtide.ledger.store.Tables` does.
+Store = Callable[[Operation], Any]
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[Store]:
+    """The ledger of a configuration, made anew with the users of a plan, over one connection to the gateway."""
+    init(config)
+    with connect(config.hbase.thrift) as connection:
+        store = Tables(connection, config.ledger.prefix)
+        for name in USERS:
+            steps.run(steps.add_user(name), store)
+        yield store
+
+
+def tables(config: Config) -> list[str]:
+    """The names of its tables."""
+    return [f"{config.ledger.prefix}{table}" for table in Table]
+
+
+def judge_of(wrong: list[str], counts: dict[str, int]) -> LedgerJudge:
+    """A judge of the users of a plan, who says what is wrong where others do."""
+    users = [ledger_judge.user(name) for name in USERS]
+    return LedgerJudge(ledger_judge.user(ISSUER), frozenset(users), wrong, counts)
+
+
+@dataclass
+class Bank:
+    """The ledger of one plan, and its clients."""
+
+    store: Store
+    judge: LedgerJudge
+    waiting: list[Client] = field(default_factory=list)
+    _last: int = 0
+
+    def look(self, where: str, run: str = "") -> None:
+        """Have the judge look at what there is now, after a write of a client or of a *run*."""
+        self.judge.look(where, self.rows(), run)
+
+    def rows(self) -> Rows:
+        """What there is now."""
+        return Rows(*(dict(self.store(Scan(table, "", "~"))) for table in _SEEN))
+
+    def decided(self) -> list[tuple[str, ...]]:
+        """What became of each transfer, without times."""
+        rows = self.rows()
+        parts = ("sender", "recipient", "amount", "state", "decision")
+        return [(id, *(row.get(part, "") for part in parts)) for id, row in sorted(rows.transactions.items())]
+
+    # -- steps
+
+    def transfers(self, step: ledger_plan.Transfers) -> str:
+        """Some, from begin to end."""
+        wanted = ledger_plan.paid(step.seed) if step.after else []
+        wanted += [ledger_plan.wanted(f"{step.seed}.{number}") for number in range(step.transfers)]
+        said = [self._move(f"step {step.number}", self._asked(each), _ALL, End.WAIT) for each in wanted]
+        return ", ".join(said)
+
+    def send(self, step: ledger_plan.Send) -> str:
+        """A client is asked."""
+        client = self._asked(ledger_plan.wanted(step.seed))
+        self.waiting.append(client)
+        return str(client.wanted)
+
+    def move(self, step: ledger_plan.Move) -> str:
+        """One that was asked takes its steps."""
+        if not self.waiting:
+            return "nobody is there"
+        client = self.waiting.pop(step.pick % len(self.waiting))
+        said = self._move(f"step {step.number}", client, step.steps, step.end)
+        if said == End.WAIT:
+            self.waiting.append(client)
+        return said
+
+    def balance(self, step: ledger_plan.Balance) -> str:
+        """Somebody asks for one."""
+        return self._told_balance(f"step {step.number}", USERS[step.pick % len(USERS)])
+
+    def at_the_end(self) -> None:
+        """Everybody asks for theirs, and nothing is left to do."""
+        for name in USERS:
+            self._told_balance("at the end", name)
+        self.judge.at_the_end(self.rows())
+
+    def _told_balance(self, where: str, name: str) -> str:
+        balance = steps.run(steps.balance(user_id(name)), self.store)
+        self.judge.is_told_balance(where, user_id(name), balance)
+        return str(balance)
+
+    def _asked(self, wanted: Wanted) -> Client:
+        """A client that was asked."""
+        sender, recipient = user_id(wanted.sender), user_id(wanted.recipient)
+        self.judge.asks(wanted.nonce, Asked(sender, recipient, wanted.amount))
+        request = Request(sender, recipient, wanted.amount, 0, wanted.nonce)
+        return Client(wanted, steps.transfer(request, user_id(ISSUER), self._clock(wanted.offset)))
+
+    def _clock(self, offset: int) -> Callable[[], int]:
+        """A client's, off by so many ms. No two readings are the same: entries lie in the order of their claims."""
+
+        def now() -> int:
+            self._last = max(self._last + 1, now_millis())
+            return self._last + offset
+
+        return now
+
+    def _move(self, where: str, client: Client, number: int, end: End) -> str:
+        """Some steps of a client; what it says then. One that dies says nothing ever."""
+        try:
+            for _ in range(number):
+                self._step(where, client)
+            if end is End.DIE:
+                client.program.close()
+            elif end in (End.LOSE, End.TWICE):
+                while not self._step(where, client, twice=end is End.TWICE):
+                    pass
+                if end is End.LOSE:
+                    client.program.close()
+                else:
+                    return End.WAIT
+        except StopIteration as done:
+            found: steps.Outcome = done.value
+            assert found.state is not None
+            self.judge.is_told(where, client.wanted.nonce, found.id, str(found.state))
+            return f"{found.state} {found.reason}".strip()
+        except UsageError as error:
+            self.judge.is_refused(where, client.wanted.nonce)
+            return f"refused: {error}"
+        return end
+
+    def _step(self, where: str, client: Client, *, twice: bool = False) -> bool:
+        """One read or write of a client; whether it was a write."""
+        operation = client.program.send(client.answer)
+        client.answer = self.store(operation)
+        if isinstance(operation, Read | Scan):
+            return False
+        if twice:
+            client.answer = self.store(operation)
+        self.look(where)
+        return True

@@ -1,0 +1,146 @@
+"""What is to happen to the ledger: its clients' steps, and the arguments of its repairs. Pure, as :mod:`plan` is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+#: Its users by nickname; the first is the issuer, and nobody has ever added the last.
+ISSUER, NOBODY = "issuer", "nobody"
+USERS = (ISSUER, "ann", "bob", "cid")
+
+REPAIR, BALANCES = "transaction_repair", "balances"
+#: What is run when the faults have ended.
+LAST = ((REPAIR, "--full", "--grace", "0s", "--execute"), (BALANCES,))
+#: The seams of a repair, by how often a plan stops at one: it writes what many transactions want at once.
+KINDS = {"rows": 8, "read": 3, "gateway": 2}
+#: It has many of each.
+RATE = 0.2
+
+
+class End(StrEnum):
+    """What becomes of a client when it has taken its steps."""
+
+    WAIT = "waits"
+    DIE = "dies"
+    LOSE = "loses an answer"
+    """Its next write takes effect, and it never hears so: it says that it does not know, and leaves the transfer."""
+    TWICE = "is asked again"
+    """Its next write is carried out twice, as the gateway does where an answer was lost, and it hears the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """So many transfers that *seed* draws, from begin to end; *after* the issuer has paid everybody something."""
+
+    number: int
+    seed: str
+    transfers: int
+    after: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A client is asked for a transfer that *seed* draws; :class:`Move` carries it out."""
+
+    number: int
+    seed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A client that was asked takes so many steps, each a read or a write."""
+
+    number: int
+    pick: int
+    steps: int
+    end: End
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Somebody asks for a user's balance."""
+
+    number: int
+    pick: int
+
+
+LedgerStep: TypeAlias = Transfers | Send | Move | Balance
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A transfer that somebody wants. *offset*: by how much the client's clock is off, ms."""
+
+    sender: str
+    recipient: str
+    amount: int
+    nonce: str
+    offset: int
+
+
+def wanted(seed: str) -> Wanted:
+    """The transfer of a seed: of amounts of which the users have about so many, and of clocks that are off by a day in
+    some. Mostly the issuer does not pay: else nobody would ever be refused.
+    """
+    chance = random.Random(f"ledger/{seed}")
+    sender = chance.choices(USERS, [1, 2, 2, 2])[0]
+    recipient = chance.choice([user for user in USERS if user != sender])
+    if chance.random() < 0.03:
+        recipient = NOBODY
+    offset = chance.choices((0, -86_400_000, 86_400_000), [18, 1, 1])[0]
+    return Wanted(sender, recipient, chance.randint(1, 40), f"{chance.getrandbits(64):016x}", offset)
+
+
+def paid(seed: str) -> list[Wanted]:
+    """What the issuer pays everybody, so that there is money."""
+    chance = random.Random(f"ledger/paid/{seed}")
+    return [Wanted(ISSUER, user, 40, f"{chance.getrandbits(64):016x}", 0) for user in USERS[1:]]
+
+
+def step(chance: random.Random, number: int, seed: int) -> LedgerStep:
+    """One step of the ledger's clients."""
+    kinds: dict[str, int] = {"transfers": 2, "send": 4, "move": 8, "balance": 1}
+    match chance.choices(list(kinds), list(kinds.values()))[0]:
+        case "transfers":
+            return Transfers(number, f"{seed}.{number}", chance.randint(1, 4))
+        case "send":
+            return Send(number, f"{seed}.{number}")
+        case "move":
+            ends = {End.WAIT: 5, End.DIE: 2, End.LOSE: 1, End.TWICE: 2}
+            (end,) = chance.choices(list(ends), list(ends.values()))
+            return Move(number, chance.randrange(100), chance.choice((1, 2, 3, 5, 8, 13, 40)), end)
+        case _:
+            return Balance(number, chance.randrange(100))
+
+
+def begun(chance: random.Random, number: Callable[[], int], seed: int) -> Iterator[LedgerStep]:
+    """What there is before anything else: some transfers that went well, and some clients half-way through theirs."""
+    first = number()
+    yield Transfers(first, f"{seed}.{first}", 3, after=True)
+    for _ in range(chance.randint(2, 6)):
+        asked = number()
+        yield Send(asked, f"{seed}.{asked}")
+        yield Move(number(), -1, chance.randint(4, 24), chance.choice((End.WAIT, End.DIE)))
+
+
+def arguments(chance: random.Random) -> Iterator[str]:
+    """Of a repair. The grace is none, or so long that nothing is old: what lies between would depend on who is fast."""
+    yield from ("--grace", "0s" if chance.random() < 0.85 else "1h")
+    if chance.random() < 0.3:
+        yield "--full"
+    if chance.random() < 0.15:
+        yield "--list"
+    if chance.random() < 0.15:
+        yield from ("--from", "2020-01-01T00:00:00Z")
+
+
+WORDS: dict[type, Callable[[Any], str]] = {
+    Transfers: lambda step: f"{step.transfers} transfers by {step.seed}{', after the issuer has paid' * step.after}",
+    Send: lambda step: f"a client is asked for the transfer of {step.seed}",
+    Move: lambda step: f"the client {step.pick} takes {step.steps} steps and {step.end}",
+    Balance: lambda step: f"user {step.pick}'s balance is asked for",
+}

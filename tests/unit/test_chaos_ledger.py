@@ -1,0 +1,417 @@
+"""The ledger in a plan of chaos, without a store: its steps, and what its judge notices."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lowtide.ledger import steps
+from lowtide.ledger.model import Entry, Request, Table, user_id
+from tests.chaos import ledger_plan, plan
+from tests.chaos.ledger_clients import Bank, judge_of
+from tests.chaos.ledger_judge import OVER, Asked, LedgerJudge, Rows, user
+
+ROOT = Path(__file__).resolve().parents[2]
+ISSUER, ANN, BOB = (user(name) for name in ("issuer", "ann", "bob"))
+NONCES = {f"{ISSUER}-1": "0" * 16, f"{ANN}-1": "1" * 16, f"{ANN}-2": "2" * 16}
+
+
+# -- plans
+
+
+def test_every_third_seed_has_a_ledger() -> None:
+    """With all steps, all ends of clients, and repairs of each kind; the others have none of it."""
+    made = [plan.made(seed) for seed in range(60)]
+    of_the_ledger = ledger_plan.LedgerStep.__args__
+    assert [one.ledger for one in made] == [seed % 3 == 0 for seed in range(60)]
+    for one in made:
+        there = {type(step) for step in one.every() if isinstance(step, of_the_ledger)}
+        assert bool(there) is one.ledger
+    steps = [step for one in made for step in one.every()]
+    assert {s.end for s in steps if isinstance(s, ledger_plan.Move)} == set(ledger_plan.End)
+    repairs = [s for s in steps if isinstance(s, plan.Run) and s.job == ledger_plan.REPAIR]
+    assert {seam.kind for run in repairs for seam in run.seams} == set(ledger_plan.KINDS)
+    words = {word for run in repairs for word in run.arguments}
+    assert words >= {"--full", "--list", "--from", "--grace", "0s", "1h", "--execute"}
+
+
+def test_a_seed_is_one_transfer() -> None:
+    """Between two users; to one whom nobody added, and by a clock that is off, now and then."""
+    found = [ledger_plan.wanted(f"x.{number}") for number in range(500)]
+    assert found == [ledger_plan.wanted(f"x.{number}") for number in range(500)]
+    assert all(one.sender != one.recipient for one in found)
+    assert len({one.nonce for one in found}) == 500
+    assert any(one.recipient == ledger_plan.NOBODY for one in found)
+    assert len({one.offset for one in found}) == 3
+
+
+# -- the judge
+
+
+def test_the_judge_knows_nothing_of_lowtide() -> None:
+    """It imports the standard library alone."""
+    tree = ast.parse((ROOT / "tests" / "chaos" / "ledger_judge.py").read_text())
+    modules = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    modules |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert modules == {
+        "__future__",
+        "hashlib",
+        "json",
+        "collections",
+        "collections.abc",
+        "dataclasses",
+        "functools",
+        "typing",
+    }
+
+
+def test_a_user_has_the_id_that_the_ledger_gives_him() -> None:
+    """Computed apart."""
+    assert user("ann") == user_id("ann")
+
+
+class Memory:
+    """The ledger's tables in memory."""
+
+    def __init__(self, *users: str) -> None:
+        self.tables: dict[str, dict[str, dict[str, str]]] = {table: {} for table in Table}
+        self.tables[Table.USERS] = {one: {"nickname": one} for one in users}
+
+    def __call__(self, operation: Any) -> Any:
+        table = self.tables[operation.table]
+        match operation:
+            case steps.Read(_, rows):
+                return [dict(table.get(row, {})) for row in rows]
+            case steps.Scan(_, start, stop, limit, reverse):
+                low, high = (stop, start) if reverse else (start, stop)
+                found = sorted((row for row in table if low <= row <= high), reverse=reverse)
+                return [(row, dict(table[row])) for row in found][:limit]
+            case steps.CheckAndPut(_, row, column, expected, value):
+                if table.get(row, {}).get(column) != expected:
+                    return False
+                table.setdefault(row, {})[column] = value
+                return True
+            case steps.Put(_, row, cells):
+                table.setdefault(row, {}).update(cells)
+            case steps.Remove(_, row):
+                table.pop(row, None)
+        return None
+
+
+class Ledger(Memory):
+    """The real programs of the ledger over rows in memory, judged after each write."""
+
+    def __init__(self) -> None:
+        super().__init__(ISSUER, ANN, BOB)
+        self.judge = LedgerJudge(ISSUER, frozenset([ISSUER, ANN, BOB]))
+        self.clock = 1000
+
+    def rows(self) -> Rows:
+        of = {name: {row: dict(cells) for row, cells in table.items()} for name, table in self.tables.items()}
+        return Rows(of[Table.TRANSACTIONS], of[Table.RECORDS], of[Table.OPEN])
+
+    def look(self) -> list[str]:
+        self.judge.look("here", self.rows())
+        return self.judge.wrong
+
+    def asked(self, sender: str, recipient: str, amount: int, nonce: str) -> Any:
+        self.judge.asks(nonce, Asked(sender, recipient, amount))
+        return steps.transfer(Request(sender, recipient, amount, 0, nonce), ISSUER, self._now)
+
+    def _now(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    def moved(self, sender: str, recipient: str, amount: int, nonce: str) -> str:
+        """A transfer from begin to end, of which the client is told."""
+        outcome = steps.run(self.asked(sender, recipient, amount, nonce), self)
+        self.judge.is_told("here", nonce, outcome.id, str(outcome.state))
+        return str(outcome.id)
+
+    def until(self, program: Any, writes: int) -> None:
+        """So many writes of a program."""
+        answer = None
+        while writes:
+            operation = program.send(answer)
+            answer = self(operation)
+            writes -= not isinstance(operation, steps.Read | steps.Scan)
+
+    def __call__(self, operation: Any) -> Any:
+        answer = super().__call__(operation)
+        if not isinstance(operation, steps.Read | steps.Scan):
+            self.look()
+        return answer
+
+
+@pytest.fixture
+def paid() -> Ledger:
+    """Ann got 100 of the issuer, and paid 30 to Bob."""
+    made = Ledger()
+    made.moved(ISSUER, ANN, 100, "0" * 16)
+    made.moved(ANN, BOB, 30, "1" * 16)
+    return made
+
+
+def test_what_is_right_is_not_wrong(paid: Ledger) -> None:
+    """Transfers, one that is refused, some whose clients die and that a repair ends, one that is dropped."""
+    with pytest.raises(Exception, match="the sender's balance is 70"):
+        steps.run(paid.asked(ANN, BOB, 71, "a" * 16), paid)
+    paid.judge.is_refused("here", "a" * 16)
+    for writes in range(1, 16):
+        paid.until(paid.asked(ANN, BOB, 1, f"{writes:016x}".replace("0", "b")), writes)
+    # Two that can each be paid, and not both: the second was not yet dropped when it was asked.
+    first, second = paid.asked(ANN, BOB, 40, "d" * 16), paid.asked(ANN, BOB, 41, "e" * 16)
+    for program in (first, second, first):
+        paid.until(program, 2)
+    for _ in range(2):
+        for row in sorted(paid.tables["open_transactions"]):
+            steps.run(steps.repair(Entry.parse(row), ISSUER), paid)
+    paid.judge.at_the_end(paid.rows())
+    paid.judge.is_told_balance("here", BOB, paid.rows().balances()[BOB])
+    paid.judge.is_told_total("here", 100)
+    assert paid.judge.wrong == []
+    states = [row["state"] for row in paid.tables["transactions"].values()]
+    assert (states.count("dropped"), paid.judge.counts["decisions"]) == (1, len(states))
+
+
+Break = Callable[[Ledger], object]
+
+
+def _row(made: Ledger, id: str = f"{ANN}-000000000001") -> dict[str, str]:
+    return made.tables["transactions"][id]
+
+
+def _record(made: Ledger, of: str, id: str = f"{ANN}-000000000001") -> dict[str, str]:
+    return made.tables["user_transactions"][f"{of}/{id}"]
+
+
+def _again(made: Ledger, **changes: Any) -> None:
+    """Ann's transfer once more, as her next, with what its request and decision say changed."""
+    new, old = f"{ANN}-000000000002", _row(made)
+    request = {**json.loads(old["request"]), "nonce": "2" * 16, "amount": 1, **changes}
+    decision = {"reason": "", "spent": 30, "credited": 100}
+    made.tables["transactions"][new] = {
+        "request": json.dumps(request),
+        "decision": json.dumps({**decision, **({"reason": "no"} if changes.get("state") == "dropped" else {})}),
+        "amount": str(request["amount"]),
+        "sender": ANN,
+        "recipient": BOB,
+        "state": changes.get("state", "in progress"),
+    }
+    if new not in json.dumps(list(made.tables["open_transactions"])):
+        made.tables["open_transactions"][f"{request['timestamp']:015d}/{new}/{request['nonce']}"] = {}
+
+
+def _asked_again(made: Ledger, amount: int = 1, **changes: Any) -> None:
+    made.judge.asks("2" * 16, Asked(ANN, BOB, amount))
+    _again(made, amount=amount, **changes)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (lambda made: _row(made).update(amount="3"), "amount of"),
+        (lambda made: _row(made).update(decision=json.dumps({"reason": "no"})), "decision of"),
+        (lambda made: _row(made).update(state="committed"), "was finished and is committed"),
+        (lambda made: made.tables["transactions"].pop(f"{ANN}-000000000001"), "was told that"),
+        (lambda made: _again(made), "that nobody asked for"),
+        (lambda made: _asked_again(made, 71), "pays 71 of 100 with 30 spent"),
+        (lambda made: _asked_again(made, 70, state="dropped"), "is not to pay 70 of 100 with 30 spent"),
+        (
+            lambda made: (_asked_again(made), made.tables[Table.OPEN].clear()),
+            f"{ANN}-000000000002 was claimed, and there was never an entry",
+        ),
+        (lambda made: _record(made, BOB).update(amount="31"), "and has moved"),
+        (lambda made: _record(made, ANN).update(state="pending"), "and has moved"),
+        (
+            lambda made: made.tables["user_transactions"].update(
+                {f"{ISSUER}/{ANN}-000000000001": {**_record(made, BOB), "user_id": ISSUER}}
+            ),
+            "and has moved",
+        ),
+        (
+            lambda made: made.tables["user_transactions"].update({f"{BOB}/{ANN}-000000000009": _record(made, BOB)}),
+            "and its transaction is None",
+        ),
+        (lambda made: _record(made, ANN).update(amount="-131"), f"{ANN} has -31"),
+    ],
+)
+def test_a_wrong_write_is_noticed(paid: Ledger, broken: Break, said: str) -> None:
+    """Each rule by one write that breaks it, and says so."""
+    assert paid.look() == []
+    broken(paid)
+    assert any(said in line and line.endswith("(8)") for line in paid.look()), paid.judge.wrong
+
+
+def test_what_can_be_paid_is_decided_in_order(paid: Ledger) -> None:
+    """A decision while an earlier number has none; a number that leaves a gap; one request, claimed twice."""
+    _asked_again(paid)
+    del _row(paid, f"{ANN}-000000000002")["decision"], _row(paid, f"{ANN}-000000000002")["state"]
+    assert paid.look() == []
+    third = {**_row(paid, f"{ANN}-000000000002"), "decision": json.dumps({"reason": ""})}
+    paid.tables["transactions"][f"{ANN}-000000000004"] = third
+    told = " ".join(paid.look())
+    assert "are not" in told
+    assert "is not the next number" in told
+    assert "was claimed 2 times" in told
+
+
+def test_an_entry_that_goes_before_its_transaction_is_over_is_noticed(paid: Ledger) -> None:
+    """One that was not there when the number was claimed is not: a repair without grace took it away."""
+    paid.until(paid.asked(ANN, BOB, 1, "a" * 16), 4)
+    (entry,) = paid.tables["open_transactions"]
+    cells = paid.tables["open_transactions"].pop(entry)
+    assert any("its entry is gone" in line for line in paid.look())
+    paid.judge.wrong.clear()
+    late = paid.asked(ANN, BOB, 1, "b" * 16)
+    paid.tables["open_transactions"][entry] = cells
+    paid.until(late, 1)
+    for row in set(paid.tables["open_transactions"]) - {entry}:
+        del paid.tables["open_transactions"][row]
+    assert paid.look() == []
+    paid.until(paid.asked(ANN, BOB, 1, "c" * 16), 1)
+    assert paid.judge.wrong == []
+
+
+@pytest.mark.parametrize(("to", "wrong"), [(0, False), (1003, False), (1004, True)])
+def test_a_settled_mark_that_passes_an_open_transaction_is_noticed(paid: Ledger, to: int, wrong: bool) -> None:
+    """One that was listed when its run began; up to there it may go, by a run that somebody began."""
+    paid.until(paid.asked(ANN, BOB, 1, "a" * 16), 4)
+    paid.judge.begins("one")
+    assert paid.clock == 1003
+    paid.tables["open_transactions"]["settled"] = {"mark": json.dumps({"mark": to, "run": "one"})}
+    assert [" over " in line for line in paid.look()] == [True] * wrong
+    paid.judge.wrong.clear()
+    paid.tables["open_transactions"]["settled"] = {"mark": json.dumps({"mark": 10**6, "run": "two"})}
+    assert "which nobody began" in paid.look()[0]
+
+
+def test_what_a_client_was_told_is_held_against_the_store(paid: Ledger) -> None:
+    """Done, and it is not; half-way; refused, and there it is; refused, and there was enough; a wrong balance."""
+    id = f"{ANN}-000000000001"
+    for told in (
+        lambda judge: judge.is_told("here", "1" * 16, id, "dropped"),
+        lambda judge: judge.is_told("here", "9" * 16, id, "finished"),
+        lambda judge: judge.is_told("here", "1" * 16, id, "committed"),
+        lambda judge: judge.is_refused("here", "1" * 16),
+        lambda judge: judge.is_told_balance("here", ANN, 71),
+        lambda judge: judge.is_told_total("here", 101),
+    ):
+        before = len(paid.judge.wrong)
+        told_before = dict(paid.judge.told)
+        told(paid.judge)
+        assert len(paid.judge.wrong) > before
+        paid.judge.told, paid.judge.refused = told_before, set()
+    paid.judge.wrong.clear()
+    paid.judge.asks("f" * 16, Asked(ANN, BOB, 70))
+    paid.judge.is_refused("here", "f" * 16)
+    assert "70 were there all the time" in paid.judge.wrong[0]
+
+
+def test_a_refusal_of_what_was_too_little_for_a_moment_is_right(paid: Ledger) -> None:
+    """The least that was left at any time since it was asked counts."""
+    paid.judge.asks("f" * 16, Asked(ANN, BOB, 70))
+    paid.moved(ANN, BOB, 1, "d" * 16)
+    paid.moved(ISSUER, ANN, 100, "c" * 16)
+    paid.judge.is_refused("here", "f" * 16)
+    paid.judge.asks("e" * 16, Asked(ANN, user("nobody"), 1))
+    paid.judge.is_refused("here", "e" * 16)
+    assert paid.judge.wrong == []
+
+
+def test_what_is_left_at_the_end_is_noticed(paid: Ledger) -> None:
+    """A transfer that is not over, an entry, and balances that are not what was decided."""
+    program = paid.asked(ANN, BOB, 1, "a" * 16)
+    paid.until(program, 4)
+    paid.judge.at_the_end(paid.rows())
+    told = " ".join(paid.judge.wrong)
+    assert f"{ANN}-000000000002 is initial" in told
+    assert "the entry 0" in told
+    paid.judge.wrong.clear()
+    paid.until(program, 2)  # it is decided, and has not moved
+    paid.judge.at_the_end(paid.rows())
+    assert any("the decisions come to" in line for line in paid.judge.wrong)
+
+
+def test_a_repair_that_calls_the_money_wrong_is_noticed(paid: Ledger) -> None:
+    """Nobody has forged any. What else it says is not the ledger's."""
+    paid.judge.ended("here", iter(["the gateway says no"]))
+    assert paid.judge.wrong == []
+    paid.judge.ended("here", iter(["the money does not add up before the repair"]))
+    assert len(paid.judge.wrong) == 1
+
+
+# -- clients and repairs, in memory
+
+
+class InMemory:
+    """The clients of a seed, and repairs that go on, stand still and die between their steps."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(f"memory/{seed}")
+        self.bank = Bank(Memory(*(user(name) for name in ledger_plan.USERS)), judge_of([], Counter()))
+        self.repairs: list[tuple[str, Any, Any]] = []
+        numbers = count()
+        first = list(ledger_plan.begun(self.chance, lambda: next(numbers), seed))
+        self.steps = [*first, *(ledger_plan.step(self.chance, next(numbers), seed) for _ in range(40))]
+
+    def carried_out(self) -> LedgerJudge:
+        """All of it; then the faults end, and repairs are whole."""
+        take = {
+            ledger_plan.Transfers: self.bank.transfers,
+            ledger_plan.Send: self.bank.send,
+            ledger_plan.Move: self.bank.move,
+            ledger_plan.Balance: self.bank.balance,
+        }
+        for step in self.steps:
+            take[type(step)](step)
+            if (entries := sorted(self.bank.rows().open)) and self.chance.random() < 0.4:
+                self.repair(*self._of(self.chance.choice(entries)), most=self.chance.randint(1, 20))
+            if self.repairs and self.chance.random() < 0.4:
+                self.repair(
+                    *self.repairs.pop(self.chance.randrange(len(self.repairs))), most=self.chance.randint(1, 20)
+                )
+        for under_way in self.repairs:
+            self.repair(*under_way)
+        rows = self.bank.rows()
+        # A repair without grace takes the entries of clients that are about to claim; the full check gives them back.
+        lost = [
+            (id, request) for id, request in rows.requests().items() if rows.transactions[id].get("state") not in OVER
+        ]
+        for entry in [*(f"{r['timestamp']:015d}/{id}/{r['nonce']}" for id, r in lost), *sorted(rows.open)]:
+            self.repair(*self._of(entry))
+        self.bank.at_the_end()
+        return self.bank.judge
+
+    def _of(self, entry: str) -> tuple[str, Any]:
+        self.bank.judge.begins(entry)
+        return entry, steps.repair(Entry.parse(entry), ISSUER)
+
+    def repair(self, name: str, program: Any, answer: Any = None, most: int = 1000) -> None:
+        """So many steps of a repair; it stands still where it is not over."""
+        for _ in range(most):
+            try:
+                operation = program.send(answer)
+            except StopIteration:
+                return
+            answer = self.bank.store(operation)
+            if not isinstance(operation, steps.Read | steps.Scan):
+                self.bank.look("a repair", name)
+        self.repairs.append((name, program, answer))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_meets_in_memory_nothing_is_wrong(seed: int) -> None:
+    """The real clients and the real program of a repair, in any order; there is something to judge."""
+    judge = InMemory(seed).carried_out()
+    assert judge.wrong == []
+    assert judge.counts["decisions"] > 3
+    assert judge.counts["balances told"] >= len(ledger_plan.USERS)
