@@ -23,15 +23,17 @@ from pathlib import Path
 from tests.chaos import plan
 from tests.chaos.cutting import cut_down
 from tests.chaos.director import Director, Report
+from tests.chaos.free.hand import MODES
 from tests.chaos.laboratory import Laboratory, opened_laboratory
 
 
 def main() -> int:
     """Run seeds; 1 if something was wrong, or came out differently the second time."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description="Chaos: seeds, and a judge.")
-    parser.add_argument("--mode", choices=["baton"], default="baton", help="the director serialises everything")
+    parser.add_argument("--mode", choices=["baton", *MODES], default="baton", help="the director serialises everything")
     parser.add_argument("--seconds", type=float, default=600, help="no seed begins later")
     parser.add_argument("--seed", type=int, help="this one only")
+    parser.add_argument("--count", type=int, default=1, help="of zombies: with --seed, so many from it on")
     parser.add_argument("--keep", default="", help="of its plan these numbers only: 0,4,9")
     parser.add_argument("--jobs", type=int, default=plan.JOBS, help="runs of jobs a plan, or some more")
     parser.add_argument("--servers", type=int, default=0, help="region servers; 0: HBase is one process")
@@ -39,6 +41,8 @@ def main() -> int:
     parser.add_argument("--cut", type=int, default=40, help="how often a plan that fails is tried with less; 0: not")
     parser.add_argument("--print", action="store_true", help="print the plan, and carry nothing out")
     asked = parser.parse_args()
+    if asked.mode in MODES:
+        return MODES[asked.mode](asked)
     first = asked.seed if asked.seed is not None else random.SystemRandom().getrandbits(24)
     if asked.print:
         print(_plan(first, asked))
