@@ -5,6 +5,9 @@
     make chaos SECONDS=3600            # new seeds for an hour; what fails is cut down
     make chaos SEED=17                 # this one
     make chaos SEED=17 KEEP=0,4,9      # of its plan these steps and seams alone
+    make chaos MODE=free SERVERS=3     # processes that run at the same time: tests/chaos/free
+    make chaos MODE=zombies            # runs that stand still, and go on when others have been there
+    python -m tests.chaos judge FOLDER # what a free run has recorded, once more
 """
 
 from __future__ import annotations
@@ -23,14 +26,16 @@ from pathlib import Path
 from tests.chaos import plan
 from tests.chaos.cutting import cut_down
 from tests.chaos.director import Director, Report
-from tests.chaos.free.hand import MODES
+from tests.chaos.free.hand import MODES, judge
 from tests.chaos.laboratory import Laboratory, opened_laboratory
 
 
 def main() -> int:
     """Run seeds; 1 if something was wrong, or came out differently the second time."""
+    if sys.argv[1:2] == ["judge"] and len(sys.argv) == 3:
+        return judge(Path(sys.argv[2]))
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description="Chaos: seeds, and a judge.")
-    parser.add_argument("--mode", choices=["baton", *MODES], default="baton", help="the director serialises everything")
+    parser.add_argument("--mode", choices=["baton", *MODES], default="baton", help="who moves when")
     parser.add_argument("--seconds", type=float, default=600, help="no seed begins later")
     parser.add_argument("--seed", type=int, help="this one only")
     parser.add_argument("--count", type=int, default=1, help="of zombies: with --seed, so many from it on")

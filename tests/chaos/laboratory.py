@@ -188,11 +188,14 @@ def row(number: int) -> str:
 
 
 @contextmanager
-def opened_laboratory(folder: Path, servers: int = 0) -> Iterator[Laboratory]:
-    """A store of its own, of one process or of so many region servers, and a Spark driver, for the block."""
+def opened_laboratory(folder: Path, servers: int = 0, **options: Any) -> Iterator[Laboratory]:
+    """A store of its own, of one process or of so many region servers, and a Spark driver, for the block.
+
+    *options* are further ones of the store's.
+    """
     config = warm.store_config(folder / "store")
-    if servers:
-        config = type(config)(**{**vars(config), "region_servers": servers})
+    if servers or options:
+        config = type(config)(**{**vars(config), "region_servers": servers, **options})
     stack = Stack(config)
     session = warm.new_session(warm.spark_settings(folder / "spark"))
     try:

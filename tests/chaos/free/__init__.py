@@ -5,7 +5,8 @@
 ``recording``  what happened, line by line, with the time of its beginning and its end; and what the store had
 ``conductor``  lets it happen
 ``judging``    what must be true of what was recorded: own code, from the folder alone, as often as one likes
-``zombies``    runs that stand still after their decision, and go on when others have been there
+``zombies``    runs that stand still after their decision, and go on when others have been there: pure, from a seed
+``wakening``   lets these happen
 
 ``make chaos MODE=free SERVERS=3``, ``make chaos MODE=zombies``, ``python -m tests.chaos judge FOLDER``.
 """

@@ -12,8 +12,15 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from tests.chaos.free.zombies import CASES, ForProcesses, Wakening, made
+from tests.chaos.free import schedule
+from tests.chaos.free.conductor import Conductor
+from tests.chaos.free.judging import judged
+from tests.chaos.free.wakening import ForProcesses, Wakening
+from tests.chaos.free.zombies import CASES, made
 from tests.chaos.laboratory import opened_laboratory
+
+#: Where what was recorded is kept.
+KEPT = Path(__file__).resolve().parents[3] / ".lowtide" / "chaos"
 
 
 def zombies(asked: argparse.Namespace) -> int:
@@ -43,4 +50,37 @@ def zombies(asked: argparse.Namespace) -> int:
     return int(bool(wrong))
 
 
-MODES = {"zombies": zombies}
+def free(asked: argparse.Namespace) -> int:
+    """One schedule of so many seconds, recorded and then judged; 1 if something was wrong."""
+    seed = asked.seed if asked.seed is not None else random.SystemRandom().getrandbits(24)
+    what = schedule.made(seed, asked.seconds, region_servers=bool(asked.servers))
+    if asked.print:
+        print(what)
+        return 0
+    folder = KEPT / f"free-{seed}-{time.strftime('%Y%m%dT%H%M%S')}"
+    print(f"seed {seed}, {asked.seconds:.0f} s, {asked.servers} region servers; recorded in {folder}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="lowtide-free-") as name:
+        small = {"hbase_heap": "448m"} if asked.servers else {}
+        with opened_laboratory(Path(name), asked.servers, **small) as lab, (Path(name) / "jobs.log").open("w") as sink:
+            begun = time.monotonic()
+            with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
+                Conductor(lab, what, folder).carried_out()
+            print(f"{time.monotonic() - begun:.0f} s, with the last rounds", flush=True)
+    return judge(folder)
+
+
+def judge(folder: Path) -> int:
+    """Judge what is recorded in a folder; 1 if something was wrong.
+
+    Raises:
+        SystemExit: there is no history in it.
+    """
+    if not (folder / "history.jsonl").exists():
+        raise SystemExit(f"{folder} has no history.jsonl: name a folder of make chaos MODE=free")
+    verdict = judged(folder)
+    print(verdict)
+    return int(bool(verdict.wrong))
+
+
+#: By ``--mode``; the baton is in ``__main__``.
+MODES = {"free": free, "zombies": zombies}

@@ -1,0 +1,236 @@
+"""What is to happen, and when, from a seed. Pure: the same seed and length give the same schedule.
+
+It has *lanes*, each of which is walked by a thread of its own: what is due in one waits for nobody in another. The
+steps are those of :mod:`tests.chaos.plan`, but for what a process or a server suffers. What comes of it depends on who
+is faster; that is recorded, not repeated.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import count
+from typing import TypeAlias
+
+from tests.chaos import plan
+from tests.chaos.plan import LOSING, Alter, Change, Look, Read, Run, Watermark, told
+
+
+class Lane(StrEnum):
+    """Who walks through it."""
+
+    TABLES = "tables"
+    READERS = "readers"
+    AS_OF = "readers as of"
+    SERVERS = "servers"
+    RUNS = "runs"
+    CLIENTS = "clients"
+
+
+class Fate(StrEnum):
+    """What becomes of a process."""
+
+    ENDS = "ends"
+    KILLED = "is killed"
+    STOPPED = "stands still"
+
+
+class Part(StrEnum):
+    """A part of the store."""
+
+    REGION_SERVER = "a region server"
+    GATEWAY = "the gateway"
+    ORACLE = "the oracle"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client process of two threads, with a script that *seed* makes; it lives so many seconds."""
+
+    number: int
+    seed: str
+    lives: float
+    killed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run, and its fate: so many seconds after it has said that *phase* is over, or after its start.
+
+    One that stands still does so for *lasting* seconds. Of the phases that a job has there are other names in others;
+    a run that ends before its fate comes ends.
+    """
+
+    number: int
+    run: Run
+    fate: Fate
+    phase: str | None
+    after: float
+    lasting: float
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A part of the store is killed, and started again so many seconds later."""
+
+    number: int
+    part: Part
+    pick: int
+    down: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """The records are reset, as of the same oracle."""
+
+    number: int
+
+
+Step: TypeAlias = Alter | Watermark | Look | Read | Client | Job | Strike | Reset
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A step, and when it is due: seconds after the beginning, or at once where the lane is late."""
+
+    at: float
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What is to happen within so many seconds."""
+
+    seed: int
+    seconds: float
+    lanes: Mapping[Lane, tuple[Due, ...]]
+
+    def __str__(self) -> str:
+        dues = [(due.at, lane, due.step) for lane, dues in self.lanes.items() for due in dues]
+        dues.sort(key=lambda due: due[0])
+        return "\n".join(f"{at:6.1f} {lane}: {spoken(step)}" for at, lane, step in dues)
+
+
+#: Jobs that this mode has.
+JOBS = (
+    "orphan_cleanup",
+    "watermark_collection",
+    "commit_table_pruning",
+    "history_gc",
+    "sideline_restore",
+    "journal_replay",
+)
+#: By job, the phase with which it has decided and has not written yet: what it says then is ``PHASE took ... s``.
+DECIDED = {"orphan_cleanup": "decide", "history_gc": "decide", "commit_table_pruning": "gate"}
+#: Others after which a fate may come.
+_PHASES = {
+    "orphan_cleanup": ("plan", "find", "act"),
+    "history_gc": ("plan", "find", "act"),
+    "commit_table_pruning": ("plan", "find", "act"),
+    "watermark_collection": ("start", "collect"),
+    "journal_replay": ("plan", "find"),
+    "sideline_restore": ("start",),
+}
+_PARTS = {Part.REGION_SERVER: 5, Part.GATEWAY: 2, Part.ORACLE: 3}
+#: Clients and runs at a time.
+CLIENTS, RUNS = 3, 2
+
+
+def made(seed: int, seconds: float, *, region_servers: bool = True) -> Schedule:
+    """The schedule of a seed. Without *region_servers* that are processes of their own none is killed."""
+    maker = _Maker(seed, seconds, region_servers=region_servers)
+    return Schedule(seed, seconds, {lane: tuple(maker.lane(lane)) for lane in Lane})
+
+
+class _Maker:
+    def __init__(self, seed: int, seconds: float, *, region_servers: bool) -> None:
+        self._seed, self._seconds = seed, seconds
+        self._chance = random.Random(f"free/{seed}")
+        self._numbers = count()
+        self._parts = {p: n for p, n in _PARTS.items() if region_servers or p is not Part.REGION_SERVER}
+        # Whose steps are the baton's: changes, runs and their arguments.
+        self._baton = plan._Maker(seed, torn=True)
+
+    def lane(self, lane: Lane) -> Iterator[Due]:
+        """Its steps, each so long after the one before it; those of processes follow each other without a pause."""
+        step, pause, begin = {
+            Lane.TABLES: (self._table, 4.0, 4.0),
+            Lane.READERS: (self._reader, 1.5, 6.0),
+            Lane.AS_OF: (self._as_of, 8.0, 30.0),
+            Lane.SERVERS: (self._server, 40.0, 25.0),
+            Lane.RUNS: (self._job, 9.0, 8.0),
+            Lane.CLIENTS: (self._client, 6.0, 0.0),
+        }[lane]
+        at = begin
+        while at < self._seconds:
+            yield Due(round(at, 2), step())
+            at += self._chance.expovariate(1 / pause)
+
+    def _next(self) -> int:
+        return next(self._numbers)
+
+    def _of(self, weighed: Mapping[Callable[[], Step], int]) -> Step:
+        (chosen,) = self._chance.choices(list(weighed), list(weighed.values()))
+        return chosen()
+
+    def _table(self) -> Step:
+        return self._of({self._change: 30, self._watermark: 8, lambda: Reset(self._next()): 1})
+
+    def _change(self) -> Step:
+        while True:
+            step = self._baton._alter()
+            # A client or a run waits for a disabled table, and what a table was when it was restored, beside clients
+            # that go on, nobody can tell afterwards.
+            if step.change not in {*LOSING, Change.DISABLE, Change.ENABLE}:
+                return replace(step, number=self._next())
+
+    def _watermark(self) -> Step:
+        return Watermark(self._next())
+
+    def _reader(self) -> Step:
+        look = self._chance.random() < 0.3
+        return Look(self._next()) if look else Read(self._next(), self._chance.randrange(100), False)
+
+    def _as_of(self) -> Step:
+        return Read(self._next(), self._chance.randrange(100), True)
+
+    def _server(self) -> Step:
+        (part,) = self._chance.choices(list(self._parts), list(self._parts.values()))
+        return Strike(self._next(), part, self._chance.randrange(100), round(self._chance.uniform(0, 12), 2))
+
+    def _job(self) -> Step:
+        chance = self._chance
+        while (run := self._baton._run(depth=1)).job not in JOBS:
+            pass
+        number = self._next()
+        fate = chance.choices(list(Fate), (4, 3, 4))[0]
+        decided, kind = DECIDED.get(run.job), chance.random()
+        phase = decided if decided and kind < 0.5 else chance.choice(_PHASES[run.job]) if kind < 0.75 else None
+        after = round(chance.choice((0, chance.uniform(0, 1.5))) if phase else chance.uniform(1, 30), 2)
+        return Job(number, replace(run, number=number, seams=()), fate, phase, after, round(chance.uniform(5, 45), 2))
+
+    def _client(self) -> Step:
+        number = self._next()
+        chance = self._chance
+        return Client(number, f"f{self._seed}.{number}", round(chance.uniform(8, 45), 2), chance.random() < 0.6)
+
+
+def spoken(step: Step) -> str:
+    """A step in a few words."""
+    match step:
+        case Client():
+            return f"clients by {step.seed} work for {step.lives} s and {'are killed' if step.killed else 'end'}"
+        case Job(fate=Fate.ENDS):
+            return told(step.run)
+        case Job():
+            since = f"{step.phase} is over" if step.phase else "it began"
+            lasting = f" for {step.lasting} s" if step.fate is Fate.STOPPED else ""
+            return f"{told(step.run)}; {step.after} s after {since} it {step.fate}{lasting}"
+        case Strike():
+            return f"{step.part} ({step.pick}) is killed, and starts again after {step.down} s"
+        case Reset():
+            return "the records are reset"
+        case _:
+            return told(step)
