@@ -51,6 +51,8 @@ class Conductor:
         self._clients = threading.Semaphore(CLIENTS)
         self._threads: list[threading.Thread] = []
         self._looks = 0
+        # No more transactions in an hour than in ten minutes: the judge goes through all of them at every look.
+        self._pause = int(300 * max(1.0, what.seconds / 600))
         self._shape = Shape(
             tables=tuple(Table),
             families=FAMILIES,
@@ -260,7 +262,7 @@ class Conductor:
                 omid = OmidClient(self.lab.stack, heap="128m")
                 told["pid"] = omid._process.pid
                 try:
-                    omid.live(script.generate(self._shape, step.seed, 200), log, threads=2, pause_ms=300)
+                    omid.live(script.generate(self._shape, step.seed, 200), log, threads=2, pause_ms=self._pause)
                     self._over.wait(step.lives)
                     if not step.killed:
                         late = threading.Timer(_CLIENT_SECONDS, omid.kill)
