@@ -374,7 +374,7 @@ class _Fated:
         assert self._process is not None
         if self._over.is_set() or self.step.fate is Fate.ENDS or self._conductor._over.is_set():
             return
-        blow = {"at": now(), "what": str(self.step.fate), "phase": (self._process.phases or [None])[-1]}
+        blow = {"at": now(), "what": str(self.step.fate), "phase": self._process.phases[-1:]}
         self.blows.append(blow)
         if self.step.fate is Fate.KILLED:
             with contextlib.suppress(ProcessLookupError):

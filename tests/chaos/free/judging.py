@@ -339,17 +339,17 @@ class _Court:
 
     def runs(self) -> None:
         """A run ends well or says why not, in words that somebody wrote for it; and at last they all do (9)."""
-        last: dict[int, list[int]] = defaultdict(list)
+        last: dict[int, list[int | None]] = defaultdict(list)
         for line in self.told.of_kind("run", "last run"):
             where = f"run {line['run']} ({line['job']})"
             code = line.get("code")
             self.counts[f"runs of {line['job']}"] += 1
             if line["what"] == "last run":
                 last[line["round"]].append(code)
-            elif "error" in line or line.get("hung"):
+            if "error" in line or line.get("hung"):
                 self._say(where, line.get("error", "it never ended"), "9")
                 continue
-            else:
+            if line["what"] == "run":
                 self._of_fate(line)
             if code is None or code < 0 or code > 128:
                 continue
@@ -407,9 +407,9 @@ def _evidence(look: Look) -> Iterator[tuple[int, int]]:
     for start, entry in commit_entries(look.commit_table).items():
         if entry.commit is not None and not entry.invalid:
             yield start, entry.commit
-    for start, commit in journal_entries(look.journal).items():
-        if commit is not None:
-            yield start, commit
+    for start, pruned in journal_entries(look.journal).items():
+        if pruned is not None:
+            yield start, pruned
 
 
 # -- a run that stood still
