@@ -195,7 +195,9 @@ def opened_laboratory(folder: Path, servers: int = 0, **options: Any) -> Iterato
     """
     config = warm.store_config(folder / "store")
     if servers or options:
-        config = type(config)(**{**vars(config), "region_servers": servers, **options})
+        soon = {"zookeeper.session.timeout": "10000"} if servers else {}  # a dead one is missed
+        more = {"region_servers": servers, "extra_hbase": {**config.extra_hbase, **soon}}
+        config = type(config)(**{**vars(config), **more, **options})
     stack = Stack(config)
     session = warm.new_session(warm.spark_settings(folder / "spark"))
     try:

@@ -393,7 +393,9 @@ class _Court:
         for line in self.told.of_kind("server"):
             counts[f"times that {line['kind']} was killed"] += 1
         for line in self.told.of_kind("step"):
-            counts["changes of tables, refused" if "error" in line else "changes of tables, watermarks, resets"] += 1
+            kind = line["step"].removeprefix("chaos_").partition(" (")[0]
+            kind = f"a table {kind[2:]}" if line["step"].startswith("chaos_") else kind
+            counts[f"times that {kind}{', refused' if 'error' in line else ''}"] += 1
         counts["looks that broke off"] = sum(1 for _ in self.told.of_kind("blind"))
 
 

@@ -135,7 +135,7 @@ _PHASES = {
 }
 _PARTS = {Part.REGION_SERVER: 5, Part.GATEWAY: 2, Part.ORACLE: 3}
 #: Clients and runs at a time.
-CLIENTS, RUNS = 3, 2
+CLIENTS, RUNS = 2, 2
 
 
 def made(seed: int, seconds: float, *, region_servers: bool = True) -> Schedule:
@@ -159,7 +159,7 @@ class _Maker:
             Lane.TABLES: (self._table, 4.0, 4.0),
             Lane.READERS: (self._reader, 1.5, 6.0),
             Lane.AS_OF: (self._as_of, 8.0, 30.0),
-            Lane.SERVERS: (self._server, 40.0, 25.0),
+            Lane.SERVERS: (self._server, 45.0, 25.0),
             Lane.RUNS: (self._job, 9.0, 8.0),
             Lane.CLIENTS: (self._client, 6.0, 0.0),
         }[lane]
@@ -214,7 +214,7 @@ class _Maker:
     def _client(self) -> Step:
         number = self._next()
         chance = self._chance
-        return Client(number, f"f{self._seed}.{number}", round(chance.uniform(8, 45), 2), chance.random() < 0.6)
+        return Client(number, f"f{self._seed}.{number}", round(chance.uniform(8, 60), 2), chance.random() < 0.6)
 
 
 def spoken(step: Step) -> str:
