@@ -52,7 +52,7 @@ class Conductor:
         self._threads: list[threading.Thread] = []
         self._looks = 0
         # No more transactions in an hour than in ten minutes: the judge goes through all of them at every look.
-        self._pause = int(300 * max(1.0, what.seconds / 600))
+        self._pause = int(150 * max(1.0, what.seconds / 600))
         self._shape = Shape(
             tables=tuple(Table),
             families=FAMILIES,
@@ -62,6 +62,8 @@ class Conductor:
             overlaps=0.4,
             conflict_free=0.15,
             deletes=0.15,
+            pauses=0.4,  # so that a kill meets some of them on their way
+            pause_ms=200,
             crash_points=(0, 1, 2, 4, 5, 6, 7, 8, 9),
         )
 
