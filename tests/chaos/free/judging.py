@@ -363,11 +363,11 @@ class _Court:
 
     def _of_fate(self, line: Mapping[str, Any]) -> None:
         code = line.get("code")
-        self.counts[
-            "runs that were killed" if code is None or code < 0 or code > 128 else f"runs with exit {code}"
-        ] += 1
+        died = code is None or code < 0 or code > 128
+        self.counts["runs that were killed" if died else f"runs with exit {code}"] += 1
         for blow in line.get("blows", ()):
-            self.counts[f"runs that {'stood still' if 'still' in blow['what'] else 'got SIGKILL'}"] += 1
+            if "still" in blow["what"]:
+                self.counts[f"runs that stood still after {', '.join(blow['phase'] or []) or 'their start'}"] += 1
 
     # -- the end
 
