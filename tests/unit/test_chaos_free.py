@@ -233,6 +233,7 @@ def region(watermark: int) -> list[Cell]:
             "lacks its shadow cell (4)",
         ),
         ({}, lambda r: r.look(*WHOLE, commits=[entry(T, 100)]).look(*WHOLE), "and the journal has None (4)"),
+        (ABORTED, lambda r: r.look(commits=[MARK]).look(), "1000: its mark went, and the journal has nothing (4)"),
         ({}, lambda r: r.look(*WHOLE).look(DATA), "went, and its data stands (1)"),
         ({}, lambda r: r.look(*WHOLE).look(SHADOW), "1000, committed, went and is in no sideline (7)"),
         (ABORTED, lambda r: r.look(DATA).look(), "1000, abandoned, went and is in no sideline (7)"),

@@ -115,6 +115,7 @@ class Look:
         return Records.of(self.parts[_STATE])
 
 
+_NOTHING = Entry(None, False)
 _STATE, _COMMITS = "CHAOS_STATE", "OMID_COMMIT_TABLE"
 _OTHERS = (_STATE, _COMMITS, "journal")
 
@@ -256,23 +257,36 @@ class _Court:
         for start, commit in journal.items():
             if commit is not None and start in self.history.begun and commit != commits.get(start):
                 self._say(where, f"the journal has {start} at {commit}, and it has {commits.get(start)}", "4")
-        cells = {table: standing(raw) for table, raw in look.tables.items()}
-        lacking = {start_of(key[3]): (table, key) for table, of in cells.items() for key in unproved(of)}
+        lacking = {start_of(key[3]): (t, key) for t, raw in look.tables.items() for key in unproved(standing(raw))}
+        since = before.begun[_COMMITS] if before else 0
         for start, entry in was.items():
-            if now.get(start, Entry(None, False)) == entry or start not in self.history.begun:
-                continue
-            self.counts["changes of the commit table"] += 1
-            gone = entry.commit is not None and not entry.invalid and now.get(start, Entry(None, False)).commit is None
-            if gone and start in lacking:
+            new = now.get(start, _NOTHING)
+            if new != entry and start in self.history.begun:
+                self.counts["changes of the commit table"] += 1
+                self._changed(f"{where}, {start}", start, (entry, new), journal, lacking, since)
+
+    def _changed(
+        self,
+        where: str,
+        start: int,
+        entries: tuple[Entry, Entry],
+        journal: Mapping[int, int | None],
+        lacking: Mapping[int, tuple[str, Key]],
+        since: int,
+    ) -> None:
+        old, new = entries
+        if old.invalid:
+            if not new.invalid and start not in journal and start not in self.history.commits:
+                self._say(where, "its mark went, and the journal has nothing", "4")
+        elif old.commit is not None and new.commit is None:
+            if start in lacking:
                 table, key = lacking[start]
-                self._say(where, f"the entry of {start} went, and {table} {key} lacks its shadow cell", "4")
+                self._say(where, f"its entry went, and {table} {key} lacks its shadow cell", "4")
             # A client that lives takes its entry away when its shadow cells are there.
-            assert before is not None
-            dead = self.told.over[start] < before.begun[_COMMITS]
-            if gone and dead:
+            if self.told.over[start] < since:
                 self.counts["entries that were pruned"] += 1
-                if journal.get(start) != entry.commit:
-                    self._say(where, f"the entry of {start} went, and the journal has {journal.get(start)}", "4")
+                if journal.get(start) != old.commit:
+                    self._say(where, f"its entry went, and the journal has {journal.get(start)}", "4")
 
     def _table(
         self, where: str, table: str, cells: tuple[Mapping[Key, bytes], Mapping[Key, bytes]], since: int
