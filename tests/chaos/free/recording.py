@@ -60,7 +60,9 @@ class Recorder:
         try:
             yield more
         except Exception as error:
-            more["error"] = f"{type(error).__name__}: {error}"[:600]
+            lines = f"{type(error).__name__}: {error}".splitlines()
+            causes = [line for line in lines[1:] if line.startswith("Caused by")]
+            more["error"] = "\n".join([*lines[:8], *causes])[:4000]
         self.line(what, begun, **more)
 
     def look(self, number: int, looked: Iterable[tuple[str, Raw, int]]) -> None:
