@@ -245,6 +245,11 @@ def region(watermark: int) -> list[Cell]:
             lambda r: r.look(*WHOLE).read(TC + 1, {"q": "v"}, how="as of", mark_before=TC + 50, mark_after=TC + 50),
             "the mark was 1150, and it was not refused (5)",
         ),
+        (
+            {},
+            lambda r: r.look(*WHOLE).read(TC + 1, {}, how="as of", error="[INTERNAL_ERROR] a bug\nCaused by: Null"),
+            "Caused by: Null (9)",
+        ),
         ({}, lambda r: r.look(*WHOLE).run(1), "ended with 1 and does not say why (9)"),
         ({}, lambda r: r.look(*WHOLE).run(1, "unexpected KeyError: 1"), "unexpected KeyError"),
         ({}, lambda r: r.look(*WHOLE).run(1, hung=True), "it never ended (9)"),

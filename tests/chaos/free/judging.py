@@ -328,10 +328,12 @@ class _Court:
         """(5) What readers were shown, where the mark had not passed them; and what had to be refused."""
         for line in self.told.of_kind("read"):
             how, table, point = line["how"], line["table"], line["point"]
+            where = f"read ({how}) of {table} at {point} from {line['from']}"
             if "error" in line:
                 self.counts[f"reads ({how}) that failed"] += 1
+                if "INTERNAL_ERROR" in line["error"]:  # Spark's word for what nobody has foreseen
+                    self._say(where, line["error"].splitlines()[-1], "9")
                 continue
-            where = f"read ({how}) of {table} at {point} from {line['from']}"
             if line["refused"]:
                 self.counts[f"reads ({how}) that were refused"] += 1
                 continue
