@@ -188,16 +188,11 @@ def row(number: int) -> str:
 
 
 @contextmanager
-def opened_laboratory(folder: Path, servers: int = 0, **options: Any) -> Iterator[Laboratory]:
-    """A store of its own, of one process or of so many region servers, and a Spark driver, for the block.
-
-    *options* are further ones of the store's.
-    """
+def opened_laboratory(folder: Path, servers: int = 0) -> Iterator[Laboratory]:
+    """A store of its own, of one process or of so many region servers, and a Spark driver, for the block."""
     config = warm.store_config(folder / "store")
-    if servers or options:
-        soon = {"zookeeper.session.timeout": "10000"} if servers else {}  # a dead one is missed
-        more = {"region_servers": servers, "extra_hbase": {**config.extra_hbase, **soon}}
-        config = type(config)(**{**vars(config), **more, **options})
+    if servers:
+        config = type(config)(**{**vars(config), "region_servers": servers})
     stack = Stack(config)
     session = warm.new_session(warm.spark_settings(folder / "spark"))
     try:

@@ -22,10 +22,23 @@ from lowtide.lab.workload.client import COMMIT_TABLE
 from lowtide.store.state import opened
 from tests.chaos.free.processes import JobProcess, configure
 from tests.chaos.free.recording import Recorder, now, text
-from tests.chaos.free.schedule import CLIENTS, RUNS, Client, Fate, Job, Lane, Part, Reset, Schedule, Strike, spoken
+from tests.chaos.free.schedule import (
+    CLIENTS,
+    RUNS,
+    TABLES,
+    Client,
+    Fate,
+    Job,
+    Lane,
+    Part,
+    Reset,
+    Schedule,
+    Strike,
+    spoken,
+)
 from tests.chaos.judge import Raw, Records
 from tests.chaos.laboratory import FAMILIES, STATE, Laboratory, row
-from tests.chaos.plan import ROWS, Alter, Change, Look, Read, Table
+from tests.chaos.plan import ROWS, Alter, Change, Look, Read
 
 #: Runs that live at a time, those that stand still among them: each has some 800 MB.
 _ALIVE = 4
@@ -54,7 +67,7 @@ class Conductor:
         # No more transactions in an hour than in ten minutes: the judge goes through all of them at every look.
         self._pause = int(150 * max(1.0, what.seconds / 600))
         self._shape = Shape(
-            tables=tuple(Table),
+            tables=TABLES,
             families=FAMILIES,
             qualifiers=("p", "q"),
             rows=ROWS,
@@ -181,7 +194,7 @@ class Conductor:
             return
         if self._points:
             point = self._points[step.pick % len(self._points)]
-            for table in Table:
+            for table in TABLES:
                 self._read(omid, table, point, "omid", lambda t=table: omid.read(t, point))  # type: ignore[misc]
 
     def _as_of(self, omid: OmidClient, step: Read) -> None:
@@ -190,7 +203,7 @@ class Conductor:
             point = self._points[-1 - step.pick % min(30, len(self._points))]
             session = self.lab.spark
             session._jvm.SparkSession.setActiveSession(session._jsparkSession)  # type: ignore[union-attr]
-            for table in Table:
+            for table in TABLES:
                 self._read(omid, table, point, "as of", lambda t=table: self.lab.as_of(t, point))  # type: ignore[misc]
 
     def _read(self, omid: OmidClient, table: str, point: int, how: str, read: Callable[[], Any]) -> None:
@@ -291,7 +304,7 @@ class Conductor:
         lab = replace(self.lab, omid=omid)
 
         def looked() -> Iterator[tuple[str, Raw, int]]:
-            for name in (STATE, COMMIT_TABLE, *Table, "journal"):
+            for name in (STATE, COMMIT_TABLE, *TABLES, "journal"):
                 begun = now()
                 yield str(name), lab.journal() if name == "journal" else lab.raw(name), begun
 
@@ -337,13 +350,13 @@ class Conductor:
     def _read_at_the_end(self, omid: OmidClient) -> None:
         points = random.Random(self.schedule.seed).sample(self._points, min(25, len(self._points)))
         for point in (*sorted(points), omid.begin()):
-            for table in Table:
+            for table in TABLES:
                 self._read(omid, table, point, "omid", lambda t=table, p=point: omid.read(t, p))  # type: ignore[misc]
 
     def _put_down_sidelines(self) -> None:
         for run in self._removing:
             with contextlib.suppress(FileNotFoundError):
-                self._recorder.aside(run, {str(table): self.lab.aside(run, table) for table in Table})
+                self._recorder.aside(run, {str(table): self.lab.aside(run, table) for table in TABLES})
 
 
 class _Fated:

@@ -59,13 +59,15 @@ def free(asked: argparse.Namespace) -> int:
         return 0
     folder = KEPT / f"free-{seed}-{time.strftime('%Y%m%dT%H%M%S')}"
     print(f"seed {seed}, {asked.seconds:.0f} s, {asked.servers} region servers; recorded in {folder}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="lowtide-free-") as name:
-        small = {"hbase_heap": "448m"} if asked.servers else {}
-        with opened_laboratory(Path(name), asked.servers, **small) as lab, (Path(name) / "jobs.log").open("w") as sink:
-            begun = time.monotonic()
-            with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
-                Conductor(lab, what, folder).carried_out()
-            print(f"{time.monotonic() - begun:.0f} s, with the last rounds", flush=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="lowtide-free-") as name,
+        opened_laboratory(Path(name), asked.servers) as lab,
+        (Path(name) / "jobs.log").open("w") as sink,
+    ):
+        begun = time.monotonic()
+        with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
+            Conductor(lab, what, folder).carried_out()
+        print(f"{time.monotonic() - begun:.0f} s, with the last rounds", flush=True)
     return judge(folder)
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from tests.chaos import plan
-from tests.chaos.plan import LOSING, Alter, Change, Look, Read, Run, Watermark, told
+from tests.chaos.plan import ROWS, Alter, Change, Look, Read, Run, Table, Watermark, told
+
+T = TypeVar("T")
 
 
 class Lane(StrEnum):
@@ -113,15 +114,35 @@ class Schedule:
         return "\n".join(f"{at:6.1f} {lane}: {spoken(step)}" for at, lane, step in dues)
 
 
-#: Jobs that this mode has.
-JOBS = (
-    "orphan_cleanup",
-    "watermark_collection",
-    "commit_table_pruning",
-    "history_gc",
-    "sideline_restore",
-    "journal_replay",
-)
+TABLES = (Table.A, Table.B)
+#: Jobs that this mode has, and how often; and the arguments that they may have, with how likely each is.
+JOBS = {
+    "orphan_cleanup": 8,
+    "watermark_collection": 4,
+    "commit_table_pruning": 5,
+    "history_gc": 5,
+    "sideline_restore": 2,
+    "journal_replay": 1,
+}
+_ARGUMENTS: Mapping[str, Mapping[tuple[str, ...], float]] = {
+    "orphan_cleanup": {("--table", "{table}"): 0.25, ("--full",): 0.3},
+    "watermark_collection": {},
+    "commit_table_pruning": {("--grace", "0s"): 1},
+    "history_gc": {("--table", "{table}"): 0.25, ("--compact",): 0.2},
+    "sideline_restore": {("--restore", "{run}"): 1},
+    "journal_replay": {("--from", "2020-01-01T00:00:00Z"): 1},
+}
+#: A client or a run waits for a disabled table, and what a table was when it was restored, beside clients that go on,
+#: nobody can tell afterwards.
+_CHANGES = {
+    Change.FLUSH: 4,
+    Change.COMPACT: 3,
+    Change.SPLIT: 2,
+    Change.MERGE: 1,
+    Change.MOVE: 2,
+    Change.FAMILY: 1,
+    Change.SNAPSHOT: 3,
+}
 #: By job, the phase with which it has decided and has not written yet: what it says then is ``PHASE took ... s``.
 DECIDED = {"orphan_cleanup": "decide", "history_gc": "decide", "commit_table_pruning": "gate"}
 #: Others after which a fate may come.
@@ -150,8 +171,6 @@ class _Maker:
         self._chance = random.Random(f"free/{seed}")
         self._numbers = count()
         self._parts = {p: n for p, n in _PARTS.items() if region_servers or p is not Part.REGION_SERVER}
-        # Whose steps are the baton's: changes, runs and their arguments.
-        self._baton = plan._Maker(seed, torn=True)
 
     def lane(self, lane: Lane) -> Iterator[Due]:
         """Its steps, each so long after the one before it; those of processes follow each other without a pause."""
@@ -171,20 +190,17 @@ class _Maker:
     def _next(self) -> int:
         return next(self._numbers)
 
-    def _of(self, weighed: Mapping[Callable[[], Step], int]) -> Step:
+    def _of(self, weighed: Mapping[T, float]) -> T:
         (chosen,) = self._chance.choices(list(weighed), list(weighed.values()))
-        return chosen()
+        return chosen
 
     def _table(self) -> Step:
-        return self._of({self._change: 30, self._watermark: 8, lambda: Reset(self._next()): 1})
+        step: Callable[[], Step] = self._of({self._change: 30, self._watermark: 8, lambda: Reset(self._next()): 1})
+        return step()
 
     def _change(self) -> Step:
-        while True:
-            step = self._baton._alter()
-            # A client or a run waits for a disabled table, and what a table was when it was restored, beside clients
-            # that go on, nobody can tell afterwards.
-            if step.change not in {*LOSING, Change.DISABLE, Change.ENABLE}:
-                return replace(step, number=self._next())
+        key = self._chance.randrange(1, ROWS)
+        return Alter(self._next(), self._of(_CHANGES), self._chance.choice(TABLES), key)
 
     def _watermark(self) -> Step:
         return Watermark(self._next())
@@ -197,19 +213,25 @@ class _Maker:
         return Read(self._next(), self._chance.randrange(100), True)
 
     def _server(self) -> Step:
-        (part,) = self._chance.choices(list(self._parts), list(self._parts.values()))
+        part = self._of(self._parts)
         return Strike(self._next(), part, self._chance.randrange(100), round(self._chance.uniform(0, 12), 2))
 
     def _job(self) -> Step:
         chance = self._chance
-        while (run := self._baton._run(depth=1)).job not in JOBS:
-            pass
         number = self._next()
-        fate = chance.choices(list(Fate), (4, 3, 4))[0]
-        decided, kind = DECIDED.get(run.job), chance.random()
-        phase = decided if decided and kind < 0.5 else chance.choice(_PHASES[run.job]) if kind < 0.75 else None
-        after = round(chance.choice((0, chance.uniform(0, 1.5))) if phase else chance.uniform(1, 30), 2)
-        return Job(number, replace(run, number=number, seams=()), fate, phase, after, round(chance.uniform(5, 45), 2))
+        run = Run(number, job := self._of(JOBS), tuple(self._arguments(job)), chance.randrange(100))
+        fate = self._of({Fate.ENDS: 4, Fate.KILLED: 3, Fate.STOPPED: 4})
+        decided, kind = DECIDED.get(job), chance.random()
+        phase = decided if decided and kind < 0.5 else chance.choice(_PHASES[job]) if kind < 0.75 else None
+        after = round(chance.choice((0, chance.uniform(0, 1.5))) if phase else chance.uniform(1, 45), 2)
+        return Job(number, run, fate, phase, after, round(chance.uniform(5, 45), 2))
+
+    def _arguments(self, job: str) -> Iterator[str]:
+        for words, likely in _ARGUMENTS[job].items():
+            if self._chance.random() < likely:
+                yield from (self._chance.choice(TABLES) if word == "{table}" else word for word in words)
+        if self._chance.random() < 0.9:
+            yield "--execute"
 
     def _client(self) -> Step:
         number = self._next()

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from lowtide.lab.workload import WorkloadError
 from lowtide.store.state import opened
@@ -24,9 +25,9 @@ _PATIENCE = 240
 class ForProcesses(Laboratory):
     """A laboratory whose configuration starts small runs, as processes."""
 
-    def begin(self) -> None:
+    def begin(self, **options: Any) -> None:
         """See :meth:`tests.chaos.laboratory.Laboratory.begin`."""
-        super().begin()
+        super().begin(**options)
         configure(self.file)
 
 

@@ -19,7 +19,8 @@ from itertools import count
 from typing import TypeAlias
 
 from tests.chaos import plan
-from tests.chaos.plan import Alter, Change, Clients, Plan, Run, Say, Table, Watermark, Word
+from tests.chaos.free.schedule import TABLES
+from tests.chaos.plan import Alter, Change, Clients, Plan, Run, Say, Watermark, Word
 
 _ARGUMENTS = {
     "orphan_cleanup": ("--full",),
@@ -101,7 +102,7 @@ class _Maker:
         """What leads to the zombie, so that it has something to decide, and the zombie."""
         job, what = self._job, self._what
         yield from self._clients(30)
-        for table in Table:
+        for table in TABLES:
             yield Alter(next(self._numbers), Change.SNAPSHOT, table)
         yield from self._clients(10)
         if job != "orphan_cleanup" or what == "a sideline restore":
@@ -120,7 +121,7 @@ class _Maker:
         yield Zombie(next(self._numbers), job, (*_ARGUMENTS.get(job, ()), "--execute"), delay, what, meanwhile)
 
     def _meanwhile(self) -> Iterator[Step]:
-        number, chance, table = next(self._numbers), self._chance, self._chance.choice(list(Table))
+        number, chance, table = next(self._numbers), self._chance, self._chance.choice(TABLES)
         steps: dict[str, Callable[[], Iterable[Step]]] = {
             "another run": lambda: self._after_watermark(self._job),
             "all jobs": lambda: self._after_watermark(*_CHAIN),
