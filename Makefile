@@ -31,8 +31,8 @@ help:
 	@echo "make cluster-test   the jobs on YARN and HDFS, on this machine's loopback: executors killed, Airflow, HBase snapshots"
 	@echo "make .env    the secrets that docker-compose.yaml asks for, random"
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
-	@echo "make chaos   clients, runs that die and tables that change, in an order that a seed gives: SECONDS=600 SEED= KEEP= SERVERS= TWICE= NEMESES= RUNS="
-	@echo "make soak    an hour of the ledger's clients being killed"
+	@echo "make chaos   clients, runs that die and tables that change, in an order that a seed gives: SECONDS=600 SEED= KEEP= SERVERS= TWICE= NEMESES= RUNS= MODE="
+	@echo "make soak    an hour of processes that are killed, stopped and overtaken, then one of the ledger's clients being killed"
 	@echo "make break-rules   break each safety rule in a copy of the code, and see the right assertion fail"
 	@echo "make judge   break those by which data come out wrong, and see whether lowtide verify, alone, notices"
 	@echo "make matrix  tests of the jobs on every line of Spark and HBase, and a table; hours. Some: SPARK_LINES=\"3.5 4.1\" HBASE_LINES="
@@ -201,14 +201,17 @@ bench: setup
 	@$(BIN)/python -m bench.fixed
 	@$(BIN)/python -m bench.foreground
 
+# By hand: what runs at the same time, for long. The ledger's part has tables, clients and a judge of its own.
 soak: setup
+	@$(MAKE) --no-print-directory chaos MODE=free SECONDS=3600 SERVERS=3
 	@LOWTIDE_LEDGER_SECONDS=3600 $(BIN)/python -m pytest -o timeout=5400 tests/store/test_ledger_concurrency.py -s -p no:cacheprovider
 
-# Seed after seed, judged (tests/chaos); what fails is cut down. Its store is its own.
+# Seed after seed, judged (tests/chaos); what fails is cut down. Its store is its own. MODE=free: processes that run at the same
+# time; MODE=zombies: runs that stand still, and go on when others have been there.
 chaos: setup
 	@PYTHONPATH=.:tests/store:tools $(BIN)/python -m tests.chaos $(if $(MODE),--mode $(MODE)) $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(SERVERS),--servers $(SERVERS)) $(if $(TWICE),--twice $(TWICE)) \
-		$(if $(NEMESES),--nemeses $(NEMESES)) $(if $(RUNS),--jobs $(RUNS))
+		$(if $(NEMESES),--nemeses $(NEMESES)) $(if $(RUNS),--jobs $(RUNS)) $(if $(COUNT),--count $(COUNT))
 
 # The pictures of docs/images, from the demo that is up.
 screenshots: setup

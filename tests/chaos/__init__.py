@@ -8,6 +8,7 @@
 ``laboratory`` the store, Spark and the jobs that it happens with
 ``judge``      what must be true of it: own code, which imports nothing of Lowtide
 ``cutting``    from a plan that fails to a small one that still does
+``free``       the other mode: real processes at the same time, recorded and judged afterwards
 
 ``python -m tests.chaos`` runs seeds by hand (``make chaos``); ``tests/store/test_chaos.py`` runs some where
 ``LOWTIDE_CHAOS_SEEDS`` says how many.

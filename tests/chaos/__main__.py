@@ -6,6 +6,9 @@
     make chaos SEED=17                 # this one
     make chaos SEED=17 KEEP=0,4,9      # of its plan these steps and seams alone
     make chaos NEMESES=LATE,ORACLE     # of what fails around the jobs these alone; none: nothing
+    make chaos MODE=free SERVERS=3     # processes that run at the same time: tests/chaos/free
+    make chaos MODE=zombies            # runs that stand still, and go on when others have been there
+    python -m tests.chaos judge FOLDER # what a free run has recorded, once more
 """
 
 from __future__ import annotations
@@ -24,16 +27,20 @@ from pathlib import Path
 from tests.chaos import plan
 from tests.chaos.cutting import cut_down
 from tests.chaos.director import Director, Report
+from tests.chaos.free.hand import MODES, judge
 from tests.chaos.laboratory import Laboratory, opened_laboratory
 from tests.chaos.nemeses import ALONE, SERVERS, Kind
 
 
 def main() -> int:
     """Run seeds; 1 if something was wrong, or came out differently the second time."""
+    if sys.argv[1:2] == ["judge"] and len(sys.argv) == 3:
+        return judge(Path(sys.argv[2]))
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description="Chaos: seeds, and a judge.")
-    parser.add_argument("--mode", choices=["baton"], default="baton", help="the director serialises everything")
+    parser.add_argument("--mode", choices=["baton", *MODES], default="baton", help="who moves when")
     parser.add_argument("--seconds", type=float, default=600, help="no seed begins later")
     parser.add_argument("--seed", type=int, help="this one only")
+    parser.add_argument("--count", type=int, default=1, help="of zombies: with --seed, so many from it on")
     parser.add_argument("--keep", default="", help="of its plan these numbers only: 0,4,9")
     parser.add_argument("--jobs", type=int, default=plan.JOBS, help="runs of jobs a plan, or some more")
     parser.add_argument("--servers", type=int, default=0, help="region servers; 0: HBase is one process")
@@ -42,6 +49,8 @@ def main() -> int:
     parser.add_argument("--print", action="store_true", help="print the plan, and carry nothing out")
     parser.add_argument("--nemeses", default="all", help=f"all, none, or some of {', '.join(k.name for k in Kind)}")
     asked = parser.parse_args()
+    if asked.mode in MODES:
+        return MODES[asked.mode](asked)
     first = asked.seed if asked.seed is not None else random.SystemRandom().getrandbits(24)
     if asked.print:
         print(_plan(first, asked))

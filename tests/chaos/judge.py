@@ -571,14 +571,27 @@ class Judge:
                 start = start_of(key[3])
                 if is_shadow(key[2]) and int.from_bytes(value, "big") != commits.get(start):
                     self._say("at the end", f"{table} {key} says {value.hex()}, of {commits.get(start)} (2)")
-            here = {k: v for k, v in cells.items() if not is_shadow(k[2])}
-            written = self.history.tables[table]
-            mark = self.kept(table)
-            for point in self._read_points(written.keys() | here.keys(), mark):
+            self._as_written(table, cells)
+
+    def _as_written(self, table: str, cells: Mapping[Key, bytes]) -> None:
+        """Every read point from the mark on shows of each row what clients wrote."""
+        here = {k: v for k, v in cells.items() if not is_shadow(k[2])}
+        mark, commits = self.kept(table), self.history.commits
+        for was, now in _by_row(self.history.tables[table], here):
+            for point in self._read_points(was.keys() | now.keys(), mark):
                 self.counts["read points at the end"] += 1
-                if (a := shown(written, commits, point)) != (b := shown(here, commits, point)):
+                if (a := shown(was, commits, point)) != (b := shown(now, commits, point)):
                     self._say("at the end", f"{table} at {point}, the mark is {mark}: {_difference(a, b)} (1)")
                     break
+
+
+def _by_row(*tables: Mapping[Key, bytes]) -> Iterator[list[dict[Key, bytes]]]:
+    """Tables by their rows: what is shown of one depends on no other."""
+    rows: dict[bytes, list[dict[Key, bytes]]] = defaultdict(lambda: [{} for _ in tables])
+    for number, table in enumerate(tables):
+        for key, value in table.items():
+            rows[key[0]][number][key] = value
+    return iter(rows.values())
 
 
 def _difference(expected: Mapping[Column, bytes], got: Mapping[Column, bytes], but: Collection[Column] = ()) -> str:

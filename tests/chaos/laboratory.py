@@ -102,8 +102,8 @@ class Laboratory:
     def begin(self, *, ledger: bool = False, relayed: bool = False, patient: bool = False) -> None:
         """A store without transactional tables but those of the plan, which are empty, and without records of them.
 
-        With *ledger* the configuration has one. Runs go through the relay before the gateway, if there is one, and where
-        they are *relayed* through that before HBase's servers. With *patient* HBase's client has as many tries as
+        With *ledger* the configuration has one. Runs go through the relay before the gateway, if there is one, and
+        where they are *relayed* through that before HBase's servers. With *patient* HBase's client has as many tries as
         Lowtide gives it where nothing is configured: enough for a server that died to be missed.
         """
         self.folder.mkdir(parents=True)

@@ -1,6 +1,6 @@
 """Many clients and repairs at once over few users, each a process that may be killed at any moment.
 
-``LOWTIDE_LEDGER_SECONDS`` says for how long (45 unless given, 300 in `make prove`; `make soak` takes an hour). What is
+``LOWTIDE_LEDGER_SECONDS`` says for how long (45 unless given, 300 in `make prove`, an hour in `make soak`). What is
 asserted of the money is computed here, from the cells and from what clients were told: nothing of the ledger's own code
 judges it.
 """

@@ -82,9 +82,17 @@ final class Planner {
         for (HRegionLocation location : served.locations()) {
             RegionInfo info = location.getRegion();
             regions.add(new Region(info.getEncodedName(), info.getStartKey(), info.getEndKey(),
-                    sizes.getOrDefault(info.getEncodedName(), 0L), location.getHostname(), null));
+                    sizes.getOrDefault(info.getEncodedName(), 0L), host(location), null));
         }
         return regions;
+    }
+
+    /**
+     * The machine on which a region is open; null where it is open nowhere, as a daughter is that a split has just
+     * made. Whoever reads it waits for it.
+     */
+    static String host(HRegionLocation location) {
+        return location.getServerName() == null ? null : location.getHostname();
     }
 
     /**

@@ -1,11 +1,15 @@
 package lowtide.connector;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.hadoop.hbase.HRegionLocation;
+import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.RegionInfoBuilder;
@@ -53,5 +57,16 @@ class PlannerTest {
         refused("behind the table's end the next begins at row c", "-", "c-");
         refused("behind the table's end the next begins at the table's beginning", "-", "-");
         refused("behind the table's beginning the next begins at the table's end");
+    }
+
+    /** A region that is open nowhere is read wherever it will be: it has no machine yet, and that is no error. */
+    @Test
+    void aRegionThatIsOpenNowhereHasNoMachine() {
+        RegionInfo region = regions("-").get(0);
+        ServerName server = ServerName.valueOf("one.example", 16020, 1);
+        assertEquals("one.example", Planner.host(new HRegionLocation(region, server)));
+        assertNull(Planner.host(new HRegionLocation(region, null)));
+        Piece anywhere = new Piece("r", new byte[0], new byte[0], 0, 1, new byte[0][], null, null);
+        assertEquals(0, anywhere.preferredLocations().length);
     }
 }

@@ -11,7 +11,7 @@ import java.nio.charset.StandardCharsets;
  * What transactions do, line by line as it happens, in a file that outlives the process.
  *
  * <p>Each line is handed to the operating system before the step it announces: a process that is killed leaves nothing in
- * the store that its log does not name.
+ * the store that its log does not name. Each has the time by this machine's clock, {@code at} in ms.
  */
 final class EventLog implements AutoCloseable {
 
@@ -24,6 +24,7 @@ final class EventLog implements AutoCloseable {
     }
 
     void write(JsonObject event) {
+        event.addProperty("at", System.currentTimeMillis());
         byte[] line = (GSON.toJson(event) + "\n").getBytes(StandardCharsets.UTF_8);
         synchronized (this) {
             try {
