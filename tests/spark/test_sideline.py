@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from lowtide_spark.frames.sideline import COLUMNS, kept, put_aside, sideline, sweep
+from lowtide_spark.frames import sideline as module
+from lowtide_spark.frames.sideline import COLUMNS, folders, kept, put_aside, put_list, sideline, sweep
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
+from lowtide.errors import StoreError
 from tests.spark.folder_kit import Runs, make_old
 
 
@@ -97,3 +103,67 @@ def test_only_old_sidelines_are_swept(runs: Runs, cells: DataFrame, tmp_path: Pa
     left = {p.name for p in tmp_path.iterdir() if not p.name.startswith(".")}
     assert left == {"young", "own", "warehouse", "empty", "notes.txt"}
     assert (foreign / "orders" / "data").read_text() == "not ours"
+
+
+def test_nobody_else_looks_into_a_sideline(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
+    """What was removed are people's data: the run's folder is its user's alone, also one that was there, and before
+    the first file is in it; what it lies in is left as it is.
+    """
+    tmp_path.chmod(0o755)
+    (tmp_path / "one").mkdir(mode=0o755)
+    put_aside(runs("one"), "orders", cells)
+    put_list(runs("two"), "orders", "1 undecided")
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("one", "two")} == {0o700}
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize("put", [put_aside, put_list])
+def test_a_sideline_that_cannot_be_made_private_takes_nothing(
+    runs: Runs, cells: DataFrame, tmp_path: Path, put: Callable[..., str]
+) -> None:
+    """It says so before anything goes."""
+    (tmp_path / "one").write_text("a file where the folder ought to be")
+    with pytest.raises(StoreError, match=r"cannot be made for this user alone: .*; nothing was removed"):
+        put(runs("one"), "orders", cells if put is put_aside else "1 undecided")
+
+
+@pytest.fixture
+def anothers(runs: Runs, cells: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An old sideline of this user's, and one that this user may not look into."""
+    for name in ("mine", "another"):
+        put_aside(runs(name), "orders", cells)
+        make_old(tmp_path / name)
+
+    class Guarded:
+        def __init__(self, files: Any) -> None:
+            self._files = files
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._files, name)
+
+        def listStatus(self, path: Any) -> Any:  # noqa: N802 - Hadoop's
+            if path.getName() == "another":
+                raise Py4JError("AccessControlException: Permission denied")
+            return self._files.listStatus(path)
+
+    def guarded(run: Any, folder: str) -> tuple[Any, Any]:
+        path, files = at(run, folder)
+        return path, Guarded(files)
+
+    at = module.at
+    monkeypatch.setattr(module, "at", guarded)
+    return tmp_path / "another"
+
+
+@pytest.mark.parametrize("read", [kept, folders])
+def test_anothers_sideline_is_not_passed_over(runs: Runs, anothers: Path, read: Callable[[Any], Any]) -> None:
+    """What is in it could be what a restore has to know of: who cannot read it is told whose it is."""
+    with pytest.raises(StoreError, match=rf"{anothers} belongs to .* and cannot be read: .*Permission denied"):
+        read(runs("x"))
+
+
+def test_anothers_sideline_is_another_s_to_remove(runs: Runs, anothers: Path) -> None:
+    """The sweep names it, and goes on."""
+    assert sweep(runs("x")) == [f"file:{anothers}"]
+    assert anothers.exists()
+    assert not (anothers.parent / "mine").exists()

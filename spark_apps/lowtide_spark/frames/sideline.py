@@ -3,12 +3,15 @@
 Of transactions that a person has to decide lies a list beside the folders. Beside the files lies a list of them with
 their lengths, written when they are all there: by it a restore knows that none is missing, and the sweep which
 folders are sidelines at all.
+
+What lies there is people's data: a run's folder is its user's alone.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +23,18 @@ from pyspark.sql import functions as F
 from lowtide.errors import StoreError
 from lowtide.values.clock import millis
 from lowtide_spark.frames import cell_list
-from lowtide_spark.frames.folders import Context, at, child, jvm, name_of, root_of, safe
+from lowtide_spark.frames.folders import (
+    SHARED,
+    Context,
+    at,
+    child,
+    jvm,
+    make_private,
+    name_of,
+    root_of,
+    safe,
+    write_text,
+)
 from lowtide_spark.frames.local import no_rows
 from lowtide_spark.frames.store import cause
 
@@ -55,16 +69,12 @@ def put_aside(run: Context, table: str, cells: DataFrame) -> str:
     Raises:
         StoreError: the folder cannot be finished; nothing may be removed then.
     """
-    folder = f"{_folder(run, run.request.run)}/{safe(table)}"
+    folder = f"{_own_folder(run)}/{safe(table)}"
     cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.mode("append").parquet(folder)
     path, files = at(run, folder)
     listed = {"table": table, "files": _lengths(files, path)}
     fresh, final = child(run, path, f"{LIST}.new"), child(run, path, LIST)
-    out = files.create(fresh, True)
-    try:
-        out.write(bytearray(json.dumps(listed).encode()))
-    finally:
-        out.close()
+    write_text(files, fresh, json.dumps(listed))
     # Under its name it is there whole or not at all: a run may be killed while it writes.
     if files.exists(final):
         files.delete(final, False)
@@ -79,13 +89,9 @@ def put_aside(run: Context, table: str, cells: DataFrame) -> str:
 
 def put_list(run: Context, table: str, text: str) -> str:
     """Write the list of a table's transactions that wait for a decision beside what the run put aside; its name."""
-    name = f"{_folder(run, run.request.run)}/{UNDECIDED}{safe(table)}.txt"
+    name = f"{_own_folder(run)}/{UNDECIDED}{safe(table)}.txt"
     path, files = at(run, name)
-    out = files.create(path, True)
-    try:
-        out.write(bytearray(text.encode()))
-    finally:
-        out.close()
+    write_text(files, path, text)
     return name
 
 
@@ -104,11 +110,12 @@ def try_out(run: Context, rows: int, parts: int) -> int:
             if not files.exists(root):
                 made.callback(_removed, files, root, False)  # later than what lies in it
             made.callback(_removed, files, at(run, folder)[0], True)
+            make_private(run, folder)
             spark.range(0, rows, 1, parts).write.parquet(folder)
             return spark.read.schema("id bigint").parquet(folder).distinct().count()
         except Exception as error:  # Spark's, a file system's
             fact = f"state.sideline, {where}, takes no files of the executors, or loses them: {cause(error)}"
-            remedy = "let Spark's user write there, or name a place that driver and executors share"
+            remedy = "let Spark's user write there, the same for driver and executors, or name a place that they share"
             raise StoreError(fact, remedy) from error
 
 
@@ -157,17 +164,19 @@ def sideline(run: Context, name: str) -> Sideline:
 
 
 def kept(run: Context) -> Kept:
-    """The sidelines of all runs; of each what is there whole."""
-    root, files = at(run, run.config.state.sideline)
+    """The sidelines of all runs; of each what is there whole.
+
+    Raises:
+        StoreError: this user may not look into one of them.
+    """
+    root, files = at(run, root_of(run))
     whole: list[str] = []
     lost: dict[str, list[str]] = {}
-    for status in files.listStatus(root) if files.exists(root) else ():
-        folder = status.getPath()
-        if status.isDirectory() and _is_sideline(run, files, folder):
-            there, missing = _whole(run, files, folder)
-            whole += there
-            for table in (table for table, names in missing.items() if names):
-                lost.setdefault(table, []).append(name_of(folder.getName()))
+    for folder in _sidelines(run, files, root):
+        there, missing = _whole(run, files, folder)
+        whole += there
+        for table in (table for table, names in missing.items() if names):
+            lost.setdefault(table, []).append(name_of(folder.getName()))
     # Of .../RUN/TABLE/FILE, the run's name as safe made it a folder's.
     name = F.element_at(F.split(F.input_file_name(), "/"), -3)
     return Kept(_read(run, whole).withColumn("run", F.url_decode(F.replace(name, F.lit("="), F.lit("%")))), lost)
@@ -183,16 +192,35 @@ class Folder:
 
 
 def folders(run: Context) -> list[Folder]:
-    """The sidelines of all runs, the newest first. Of one that was being written when its run ended, too."""
+    """The sidelines of all runs, the newest first. Of one that was being written when its run ended, too.
+
+    Raises:
+        StoreError: this user may not look into one of them.
+    """
     root, files = at(run, root_of(run))
     found = []
+    for folder in _sidelines(run, files, root):
+        tables = [inner.getPath() for inner in files.listStatus(folder) if inner.isDirectory()]
+        sizes = {name_of(table.getName()): sum(_lengths(files, table).values()) for table in tables}
+        written = files.getFileStatus(folder).getModificationTime()
+        found.append(Folder(name_of(folder.getName()), written, sizes))
+    return sorted(found, key=lambda each: -each.written)
+
+
+def _sidelines(run: Context, files: Any, root: Any) -> Iterator[Any]:
+    """The folders of runs.
+
+    Raises:
+        StoreError: this user may not look into one of them: what is in it nobody could take into account.
+    """
     for status in files.listStatus(root) if files.exists(root) else ():
         folder = status.getPath()
-        if status.isDirectory() and _is_sideline(run, files, folder):
-            tables = [inner.getPath() for inner in files.listStatus(folder) if inner.isDirectory()]
-            sizes = {name_of(table.getName()): sum(_lengths(files, table).values()) for table in tables}
-            found.append(Folder(name_of(folder.getName()), status.getModificationTime(), sizes))
-    return sorted(found, key=lambda each: -each.written)
+        try:
+            if _is_runs(status) and _is_sideline(run, files, folder):
+                yield folder
+        except Py4JError as error:
+            fact = f"the sideline {folder.toString()} belongs to {status.getOwner()} and cannot be read: {cause(error)}"
+            raise StoreError(fact, "run this as a user who may read all of state.sideline") from error
 
 
 def _whole(run: Context, files: Any, root: Any) -> tuple[list[str], dict[str, list[str]]]:
@@ -220,6 +248,21 @@ def _folder(run: Context, name: str) -> str:
     return f"{root_of(run)}/{safe(name)}"
 
 
+def _own_folder(run: Context) -> str:
+    """This run's, made for this user alone before anything lies in it.
+
+    Raises:
+        StoreError: it cannot be made.
+    """
+    folder = _folder(run, run.request.run)
+    try:
+        make_private(run, folder)
+    except Exception as error:  # the file system's
+        fact = f"the sideline {folder} cannot be made for this user alone: {cause(error)}; nothing was removed"
+        raise StoreError(fact, "let Spark's user make and own folders in state.sideline, and run again") from error
+    return folder
+
+
 def _read_list(run: Context, files: Any, folder: Any) -> dict[str, Any]:
     stream = files.open(child(run, folder, LIST))
     try:
@@ -237,21 +280,33 @@ def _lengths(files: Any, folder: Any) -> dict[str, int]:
     return {name: length for name, length in found if not name.startswith(("_", "."))}
 
 
-def sweep(run: Context) -> None:
+def sweep(run: Context) -> list[str]:
     """Remove the sidelines of runs that are older than ``sideline_keep``, lists of cells too, and nothing else that
     lies there.
+
+    Returns:
+        The folders that are too old and stay, as another user's do: whoever may has to remove them.
     """
     cell_list.sweep(run)
-    root, files = at(run, run.config.state.sideline)
+    root, files = at(run, root_of(run))
     if not files.exists(root):
-        return
+        return []
     limit = millis(run.request.now - run.config.state.sideline_keep)
-    own = safe(run.request.run)
+    own, left = safe(run.request.run), []
     for status in files.listStatus(root):
         folder = status.getPath()
-        old = status.isDirectory() and folder.getName() != own and status.getModificationTime() < limit
-        if old and _is_sideline(run, files, folder):
-            files.delete(folder, True)
+        old = folder.getName() != own and status.getModificationTime() < limit
+        try:
+            if old and _is_runs(status) and _is_sideline(run, files, folder):
+                files.delete(folder, True)
+        except Py4JError:
+            left.append(folder.toString())
+    return left
+
+
+def _is_runs(status: Any) -> bool:
+    """Whether it may be a run's folder, by its name."""
+    return bool(status.isDirectory()) and not status.getPath().getName().startswith(SHARED)
 
 
 def _is_sideline(run: Context, files: Any, folder: Any) -> bool:

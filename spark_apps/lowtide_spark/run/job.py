@@ -13,16 +13,17 @@ from datetime import UTC, datetime
 from lowtide.config import Config, load, source
 from lowtide.errors import LowtideError, StoreError, UsageError
 from lowtide.run.arguments import arguments, understood
-from lowtide.run.jobs import REMOVING
+from lowtide.run.jobs import REMOVING, SWEEPING
 from lowtide.run.summary import Summary, here
 from lowtide.store.gateway import failures, is_failure, no_answer
 from lowtide.store.ports import nobody_answers
 from lowtide.store.state import opened
+from lowtide_spark.frames import audit_log, sideline
 from lowtide_spark.frames.store import Store, told
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.printing import report
 from lowtide_spark.run.progress import progress
-from lowtide_spark.run.session import check_place, session
+from lowtide_spark.run.session import check_place, login, session
 
 _ZOOKEEPER_SECONDS = 5.0
 
@@ -55,17 +56,22 @@ def run_job(
         by=here(source(options.config)),
     )
     run: Run | None = None
-    code = 0
+    code, entered = 0, False
     try:
         check_place()
         run = _prepare(job, options, summary, now, started)
         run.read_only = read_only
+        if run.acting and not read_only:
+            audit_log.began(run, summary, list(sys.argv[1:] if argv is None else argv))
+            entered = True
         run.check_cluster()
         run.check_clock()
         run.note_hbase()
         # An inspection shows it itself, and then what it found.
         with nullcontext() if read_only else progress(run.store.spark, job):
             body(run)
+            if entered and summary.execute and job in SWEEPING:
+                _sweep(run)
         code = 1 if summary.failed else 0
     except LowtideError as error:
         summary.problems.append(str(error))
@@ -76,6 +82,8 @@ def run_job(
         code = blind
     finally:
         summary.seconds = round(time.monotonic() - started, 2)
+    if run is not None and entered:
+        code = max(code, _end_entry(run, code))
     if run is not None and not read_only and not _keep(run):
         code = code or 1
     if options.summary:
@@ -97,11 +105,31 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     spark = session(f"lowtide {job}")
     if (summary.execute and job in REMOVING) or getattr(options, "list", False):
         config.state.check_sideline(spark.sparkContext.master or "")
+    summary.by["principal"] = login(spark)
     run = Run(
         options, config, Store(spark, config, options.rate), asked.request, summary, asked.approved, phase_started=began
     )
     run.phase("start")  # Spark's own start is most of it
     return run
+
+
+def _sweep(run: Run) -> None:
+    """Whatever the run did: people's data do not lie there for longer because there was nothing to do."""
+    if left := sideline.sweep(run):
+        run.summary.notes.append(
+            f"{len(left)} folders are older than state.sideline_keep and this user may not remove them, such as "
+            f"{left[0]}; their owner has to"
+        )
+
+
+def _end_entry(run: Run, code: int) -> int:
+    """Enter the run's end into the audit log; the exit code that follows from that."""
+    try:
+        audit_log.ended(run, run.summary, code)
+    except LowtideError as error:
+        run.summary.problems.append(str(error))
+        return 1
+    return 0
 
 
 def _check_zookeeper(config: Config) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -33,6 +35,14 @@ def session(name: str, *, connector: bool = True) -> SparkSession:
     check_executors(spark, connector=connector)
     remember_classes(spark)
     return spark
+
+
+def login(spark: SparkSession) -> str:
+    """As whom HBase and the file systems know this driver: the principal that is logged in, without Kerberos the user,
+    or whom ``HADOOP_USER_NAME`` says it is.
+    """
+    jvm: Any = spark._jvm
+    return str(jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getUserName())
 
 
 def check_place() -> None:
