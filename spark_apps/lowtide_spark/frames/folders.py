@@ -72,9 +72,8 @@ def make_private(run: Context, folder: str) -> tuple[Any, Any]:
     Object stores know no such rights: there it is as open as the bucket.
     """
     path, files = at(run, folder)
-    if not files.exists(path):
-        files.mkdirs(path, rights(run, _MINE))
-    files.setPermission(path, rights(run, _MINE))
+    files.mkdirs(path, rights(run, _MINE))
+    files.setPermission(path, rights(run, _MINE))  # of one that was there
     return path, files
 
 
