@@ -33,7 +33,7 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     for check in ("check_cluster", "check_clock", "note_hbase"):
         monkeypatch.setattr(program.Run, check, lambda _: None)
     monkeypatch.setattr(program, "session", lambda _: time.sleep(0.2))
-    monkeypatch.setattr(program, "login", lambda _: "ann")
+    monkeypatch.setattr(program, "login", lambda *_: "ann")
     monkeypatch.setattr(program, "Store", lambda *_: SimpleNamespace(spark=None))
     return ["--config", str(file)]
 

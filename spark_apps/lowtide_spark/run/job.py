@@ -105,7 +105,7 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     spark = session(f"lowtide {job}")
     if (summary.execute and job in REMOVING) or getattr(options, "list", False):
         config.state.check_sideline(spark.sparkContext.master or "")
-    summary.by["principal"] = login(spark)
+    summary.by["principal"] = login(spark, config.hbase.client_properties())
     run = Run(
         options, config, Store(spark, config, options.rate), asked.request, summary, asked.approved, phase_started=began
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyspark
@@ -37,10 +38,12 @@ def session(name: str, *, connector: bool = True) -> SparkSession:
     return spark
 
 
-def login(spark: SparkSession) -> str:
-    """As whom HBase and the file systems know this driver: the principal that is logged in, without Kerberos the user,
-    or whom ``HADOOP_USER_NAME`` says it is.
+def login(spark: SparkSession, properties: Mapping[str, str]) -> str:
+    """As whom HBase knows this driver: whose keytab its *properties* name; else who is logged in, without Kerberos the
+    user, or whom ``HADOOP_USER_NAME`` says it is.
     """
+    if principal := properties.get("hbase.client.keytab.principal"):
+        return principal
     jvm: Any = spark._jvm
     return str(jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getUserName())
 
