@@ -39,7 +39,8 @@ def name_of(user: Any) -> str:
     """Somebody, as Airflow names them."""
     if not user:
         return "somebody"
-    return str(user.get("name") if isinstance(user, Mapping) else getattr(user, "name", user))
+    about = user if isinstance(user, Mapping) else {name: getattr(user, name, None) for name in ("name", "id")}
+    return str(about.get("name") or about.get("id") or user)
 
 
 def approved_plan(context: Context, map_index: int) -> dict[str, Any]:

@@ -156,7 +156,12 @@ def test_an_answer_holds_for_the_plan_that_was_shown_and_no_other(
 
 @pytest.mark.parametrize(
     ("user", "name"),
-    [({"id": "1", "name": "ann"}, "ann"), (SimpleNamespace(id="1", name="ann"), "ann"), (None, "somebody")],
+    [
+        ({"id": "1", "name": "ann"}, "ann"),
+        (SimpleNamespace(id="1", name="ann"), "ann"),
+        ({"id": "1", "name": None}, "1"),
+        (None, "somebody"),
+    ],
 )
 def test_who_approved_is_known_to_what_acts(user: Any, name: str) -> None:
     """By the name that Airflow gives, as it comes out of the answer."""

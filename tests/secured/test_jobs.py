@@ -70,7 +70,7 @@ def test_the_whole_chain_by_a_keytab(site: Site, scene: Scene, omid: OmidClient)
     assert [scene.has(table, start, row=b"old") for start in old] == [False, False, True]
     assert restored.totals["restored"] == 1
     assert scene.has(table, orphan)
-    entries = [json.loads(file.read_text()) for file in sorted((site.sideline / FOLDER).glob("*.jsonl"))]
+    entries = [json.loads(file.read_text()) for file in sorted((site.sideline / FOLDER).glob("*/*.jsonl"))]
     assert {entry["by"]["principal"] for entry in entries} == {me}
     assert [e["job"] for e in entries if e["event"] == "ended"] == [
         "orphan_cleanup",

@@ -18,7 +18,7 @@ from tests.spark.folder_kit import Runs, make_old
 
 def entries(folder: Path) -> list[dict[str, object]]:
     """All of them, as they came."""
-    return [json.loads(file.read_text()) for file in sorted((folder / FOLDER).glob("*.jsonl"))]
+    return [json.loads(file.read_text()) for file in sorted((folder / FOLDER).glob("*/*.jsonl"))]
 
 
 def test_each_entry_is_a_file_that_stays(runs: Runs, tmp_path: Path) -> None:
@@ -40,6 +40,10 @@ def test_whoever_may_put_aside_may_enter_and_nobody_may_take_away(runs: Runs, tm
     """The folder is as open as that of the sidelines, and only its owner removes an entry."""
     tmp_path.chmod(0o770)
     audit_log.began(runs("one"), Summary("orphan_cleanup", "one", execute=True), [])
+    [month] = (tmp_path / FOLDER).iterdir()
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in (tmp_path / FOLDER, month)} == {0o1770}
+    (tmp_path / FOLDER).chmod(0o755)  # as a run leaves it that is killed while it makes it
+    audit_log.began(runs("two"), Summary("orphan_cleanup", "two", execute=True), [])
     assert stat.S_IMODE((tmp_path / FOLDER).stat().st_mode) == 0o1770
 
 

@@ -71,7 +71,7 @@ JAVA_READS = {
     "Admin": frozenset({"takeReport", "durability", "stated", "attribute"}),
     "Rows": frozenset(),
     "GatewayCalls": frozenset(),
-    "Cluster": frozenset({"look"}),
+    "Cluster": frozenset({"look", "principal"}),
     "Catalog": frozenset({"look"}),
 }
 #: Of a file system of Hadoop's and its streams.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -19,13 +20,15 @@ from lowtide.lab.workload import OmidClient
 
 pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]
+#: By which all history may go at once.
+NO_AGE = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
 #: As cells hold it, and nothing else does.
 SECRET = b"4929-1234-5678-9010"
 
 
 def entries(folder: Path) -> list[dict[str, Any]]:
     """What the audit log has, as it came."""
-    return [json.loads(file.read_text()) for file in sorted((folder / "sideline" / FOLDER).glob("*.jsonl"))]
+    return [json.loads(file.read_text()) for file in sorted((folder / "sideline" / FOLDER).glob("*/*.jsonl"))]
 
 
 def test_what_acts_is_entered_and_nothing_else(job: Job, scene: Scene, omid: OmidClient, tmp_path: Path) -> None:
@@ -89,7 +92,12 @@ def test_a_run_that_cannot_be_entered_changes_nothing(job: Job, scene: Scene, om
 
 
 def test_no_value_of_a_cell_is_anywhere_but_aside(
-    job: Job, scene: Scene, omid: OmidClient, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    tmp_path: Path,
+    configure: Callable[..., Path],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Neither printed, nor in a summary, a list, the records, the audit log: of what is removed and of what is healed;
     and what is aside only its user may open.
@@ -110,17 +118,19 @@ def test_no_value_of_a_cell_is_anywhere_but_aside(
         ("verify", *named),
         ("survey", *named),
         ("sideline_restore", "--restore", "one"),
-        ("history_gc", *named, "--list"),
     ):
         job(*looks)
-    aside = tmp_path / "sideline" / "one"
-    assert aside.stat().st_mode & 0o777 == 0o700
+    removed = job("history_gc", *named, "--list", "--execute", "--run-id", "two", config=configure(defaults=NO_AGE))
+    assert removed.totals["deleted"] > 0, removed.problems
+    aside = [tmp_path / "sideline" / run for run in ("one", "two")]
+    assert [folder.stat().st_mode & 0o777 for folder in aside] == [0o700, 0o700]
     told = "".join(capfd.readouterr()).encode()
-    files = [file for file in tmp_path.rglob("*") if file.is_file() and aside not in file.parents]
-    assert len(files) > 5
+    files = [file for file in tmp_path.rglob("*") if file.is_file() and not {*aside} & {*file.parents}]
+    lists = [gzip.decompress(file.read_bytes()) for file in files if file.suffix == ".gz"]
+    assert any(b"late" in text for text in lists), "rows are listed"
     records = repr([omid.raw(name) for name in omid.tables() if name.startswith("LOWTIDE")]).encode()
     assert b"orphan_cleanup" in told
     assert b"orphan_cleanup" in records
-    for place in (told, records, *(file.read_bytes() for file in files)):
+    for place in (told, records, *lists, *(file.read_bytes() for file in files)):
         assert SECRET not in place
     assert late

@@ -32,9 +32,13 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     monkeypatch.setattr(program, "nobody_answers", lambda *_: False)
     for check in ("check_cluster", "check_clock", "note_hbase"):
         monkeypatch.setattr(program.Run, check, lambda _: None)
-    monkeypatch.setattr(program, "session", lambda _: time.sleep(0.2))
-    monkeypatch.setattr(program, "login", lambda *_: "ann")
-    monkeypatch.setattr(program, "Store", lambda *_: SimpleNamespace(spark=None))
+
+    def started(_: str) -> SimpleNamespace:
+        time.sleep(0.2)
+        return SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
+
+    monkeypatch.setattr(program, "session", started)
+    monkeypatch.setattr(program, "Store", lambda *_: SimpleNamespace(spark=None, login=lambda: "ann"))
     return ["--config", str(file)]
 
 
@@ -214,5 +218,22 @@ def test_folders_that_stay_are_named(
     given = [*nothing_there, *ACTING, "--summary", str(file)]
     assert program.run_job("watermark_collection", lambda _: None, given) == 0
     [note] = json.loads(file.read_text())["notes"]
-    assert note.startswith("2 folders are older than state.sideline_keep")
-    assert "such as hdfs:///aside/r1; their owner has to" in note
+    assert note.startswith("2 folders in state.sideline are closed to this user, or cannot be removed")
+    assert "such as hdfs:///aside/r1; once they are older" in note
+
+
+def test_a_sweep_that_fails_undoes_nothing(
+    nothing_there: list[str], entered: list[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What the run was for is done: it says what was not removed, and is not red for it."""
+
+    def fail(_: object) -> list[str]:
+        raise OSError("the bucket does not answer")
+
+    monkeypatch.setattr(program.sideline, "sweep", fail)
+    file = tmp_path / "summary.json"
+    given = [*nothing_there, *ACTING, "--summary", str(file)]
+    assert program.run_job("watermark_collection", lambda _: None, given) == 0
+    [note] = json.loads(file.read_text())["notes"]
+    assert note == "what is older than state.sideline_keep was not removed: OSError: the bucket does not answer"
+    assert ("ended", 0) in entered

@@ -1,4 +1,5 @@
-"""Where the audit log lies: beside the sidelines, one file an entry, so that it only grows on any file system.
+"""Where the audit log lies: beside the sidelines, a folder a month, one file an entry, so that it only grows on any
+file system.
 
 What the entries say is in :mod:`lowtide.run.audit`. No file is written to again, and none is removed by Lowtide.
 """
@@ -46,7 +47,7 @@ def ended(run: Context, summary: Summary, code: int) -> None:
 
 
 def _enter(run: Context, event: str, line: str, now: datetime) -> None:
-    folder, files = at(run, f"{root_of(run)}/{FOLDER}")
-    if not files.exists(folder):
-        make_shared(run, folder)
+    folder, files = at(run, f"{root_of(run)}/{FOLDER}/{now:%Y-%m}")
+    for each in (folder.getParent(), folder):
+        make_shared(run, each)
     write_text(files, child(run, folder, audit.name(event, safe(run.request.run), now)), line, over=False)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError
 from lowtide.values.clock import millis
-from lowtide_spark.frames.folders import SHARED, Context, at, make_private, make_shared, root_of, safe
+from lowtide_spark.frames.folders import SHARED, Context, at, make_private, make_shared, newest, root_of, safe
 from lowtide_spark.frames.functions import substring
 from lowtide_spark.frames.store import cause
 
@@ -120,7 +120,7 @@ def sweep(run: Context) -> None:
     if not files.exists(root):
         return
     limit, own = millis(run.request.now - run.config.state.sideline_keep), safe(run.request.run)
-    for status in files.listStatus(root):
-        if status.getPath().getName() != own and status.getModificationTime() < limit:
-            with suppress(Py4JError):
-                files.delete(status.getPath(), True)
+    for folder in (status.getPath() for status in files.listStatus(root)):
+        with suppress(Py4JError):
+            if folder.getName() != own and 0 < newest(files, folder) < limit:
+                files.delete(folder, True)

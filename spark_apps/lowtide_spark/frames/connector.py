@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lowtide.config import Config
 from lowtide.errors import StoreError, TableError
 from lowtide.store.direct import DirectConnections
+from lowtide.store.permissions import denial
 from lowtide.store.state import StateStore
 from lowtide_spark.frames.remembered import Remembered
 
@@ -143,7 +144,7 @@ def told(error: BaseException) -> str:
     """An error of whatever kind, for people: what it means where that is known, else its name and what it says."""
     text = f"{error}\n{getattr(error, 'java_exception', '')}"
     known = next((meaning for words, meaning in _MEANINGS.items() if words in text), None)
-    return known or quota(error) or f"{type(error).__name__}: {cause(error)}"
+    return known or denial(text) or quota(error) or f"{type(error).__name__}: {cause(error)}"
 
 
 def explained(error: Exception, table: str | None) -> StoreError:
@@ -151,4 +152,5 @@ def explained(error: Exception, table: str | None) -> StoreError:
     reason = cause(error)
     if table is not None and (UNKNOWN_TABLE in reason or _NOT_FOUND in reason):
         return TableError(f"unknown table {table}; `lowtide status` lists those there are")
-    return StoreError(f"cannot read {table or 'the store'}: {quota(error) or reason}")
+    why = denial(getattr(error, "java_exception", None) or error) or quota(error) or reason
+    return StoreError(f"cannot read {table or 'the store'}: {why}")

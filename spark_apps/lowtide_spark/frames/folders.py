@@ -67,11 +67,13 @@ def child(run: Context, path: Any, name: str) -> Any:
 
 
 def make_private(run: Context, folder: str) -> tuple[Any, Any]:
-    """Make the folder, if it is not there, and let nobody else into it, not for a moment; its path and file system.
+    """Make the folder, if it is not there, and let nobody else into it, before anything lies in it; its path and file
+    system. What it lies in is made with the usual rights.
 
     Object stores know no such rights: there it is as open as the bucket.
     """
     path, files = at(run, folder)
+    files.mkdirs(path.getParent())
     files.mkdirs(path, rights(run, _MINE))
     files.setPermission(path, rights(run, _MINE))  # of one that was there
     return path, files
@@ -90,6 +92,19 @@ def make_shared(run: Context, folder: Any) -> None:
             files.setOwner(folder, None, above.getGroup())
         with suppress(Py4JError):
             files.setPermission(folder, rights(run, f"{shared:o}"))
+
+
+def newest(files: Any, folder: Any) -> int:
+    """When the newest file in a folder, or in a folder in it, was written, ms; 0: there is none, or it is not known.
+
+    A folder's own time is no help: an object store has none or the present one, and HDFS changes it only when something
+    is made in the folder itself.
+    """
+    times = [0]
+    for status in files.listStatus(folder):
+        inner = files.listStatus(status.getPath()) if status.isDirectory() else [status]
+        times += [each.getModificationTime() for each in inner if not each.isDirectory()]
+    return int(max(times))
 
 
 def rights(run: Context, octal: str) -> Any:

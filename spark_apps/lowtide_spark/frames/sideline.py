@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +31,13 @@ from lowtide_spark.frames.folders import (
     jvm,
     make_private,
     name_of,
+    newest,
     root_of,
     safe,
     write_text,
 )
 from lowtide_spark.frames.local import no_rows
-from lowtide_spark.frames.store import cause
+from lowtide_spark.frames.store import cause, told
 
 COLUMNS = (
     "table",
@@ -58,6 +59,9 @@ SCHEMA = (
 )
 #: Spark passes over files whose names begin like this.
 LIST = "_lowtide.json"
+#: By it the sweep knows the folder of a run that was killed before its list was there, too.
+_MARKER = "_lowtide"
+_SHARED = "let Spark's user write there, the same for driver and executors, or name a place that they share"
 #: So begin the names of lists of transactions that a person has to decide.
 UNDECIDED = "lowtide-undecided-"
 
@@ -70,7 +74,11 @@ def put_aside(run: Context, table: str, cells: DataFrame) -> str:
         StoreError: the folder cannot be finished; nothing may be removed then.
     """
     folder = f"{_own_folder(run)}/{safe(table)}"
-    cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.mode("append").parquet(folder)
+    try:
+        cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.mode("append").parquet(folder)
+    except Exception as error:  # Spark's, a file system's
+        fact = f"the sideline {folder} cannot be written: {told(error)}; nothing of {table} was removed"
+        raise StoreError(fact, _SHARED) from error
     path, files = at(run, folder)
     listed = {"table": table, "files": _lengths(files, path)}
     fresh, final = child(run, path, f"{LIST}.new"), child(run, path, LIST)
@@ -103,7 +111,7 @@ def try_out(run: Context, rows: int, parts: int) -> int:
         StoreError: they cannot be written, or not be read.
     """
     spark, where = run.store.spark, run.config.state.sideline
-    folder = f"{where.rstrip('/')}/lowtide-check-{uuid.uuid4().hex}"
+    folder = f"{root_of(run)}/{SHARED}check-{uuid.uuid4().hex}"
     with ExitStack() as made:
         try:
             root, files = at(run, where)
@@ -131,6 +139,22 @@ class Sideline:
 
     cells: DataFrame
     lost: dict[str, list[str]]
+
+
+@contextmanager
+def reserved(run: Context, name: str) -> Iterator[None]:
+    """While a restore reads the sideline of run *name* no other run sweeps it: there is a young file in it. Where this
+    user may only read it, that is not so.
+    """
+    path, files = at(run, f"{_folder(run, name)}/{_MARKER}-read-by-{safe(run.request.run)}")
+    with suppress(Py4JError):
+        if files.exists(path.getParent()):
+            write_text(files, path, "")
+    try:
+        yield
+    finally:
+        with suppress(Py4JError):
+            files.delete(path, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,16 +187,21 @@ def sideline(run: Context, name: str) -> Sideline:
     return Sideline(_read(run, whole), lost)
 
 
-def kept(run: Context) -> Kept:
+def kept(run: Context, closed: list[str] | None = None) -> Kept:
     """The sidelines of all runs; of each what is there whole.
 
+    Args:
+        run: who looks.
+        closed: gets a sentence on each folder that this user may not look into, for looks; None: that is an error, for
+            what is in it could not be taken into account.
+
     Raises:
-        StoreError: this user may not look into one of them.
+        StoreError: see *closed*.
     """
     root, files = at(run, root_of(run))
     whole: list[str] = []
     lost: dict[str, list[str]] = {}
-    for folder in _sidelines(run, files, root):
+    for folder in _sidelines(run, files, root, closed):
         there, missing = _whole(run, files, folder)
         whole += there
         for table in (table for table, names in missing.items() if names):
@@ -192,35 +221,32 @@ class Folder:
 
 
 def folders(run: Context) -> list[Folder]:
-    """The sidelines of all runs, the newest first. Of one that was being written when its run ended, too.
-
-    Raises:
-        StoreError: this user may not look into one of them.
+    """The sidelines of all runs that this user may look into, the newest first. Of one that was being written when its
+    run ended, too.
     """
     root, files = at(run, root_of(run))
     found = []
-    for folder in _sidelines(run, files, root):
+    for folder in _sidelines(run, files, root, []):
         tables = [inner.getPath() for inner in files.listStatus(folder) if inner.isDirectory()]
         sizes = {name_of(table.getName()): sum(_lengths(files, table).values()) for table in tables}
-        written = files.getFileStatus(folder).getModificationTime()
-        found.append(Folder(name_of(folder.getName()), written, sizes))
+        found.append(Folder(name_of(folder.getName()), newest(files, folder), sizes))
     return sorted(found, key=lambda each: -each.written)
 
 
-def _sidelines(run: Context, files: Any, root: Any) -> Iterator[Any]:
-    """The folders of runs.
-
-    Raises:
-        StoreError: this user may not look into one of them: what is in it nobody could take into account.
-    """
+def _sidelines(run: Context, files: Any, root: Any, closed: list[str] | None) -> Iterator[Any]:
+    """The folders of runs. *closed* as of :func:`kept`."""
     for status in files.listStatus(root) if files.exists(root) else ():
         folder = status.getPath()
         try:
             if _is_runs(status) and _is_sideline(run, files, folder):
                 yield folder
         except Py4JError as error:
-            fact = f"the sideline {folder.toString()} belongs to {status.getOwner()} and cannot be read: {cause(error)}"
-            raise StoreError(fact, "run this as a user who may read all of state.sideline") from error
+            if not files.exists(folder):  # another run has just removed it
+                continue
+            fact = f"the folder {folder.toString()} belongs to {status.getOwner()} and cannot be read: {cause(error)}"
+            if closed is None:
+                raise StoreError(fact, "run this as a user who may read all of state.sideline") from error
+            closed.append(fact)
 
 
 def _whole(run: Context, files: Any, root: Any) -> tuple[list[str], dict[str, list[str]]]:
@@ -256,7 +282,10 @@ def _own_folder(run: Context) -> str:
     """
     folder = _folder(run, run.request.run)
     try:
-        make_private(run, folder)
+        path, files = make_private(run, folder)
+        marker = child(run, path, _MARKER)
+        if not files.exists(marker):
+            write_text(files, marker, "")
     except Exception as error:  # the file system's
         fact = f"the sideline {folder} cannot be made for this user alone: {cause(error)}; nothing was removed"
         raise StoreError(fact, "let Spark's user make and own folders in state.sideline, and run again") from error
@@ -295,12 +324,14 @@ def sweep(run: Context) -> list[str]:
     own, left = safe(run.request.run), []
     for status in files.listStatus(root):
         folder = status.getPath()
-        old = folder.getName() != own and status.getModificationTime() < limit
         try:
-            if old and _is_runs(status) and _is_sideline(run, files, folder):
-                files.delete(folder, True)
+            if folder.getName() == own or not _is_runs(status) or not _is_sideline(run, files, folder):
+                continue
+            if 0 < newest(files, folder) < limit and not files.delete(folder, True):
+                left.append(folder.toString())
         except Py4JError:
-            left.append(folder.toString())
+            if files.exists(folder):  # else another run has just removed it
+                left.append(folder.toString())
     return left
 
 
@@ -311,6 +342,6 @@ def _is_runs(status: Any) -> bool:
 
 def _is_sideline(run: Context, files: Any, folder: Any) -> bool:
     inner = list(files.listStatus(folder))
-    if any(each.getPath().getName().startswith(UNDECIDED) for each in inner):
+    if any(each.getPath().getName().startswith((UNDECIDED, _MARKER)) for each in inner):
         return True
     return any(files.exists(child(run, each.getPath(), LIST)) for each in inner if each.isDirectory())

@@ -23,7 +23,7 @@ from lowtide_spark.frames.store import Store, told
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.printing import report
 from lowtide_spark.run.progress import progress
-from lowtide_spark.run.session import check_place, login, session
+from lowtide_spark.run.session import check_place, session
 
 _ZOOKEEPER_SECONDS = 5.0
 
@@ -103,22 +103,28 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
         options.grace = config.ledger.grace if job == "transaction_repair" else config.grace
     _check_zookeeper(config)
     spark = session(f"lowtide {job}")
-    if (summary.execute and job in REMOVING) or getattr(options, "list", False):
-        config.state.check_sideline(spark.sparkContext.master or "")
-    summary.by["principal"] = login(spark, config.hbase.client_properties())
+    _check_sideline(config, job, options, summary, spark.sparkContext.master or "")
     run = Run(
         options, config, Store(spark, config, options.rate), asked.request, summary, asked.approved, phase_started=began
     )
+    summary.by["principal"] = run.store.login()
     run.phase("start")  # Spark's own start is most of it
     return run
 
 
 def _sweep(run: Run) -> None:
-    """Whatever the run did: people's data do not lie there for longer because there was nothing to do."""
-    if left := sideline.sweep(run):
+    """Whatever the run did: people's data do not lie there for longer because there was nothing to do. What it did is
+    done, whether or not this goes well.
+    """
+    try:
+        left = sideline.sweep(run)
+    except Exception as error:  # the file system's
+        run.summary.notes.append(f"what is older than state.sideline_keep was not removed: {told(error)}")
+        return
+    if left:
         run.summary.notes.append(
-            f"{len(left)} folders are older than state.sideline_keep and this user may not remove them, such as "
-            f"{left[0]}; their owner has to"
+            f"{len(left)} folders in state.sideline are closed to this user, or cannot be removed, such as {left[0]}; "
+            "once they are older than state.sideline_keep their owner has to remove them"
         )
 
 
@@ -130,6 +136,19 @@ def _end_entry(run: Run, code: int) -> int:
         run.summary.problems.append(str(error))
         return 1
     return 0
+
+
+def _check_sideline(config: Config, job: str, options: argparse.Namespace, summary: Summary, master: str) -> None:
+    """Refuse one that executors do not share, where they write there; else it is of the driver's machine alone, and so
+    is the audit log, which is said.
+    """
+    try:
+        config.state.check_sideline(master)
+    except UsageError as error:
+        if (summary.execute and job in REMOVING) or getattr(options, "list", False):
+            raise
+        if summary.execute:
+            summary.notes.append(f"the audit log of this run lies on the driver's machine alone: {error}")
 
 
 def _check_zookeeper(config: Config) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -36,16 +33,6 @@ def session(name: str, *, connector: bool = True) -> SparkSession:
     check_executors(spark, connector=connector)
     remember_classes(spark)
     return spark
-
-
-def login(spark: SparkSession, properties: Mapping[str, str]) -> str:
-    """As whom HBase knows this driver: whose keytab its *properties* name; else who is logged in, without Kerberos the
-    user, or whom ``HADOOP_USER_NAME`` says it is.
-    """
-    if principal := properties.get("hbase.client.keytab.principal"):
-        return principal
-    jvm: Any = spark._jvm
-    return str(jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getUserName())
 
 
 def check_place() -> None:

@@ -66,7 +66,8 @@ def check(run: Run, records: Records, found: Verification) -> Aside:
     """
     aside = Aside()
     keep = run.config.state.sideline_keep
-    runs = [each for each in _removing(records) if not _is_closed(run, each.name, found)]
+    asked = [each for each in _removing(records) if not run.options.table or {*run.options.table} & {*each.removed}]
+    runs = [each for each in asked if not (each.removed and _is_closed(run, each.name, found))]
     wanted = [
         (each, table, number)
         for each in runs
