@@ -120,12 +120,13 @@ def described(error: Exception) -> str:
 
 
 def text_of(error: Exception) -> str:
-    """What *error* says. thriftpy2 has a server's refusal of a call as bytes, of which ``str`` makes another error."""
-    try:
-        return str(error)
-    except TypeError:
-        message = getattr(error, "message", "")
-        return message.decode(errors="replace") if isinstance(message, bytes) else repr(message)
+    """What *error* says. thriftpy2 has a server's refusal of a call as bytes, of which ``str`` makes another error; and
+    what HBase's gateway says ``str`` gives as it is written in Python, with all of Java's lines in one.
+    """
+    message = getattr(error, "message", None)
+    if isinstance(message, bytes):
+        return message.decode(errors="replace")
+    return message if isinstance(message, str) and message else str(error)
 
 
 def no_answer(what: str, error: Exception, then: str) -> GatewayError:

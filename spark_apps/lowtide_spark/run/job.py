@@ -15,7 +15,8 @@ from lowtide.errors import LowtideError, StoreError, UsageError
 from lowtide.run.arguments import arguments, understood
 from lowtide.run.jobs import REMOVING, SWEEPING
 from lowtide.run.summary import Summary, here
-from lowtide.store.gateway import failures, is_failure, no_answer
+from lowtide.store.gateway import failures, is_failure, no_answer, text_of
+from lowtide.store.permissions import denial
 from lowtide.store.ports import nobody_answers
 from lowtide.store.state import opened
 from lowtide_spark.frames import audit_log, sideline
@@ -184,6 +185,8 @@ def _keep(run: Run) -> bool:
                 behind.create()
                 behind.add_run(run.summary.to_keep())
     except failures(LowtideError) as error:
-        run.summary.problems.append(f"the summary is not in the state table: {error}")
+        said = text_of(error)
+        why = denial(said) or (said.strip() or type(error).__name__).splitlines()[0]
+        run.summary.problems.append(f"the summary is not in the state table: {why}")
         return False
     return True
