@@ -303,9 +303,10 @@ class State(_Section):
     #: What was pruned from the commit table: the last proof of it.
     journal_table: str = "LOWTIDE_JOURNAL"
     #: A folder (relative: to the configuration file) or URL that driver and executors can write to; on a cluster a URL.
-    #: What runs put aside is kept there for ``sideline_keep``, and lists of cells (``--list``).
+    #: What runs put aside is kept there for ``sideline_keep``, and lists of cells (``--list``); and for ever the audit
+    #: log (docs/security.md).
     sideline: str = ".lowtide/sideline"
-    #: What is older is removed by the next run that acts.
+    #: What is older is removed by the next run that acts, of any job but a restore.
     sideline_keep: Duration = timedelta(days=30)
     #: A journal entry is kept at least this long, and while an HBase snapshot older than its pruning exists;
     #: ``forever`` removes none. What was removed cannot be proved any more: where a table comes back from an HBase

@@ -39,6 +39,11 @@ class Cluster:
     #: The actions that the user may not do globally, as HBase answers; None where it does not answer.
     lacks: Sequence[str] | None
 
+    @property
+    def sees_every_snapshot(self) -> bool:
+        """Whether HBase lists to this user the HBase snapshots of others too. False where it does not answer that."""
+        return not self.checks or (self.lacks is not None and "ADMIN" not in self.lacks)
+
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Cluster:
         """As the connector has it."""

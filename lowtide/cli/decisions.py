@@ -11,14 +11,14 @@ from typing import Annotated
 
 import typer
 
+from lowtide.cli.by_hand import keep
 from lowtide.cli.configuration import configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
-from lowtide.config import Config, source
+from lowtide.config import Config
 from lowtide.errors import StoreError, UsageError
 from lowtide.journal import life
 from lowtide.journal.decision_lines import UNDECIDED, Decision, parse, row_of
 from lowtide.journal.decisions import Decisions, became
-from lowtide.run.summary import by_hand
 from lowtide.store.gateway import low_watermark
 from lowtide.store.state import StateStore, opened
 from lowtide.terminal.console import new_console
@@ -41,7 +41,7 @@ def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: Confi
     with opened(loaded) as state:
         _check_recorded(loaded, state, table)
         ranges = state.void(table)
-        state.add_run(by_hand("forget", f"forgot {ranges} key ranges of {table}", source(config)).to_json())
+        keep(state, loaded, config, "forget", f"forgot {ranges} key ranges of {table}")
     console.print(
         f"{ranges} key ranges of {table} forgotten. The next orphan_cleanup reads it from 0; until then the prune "
         "bound is 0.",
@@ -104,7 +104,7 @@ def resolve(
             allowed.record(each.start, each.commit, overrule=each.shown is not None)
         state.create()
         life.checked(state.connection, state, name, acting=True)
-        state.add_run(by_hand("resolve", f"decided that {decided}", source(config)).to_json())
+        keep(state, loaded, config, "resolve", f"decided that {decided}")
     console.print(f"Recorded in {name}. The next orphan_cleanup --execute acts on it.", soft_wrap=True)
     if left:
         console.print(f"{left} lines of {file} are still {UNDECIDED}; they were left out.", soft_wrap=True)
@@ -199,9 +199,7 @@ def confirm(
         _check_there(state, table)
         state.create()
         state.confirm(table)
-        state.add_run(
-            by_hand("confirm", f"took the transactions of {table} for this oracle's", source(config)).to_json()
-        )
+        keep(state, loaded, config, "confirm", f"took the transactions of {table} for this oracle's")
     console.print(f"Confirmed. The next orphan_cleanup takes {table} like any other table.", soft_wrap=True)
 
 
@@ -232,7 +230,7 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
         state.create()
         life.settle(state.connection, state, name, lost_up_to=horizon)
         note = f"went on without what {name} has lost, of transactions up to {horizon}"
-        state.add_run(by_hand("journal lost", note, source(config)).to_json())
+        keep(state, loaded, config, "journal lost", note)
     console.print(f"Noted. Horizon: {horizon}.", soft_wrap=True)
 
 
@@ -271,7 +269,7 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
     with opened(loaded) as state:
         _check_same(doubted, _doubted(loaded, state), f"what speaks against {name}")
         life.settle(state.connection, state, name)
-        state.add_run(by_hand("journal whole", f"took {name} for whole: {why}", source(config)).to_json())
+        keep(state, loaded, config, "journal whole", f"took {name} for whole: {why}")
     console.print(f"Noted. {name} is gone by again.", soft_wrap=True)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from lowtide.cli.by_hand import keep
 from lowtide.cli.configuration import configured, configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
 from lowtide.cli.output import Output, OutputStyle, WithJson, answer
@@ -95,6 +96,8 @@ def hold_release(
     loaded = configured_to_act(config)
     _ask_for(loaded, table, identity, yes=yes)
     held = release(loaded, table, identity)
+    with opened(loaded) as state:
+        keep(state, loaded, config, "hold release", f"released {held.id} of {held.owner} on {held.table}")
     console.print(f"{held.id} of {held.owner} on {held.table} is released.", soft_wrap=True)
 
 

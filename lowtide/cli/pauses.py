@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from lowtide.cli.by_hand import keep
 from lowtide.cli.configuration import configured, configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
 from lowtide.cli.output import Output, OutputStyle, answer
-from lowtide.config import source
 from lowtide.errors import TableError, UsageError
-from lowtide.run.summary import by_hand, myself
+from lowtide.run.summary import myself
 from lowtide.store.state import StateStore, opened
 from lowtide.tables.consent import Pause, check_pause
 from lowtide.terminal.console import new_console
@@ -42,7 +42,8 @@ def pause(
     Jobs that act stop before their next step, executors before their next batch; what is under way until then is
     finished. Dry runs go on. Meanwhile the prune bound stays where it is.
     """
-    with opened(configured_to_act(config)) as state:
+    loaded = configured_to_act(config)
+    with opened(loaded) as state:
         _check_table(state, table)
         state.create()
         now = state.server_time()  # by which its end is judged
@@ -57,7 +58,7 @@ def pause(
         check_pause(made)
         state.record_format()  # an older Lowtide, which knows no pauses, does nothing from here on
         state.add_pause(made, now)
-        state.add_run(by_hand("pause", made.sentence, source(config)).to_json())
+        keep(state, loaded, config, "pause", made.sentence)
     said = f"{made.id}: {made.sentence}. It ends by itself, or by: {made.ended_by}"
     answer(output, made.to_json, COLUMNS, lambda: [made.to_json()], lambda: console.print(said, soft_wrap=True))
 
@@ -76,7 +77,7 @@ def resume(
             ask(f"{identity} is a pause of {each.owner} ({each.reason}); you are {myself()}. End it?", yes=yes)
     with opened(loaded) as state:
         ended = state.drop_pause(identity)
-        state.add_run(by_hand("resume", f"ended a pause: {ended.sentence}", source(config)).to_json())
+        keep(state, loaded, config, "resume", f"ended a pause: {ended.sentence}")
     console.print(f"{ended.id} of {ended.owner} is ended.", soft_wrap=True)
 
 

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from lowtide.cleaning import renumbered
+from lowtide.cli.by_hand import keep
 from lowtide.cli.configuration import configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
-from lowtide.config import Config, source
+from lowtide.config import Config
 from lowtide.errors import WatermarkError
-from lowtide.run.summary import by_hand
 from lowtide.store.gateway import low_watermark
 from lowtide.store.state import StateStore, opened
 from lowtide.terminal.console import new_console
@@ -49,7 +49,7 @@ def state_reset(
         if state.exists():
             oracle = ", of the same oracle" if same_oracle else ""
             note = f"forgot what was recorded of all tables{oracle}"
-            state.add_run(by_hand("state reset", note, source(config)).to_json())
+            keep(state, loaded, config, "state reset", note)
     console.print("Forgotten. The next orphan_cleanup reads from 0.", soft_wrap=True)
 
 

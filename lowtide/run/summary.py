@@ -117,6 +117,8 @@ class TableReport:
         return {**self.__dict__, "counts": self.counts.to_json(), "intervals": [list(p) for p in self.intervals]}
 
 
+#: In a run's context: who approved its plan.
+APPROVED_BY = "approved_by"
 #: How the ids begin of what :func:`by_hand` keeps.
 BY_HAND = "by-hand-"
 
@@ -130,25 +132,33 @@ def myself() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def here(config: str) -> dict[str, str]:
+def here(config: str, principal: str = "") -> dict[str, str]:
     """Who runs, on which host, which version of Lowtide, by which configuration file
-    (:func:`lowtide.config.source`).
+    (:func:`lowtide.config.source`); and, as far as it is known, the *principal*: as whom HBase knows that user.
     """
     user, _, host = myself().rpartition("@")
-    return {"user": user, "host": host, "lowtide": __version__, "config": config}
+    return {"user": user, "host": host, "lowtide": __version__, "config": config, "principal": principal}
 
 
-def by_hand(what: str, note: str, config: str) -> Summary:
+def by_hand(what: str, note: str, config: str, principal: str = "") -> Summary:
     """What a person did to the records by a command, to be kept among the runs: *note* says it in a sentence."""
-    summary = Summary(what, "", execute=True, notes=[note], by=here(config))
+    summary = Summary(what, "", execute=True, notes=[note], by=here(config, principal))
     summary.run = f"{BY_HAND}{summary.started}"
     return summary
 
 
 def ran_by(run: Mapping[str, Any]) -> str:
-    """Who ran it, where, by which version and configuration; empty of a run of before that was kept."""
+    """Who ran it, as whom where that is another name, where, by whose approval, by which version and configuration;
+    empty of a run of before that was kept.
+    """
     by = run.get("by")
-    return f"{by['user']}@{by['host']}, Lowtide {by['lowtide']}, {by['config']}" if by else ""
+    if not by:
+        return ""
+    principal = by.get("principal", "")
+    as_whom = f" as {principal}" if principal not in ("", by["user"]) else ""
+    approver = run["context"].get(APPROVED_BY)
+    approved = f", approved by {approver}" if approver else ""
+    return f"{by['user']}@{by['host']}{as_whom}{approved}, Lowtide {by['lowtide']}, {by['config']}"
 
 
 @dataclass

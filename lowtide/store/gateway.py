@@ -16,6 +16,7 @@ from tenacity import retry, retry_if_not_exception_type, stop_after_attempt, wai
 from lowtide.errors import GatewayError, TableError, WatermarkError
 from lowtide.store import connections
 from lowtide.store.kerberos import HandshakeError
+from lowtide.store.permissions import denial
 from lowtide.tables.settings import FOREVER
 from lowtide.values.clock import from_millis
 from lowtide.values.formats import (
@@ -119,12 +120,13 @@ def described(error: Exception) -> str:
 
 
 def text_of(error: Exception) -> str:
-    """What *error* says. thriftpy2 has a server's refusal of a call as bytes, of which ``str`` makes another error."""
-    try:
-        return str(error)
-    except TypeError:
-        message = getattr(error, "message", "")
-        return message.decode(errors="replace") if isinstance(message, bytes) else repr(message)
+    """What *error* says. thriftpy2 has a server's refusal of a call as bytes, of which ``str`` makes another error; and
+    what HBase's gateway says ``str`` gives as it is written in Python, with all of Java's lines in one.
+    """
+    message = getattr(error, "message", None)
+    if isinstance(message, bytes):
+        return message.decode(errors="replace")
+    return message if isinstance(message, str) and message else str(error)
 
 
 def no_answer(what: str, error: Exception, then: str) -> GatewayError:
@@ -133,8 +135,11 @@ def no_answer(what: str, error: Exception, then: str) -> GatewayError:
     Args:
         what: had no answer.
         error: what was raised.
-        then: what is to be known, or to be done.
+        then: what is to be known, or to be done. Where HBase has answered, that a right is missing, the remedy is that
+            right.
     """
+    if denied := denial(text_of(error)):
+        return GatewayError(f"{what}: {denied}")
     return GatewayError(f"{what}: no answer from the store ({described(error)}); {then}")
 
 

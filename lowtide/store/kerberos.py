@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -125,6 +125,19 @@ def told(thrift: Thrift) -> Iterator[None]:
         if thrift.keytab and "credentials cache" in said:  # Kerberos's words for what follows from it
             said = f"the file has no key of {thrift.principal} that can be used"
         raise judged(thrift, said) from error
+
+
+def whom(thrift: Thrift) -> str:
+    """As whom the gateway's calls act, as far as the settings and the ticket cache tell: what is asked to be kept is
+    kept without it. A gateway that asks for no login acts as its own user, which it does not tell: empty.
+    """
+    if thrift.login != "kerberos":
+        return ""
+    principal = thrift.principal
+    if not principal:
+        with suppress(Exception):  # it has just served to log in; the name is only told
+            principal = str(_gssapi().Credentials(usage="initiate", store=_store(thrift)).name)
+    return f"{thrift.do_as} (by {principal})" if thrift.do_as else principal
 
 
 def forget(thrift: Thrift) -> bool:

@@ -13,7 +13,7 @@ given to this plan, so that neither a task that was marked as done by hand nor o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from airflow.sdk import TaskGroup, task
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from lowtide_airflow import arguments, report
-from lowtide_airflow.approved import APPROVE, PLAN, PLAN_KEY, SHOWN, digest
+from lowtide_airflow.approved import APPROVE, PLAN, PLAN_KEY, SHOWN, digest, name_of
 from lowtide_airflow.operator import LowtideSparkOperator
 from lowtide_airflow.settings import BATCH_LABEL, number
 
@@ -120,10 +120,3 @@ def approval(chosen: XComArg, job: str, wiring: Wiring) -> PlanApproval:
         )
         plan >> approve
     return approve
-
-
-def name_of(user: Any) -> str:
-    """Who answered, as Airflow names them."""
-    if not user:
-        return "somebody"
-    return str(user.get("name") if isinstance(user, Mapping) else getattr(user, "name", user))

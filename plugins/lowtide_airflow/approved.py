@@ -29,6 +29,20 @@ def digest(plan: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
 
 
+def approver(context: Context) -> str:
+    """Who gave the answer, as Airflow names them; asked after :func:`approved_plan`."""
+    answer: Mapping[str, Any] | None = context["ti"].xcom_pull(task_ids=APPROVE, map_indexes=-1)
+    return name_of((answer or {}).get("responded_by_user"))
+
+
+def name_of(user: Any) -> str:
+    """Somebody, as Airflow names them."""
+    if not user:
+        return "somebody"
+    about = user if isinstance(user, Mapping) else {name: getattr(user, name, None) for name in ("name", "id")}
+    return str(about.get("name") or about.get("id") or user)
+
+
 def approved_plan(context: Context, map_index: int) -> dict[str, Any]:
     """The plan of a batch, which a person was shown and approved.
 

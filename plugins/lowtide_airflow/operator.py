@@ -23,6 +23,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from lowtide.config import Config
 from lowtide.errors import UsageError
 from lowtide.run import deploy, installation, submit
+from lowtide.run.summary import APPROVED_BY
 from lowtide_airflow import approved, arguments, metrics, report, stores
 from lowtide_airflow.links import PageLink
 from lowtide_airflow.settings import number
@@ -201,7 +202,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
         if self.plans or not arguments.needs_approval(run):
             return []
         file.write_text(json.dumps(approved.approved_plan(context, _index(context))))
-        return ["--approved", str(file)]
+        return ["--approved", str(file), "--context", f"{APPROVED_BY}={approved.approver(context)}"]
 
     def _submit(self, context: Context) -> AirflowException | None:
         try:

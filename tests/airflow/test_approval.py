@@ -8,6 +8,7 @@ import html
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped, TaskAwaitingInput
 from lowtide_airflow import arguments, report
 from lowtide_airflow.approval import PlanApproval
-from lowtide_airflow.approved import APPROVE, PLAN, SHOWN, approved_plan, digest
+from lowtide_airflow.approved import APPROVE, PLAN, SHOWN, approved_plan, approver, digest
 from markdown_it import MarkdownIt
 from test_arguments import DAY, context
 
@@ -151,6 +152,21 @@ def test_an_answer_holds_for_the_plan_that_was_shown_and_no_other(
     for each in (given, {"chosen_options": ["Approve"], **answer}):
         with pytest.raises(AirflowFailException, match=said):
             approved_plan({"ti": Answers(each, anew)}, 3)  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize(
+    ("user", "name"),
+    [
+        ({"id": "1", "name": "ann"}, "ann"),
+        (SimpleNamespace(id="1", name="ann"), "ann"),
+        ({"id": "1", "name": None}, "1"),
+        (None, "somebody"),
+    ],
+)
+def test_who_approved_is_known_to_what_acts(user: Any, name: str) -> None:
+    """By the name that Airflow gives, as it comes out of the answer."""
+    answer = {"chosen_options": ["Approve"], "responded_by_user": user}
+    assert approver({"ti": Answers(answer, None)}) == name  # type: ignore[typeddict-item]
 
 
 class Asked(Answers):

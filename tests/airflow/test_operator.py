@@ -99,10 +99,14 @@ def test_what_acts_is_held_to_the_plan_that_was_approved(monkeypatch: pytest.Mon
     """Where an approval is asked for: without one nothing is submitted at all."""
     plan = {"run": "the plan"}
     monkeypatch.setattr(approved, "approved_plan", lambda *_: plan)
+    monkeypatch.setattr(approved, "approver", lambda _: "Ann Lee")
     ran = Ran(monkeypatch, "manual", {"approval": True, "execute": True})
     assert ran.approved == plan
     assert "--execute" in ran.arguments
-    assert Ran(monkeypatch, "manual", {"execute": True}).approved is None
+    assert "approved_by=Ann Lee" in ran.arguments, "the run's summary says who approved it"
+    alone = Ran(monkeypatch, "manual", {"execute": True})
+    assert alone.approved is None
+    assert not any(each.startswith("approved_by=") for each in alone.arguments)
 
 
 def test_only_what_acted_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ def runs_in(folder: Path, spark: SparkSession) -> Runs:
 
 
 def make_old(folder: Path) -> None:
-    """Older than folders are kept."""
+    """Older than folders are kept, with all that lies in it."""
     at = (datetime.now(UTC) - KEEP - timedelta(hours=1)).timestamp()
-    os.utime(folder, (at, at))
+    for each in (folder, *folder.rglob("*")):
+        os.utime(each, (at, at))

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from lowtide_spark.frames.sideline import COLUMNS, kept, put_aside, sideline, sweep
+from lowtide_spark.frames import sideline as module
+from lowtide_spark.frames.sideline import (
+    COLUMNS,
+    LIST,
+    folders,
+    kept,
+    put_aside,
+    put_list,
+    reserved,
+    sideline,
+    sweep,
+)
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
+from lowtide.errors import StoreError
 from tests.spark.folder_kit import Runs, make_old
 
 
@@ -97,3 +115,141 @@ def test_only_old_sidelines_are_swept(runs: Runs, cells: DataFrame, tmp_path: Pa
     left = {p.name for p in tmp_path.iterdir() if not p.name.startswith(".")}
     assert left == {"young", "own", "warehouse", "empty", "notes.txt"}
     assert (foreign / "orders" / "data").read_text() == "not ours"
+
+
+def test_what_is_written_today_is_young_whatever_the_folders_time_is(
+    runs: Runs, cells: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run's folder bears the time at which its first table came into it, on some object stores that of 1970: what
+    counts is its newest file. Where a file has no time either, nothing goes.
+    """
+    put_aside(runs("nightly"), "orders", cells)
+    put_aside(runs("timeless"), "orders", cells)
+    for folder in (tmp_path / "nightly", tmp_path / "nightly" / "orders"):
+        os.utime(folder, (0, 0))
+    make_old(tmp_path / "timeless")
+    for file in (tmp_path / "timeless").rglob("*"):
+        os.utime(file, (0, 0))
+    assert sweep(runs("x")) == []
+    assert {folder.run for folder in folders(runs("x"))} == {"nightly", "timeless"}
+    make_old(tmp_path / "nightly")
+    assert sweep(runs("x")) == []
+    assert not (tmp_path / "nightly").exists()
+
+
+def test_what_a_killed_run_has_put_aside_is_swept_too(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
+    """Its files are there, the list of them is not: they are people's data all the same."""
+    folder = Path(put_aside(runs("killed"), "orders", cells))
+    (folder / LIST).unlink()
+    make_old(tmp_path / "killed")
+    sweep(runs("x"))
+    assert not (tmp_path / "killed").exists()
+
+
+def test_a_sideline_that_a_restore_reads_is_not_swept(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
+    """Though it is old; afterwards it goes. One that is not there is not made by that."""
+    put_aside(runs("old"), "orders", cells)
+    make_old(tmp_path / "old")
+    with reserved(runs("restore"), "old"):
+        sweep(runs("x"))
+        assert sideline(runs("restore"), "old").cells.count() == 10
+    sweep(runs("x"))
+    assert not (tmp_path / "old").exists()
+    with reserved(runs("restore"), "never"):
+        pass
+    assert not (tmp_path / "never").exists()
+
+
+def test_nobody_else_looks_into_a_sideline(
+    runs: Runs, cells: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was removed are people's data: the run's folder is its user's alone, also one that was there, and before
+    the first file is in it; what it lies in is left as it is.
+    """
+    tmp_path.chmod(0o755)
+    (tmp_path / "one").mkdir(mode=0o755)
+    modes = []
+    parquet = type(cells.write).parquet
+
+    def looked(writer: Any, folder: str) -> None:
+        modes.append(stat.S_IMODE((tmp_path / "one").stat().st_mode))
+        parquet(writer, folder)
+
+    monkeypatch.setattr(type(cells.write), "parquet", looked)
+    put_aside(runs("one"), "orders", cells)
+    put_list(runs("two"), "orders", "1 undecided")
+    assert modes == [0o700]
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("one", "two")} == {0o700}
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize("put", [put_aside, put_list])
+def test_a_sideline_that_cannot_be_made_private_takes_nothing(
+    runs: Runs, cells: DataFrame, tmp_path: Path, put: Callable[..., str]
+) -> None:
+    """It says so before anything goes."""
+    (tmp_path / "one").write_text("a file where the folder ought to be")
+    with pytest.raises(StoreError, match=r"cannot be made for this user alone: .*; nothing was removed"):
+        put(runs("one"), "orders", cells if put is put_aside else "1 undecided")
+
+
+def test_executors_that_may_not_write_there_are_told_apart(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
+    """As where they are another user's: nothing is removed, and the remedy says what they and the driver must share."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "orders").write_text("a file where their folder ought to be")
+    with pytest.raises(StoreError, match=r"cannot be written, so nothing .* is removed: .*driver and executors"):
+        put_aside(runs("one"), "orders", cells)
+
+
+@pytest.fixture
+def anothers(runs: Runs, cells: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An old sideline of this user's, and one that this user may not look into."""
+    for name in ("mine", "another"):
+        put_aside(runs(name), "orders", cells)
+        make_old(tmp_path / name)
+
+    class Guarded:
+        def __init__(self, files: Any) -> None:
+            self._files = files
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._files, name)
+
+        def listStatus(self, path: Any) -> Any:  # noqa: N802 - Hadoop's
+            if path.getName() in ("another", "gone"):
+                shutil.rmtree(tmp_path / "gone", ignore_errors=True)
+                raise Py4JError("AccessControlException: Permission denied")
+            return self._files.listStatus(path)
+
+    def guarded(run: Any, folder: str) -> tuple[Any, Any]:
+        path, files = at(run, folder)
+        return path, Guarded(files)
+
+    at = module.at
+    monkeypatch.setattr(module, "at", guarded)
+    return tmp_path / "another"
+
+
+def test_anothers_sideline_is_not_passed_over(runs: Runs, anothers: Path) -> None:
+    """What is in it could be what a restore has to know of: who cannot read it is told whose it is. A look says so, and
+    shows the others.
+    """
+    with pytest.raises(StoreError, match=rf"{anothers} belongs to .* and cannot be read: .*Permission denied"):
+        kept(runs("x"))
+    closed: list[str] = []
+    assert kept(runs("x"), closed).cells.count() == 10
+    [said] = closed
+    assert f"{anothers} belongs to " in said
+    assert [folder.run for folder in folders(runs("x"))] == ["mine"]
+
+
+def test_anothers_sideline_is_another_s_to_remove(runs: Runs, anothers: Path) -> None:
+    """The sweep names it, and goes on; one that another run has just removed is no other's."""
+    (anothers.parent / "gone").mkdir()
+    assert sweep(runs("x")) == [f"file:{anothers}"]
+    assert anothers.exists()
+    assert not (anothers.parent / "mine").exists()
+    (anothers.parent / "gone").mkdir()
+    closed: list[str] = []
+    kept(runs("x"), closed)
+    assert len(closed) == 1

@@ -72,7 +72,7 @@ JAVA_READS = {
     "Admin": frozenset({"takeReport", "durability", "stated", "attribute"}),
     "Rows": frozenset(),
     "GatewayCalls": frozenset(),
-    "Cluster": frozenset({"look"}),
+    "Cluster": frozenset({"look", "principal"}),
     "Catalog": frozenset({"look"}),
     "Gates": frozenset({"queue", "waited"}),
 }

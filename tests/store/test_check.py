@@ -10,15 +10,14 @@ import os
 import re
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import booted
+from guarded import acting_as, grant, guarded_store, settings_of
 from lowtide_spark import check as program
 from lowtide_spark.check import Driver
 from pyspark.sql import SparkSession
@@ -40,7 +39,6 @@ from lowtide.store.gateway import connect
 from lowtide.store.rows import FORMAT, VALUE, dump
 from lowtide.store.state import StateStore
 from lowtide.values.formats import LOW_WATERMARK_QUALIFIER, LOW_WATERMARK_ROW, encode_long
-from tests import warm
 
 pytestmark = pytest.mark.usefixtures("swept")
 
@@ -370,60 +368,14 @@ def test_executors_without_the_connector(
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A store whose HBase checks permissions; who started it may do everything, whoever else has a name may not."""
-    config = warm.store_config(tmp_path_factory.mktemp("guarded"))
-    checking = "org.apache.hadoop.hbase.security.access.AccessController"
-    extra = {
-        "hbase.security.authorization": "true",
-        **{f"hbase.coprocessor.{kind}.classes": checking for kind in ("master", "region", "regionserver")},
-    }
-    with booted(replace(config, extra_hbase={**config.extra_hbase, **extra})) as store:
+    with guarded_store(tmp_path_factory.mktemp("guarded")) as store:
         yield store
-
-
-@contextmanager
-def acting_as(spark: SparkSession, user: str) -> Iterator[None]:
-    """Let new connections of the driver be another user's; HBase takes a name's word for it."""
-    logins: Any = spark._jvm.org.apache.hadoop.security.UserGroupInformation  # type: ignore[union-attr]
-    before = logins.getLoginUser()
-    logins.setLoginUser(logins.createRemoteUser(user))
-    try:
-        yield
-    finally:
-        logins.setLoginUser(before)
 
 
 @pytest.fixture
 def guarded_config(guarded: Stack, configure: Callable[..., Path]) -> Callable[..., Path]:
-    """A configuration of that store. *user*: connections are kept by their options, so each user has an option more."""
-
-    def write(user: str, **thrift: Any) -> Path:
-        hbase = {
-            "zookeeper_port": guarded.config.zookeeper_port,
-            "thrift": {"port": guarded.config.thrift_port, **thrift},
-            "properties": {"hbase.client.retries.number": "4", "hbase.client.of": user},
-        }
-        return configure(hbase=hbase, omid={"oracle": [f"127.0.0.1:{guarded.config.tso_port}"]})
-
-    return write
-
-
-def grant(spark: SparkSession, guarded: Stack, user: str, actions: Sequence[str]) -> None:
-    """Give a user rights in all of HBase, as whoever started it."""
-    hadoop: Any = spark._jvm.org.apache.hadoop  # type: ignore[union-attr]
-    settings = hadoop.hbase.HBaseConfiguration.create()
-    for name, value in guarded.hbase_properties().items():
-        settings.set(name, value)
-    access = hadoop.hbase.security.access
-    action = access.Permission.Action
-    given = spark._sc._gateway.new_array(action, len(actions))  # type: ignore[union-attr]
-    for at, name in enumerate(actions):
-        given[at] = action.valueOf(name)
-    permission = access.Permission.newBuilder().withActions(given).build()
-    connection = hadoop.hbase.client.ConnectionFactory.createConnection(settings)
-    try:
-        connection.getAdmin().grant(access.UserPermission(user, permission), False)
-    finally:
-        connection.close()
+    """A configuration of that store, of a user."""
+    return lambda user, **thrift: configure(**settings_of(guarded, user, **thrift))
 
 
 def test_a_user_to_whom_tables_are_not_listed(

@@ -23,7 +23,7 @@ from lowtide.check import airflow, cluster, driver, machine, records, servers
 from lowtide.check.hops import HOPS, OF_THE_STORE, Line, NotCheckedError, Result, exit_code, hops_for, not_walked, walk
 from lowtide.cli.app import app
 from lowtide.cli.check import sentence
-from lowtide.config import DEFAULTS, Config, HBase, Omid, Thrift
+from lowtide.config import DEFAULTS, Config, HBase, Omid, Spark, Thrift
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError
 from lowtide.run import sparks
 from lowtide.store import oracle_probe
@@ -159,6 +159,15 @@ def test_the_configuration_line_says_what_does_not_count(tmp_path: Path) -> None
     assert "there is no lowtide.yaml here" in text
     assert f"{tmp_path}/hbase-site.xml does not count: hbase.conf_dir would name it" in text
     assert "127.0.0.1:2181/hbase" in text
+
+
+def test_the_configuration_line_names_what_a_command_line_would_show() -> None:
+    """Settings of Spark that are called like secrets, and never what they hold; others are not mentioned."""
+    conf = {"spark.hadoop.fs.s3a.secret.key": "hush", "spark.ssl.keyStorePassword": "hush", "spark.executor.cores": "2"}
+    text = machine.configuration(Config(spark=Spark(conf=conf)), DEFAULTS, {})
+    assert "spark.conf has spark.hadoop.fs.s3a.secret.key, spark.ssl.keyStorePassword: " in text
+    assert "hush" not in text
+    assert "cores" not in text
 
 
 def test_an_older_python_is_named_with_the_version_that_is_needed() -> None:

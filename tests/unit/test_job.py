@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from lowtide_spark.run import job as program
 
-from lowtide.errors import GatewayError
+from lowtide.errors import GatewayError, StoreError
 from lowtide.run import deploy
 
 
@@ -31,8 +32,13 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     monkeypatch.setattr(program, "nobody_answers", lambda *_: False)
     for check in ("check_cluster", "check_clock", "note_hbase"):
         monkeypatch.setattr(program.Run, check, lambda _: None)
-    monkeypatch.setattr(program, "session", lambda _: time.sleep(0.2))
-    monkeypatch.setattr(program, "Store", lambda *_: SimpleNamespace(spark=None))
+
+    def started(_: str) -> SimpleNamespace:
+        time.sleep(0.2)
+        return SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
+
+    monkeypatch.setattr(program, "session", started)
+    monkeypatch.setattr(program, "Store", lambda *_: SimpleNamespace(spark=None, login=lambda: "ann"))
     return ["--config", str(file)]
 
 
@@ -120,3 +126,114 @@ def test_a_zookeeper_that_does_not_answer_is_named_before_spark_starts(
     (problem,) = json.loads(file.read_text())["problems"]
     assert "ZooKeeper does not answer at 127.0.0.1:2181" in problem
     assert "hbase.zookeeper_quorum" in problem
+
+
+ACTING = ["--execute"]
+
+
+@pytest.fixture
+def entered(nothing_there: list[str], monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What a run does around its body, in its order: entries of the audit log, the sweep, the summary that is kept."""
+    done: list[object] = []
+    monkeypatch.setattr(program.audit_log, "began", lambda _, _summary, given: done.append(("began", given)))
+    monkeypatch.setattr(program.audit_log, "ended", lambda _, _summary, code: done.append(("ended", code)))
+    monkeypatch.setattr(program.sideline, "sweep", lambda _: done.append("swept") or [])
+    monkeypatch.setattr(program, "_keep", lambda _: done.append("kept") or True)
+    monkeypatch.setattr(program, "progress", lambda *_: nullcontext())
+    monkeypatch.setattr(program.Run, "check_cluster", lambda _: done.append("first effect"))
+    return done
+
+
+def test_a_run_is_entered_before_its_first_effect_and_when_it_is_over(
+    nothing_there: list[str], entered: list[object]
+) -> None:
+    """With its arguments, and its exit code; old sidelines go whatever it found to do."""
+    given = [*nothing_there, *ACTING]
+    assert program.run_job("watermark_collection", lambda _: entered.append("body"), given) == 0
+    assert entered == [("began", given), "first effect", "body", "swept", ("ended", 0), "kept"]
+
+
+def test_the_end_is_entered_of_a_run_that_fails_too(nothing_there: list[str], entered: list[object]) -> None:
+    """And nothing is swept."""
+
+    def fail(_: program.Run) -> None:
+        raise GatewayError("HBase does not answer")
+
+    code = program.run_job("watermark_collection", fail, [*nothing_there, *ACTING])
+    assert code != 0
+    assert entered[-2:] == [("ended", code), "kept"]
+    assert "swept" not in entered
+
+
+@pytest.mark.parametrize("job", ["sideline_restore", "journal_replay"])
+def test_what_puts_back_sweeps_nothing(nothing_there: list[str], entered: list[object], job: str) -> None:
+    """What it reads may be as old."""
+    more = {"sideline_restore": ["--restore", "r1"], "journal_replay": ["--from", "2020-01-01T00:00:00Z"]}[job]
+    assert program.run_job(job, lambda _: None, [*nothing_there, *more, *ACTING]) == 0
+    assert entered[0][0] == "began"  # type: ignore[index]
+    assert "swept" not in entered
+
+
+def test_a_dry_run_enters_nothing(nothing_there: list[str], entered: list[object]) -> None:
+    """Nor does it sweep."""
+    assert program.run_job("watermark_collection", lambda _: None, nothing_there) == 0
+    assert entered == ["first effect", "kept"]
+
+
+def test_a_run_that_cannot_be_entered_does_nothing(
+    nothing_there: list[str], entered: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is red, and its body never begins."""
+
+    def full(*_: object) -> None:
+        raise StoreError("the audit log takes no entry", "make room")
+
+    monkeypatch.setattr(program.audit_log, "began", full)
+    body = entered.append
+    assert program.run_job("watermark_collection", body, [*nothing_there, *ACTING]) != 0
+    assert entered == ["kept"]
+
+
+def test_an_end_that_cannot_be_entered_makes_a_run_red(
+    nothing_there: list[str], entered: list[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its summary says so."""
+
+    def full(*_: object) -> None:
+        raise StoreError("the audit log takes no entry", "make room")
+
+    monkeypatch.setattr(program.audit_log, "ended", full)
+    file = tmp_path / "summary.json"
+    given = [*nothing_there, *ACTING, "--summary", str(file)]
+    assert program.run_job("watermark_collection", lambda _: None, given) == 1
+    assert json.loads(file.read_text())["problems"] == ["the audit log takes no entry; make room"]
+
+
+def test_folders_that_stay_are_named(
+    nothing_there: list[str], entered: list[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Another user's sidelines that are too old: that is a note, and no failure of this run."""
+    monkeypatch.setattr(program.sideline, "sweep", lambda _: ["hdfs:///aside/r1", "hdfs:///aside/r2"])
+    file = tmp_path / "summary.json"
+    given = [*nothing_there, *ACTING, "--summary", str(file)]
+    assert program.run_job("watermark_collection", lambda _: None, given) == 0
+    [note] = json.loads(file.read_text())["notes"]
+    assert note.startswith("2 folders in state.sideline are closed to this user, or cannot be removed")
+    assert "such as hdfs:///aside/r1; once they are older" in note
+
+
+def test_a_sweep_that_fails_undoes_nothing(
+    nothing_there: list[str], entered: list[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What the run was for is done: it says what was not removed, and is not red for it."""
+
+    def fail(_: object) -> list[str]:
+        raise OSError("the bucket does not answer")
+
+    monkeypatch.setattr(program.sideline, "sweep", fail)
+    file = tmp_path / "summary.json"
+    given = [*nothing_there, *ACTING, "--summary", str(file)]
+    assert program.run_job("watermark_collection", lambda _: None, given) == 0
+    [note] = json.loads(file.read_text())["notes"]
+    assert note == "what is older than state.sideline_keep was not removed: OSError: the bucket does not answer"
+    assert ("ended", 0) in entered

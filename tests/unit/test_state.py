@@ -142,11 +142,22 @@ class _Open:
 def test_a_run_says_who_and_with_what() -> None:
     """One of before that was kept says nothing, and is shown all the same."""
     by = here("/etc/lowtide.yaml")
-    assert set(by) == {"user", "host", "lowtide", "config"}
+    assert set(by) == {"user", "host", "lowtide", "config", "principal"}
     run = json.loads(json.dumps(Summary("orphan_cleanup", "r1", execute=True, by=by).to_json()))
     assert ran_by(run) == f"{by['user']}@{by['host']}, Lowtide {__version__}, /etc/lowtide.yaml"
+    run["by"]["principal"] = by["user"]
+    assert ran_by(run) == f"{by['user']}@{by['host']}, Lowtide {__version__}, /etc/lowtide.yaml"
+    del run["by"]["principal"]  # of before that was kept
+    assert ran_by(run).startswith(f"{by['user']}@{by['host']}, Lowtide ")
     del run["by"]
     assert ran_by(run) == ""
+
+
+def test_a_run_says_as_whom_and_who_approved_it() -> None:
+    """Where HBase knows the user by another name; and whoever answered in Airflow."""
+    by = {**here("l.yaml", "lowtide@EXAMPLE.ORG"), "user": "airflow", "host": "worker-1"}
+    run = Summary("history_gc", "r1", execute=True, by=by, context={"approved_by": "Ann"}).to_json()
+    assert ran_by(run) == (f"airflow@worker-1 as lowtide@EXAMPLE.ORG, approved by Ann, Lowtide {__version__}, l.yaml")
 
 
 def test_what_was_done_by_hand_is_told_among_the_runs() -> None:

@@ -28,7 +28,7 @@ def look(run: Run) -> None:
 
 
 def _list(run: Run, terminal: Console) -> None:
-    whole = kept(run)
+    whole = kept(run, run.summary.notes)
     counts = {(r.run, r.table): r["count"] for r in whole.cells.groupBy("run", "table").count().collect()}
     jobs = recorded(run)
     found = []

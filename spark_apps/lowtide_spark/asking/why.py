@@ -176,7 +176,7 @@ def _markers(run: Run, place: _Place) -> Iterator[Line]:
 
 def _went(run: Run, place: _Place) -> list[Row]:
     """Cells of the row in sidelines, the newest run's first."""
-    aside = sideline.kept(run).cells
+    aside = sideline.kept(run, run.summary.notes).cells
     mine = (F.col("table") == place.table) & (F.col("row") == F.lit(bytearray(place.row)))
     columns = ("run", "table", *_KEY, "commit_ts", "kind", "rule", "evidence")
     return list(aside.where(mine).select(*columns).distinct().orderBy(*_KEY).limit(MOST).collect())

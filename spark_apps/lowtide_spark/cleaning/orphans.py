@@ -18,7 +18,6 @@ from lowtide.tables.inventory import Entry
 from lowtide_spark.cleaning import acting, listing, plan, proofs, recording, suspects, undecided
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames.inventory import take_inventory
-from lowtide_spark.frames.sideline import sweep as sweep_sideline
 from lowtide_spark.frames.startset import StartSet, start_set
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.table_work import failures_kept
@@ -56,7 +55,6 @@ def clean(run: Run) -> None:
             for work in taken:
                 with failures_kept(work):
                     recording.record(run, work)
-            sweep_sideline(run)
             run.phase("record")
 
 

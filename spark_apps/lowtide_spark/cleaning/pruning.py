@@ -213,6 +213,14 @@ def _sweep_journal(run: Run, inventory: Sequence[Entry], fresh: int, report: Tab
     """
     if run.config.state.journal_keep == "forever":
         return
+    cluster = run.store.cluster()
+    if not cluster.sees_every_snapshot:
+        report.notes.append(
+            f"no journal entry is removed: HBase shows {cluster.user}, who is not ADMIN globally, only HBase snapshots "
+            "of their own, and one of somebody else's may still need it. Grant ADMIN, or set state.journal_keep to "
+            "forever"
+        )
+        return
     harmless = run.config.own_tables | {e.table for e in inventory if e.kind is Kind.PLAIN}
     oldest = min((s.created for s in run.store.snapshots() if s.table not in harmless), default=2**62)
     limit = min(millis(run.request.now - run.config.state.journal_keep), oldest - millis(EPOCH + timedelta(days=1)))

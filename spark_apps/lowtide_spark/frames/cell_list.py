@@ -9,7 +9,6 @@ what lies in it only its owner may take away.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame
@@ -17,7 +16,7 @@ from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError
 from lowtide.values.clock import millis
-from lowtide_spark.frames.folders import Context, at, jvm, root_of, safe
+from lowtide_spark.frames.folders import SHARED, Context, at, make_private, make_shared, newest, root_of, safe
 from lowtide_spark.frames.functions import substring
 from lowtide_spark.frames.store import cause
 
@@ -36,12 +35,8 @@ FIELDS = (
 )
 #: What a list is made from: the cells as a job has decided them.
 COLUMNS = ("action", "row", "family", "qualifier", "timestamp", "kind", "start_ts", "rule", "evidence")
-#: Where lists lie in the folder of the sidelines. No run's folder is called so: of a name the sign would be written
-#: otherwise (:func:`lowtide_spark.frames.folders.safe`).
-FOLDER = "~lists"
-_MINE = "700"
-#: In a folder that has it, what lies there is removed and renamed by its owner alone, as in ``/tmp``.
-_STICKY = 0o1000
+#: Where lists lie in the folder of the sidelines.
+FOLDER = f"{SHARED}lists"
 _NUMBERS = ("timestamp", "transaction")
 
 
@@ -64,7 +59,9 @@ def write(run: Context, table: str, cells: DataFrame, *, anew: bool) -> str:
     """
     folder = f"{folder_of(run, run.request.run)}/{safe(table)}"
     try:
-        _own(run, folder_of(run, run.request.run))
+        own = folder_of(run, run.request.run)
+        make_shared(run, at(run, own)[0].getParent())
+        make_private(run, own)
         lines(table, cells).write.mode("overwrite" if anew else "append").json(folder, compression="gzip")
     except Exception as error:  # Spark's, a file system's
         fact = f"the list of cells cannot be written to {folder}: {cause(error)}"
@@ -123,31 +120,7 @@ def sweep(run: Context) -> None:
     if not files.exists(root):
         return
     limit, own = millis(run.request.now - run.config.state.sideline_keep), safe(run.request.run)
-    for status in files.listStatus(root):
-        if status.getPath().getName() != own and status.getModificationTime() < limit:
-            with suppress(Py4JError):
-                files.delete(status.getPath(), True)
-
-
-def _own(run: Context, folder: str) -> None:
-    """Make the folder, and let nobody else into it; what Spark writes there has the file system's usual rights."""
-    path, files = at(run, folder)
-    _share(run, files, path.getParent())
-    files.mkdirs(path)
-    files.setPermission(path, _rights(run, _MINE))
-
-
-def _share(run: Context, files: Any, lists: Any) -> None:
-    """Make the folder of all lists, for whoever may write beside it; another's is left as it is."""
-    files.mkdirs(lists)
-    above, there = files.getFileStatus(lists.getParent()), files.getFileStatus(lists)
-    rights = above.getPermission().toShort() | _STICKY
-    if there.getPermission().toShort() != rights or there.getGroup() != above.getGroup():
+    for folder in (status.getPath() for status in files.listStatus(root)):
         with suppress(Py4JError):
-            files.setOwner(lists, None, above.getGroup())
-        with suppress(Py4JError):
-            files.setPermission(lists, _rights(run, f"{rights:o}"))
-
-
-def _rights(run: Context, octal: str) -> Any:
-    return jvm(run).org.apache.hadoop.fs.permission.FsPermission(octal)
+            if folder.getName() != own and 0 < newest(files, folder) < limit:
+                files.delete(folder, True)

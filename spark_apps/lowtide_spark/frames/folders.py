@@ -1,13 +1,26 @@
-"""Folders that runs leave beside the store, by Hadoop's file systems: where they lie, and what they are called."""
+"""Folders that runs leave beside the store, by Hadoop's file systems: where they lie, what they are called, who may
+look into them.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import unquote
+
+from py4j.protocol import Py4JError
 
 from lowtide.cleaning.planning import Request
 from lowtide.config import Config
 from lowtide_spark.frames.store import Store
+
+#: So begin the names of folders that the runs share. No run's begins so: of its name the sign would be written
+#: otherwise (:func:`safe`).
+SHARED = "~"
+#: In a folder that has it, what lies there is removed and renamed by its owner alone, as in ``/tmp``.
+_STICKY = 0o1000
+#: Its owner's alone: what lies in such a folder nobody else reads, whatever rights it has itself.
+_MINE = "700"
 
 
 class Context(Protocol):
@@ -51,6 +64,61 @@ def at(run: Context, folder: str) -> tuple[Any, Any]:
 def child(run: Context, path: Any, name: str) -> Any:
     """What lies under *path* by this name."""
     return jvm(run).org.apache.hadoop.fs.Path(path, name)
+
+
+def make_private(run: Context, folder: str) -> tuple[Any, Any]:
+    """Make the folder, if it is not there, and let nobody else into it, before anything lies in it; its path and file
+    system. What it lies in is made with the usual rights.
+
+    Object stores know no such rights: there it is as open as the bucket.
+    """
+    path, files = at(run, folder)
+    files.mkdirs(path.getParent())
+    files.mkdirs(path, rights(run, _MINE))
+    files.setPermission(path, rights(run, _MINE))  # of one that was there
+    return path, files
+
+
+def make_shared(run: Context, folder: Any) -> None:
+    """Make a folder in that of the sidelines, for whoever may write there: as open as that one, no wider, and what lies
+    in it only its owner may take away. Another's is left as it is.
+    """
+    files = folder.getFileSystem(run.store.spark._jsc.hadoopConfiguration())
+    files.mkdirs(folder)
+    above, there = files.getFileStatus(folder.getParent()), files.getFileStatus(folder)
+    shared = above.getPermission().toShort() | _STICKY
+    if there.getPermission().toShort() != shared or there.getGroup() != above.getGroup():
+        with suppress(Py4JError):
+            files.setOwner(folder, None, above.getGroup())
+        with suppress(Py4JError):
+            files.setPermission(folder, rights(run, f"{shared:o}"))
+
+
+def newest(files: Any, folder: Any) -> int:
+    """When the newest file in a folder, or in a folder in it, was written, ms; 0: there is none, or it is not known.
+
+    A folder's own time is no help: an object store has none or the present one, and HDFS changes it only when something
+    is made in the folder itself.
+    """
+    times = [0]
+    for status in files.listStatus(folder):
+        inner = files.listStatus(status.getPath()) if status.isDirectory() else [status]
+        times += [each.getModificationTime() for each in inner if not each.isDirectory()]
+    return int(max(times))
+
+
+def rights(run: Context, octal: str) -> Any:
+    """Rights as Hadoop has them."""
+    return jvm(run).org.apache.hadoop.fs.permission.FsPermission(octal)
+
+
+def write_text(files: Any, path: Any, text: str, *, over: bool = True) -> None:
+    """Write a small file; when it returns, it is there. Unless *over*, one that is there is an error, and stays."""
+    out = files.create(path, over)
+    try:
+        out.write(bytearray(text.encode()))
+    finally:
+        out.close()
 
 
 def jvm(run: Context) -> Any:

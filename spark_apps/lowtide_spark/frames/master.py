@@ -51,6 +51,18 @@ class Master(Consent):
             remedy = "start HBase, or correct hbase.znode (zookeeper.znode.parent) and, with Kerberos, hbase.properties"
             raise GatewayError(fact, remedy) from error
 
+    def login(self) -> str:
+        """As whom HBase knows this driver: the principal whose keytab HBase's settings name, else who is logged in;
+        without Kerberos the user, or whom ``HADOOP_USER_NAME`` says it is. HBase is not asked.
+
+        Raises:
+            StoreError: the login does not go well.
+        """
+        try:
+            return str(self._java().Cluster.principal(self._java_options))
+        except Py4JError as error:
+            raise StoreError(f"no login to HBase: {cause(error)}", "see docs/clusters.md, Kerberos") from error
+
     def snapshots(self) -> list[HBaseSnapshot]:
         """All HBase snapshots of the cluster."""
         return [HBaseSnapshot(r.snapshot, r.table, r.created) for r in self._listed("snapshots")]

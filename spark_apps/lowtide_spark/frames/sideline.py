@@ -3,6 +3,8 @@
 Of transactions that a person has to decide lies a list beside the folders. Beside the files lies a list of them with
 their lengths, written when they are all there: by it a restore knows that none is missing, and the sweep which
 folders are sidelines at all.
+
+What lies there is people's data: a run's folder is its user's alone.
 """
 
 from __future__ import annotations
@@ -22,7 +24,19 @@ from pyspark.sql import functions as F
 from lowtide.errors import StoreError
 from lowtide.values.clock import millis
 from lowtide_spark.frames import cell_list
-from lowtide_spark.frames.folders import Context, at, child, jvm, name_of, root_of, safe
+from lowtide_spark.frames.folders import (
+    SHARED,
+    Context,
+    at,
+    child,
+    jvm,
+    make_private,
+    name_of,
+    newest,
+    root_of,
+    safe,
+    write_text,
+)
 from lowtide_spark.frames.local import no_rows
 from lowtide_spark.frames.store import cause
 
@@ -46,6 +60,9 @@ SCHEMA = (
 )
 #: Spark passes over files whose names begin like this.
 LIST = "_lowtide.json"
+#: By it the sweep knows the folder of a run that was killed before its list was there, too.
+_MARKER = "_lowtide"
+_SHARED = "let Spark's user write there, the same for driver and executors, or name a place that they share"
 #: So begin the names of lists of transactions that a person has to decide.
 UNDECIDED = "lowtide-undecided-"
 
@@ -57,7 +74,7 @@ def put_aside(run: Context, table: str, cells: DataFrame) -> str:
     Raises:
         StoreError: the folder cannot be written, or not be finished; nothing may be removed then.
     """
-    folder = f"{_folder(run, run.request.run)}/{safe(table)}"
+    folder = f"{_own_folder(run)}/{safe(table)}"
     with _writing(folder):
         _put_aside(run, table, cells, folder)
     return folder
@@ -68,11 +85,7 @@ def _put_aside(run: Context, table: str, cells: DataFrame, folder: str) -> None:
     path, files = at(run, folder)
     listed = {"table": table, "files": _lengths(files, path)}
     fresh, final = child(run, path, f"{LIST}.new"), child(run, path, LIST)
-    out = files.create(fresh, True)
-    try:
-        out.write(bytearray(json.dumps(listed).encode()))
-    finally:
-        out.close()
+    write_text(files, fresh, json.dumps(listed))
     # Under its name it is there whole or not at all: a run may be killed while it writes.
     if files.exists(final):
         files.delete(final, False)
@@ -91,8 +104,7 @@ def _writing(folder: str) -> Iterator[None]:
         yield
     except (Py4JError, PySparkException) as error:
         fact = f"the sideline {folder} cannot be written, so nothing that was to go there is removed: {cause(error)}"
-        remedy = "see that state.sideline has room and Spark's user may write there, then run again"
-        raise StoreError(fact, remedy) from error
+        raise StoreError(fact, f"see that state.sideline has room, and {_SHARED}; then run again") from error
 
 
 def put_list(run: Context, table: str, text: str) -> str:
@@ -101,14 +113,10 @@ def put_list(run: Context, table: str, text: str) -> str:
     Raises:
         StoreError: it cannot be written.
     """
-    name = f"{_folder(run, run.request.run)}/{UNDECIDED}{safe(table)}.txt"
+    name = f"{_own_folder(run)}/{UNDECIDED}{safe(table)}.txt"
     path, files = at(run, name)
     with _writing(name):
-        out = files.create(path, True)
-        try:
-            out.write(bytearray(text.encode()))
-        finally:
-            out.close()
+        write_text(files, path, text)
     return name
 
 
@@ -120,18 +128,19 @@ def try_out(run: Context, rows: int, parts: int) -> int:
         StoreError: they cannot be written, or not be read.
     """
     spark, where = run.store.spark, run.config.state.sideline
-    folder = f"{where.rstrip('/')}/lowtide-check-{uuid.uuid4().hex}"
+    folder = f"{root_of(run)}/{SHARED}check-{uuid.uuid4().hex}"
     with ExitStack() as made:
         try:
             root, files = at(run, where)
             if not files.exists(root):
                 made.callback(_removed, files, root, False)  # later than what lies in it
             made.callback(_removed, files, at(run, folder)[0], True)
+            make_private(run, folder)
             spark.range(0, rows, 1, parts).write.parquet(folder)
             return spark.read.schema("id bigint").parquet(folder).distinct().count()
         except Exception as error:  # Spark's, a file system's
             fact = f"state.sideline, {where}, takes no files of the executors, or loses them: {cause(error)}"
-            remedy = "let Spark's user write there, or name a place that driver and executors share"
+            remedy = "let Spark's user write there, the same for driver and executors, or name a place that they share"
             raise StoreError(fact, remedy) from error
 
 
@@ -147,6 +156,22 @@ class Sideline:
 
     cells: DataFrame
     lost: dict[str, list[str]]
+
+
+@contextmanager
+def reserved(run: Context, name: str) -> Iterator[None]:
+    """While a restore reads the sideline of run *name* no other run sweeps it: there is a young file in it. Where this
+    user may only read it, that is not so.
+    """
+    path, files = at(run, f"{_folder(run, name)}/{_MARKER}-read-by-{safe(run.request.run)}")
+    with suppress(Py4JError):
+        if files.exists(path.getParent()):
+            write_text(files, path, "")
+    try:
+        yield
+    finally:
+        with suppress(Py4JError):
+            files.delete(path, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,18 +204,25 @@ def sideline(run: Context, name: str) -> Sideline:
     return Sideline(_read(run, whole), lost)
 
 
-def kept(run: Context) -> Kept:
-    """The sidelines of all runs; of each what is there whole."""
-    root, files = at(run, run.config.state.sideline)
+def kept(run: Context, closed: list[str] | None = None) -> Kept:
+    """The sidelines of all runs; of each what is there whole.
+
+    Args:
+        run: who looks.
+        closed: gets a sentence on each folder that this user may not look into, for looks; None: that is an error, for
+            what is in it could not be taken into account.
+
+    Raises:
+        StoreError: see *closed*.
+    """
+    root, files = at(run, root_of(run))
     whole: list[str] = []
     lost: dict[str, list[str]] = {}
-    for status in files.listStatus(root) if files.exists(root) else ():
-        folder = status.getPath()
-        if status.isDirectory() and _is_sideline(run, files, folder):
-            there, missing = _whole(run, files, folder)
-            whole += there
-            for table in (table for table, names in missing.items() if names):
-                lost.setdefault(table, []).append(name_of(folder.getName()))
+    for folder in _sidelines(run, files, root, closed):
+        there, missing = _whole(run, files, folder)
+        whole += there
+        for table in (table for table, names in missing.items() if names):
+            lost.setdefault(table, []).append(name_of(folder.getName()))
     # Of .../RUN/TABLE/FILE, the run's name as safe made it a folder's.
     name = F.element_at(F.split(F.input_file_name(), "/"), -3)
     return Kept(_read(run, whole).withColumn("run", F.url_decode(F.replace(name, F.lit("="), F.lit("%")))), lost)
@@ -206,16 +238,32 @@ class Folder:
 
 
 def folders(run: Context) -> list[Folder]:
-    """The sidelines of all runs, the newest first. Of one that was being written when its run ended, too."""
+    """The sidelines of all runs that this user may look into, the newest first. Of one that was being written when its
+    run ended, too.
+    """
     root, files = at(run, root_of(run))
     found = []
+    for folder in _sidelines(run, files, root, []):
+        tables = [inner.getPath() for inner in files.listStatus(folder) if inner.isDirectory()]
+        sizes = {name_of(table.getName()): sum(_lengths(files, table).values()) for table in tables}
+        found.append(Folder(name_of(folder.getName()), newest(files, folder), sizes))
+    return sorted(found, key=lambda each: -each.written)
+
+
+def _sidelines(run: Context, files: Any, root: Any, closed: list[str] | None) -> Iterator[Any]:
+    """The folders of runs. *closed* as of :func:`kept`."""
     for status in files.listStatus(root) if files.exists(root) else ():
         folder = status.getPath()
-        if status.isDirectory() and _is_sideline(run, files, folder):
-            tables = [inner.getPath() for inner in files.listStatus(folder) if inner.isDirectory()]
-            sizes = {name_of(table.getName()): sum(_lengths(files, table).values()) for table in tables}
-            found.append(Folder(name_of(folder.getName()), status.getModificationTime(), sizes))
-    return sorted(found, key=lambda each: -each.written)
+        try:
+            if _is_runs(status) and _is_sideline(run, files, folder):
+                yield folder
+        except Py4JError as error:
+            if not files.exists(folder):  # another run has just removed it
+                continue
+            fact = f"the folder {folder.toString()} belongs to {status.getOwner()} and cannot be read: {cause(error)}"
+            if closed is None:
+                raise StoreError(fact, "run this as a user who may read all of state.sideline") from error
+            closed.append(fact)
 
 
 def _whole(run: Context, files: Any, root: Any) -> tuple[list[str], dict[str, list[str]]]:
@@ -243,6 +291,24 @@ def _folder(run: Context, name: str) -> str:
     return f"{root_of(run)}/{safe(name)}"
 
 
+def _own_folder(run: Context) -> str:
+    """This run's, made for this user alone before anything lies in it.
+
+    Raises:
+        StoreError: it cannot be made.
+    """
+    folder = _folder(run, run.request.run)
+    try:
+        path, files = make_private(run, folder)
+        marker = child(run, path, _MARKER)
+        if not files.exists(marker):
+            write_text(files, marker, "")
+    except Exception as error:  # the file system's
+        fact = f"the sideline {folder} cannot be made for this user alone: {cause(error)}; nothing was removed"
+        raise StoreError(fact, "let Spark's user make and own folders in state.sideline, and run again") from error
+    return folder
+
+
 def _read_list(run: Context, files: Any, folder: Any) -> dict[str, Any]:
     stream = files.open(child(run, folder, LIST))
     try:
@@ -260,25 +326,39 @@ def _lengths(files: Any, folder: Any) -> dict[str, int]:
     return {name: length for name, length in found if not name.startswith(("_", "."))}
 
 
-def sweep(run: Context) -> None:
+def sweep(run: Context) -> list[str]:
     """Remove the sidelines of runs that are older than ``sideline_keep``, lists of cells too, and nothing else that
     lies there.
+
+    Returns:
+        The folders that are too old and stay, as another user's do: whoever may has to remove them.
     """
     cell_list.sweep(run)
-    root, files = at(run, run.config.state.sideline)
+    root, files = at(run, root_of(run))
     if not files.exists(root):
-        return
+        return []
     limit = millis(run.request.now - run.config.state.sideline_keep)
-    own = safe(run.request.run)
+    own, left = safe(run.request.run), []
     for status in files.listStatus(root):
         folder = status.getPath()
-        old = status.isDirectory() and folder.getName() != own and status.getModificationTime() < limit
-        if old and _is_sideline(run, files, folder):
-            files.delete(folder, True)
+        try:
+            if folder.getName() == own or not _is_runs(status) or not _is_sideline(run, files, folder):
+                continue
+            if 0 < newest(files, folder) < limit and not files.delete(folder, True):
+                left.append(folder.toString())
+        except Py4JError:
+            if files.exists(folder):  # else another run has just removed it
+                left.append(folder.toString())
+    return left
+
+
+def _is_runs(status: Any) -> bool:
+    """Whether it may be a run's folder, by its name."""
+    return bool(status.isDirectory()) and not status.getPath().getName().startswith(SHARED)
 
 
 def _is_sideline(run: Context, files: Any, folder: Any) -> bool:
     inner = list(files.listStatus(folder))
-    if any(each.getPath().getName().startswith(UNDECIDED) for each in inner):
+    if any(each.getPath().getName().startswith((UNDECIDED, _MARKER)) for each in inner):
         return True
     return any(files.exists(child(run, each.getPath(), LIST)) for each in inner if each.isDirectory())

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from lowtide.errors import UsageError
 from lowtide.tables.inventory import Entry
 from lowtide_spark.frames.inventory import take_inventory
-from lowtide_spark.frames.sideline import sweep as sweep_sideline
 from lowtide_spark.history import mark, plan, removal
 from lowtide_spark.history.compaction import compact
 from lowtide_spark.run.context import Run
@@ -62,7 +61,6 @@ def collect_history(run: Run) -> None:
         run.phase("compact")
     if run.summary.execute:
         _clear_holds(run)
-        sweep_sideline(run)
 
 
 def _check_names(run: Run, inventory: Sequence[Entry]) -> None:

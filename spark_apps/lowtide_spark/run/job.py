@@ -14,11 +14,13 @@ from typing import Any
 from lowtide.config import Config, Rate, load, source
 from lowtide.errors import LowtideError, StoreError, UsageError
 from lowtide.run.arguments import arguments, understood
-from lowtide.run.jobs import REMOVING
+from lowtide.run.jobs import REMOVING, SWEEPING
 from lowtide.run.summary import Summary, here
-from lowtide.store.gateway import failures, is_failure, no_answer
+from lowtide.store.gateway import failures, is_failure, no_answer, text_of
+from lowtide.store.permissions import denial
 from lowtide.store.ports import nobody_answers
 from lowtide.store.state import opened
+from lowtide_spark.frames import audit_log, sideline
 from lowtide_spark.frames.store import Store, told
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.printing import report
@@ -56,17 +58,22 @@ def run_job(
         by=here(source(options.config)),
     )
     run: Run | None = None
-    code = 0
+    code, entered = 0, False
     try:
         check_place()
         run = _prepare(job, options, summary, now, started)
         run.read_only = read_only
+        if run.acting and not read_only:
+            audit_log.began(run, summary, list(sys.argv[1:] if argv is None else argv))
+            entered = True
         run.check_cluster()
         run.check_clock()
         run.note_hbase()
         # An inspection shows it itself, and then what it found.
         with nullcontext() if read_only else progress(run.store.spark, job):
             body(run)
+            if entered and summary.execute and job in SWEEPING:
+                _sweep(run)
         code = 1 if summary.failed else 0
     except LowtideError as error:
         summary.problems.append(str(error))
@@ -78,6 +85,8 @@ def run_job(
     finally:
         summary.seconds = round(time.monotonic() - started, 2)
         summary.pace = _pace(run)
+    if run is not None and entered:
+        code = max(code, _end_entry(run, code))
     if run is not None and not read_only and not _keep(run):
         code = code or 1
     if options.summary:
@@ -97,12 +106,51 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
         options.grace = config.ledger.grace if job == "transaction_repair" else config.grace
     _check_zookeeper(config)
     spark = session(f"lowtide {job}")
-    if (summary.execute and job in REMOVING) or getattr(options, "list", False):
-        config.state.check_sideline(spark.sparkContext.master or "")
+    _check_sideline(config, job, options, summary, spark.sparkContext.master or "")
     store = Store(spark, config, Rate(reads=options.rate, writes=options.write_rate))
+    summary.by["principal"] = store.login()
     run = Run(options, config, store, asked.request, summary, asked.approved, phase_started=began)
     run.phase("start")  # Spark's own start is most of it
     return run
+
+
+def _sweep(run: Run) -> None:
+    """Whatever the run did: people's data do not lie there for longer because there was nothing to do. What it did is
+    done, whether or not this goes well.
+    """
+    try:
+        left = sideline.sweep(run)
+    except Exception as error:  # the file system's
+        run.summary.notes.append(f"what is older than state.sideline_keep was not removed: {told(error)}")
+        return
+    if left:
+        run.summary.notes.append(
+            f"{len(left)} folders in state.sideline are closed to this user, or cannot be removed, such as {left[0]}; "
+            "once they are older than state.sideline_keep their owner has to remove them"
+        )
+
+
+def _end_entry(run: Run, code: int) -> int:
+    """Enter the run's end into the audit log; the exit code that follows from that."""
+    try:
+        audit_log.ended(run, run.summary, code)
+    except LowtideError as error:
+        run.summary.problems.append(str(error))
+        return 1
+    return 0
+
+
+def _check_sideline(config: Config, job: str, options: argparse.Namespace, summary: Summary, master: str) -> None:
+    """Refuse one that executors do not share, where they write there; else it is of the driver's machine alone, and so
+    is the audit log, which is said.
+    """
+    try:
+        config.state.check_sideline(master)
+    except UsageError as error:
+        if (summary.execute and job in REMOVING) or getattr(options, "list", False):
+            raise
+        if summary.execute:
+            summary.notes.append(f"the audit log of this run lies on the driver's machine alone: {error}")
 
 
 def _check_zookeeper(config: Config) -> None:
@@ -146,6 +194,8 @@ def _keep(run: Run) -> bool:
                 behind.create()
                 behind.add_run(run.summary.to_keep())
     except failures(LowtideError) as error:
-        run.summary.problems.append(f"the summary is not in the state table: {error}")
+        said = text_of(error)
+        why = denial(said) or (said.strip() or type(error).__name__).splitlines()[0]
+        run.summary.problems.append(f"the summary is not in the state table: {why}")
         return False
     return True

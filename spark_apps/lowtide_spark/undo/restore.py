@@ -28,7 +28,7 @@ from lowtide.run.summary import TableReport
 from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.values.text import number_and_time
 from lowtide_spark.frames import kinds
-from lowtide_spark.frames.sideline import sideline
+from lowtide_spark.frames.sideline import reserved, sideline
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.table_work import TableWork, failures_kept
 from lowtide_spark.undo import as_committed, judgement, live
@@ -42,6 +42,11 @@ def restore(run: Run) -> None:
     if not wanted:
         msg = "--restore RUN is missing: name the run whose removed cells are to come back"
         raise UsageError(msg)
+    with reserved(run, wanted) if run.summary.execute else nullcontext():
+        _restore(run, wanted)
+
+
+def _restore(run: Run, wanted: str) -> None:
     aside = sideline(run, wanted)
     overruled = as_committed.overruled(run.options.as_committed)
     lost = aside.lost

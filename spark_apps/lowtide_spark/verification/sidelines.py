@@ -66,7 +66,8 @@ def check(run: Run, records: Records, found: Verification) -> Aside:
     """
     aside = Aside()
     keep = run.config.state.sideline_keep
-    runs = [_Removing(name, of) for name, of in sorted(_removals(records).items())]
+    asked = [each for each in _removing(records) if not run.options.table or {*run.options.table} & {*each.removed}]
+    runs = [each for each in asked if not (each.removed and _is_closed(run, each.name, found))]
     wanted = [
         (each, table, number)
         for each in runs
@@ -122,6 +123,25 @@ class _Removing:
         return reduce(operator.add, (Counter({t["table"]: t["counts"]["deleted"]}) for t in tables), Counter())
 
 
+def _removing(records: Records) -> Iterator[_Removing]:
+    return (_Removing(name, of) for name, of in sorted(_removals(records).items()))
+
+
+def _is_closed(run: Run, name: str, found: Verification) -> bool:
+    """Whether this user may not look into the folder of a run, which is said then."""
+    folder, files = _at(run, f"{_root(run)}/{_file_name(name)}")
+    try:
+        if files.exists(folder):
+            files.listStatus(folder)
+    except Exception as error:  # the file system's
+        found.unseen.append(
+            f"the sideline of run {name} cannot be read ({cause(error)}): verify as the user who ran it, or as another "
+            "who may read all of state.sideline"
+        )
+        return True
+    return False
+
+
 def _removals(records: Records) -> dict[str, list[dict[str, Any]]]:
     """The summaries of runs of jobs that remove, by the run."""
     found: dict[str, list[dict[str, Any]]] = {}
@@ -156,21 +176,31 @@ def _violations(each: _Removing, table: str, what: str, newest: int, until: date
 
 
 def _folder(run: Run, name: str, table: str) -> str:
-    return f"{run.config.state.sideline.rstrip('/')}/{_file_name(name)}/{_file_name(table)}"
+    return f"{_root(run)}/{_file_name(name)}/{_file_name(table)}"
+
+
+def _root(run: Run) -> str:
+    return run.config.state.sideline.rstrip("/")
+
+
+def _at(run: Run, name: str) -> tuple[Any, Any]:
+    """A path, and its file system."""
+    jvm: Any = run.store.spark._jvm  # py4j knows no types of Java's
+    path = jvm.org.apache.hadoop.fs.Path(name)
+    return path, path.getFileSystem(run.store.spark._jsc.hadoopConfiguration())
 
 
 def _files_wrong(run: Run, name: str) -> str:
     """What is wrong with the files of one sideline, the folder *name*; empty: nothing."""
-    jvm: Any = run.store.spark._jvm  # py4j knows no types of Java's
-    folder = jvm.org.apache.hadoop.fs.Path(name)
-    files = folder.getFileSystem(run.store.spark._jsc.hadoopConfiguration())
+    folder, files = _at(run, name)
     if not files.exists(folder):
         return f"its sideline {name} is not there"
     there = {s.getPath().getName(): s.getLen() for s in files.listStatus(folder)}
     if "_lowtide.json" not in there:
         return f"its sideline {name} has no list of its files"
-    stream = files.open(jvm.org.apache.hadoop.fs.Path(folder, "_lowtide.json"))
+    stream = files.open(_at(run, f"{name}/_lowtide.json")[0])
     try:
+        jvm: Any = run.store.spark._jvm  # py4j knows no types of Java's
         text = jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
     finally:
         stream.close()

@@ -14,7 +14,6 @@ import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.security.SecurityCapability;
-import org.apache.hadoop.hbase.security.User;
 import org.apache.hadoop.hbase.security.access.Permission;
 
 /** What HBase's master tells of the cluster and of what this user may do in it; read by the driver, changes nothing. */
@@ -51,12 +50,17 @@ public final class Cluster {
             ArrayNode dead = found.putArray("dead");
             metrics.getDeadServerNames().forEach(server -> dead.add(server.getAddress().toString()));
             found.put("heard", heard);
-            found.put("user", User.getCurrent().getShortName());
+            found.put("user", Connections.user(options).getShortName());
             boolean checks = checksPermissions(admin);
             found.put("checks", checks);
             found.set("lacks", checks ? lacks(admin) : JSON.createArrayNode());
             return found.toString();
         }
+    }
+
+    /** As whom HBase knows this driver, by its whole name; it is not asked. */
+    public static String principal(Map<String, String> options) throws IOException {
+        return Connections.user(options).getName();
     }
 
     private static boolean checksPermissions(Admin admin) {

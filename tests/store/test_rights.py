@@ -1,0 +1,170 @@
+"""What each job needs to be allowed in HBase: with a right less than that it does nothing, and names the right."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from conftest import Outcome
+from guarded import ALL, acting_as, grant, guarded_store, settings_of
+from pyspark.sql import SparkSession
+from scene import Scene, staged
+
+from lowtide.config import Config
+from lowtide.lab.stack import Stack
+from lowtide.lab.workload import OmidClient
+from lowtide.values.formats import commit_key, encode_long
+
+Job = Callable[..., Outcome]
+Configured = Callable[..., Path]
+#: What a job is run with here, after the name of the table and of the run that removed something.
+ACTING: tuple[tuple[str, ...], ...] = (
+    ("orphan_cleanup", "--table", "{table}"),
+    ("watermark_collection",),
+    ("commit_table_pruning", "--grace", "0s"),
+    ("history_gc", "--table", "{table}"),
+    ("sideline_restore", "--restore", "{run}"),
+    ("journal_replay", "--from", "2020-01-01T00:00:00Z"),
+)
+LOOKING = (("survey",), ("verify", "--table", "{table}"), ("why", "--table", "{table}", "--row", "late"))
+#: Of a row of the journal.
+ENTRY = b"C"
+DEFAULTS = {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A store whose HBase checks permissions."""
+    with guarded_store(tmp_path_factory.mktemp("guarded")) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def omid(guarded: Stack) -> Iterator[OmidClient]:
+    """Its client, who may do everything."""
+    with OmidClient(guarded) as client:
+        yield client
+
+
+@pytest.fixture
+def scene(omid: OmidClient) -> Iterator[Scene]:
+    """Its tables."""
+    yield from staged(omid)
+
+
+@pytest.fixture
+def configured(configure: Callable[..., Path], guarded: Stack) -> Configured:
+    """A configuration of a user, with other sections."""
+    return lambda user, **more: configure(**settings_of(guarded, user), defaults=DEFAULTS, **more)
+
+
+@pytest.fixture
+def table(job: Job, scene: Scene, omid: OmidClient, configured: Configured) -> str:
+    """One in which each job has something to do, and that the run *first* has cleaned of something before."""
+    table = scene.table()
+    scene.orphan(table)
+    omid.advance_watermark()
+    first = job("orphan_cleanup", "--table", table, "--execute", "--run-id", f"of-{table}", config=configured("root"))
+    assert first.code == 0, first.problems
+    scene.orphan(table, row=b"another")
+    scene.crashed_after_commit(table, row=b"late")
+    for _ in range(3):
+        scene.committed(table, row=b"old")
+    omid.advance_watermark()
+    return table
+
+
+@pytest.mark.turns(2, group="a right less")
+@pytest.mark.parametrize("missing", ["READ", "WRITE"])
+def test_with_a_right_less_a_job_does_nothing_and_names_it(
+    job: Job, omid: OmidClient, configured: Configured, guarded: Stack, spark: SparkSession, table: str, missing: str
+) -> None:
+    """Every job that acts needs READ and WRITE; those that only look need READ. The problem has the grant that mends
+    it, and nothing of Java's.
+    """
+    user = f"without-{missing.lower()}"
+    grant(spark, guarded, user, [action for action in ALL if action != missing])
+    before = (omid.raw(table), omid.commit_table())
+    for name, *arguments in (*ACTING, *LOOKING):
+        given = [a.format(table=table, run=f"of-{table}") for a in arguments]
+        acts = [] if (name, *arguments) in LOOKING else ["--execute"]
+        with acting_as(spark, user):
+            done = job(name, *given, *acts, config=configured(user))
+        if missing == "WRITE" and not acts:
+            assert done.code == 0, (name, done.problems)
+            continue
+        assert done.code != 0, name
+        assert f"the right {missing} is missing on " in done.problems, name
+        assert f"grant '{user}', '{missing[0]}', '" in done.problems, name
+        for word in ("unexpected", "org.apache", "no answer"):
+            assert word not in done.problems, name
+        assert (omid.raw(table), omid.commit_table()) == before, name
+
+
+@pytest.mark.turns(2, group="one of two rights")
+@pytest.mark.parametrize("missing", ["CREATE", "ADMIN"])
+def test_one_of_two_rights_is_enough_to_see_tables(
+    job: Job, configured: Configured, guarded: Stack, spark: SparkSession, scene: Scene, table: str, missing: str
+) -> None:
+    """Where Lowtide's own tables are there, and nothing is read from HBase snapshots or compacted: the whole chain
+    does its work.
+    """
+    user = f"without-{missing.lower()}"
+    grant(spark, guarded, user, [action for action in ALL if action != missing])
+    totals = {}
+    for name, *arguments in (*LOOKING, *ACTING):
+        given = [a.format(table=table, run=f"of-{table}") for a in arguments]
+        acts = [] if (name, *arguments) in LOOKING else ["--execute"]
+        with acting_as(spark, user):
+            done = job(name, *given, *acts, config=configured(user))
+        assert done.code == 0, (name, done.problems)
+        totals[name] = done.totals
+    assert (totals["orphan_cleanup"]["deleted"], totals["orphan_cleanup"]["healed"]) == (1, 1)
+    assert totals["sideline_restore"]["restored"] == 1
+
+
+def test_the_first_run_makes_tables(
+    job: Job, configured: Configured, guarded: Stack, spark: SparkSession, table: str
+) -> None:
+    """Lowtide's own: without CREATE and ADMIN it names the right that is missing."""
+    grant(spark, guarded, "newcomer", ["READ", "WRITE"])
+    own = {"state": {"table": "NEW_STATE", "journal_table": "NEW_JOURNAL"}}
+    with acting_as(spark, "newcomer"):
+        done = job("orphan_cleanup", "--table", table, "--execute", config=configured("newcomer", **own))
+    assert done.code != 0
+    assert "the right CREATE is missing" in done.problems
+    assert "grant 'newcomer', 'C'" in done.problems
+
+
+def test_who_does_not_see_every_snapshot_removes_nothing_from_the_journal(
+    job: Job, omid: OmidClient, configured: Configured, guarded: Stack, spark: SparkSession, table: str
+) -> None:
+    """HBase lists HBase snapshots of others to who is ADMIN globally, and says nothing of them to anybody else: what
+    such a snapshot brings back would lack its proof.
+    """
+    journal = Config().state.journal_table
+    assert job("commit_table_pruning", "--grace", "0s", "--execute", config=configured("root")).code == 0
+    start = omid.begin()
+    old = int((time.time() - timedelta(days=60).total_seconds()) * 1000)
+    omid.put(journal, commit_key(start), b"j", ENTRY, old, encode_long(start + 50))
+    omid.advance_watermark()
+    for name in ("orphan_cleanup", "watermark_collection"):
+        assert job(name, "--execute", config=configured("root")).code == 0
+    grant(spark, guarded, "half", ["READ", "WRITE", "CREATE"])
+    keep = {"state": {"journal_keep": "30d"}}
+    prune = ("commit_table_pruning", "--grace", "0s", "--execute")
+
+    def kept() -> bool:
+        return {cell.kind for cell in omid.raw(journal) if cell.row == commit_key(start)} == {"put"}
+
+    with acting_as(spark, "half"):
+        done = job(*prune, config=configured("half", **keep))
+    assert done.code == 0, done.problems
+    notes = [note for each in done.summary["tables"] for note in each["notes"]]
+    assert any("HBase shows half, who is not ADMIN globally, only HBase snapshots of their own" in n for n in notes)
+    assert kept()
+    assert job(*prune, config=configured("root", **keep)).code == 0
+    assert not kept(), "who sees that there is none removes it"
