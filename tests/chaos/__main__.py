@@ -87,6 +87,7 @@ def _seeds(hand: Hand, first: int, asked: argparse.Namespace) -> int:
         began = time.monotonic()
         what = _plan(seed, asked)
         report = hand(what)
+        found = list(report.wrong)
         again = asked.twice and seeds % asked.twice == 0
         if again and (second := hand(what)).digest != report.digest:
             report.wrong.append(f"carried out again it is another: {_apart(report.trace, second.trace)}")
@@ -97,7 +98,8 @@ def _seeds(hand: Hand, first: int, asked: argparse.Namespace) -> int:
             print(report, flush=True)
         if report.wrong:
             wrong += 1
-            _cut(hand, what, report, asked)
+        if found:  # what comes of a plan only now and then is not cut down by trying each piece once
+            _cut(hand, what, found, asked)
         seeds, seed = seeds + 1, seed + 1
     print(f"{seeds} seeds from {first} on, {wrong} wrong; {dict(sorted(hand.counts.items()))}")
     return int(bool(wrong))
@@ -116,9 +118,9 @@ def _kinds(asked: argparse.Namespace) -> frozenset[Kind]:
     return had if asked.nemeses == "all" else had & {Kind[name] for name in asked.nemeses.split(",")}
 
 
-def _cut(hand: Hand, what: plan.Plan, report: Report, asked: argparse.Namespace) -> None:
+def _cut(hand: Hand, what: plan.Plan, wrong: Sequence[str], asked: argparse.Namespace) -> None:
     """Print the smallest plan found that has something of the same kind wrong."""
-    kinds = {_kind(line) for line in report.wrong}
+    kinds = {_kind(line) for line in wrong}
 
     def fails(numbers: Sequence[int]) -> bool:
         return bool(kinds & {_kind(line) for line in hand(what.only(numbers)).wrong})

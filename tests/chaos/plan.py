@@ -224,9 +224,9 @@ Step: TypeAlias = (
 )
 
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
-KINDS = {"connector": 5, "read": 4, "gateway": 4, "hbase": 1, "files": 2}
+KINDS = {"connector": 5, "read": 3, "gateway": 7, "hbase": 1, "files": 2}
 #: Of some kinds a run has many effects; the others come one to three times.
-_RATES = {"read": 0.15, "gateway": 0.25}
+_RATES = {"read": 0.2, "gateway": 0.12}
 #: The jobs that can be held to an approved plan.
 APPROVABLE = ("orphan_cleanup", "history_gc")
 #: Runs of jobs in a plan, or some more.
