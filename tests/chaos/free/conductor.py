@@ -104,8 +104,11 @@ class Conductor:
             self._put_down_sidelines()
             self._recorder.line("end", now())
         finally:
+            self._over.set()
             for process in self._running:
                 process.kill()
+            for thread in self._threads:
+                thread.join()
             self._recorder.close()
         self.lab.end()
 
@@ -125,10 +128,12 @@ class Conductor:
         watcher = threading.Thread(target=self._keep_looking, args=(looking,), name="looking")
         for thread in (*walkers, watcher):
             thread.start()
-        self._over.wait(self.schedule.seconds)
-        self._over.set()
-        for thread in (*walkers, watcher):
-            thread.join()
+        try:
+            self._over.wait(self.schedule.seconds)
+        finally:
+            self._over.set()
+            for thread in (*walkers, watcher):
+                thread.join()
 
     def _walk(self, lane: Lane, handler: Callable[[Any], None], begun: float) -> None:
         for due in self.schedule.lanes[lane]:
