@@ -74,7 +74,7 @@ class Site:
         if keytab:
             realm["hbase.client.keytab.file"] = self.gateway.keytab(keytab)
             realm["hbase.client.keytab.principal"] = f"{keytab}@{secured.REALM}"
-        gateway = self.gateway.settings().model_dump(mode="json", exclude_defaults=True)
+        gateway = self.gateway.settings().model_dump(mode="json", exclude_defaults=True, exclude={"timeout"})
         content = {
             "hbase": {"conf_dir": str(self.conf), "properties": realm, "thrift": {**gateway, **thrift}},
             "spark": {
@@ -89,6 +89,7 @@ class Site:
                 },
             },
             "state": {"sideline": f"file://{self.sideline}", **state},
+            "omid": {"oracle": [f"127.0.0.1:{self.gateway.stack.config.tso_port}"]},
             "allow_no_grace": True,
             "defaults": {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}},
         }

@@ -136,7 +136,7 @@ def try_out(run: Context, rows: int, parts: int) -> int:
                 made.callback(_removed, files, root, False)  # later than what lies in it
             made.callback(_removed, files, at(run, folder)[0], True)
             make_private(run, folder)
-            spark.range(0, rows, 1, parts).write.parquet(folder)
+            spark.range(0, rows, 1, parts).write.mode("append").parquet(folder)
             return spark.read.schema("id bigint").parquet(folder).distinct().count()
         except Exception as error:  # Spark's, a file system's
             fact = f"state.sideline, {where}, takes no files of the executors, or loses them: {cause(error)}"
