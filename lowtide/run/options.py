@@ -57,7 +57,8 @@ def _share(text: str) -> float:
 
 
 def _rate(text: str) -> int:
-    return int(_number(int, text, "so many a second are expected, a whole number above 0 such as 30000"))
+    expected = "so many cells or mutations a second are expected, not bytes: a whole number above 0 such as 30000"
+    return int(_number(int, text, expected))
 
 
 def _count(text: str) -> int:

@@ -143,11 +143,15 @@ class LowtideSparkOperator(SparkSubmitOperator):
             os.environ[f"AIRFLOW_CONN_{self._conn_id.upper()}"] = json.dumps({"conn_type": "spark", "host": master})
         given = {name: str(value) for name, value in (self.conf or {}).items()}
         submit.check_conf(given, "conf of the task")
+        known = submit.job_conf(config, master, options)
+        # Both: without Lowtide's own executors cannot keep to a rate.
+        plugins = [conf["spark.plugins"] for conf in (given, known) if conf.get("spark.plugins")]
         self.conf = {
             "spark.driver.memory": config.spark.driver_memory,
             "spark.pyspark.driver.python": sys.executable,
-            **submit.job_conf(config, master, options),
+            **known,
             **given,
+            **({"spark.plugins": ",".join(dict.fromkeys(plugins))} if plugins else {}),
         }
         # A dry run needs no sideline, so it is not refused for want of one that all reach: it does without a list.
         with suppress(UsageError):

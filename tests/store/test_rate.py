@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,8 @@ from lowtide.config import Rate, load
 from lowtide.errors import ConsentError
 from lowtide.lab.workload import OmidClient
 from lowtide.run import submit
+from lowtide.store.state import StateStore
+from lowtide.tables.consent import Pause
 
 Job = Callable[..., Outcome]
 
@@ -146,6 +150,36 @@ def test_files_of_an_hbase_snapshot_are_read_at_the_rate(
         assert time.monotonic() - began >= (60 - 3) / 10
 
 
+def test_a_pause_that_begins_while_a_batch_waits_keeps_it_from_being_sent(
+    spark: SparkSession, scene: Scene, state: StateStore, configure: Callable[..., Path]
+) -> None:
+    """What must stand for a batch to be sent is read after it has waited for its turn, not before."""
+    table = scene.table()
+    store = Store(spark, load(configure()), Rate(reads=1000, writes=1000))
+    row = spark.range(1).select(
+        F.lit("put").alias("op"),
+        F.lit("all").alias("region"),
+        F.lit(b"r").alias("row"),
+        F.lit(b"a").alias("family"),
+        F.lit(b"q").alias("qualifier"),
+        F.lit(50).cast("long").alias("timestamp"),
+        F.lit(b"v").alias("value"),
+    )
+    now = state.server_time()
+    pause = Pause("while-it-waits", table, "a test", "in time", now, now + timedelta(minutes=5))
+    assert not store._await("writes", 8 * 10**9), "nobody is before it; whoever comes next waits for 8 s"
+    later = threading.Timer(2.5, state.add_pause, (pause, now))
+    later.start()
+    try:
+        (written,) = store.write(row, table)
+    finally:
+        later.join()
+        state.drop_pause(pause.id)
+    assert (written.done, written.failed) == (0, 1)
+    assert "paused" in written.failure
+    assert scene.data(table) == {}
+
+
 def test_rows_that_the_driver_reads_and_writes_keep_to_it_too(
     spark: SparkSession, omid: OmidClient, scene: Scene, configure: Callable[..., Path]
 ) -> None:
@@ -159,10 +193,15 @@ def test_rows_that_the_driver_reads_and_writes_keep_to_it_too(
     assert store.work_rows("a", [["put", table, row, {"q": row}] for row in rows]) == [True] * len(rows)
     assert time.monotonic() - began >= (len(rows) - 1) / 20
     omid.set(table, LOWTIDE="off")
+    time.sleep(2 / 20)  # the first portion waits for nobody: who calls has just looked
     with pytest.raises(ConsentError, match=f"nothing .more. is written to {table}"):
         store.work_rows("a", [["put", table, row, {"p": row}] for row in rows])
     assert {qualifier for _, _, qualifier, _ in scene.data(table)} == {b"q", b"p"}, "the first portion was sent"
     assert len(scene.data(table)) == len(rows) + 1
+    assert not store._await("writes", 10**9)
+    with pytest.raises(ConsentError, match=f"nothing .more. is written to {table}"):
+        store.work_rows("a", [["put", table, "late", {"p": "late"}]])
+    assert len(scene.data(table)) == len(rows) + 1, "one that has waited is not"
     began = time.monotonic()
     assert store.work_rows("a", [["read", table, [row]] for row in rows[1:]]) == [[{"q": row}] for row in rows[1:]]
     assert time.monotonic() - began >= (len(rows) - 3) / 40

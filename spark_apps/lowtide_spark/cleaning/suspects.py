@@ -33,7 +33,6 @@ def prepare(run: Run, entry: Entry, watermark: int) -> CleanupWork | None:
     report = begin_report(run, entry)
     try:
         regions = run.store.regions(entry.table)
-        run.note_reading(entry.table, regions)
         store = run.state()
         state = store.begin(entry.table, regions) if report.execute else store.read(entry.table)
         facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
@@ -50,6 +49,8 @@ def prepare(run: Run, entry: Entry, watermark: int) -> CleanupWork | None:
         if not run.read_only:  # a survey tells of everything, whatever its id
             ranges, left_out = without_read(run.request, ranges, facts)
             report.notes += [left_out] if left_out else []
+        from_0 = {r.region for r in ranges if r.from_ts == 0}
+        run.note_reading(entry.table, [region for region in regions if region.name in from_0])
     except StoreError as error:
         report.problems.append(str(error))
         return None

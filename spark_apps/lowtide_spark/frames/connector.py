@@ -95,10 +95,9 @@ class Connector:
         per_second = getattr(self.rate(table), kind) if table else None
         return {"perSecond": str(per_second), "gate": self._gates[kind]} if per_second else {}
 
-    def _await(self, kind: str, nanos: int) -> None:
-        """Wait until what takes a gate for so long may begin, in the driver."""
-        if nanos:
-            self._java().Gates.queue(self._gates[kind], nanos)
+    def _await(self, kind: str, nanos: int) -> bool:
+        """Wait until what takes a gate for so long may begin, in the driver; whether it had to wait."""
+        return bool(nanos and self._java().Gates.queue(self._gates[kind], nanos))
 
     def _gateway_call(self, name: str, arguments: str) -> str:
         try:

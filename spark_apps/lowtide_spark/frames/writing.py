@@ -140,7 +140,7 @@ class Writing(Consent):
 
         Each has its answer, or a text that says why there is none. The operations and their answers are those of
         ``lowtide.connector.Rows`` (see the connector's page). At a rate they are sent in portions. That the tables
-        may be written to is for whoever calls to see; here it is looked again where a portion waits for another.
+        may be written to is for whoever calls to see; here it is looked again after a portion has waited.
 
         Raises:
             ConsentError: a pause began meanwhile; what was sent until then is done.
@@ -149,9 +149,8 @@ class Writing(Consent):
         found: list[Any] = []
         try:
             for portion, reads, writes in portions(operations, self._costs):
-                self._await(READS, reads)
-                self._await(WRITES, writes)
-                if found and writes:
+                waited = [self._await(READS, reads), self._await(WRITES, writes)]
+                if writes and (found or any(waited)):
                     self.check_consent(*sorted({o[1] for o in portion if o[0] != "read"}))
                 found += json.loads(self._java().Rows.work(self._java_options, family, json.dumps(portion)))
         except Py4JError as error:

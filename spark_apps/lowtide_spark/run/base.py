@@ -67,8 +67,12 @@ class RunBase:
         return bool(self.options.execute)
 
     def note_reading(self, table: str, regions: Sequence[Region]) -> None:
-        """Warn where reading *table* takes longer than a day at its rate."""
-        self._note(rate.slow_reading(table, sum(region.store_bytes for region in regions), self.store.rate(table)))
+        """Warn where reading these *regions* of *table* from end to end takes longer than a day at its rate; of a run
+        that reads a share of them, that share. Not where one row is asked for.
+        """
+        if getattr(self.options, "row", None) is None:
+            size = sum(region.store_bytes for region in regions) * (self.options.sample or 1)
+            self._note(rate.slow_reading(table, round(size), self.store.rate(table)))
 
     def note_writing(self, table: str, mutations: int) -> None:
         """Warn where writing so many *mutations* takes longer than a day at its rate."""

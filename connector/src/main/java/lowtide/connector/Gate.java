@@ -6,8 +6,9 @@ package lowtide.connector;
  *
  * <p>Guarantees: whoever passes with what he is about to ask for, and waits as he is told, begins no request while the
  * gate is taken. So in any window of time what begins is at most what the rate allows for it, and the one request that
- * was let in at its beginning; with several rates, the shares of them sum up to no more than that. Time in which nobody
- * passed is never made up for. Nobody waits for anybody but those before him: a lone task has the whole rate.
+ * was let in at its beginning; with several rates, the shares of them sum up to no more than that. What was let in may be
+ * answered later, and one portion of each task that reads at that time be among it. Time in which nobody passed is never
+ * made up for. Nobody waits for anybody but those before him: a lone task has the whole rate.
  *
  * <p>Not Guava's limiter, since that one blocks where it is asked: here the driver is asked by executors, must answer at
  * once, and waiting is up to the task. Nothing here waits, or knows a clock.

@@ -26,9 +26,11 @@ public final class Gates {
     private Gates() {
     }
 
-    /** Called by the driver: waits until a request may begin that takes the gate for so many ns. */
-    public static void queue(String gate, long nanos) throws IOException {
-        sleep(pass(gate, nanos));
+    /** Called by the driver: waits until a request may begin that takes the gate for so many ns; whether it had to wait. */
+    public static boolean queue(String gate, long nanos) throws IOException {
+        long wait = pass(gate, nanos);
+        sleep(wait);
+        return wait > 0;
     }
 
     /** Called by the driver: for how many seconds somebody has waited there. */

@@ -133,7 +133,8 @@ final class MutationWriter implements DataWriter<InternalRow> {
             report.failed(mutation, e.getMessage());
             return;
         }
-        if (pending >= BATCH || pendingBytes >= BATCH_BYTES) {
+        // At a rate not even mutations of one row go together beyond what it allows.
+        if (pending >= pacer.portion(BATCH) || pendingBytes >= BATCH_BYTES) {
             send();
         }
     }
@@ -207,7 +208,7 @@ final class MutationWriter implements DataWriter<InternalRow> {
         }
         long answered = System.nanoTime();
         for (int tried = 0;; tried++) {
-            List<Integer> part = List.copyOf(open.subList(0, pacer.portion(Math.min(most, open.size()))));
+            List<Integer> part = List.copyOf(open.subList(0, Math.min(most, open.size())));
             // Before the claims are read, which must stand when the part is sent.
             answered += pacer.beforeWrite(part.stream().mapToLong(i -> origins.get(i).size()).sum());
             Batches.Permit permit;

@@ -5,8 +5,8 @@ import java.io.IOException;
 /**
  * Keeps one task to its part of a rate, by passing the run's {@link Gate} before it asks HBase for anything.
  *
- * <p>A task that reads cannot know how many cells an answer has. So it pays for a portion in advance, pays what more
- * there was before it asks again, and gives back at its end what was not used.
+ * <p>A task that reads cannot know how many cells an answer has. So before it asks it has a whole portion paid for, pays
+ * again for what came before it asks once more, and gives back at its end what was not used.
  */
 final class Pacer {
     /** A portion is what the rate allows in this part of a second: little, so that others are served in between. */
@@ -62,10 +62,10 @@ final class Pacer {
 
     /** Before cells are asked for: waits until some may be read. */
     void beforeRead(Alive scanners) throws IOException {
-        if (!limits() || balance > 0) {
+        long pay = limits() ? portion(Integer.MAX_VALUE) - balance : 0;
+        if (pay <= 0) {
             return;
         }
-        long pay = portion(Integer.MAX_VALUE) - balance;
         balance += pay;
         long until = gate.pass(nanos(pay)) + System.nanoTime();
         for (long now = System.nanoTime(); now < until; now = System.nanoTime()) {
@@ -80,6 +80,7 @@ final class Pacer {
     /** So many cells came. */
     void read(long cells) {
         balance -= cells;
+        told = System.nanoTime(); // whoever asks for cells is alive, as far as HBase knows
     }
 
     /** The task reads no more: the next one has what it did not use, or waits for what it used beyond. */

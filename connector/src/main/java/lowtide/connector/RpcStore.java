@@ -39,8 +39,11 @@ final class RpcStore implements CellStore {
 
     @Override
     public void close() throws IOException {
-        pacer.end();
-        table.close();
+        try {
+            pacer.end();
+        } finally {
+            table.close();
+        }
     }
 
     private final class Source implements CellSource {

@@ -152,6 +152,20 @@ class MutationWriterTest {
         assertEquals(List.of(100, 50), List.of(sent.size(), requests));
     }
 
+    /** Of mutations that go together because they are of one row, no more are sent at once than are paid for. */
+    @Test
+    void atARateOneRowIsSentInPortions() throws IOException {
+        MutationWriter paced = new MutationWriter(new Options(Map.of("table", "orders", "perSecond", "100", "gate", "row")),
+                new int[] {0, 1, 2, 3, 4, 5, 6, -1, -1, -1, -1}, Durability.SYNC_WAL, connection, connection);
+        for (int column = 0; column < 20; column++) {
+            paced.write(new GenericInternalRow(new Object[] {UTF8String.fromString("put"), UTF8String.fromString("west"),
+                Bytes.toBytes("row"), FAMILY, Bytes.toBytes("q" + column), 100L, Bytes.toBytes("v")}));
+        }
+        WriteReport.keep("row", (WriteReport) paced.commit());
+        assertEquals(List.of(5, 5, 5, 5), sent.stream().map(Put::size).toList());
+        assertEquals(20, new ObjectMapper().readTree(WriteReport.take("row")).get(0).get("done").asInt());
+    }
+
     private static String values(Put put) {
         return Map.of("f", put.get(FAMILY, Bytes.toBytes("q")).stream()
                 .map(cell -> Bytes.toString(org.apache.hadoop.hbase.CellUtil.cloneValue(cell))).toList()).toString();
