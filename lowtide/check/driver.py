@@ -13,6 +13,7 @@ from pathlib import Path
 from lowtide import paths
 from lowtide.check.hops import HOPS, OF_THE_STORE, Line, Result, hops_for, not_walked, through_gateway, walk
 from lowtide.config import Config
+from lowtide.run import rate
 from lowtide.run.submit import command, environment
 
 #: The program's hops, in its order (``lowtide_spark.check.Driver.looks``).
@@ -42,7 +43,8 @@ def look(config: Config, file: Path | None, known: Sequence[Line], seconds: floa
         told.write_text(json.dumps([line.to_json() for line in known]))
         lines.touch()
         arguments = ["--known", str(told), "--lines", str(lines), *(["--config", str(file)] if file else [])]
-        submit = command(config, "check", arguments, paths.spark_apps() / "check.py")
+        # An executor that lacks the connector lacks the plug-in by which it keeps to a rate, and ends over that.
+        submit = command(rate.without(config), "check", arguments, paths.spark_apps() / "check.py")
         end = _ended(submit, environment(config), output, seconds)
         found = [Line.from_json(json.loads(text)) for text in lines.read_text().splitlines()]
         return completed(found, end, output.read_text(errors="replace"), known)

@@ -57,7 +57,7 @@ def _share(text: str) -> float:
 
 
 def _rate(text: str) -> int:
-    expected = "so many cells or mutations a second are expected, not bytes: a whole number above 0 such as 30000"
+    expected = "so many a second are expected, not bytes: a whole number above 0 such as 30000"
     return int(_number(int, text, expected))
 
 

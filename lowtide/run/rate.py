@@ -35,6 +35,13 @@ def asked(config: Config, arguments: Sequence[str]) -> bool:
     return any(rate.reads or rate.writes for rate in rates)
 
 
+def without(config: Config) -> Config:
+    """The configuration with no rate at all: what looks at executors must come up where they lack the connector."""
+    tables = {name: {key: value for key, value in own.items() if key != "rate"} for name, own in config.tables.items()}
+    defaults = config.defaults.model_copy(update={"rate": Rate()})
+    return config.model_copy(update={"defaults": defaults, "tables": tables})
+
+
 def nanos(count: int, per_second: int | None) -> int:
     """For how long so many take a gate, in ns; for no time where there is no rate."""
     return -(-count * _SECOND // per_second) if per_second else 0

@@ -31,6 +31,7 @@ from lowtide.cleaning.planning import Request
 from lowtide.config import Config, load
 from lowtide.errors import StoreError
 from lowtide.journal import life
+from lowtide.run import rate
 from lowtide.store.gateway import allotted, low_watermark, table_state
 from lowtide.store.rows import FAMILY
 from lowtide.store.state import StateStore, opened
@@ -86,7 +87,7 @@ class Driver:
         """The store, with an end to waiting."""
         hbase = self.config.hbase
         bounded = hbase.model_copy(update={"properties": {**hbase.properties, **_BOUNDS}})
-        return Store(self.spark, self.config.model_copy(update={"hbase": bounded}))
+        return Store(self.spark, rate.without(self.config.model_copy(update={"hbase": bounded})))
 
     def looks(self) -> dict[str, Look]:
         """What looks at each hop of the driver."""

@@ -162,3 +162,17 @@ def test_a_run_says_its_rate_and_how_long_it_waited() -> None:
         "rate: at most 5 cells/s read of stock",
     ]
     assert list(rate.sentences({})) == []
+
+
+def test_a_check_goes_without_a_rate() -> None:
+    """An executor that lacks the connector is to come up and say so: no plug-in, whatever is configured; all else
+    stays.
+    """
+    one = {"rate": {"reads": 5, "writes": 5}, "read": "rpc"}
+    config = Config(defaults={"rate": {"reads": 7, "writes": 7}, "read": "rpc"}, tables={"orders": one})  # type: ignore[arg-type]
+    assert rate.asked(config, ())
+    bare = rate.without(config)
+    assert not rate.asked(bare, ())
+    assert (bare.table("orders").rate, bare.table("stock").rate) == (Rate(), Rate())
+    assert bare.table("orders").read == config.table("orders").read
+    assert config.table("orders").rate == Rate(reads=5, writes=5), "the one that was given is as it was"
