@@ -90,10 +90,16 @@ def take(run: Run) -> Survey:
         marks_to_put=run.summary.totals.marked,
         notices=tuple(_notices(run, doubts, inventory, descriptors, works, watermark, age)),
         sample=run.options.sample,
-        rate=run.options.rate or run.config.defaults.rate.reads or 0,
+        rate=_rate(run),
         seconds=run.summary.phases.get("find", 0.0) + run.summary.phases.get("decide", 0.0),
         problems=tuple(run.summary.problems),
     )
+
+
+def _rate(run: Run) -> int:
+    """At which rate all tables were read; 0: at none, or not all at the same."""
+    rates = {run.store.rate(table.table).reads or 0 for table in run.summary.tables}
+    return rates.pop() if len(rates) == 1 else 0
 
 
 def _find_and_decide(

@@ -137,7 +137,7 @@ final class Options implements Serializable {
         commitLimit = (int) Math.min(Integer.MAX_VALUE - 8,
                 number("commitLimit", own.get("commitLimit"), DEFAULT_COMMITS, 1));
         perSecond = number("perSecond", own.get("perSecond"), 0, 0);
-        gate = own.containsKey("gate") ? own.get("gate") : UUID.randomUUID().toString();
+        gate = own.getOrDefault("gate", perSecond > 0 ? UUID.randomUUID().toString() : "");
         if ((raw || allVersions) && view != View.CELLS) {
             throw new IllegalArgumentException("Option " + (raw ? "raw" : "allVersions")
                     + " = true does not go with view = "
