@@ -22,10 +22,12 @@ from lowtide_spark.frames.sideline import (
     sideline,
     sweep,
 )
+from lowtide_spark.verification import sidelines as verified
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from lowtide.errors import StoreError
+from lowtide.verification.findings import Verification
 from tests.spark.folder_kit import Runs, make_old
 
 
@@ -253,3 +255,27 @@ def test_anothers_sideline_is_another_s_to_remove(runs: Runs, anothers: Path) ->
     closed: list[str] = []
     kept(runs("x"), closed)
     assert len(closed) == 1
+
+
+def test_what_the_verifier_may_not_read_it_names(
+    runs: Runs, cells: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not seen, which is no violation; a sideline that is not there is."""
+    put_aside(runs("another"), "orders", cells)
+    found = Verification("v")
+    assert not verified._is_closed(runs("x"), "another", found)
+    assert not verified._is_closed(runs("x"), "never", found)
+    assert found.unseen == []
+
+    class Closed:
+        def exists(self, _: Any) -> bool:
+            return True
+
+        def listStatus(self, _: Any) -> Any:  # noqa: N802 - Hadoop's
+            raise Py4JError("AccessControlException: Permission denied")
+
+    monkeypatch.setattr(verified, "_at", lambda *_: (None, Closed()))
+    assert verified._is_closed(runs("x"), "another", found)
+    [said] = found.unseen
+    assert said.startswith("the sideline of run another cannot be read (")
+    assert "verify as the user who ran it" in said
