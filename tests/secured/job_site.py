@@ -66,9 +66,11 @@ class Site:
         return self.folder / "sideline"
 
     def configuration(
-        self, master: str = "local[1]", keytab: str | None = "lowtide", thrift: Mapping[str, Any] = {}, **state: str
+        self, master: str = "local[1]", keytab: str | None = "lowtide", **sections: Mapping[str, Any]
     ) -> Path:
-        """A configuration by docs/clusters.md. *keytab*: whose, for Spark; None: there is a ticket cache."""
+        """A configuration by docs/clusters.md, with more *sections*. *keytab*: whose, for Spark; None: there is a
+        ticket cache.
+        """
         java = " ".join([*secured.java_options(self.gateway.stack.config), "-XX:TieredStopAtLevel=1"])
         realm = {"hbase.client.retries.number": "3"}
         if keytab:
@@ -76,7 +78,7 @@ class Site:
             realm["hbase.client.keytab.principal"] = f"{keytab}@{secured.REALM}"
         gateway = self.gateway.settings().model_dump(mode="json", exclude_defaults=True, exclude={"timeout"})
         content = {
-            "hbase": {"conf_dir": str(self.conf), "properties": realm, "thrift": {**gateway, **thrift}},
+            "hbase": {"conf_dir": str(self.conf), "properties": realm, "thrift": gateway},
             "spark": {
                 "master": master,
                 "driver_memory": "768m",
@@ -88,10 +90,11 @@ class Site:
                     "spark.sql.shuffle.partitions": "4",
                 },
             },
-            "state": {"sideline": f"file://{self.sideline}", **state},
+            "state": {"sideline": f"file://{self.sideline}"},
             "omid": {"oracle": [f"127.0.0.1:{self.gateway.stack.config.tso_port}"]},
             "allow_no_grace": True,
             "defaults": {"history_max_age": "0s", "min_history_age": "0s", "budget": {"share": 1.0}},
+            **sections,
         }
         self._runs += 1
         file = self.folder / f"lowtide-{self._runs}.yaml"

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 from job_site import Site
+from ledger_kit import Books
 from lowtide_spark.frames.audit_log import FOLDER
 from scene import Scene, staged
 from secured_kit import of_kind
 
+from lowtide.health.conditions import TransactionsStuck, check
+from lowtide.health.reader import read
 from lowtide.lab.stack import Stack, secured
 from lowtide.lab.workload import OmidClient
 
@@ -79,6 +82,37 @@ def test_the_whole_chain_by_a_keytab(site: Site, scene: Scene, omid: OmidClient)
         "history_gc",
         "sideline_restore",
     ]
+
+
+def test_the_ledger_sensors_and_the_page_by_a_keytab(site: Site, scene: Scene, omid: OmidClient) -> None:
+    """What is Python alone goes through a gateway that asks who one is, as the same principal: users and transfers, the
+    repair of one that its client left, the conditions that sensors wait for, what the page and the report show, and
+    what a person changes by hand, which is kept with that principal.
+    """
+    config = site.configuration(ledger={"prefix": "secured_", "grace": "0s"})
+    named = ("--config", str(config))
+    for command in (("init",), ("user", "add", "ann"), ("user", "add", "bob"), ("transfer", "issuer", "ann", "50")):
+        done = site.lowtide("ledger", *command, *named)
+        assert done.code == 0, done.output
+    books = Books(config)
+    assert books.stopped(lambda ledger: ledger.transfer("ann", "bob", 7), at=4, how="after")
+    stuck = TransactionsStuck(older_than="0s")
+    assert check(stuck, books.config).met
+    repaired = site.run("transaction_repair", "--execute", config=config)
+    assert repaired.code == 0, repaired.problems
+    assert repaired.summary["by"]["principal"] == f"lowtide@{secured.REALM}"
+    assert not check(stuck, books.config).met
+    assert sum(books.balances().values()) == 0
+    assert read(books.config).unreachable == ""
+    table = scene.table()
+    paused = site.lowtide("pause", "--table", table, "--reason", "a test", "--until", "1h", *named)
+    assert paused.code == 0, paused.output
+    kept = json.loads(site.lowtide("runs", *named, "--output", "json").output)
+    assert [run["by"]["principal"] for run in kept if run["job"] == "pause"] == ["lowtide"]
+    page = site.folder / "report.html"
+    reported = site.lowtide("report", *named, "--out", str(page))
+    assert reported.code == 0, reported.output
+    assert "transaction_repair" in page.read_text()
 
 
 def test_a_ticket_cache_serves_as_well(site: Site, scene: Scene, omid: OmidClient) -> None:
