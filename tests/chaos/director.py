@@ -21,7 +21,7 @@ import deadman
 from deadman import Die, Effect
 from job_kit import Outcome
 
-from lowtide.errors import LowtideError
+from lowtide.errors import LowtideError, UsageError
 from lowtide.lab.workload import Shape, WorkloadError, script
 from lowtide.lab.workload.client import ALL_VERSIONS, COMMIT_TABLE
 from tests.chaos import ledger_plan
@@ -145,6 +145,13 @@ class Actor(threading.Thread):
         self._go.acquire()
 
     def _watch(self, effect: Effect, moment: deadman.Moment) -> Die | None:
+        try:
+            return self._met_at(effect, moment)
+        except Exception as error:  # ours, and no matter for the run to handle: the director raises it
+            self.error = self.error or error
+            return Die()
+
+    def _met_at(self, effect: Effect, moment: deadman.Moment) -> Die | None:
         if threading.current_thread() is not self:  # a hold that is renewed
             return None
         if moment is not deadman.Moment.BEFORE:
@@ -192,8 +199,9 @@ class Director:
         self.strikes = Strikes(lab)
         #: Whether the faults have ended.
         self._ending = False
-        #: Whose requests are late.
+        #: Whose requests are late, and who had said no when they were sent.
         self._awaited: Actor | None = None
+        self._silent_then: set[str] = set()
         self._read_to = 0
         self._open: list[str] = []
         self._parked: list[Actor] = []
@@ -219,6 +227,8 @@ class Director:
         self._in_flight: dict[int, int] = {}
         self._highest_bound = 0
         self._bank: Bank | None = None
+        #: Of how many gateways that were killed its connection knows.
+        self._gateways = 0
         self._shape = Shape(
             tables=tuple(Table),
             families=FAMILIES,
@@ -246,8 +256,10 @@ class Director:
                     self._bank = Bank(store, judge_of(self.judge.wrong, self.judge.counts))
                 digest = self._all_of_it()
         finally:
-            self.strikes.end()
-            self.lab.end()
+            try:
+                self.strikes.end()
+            finally:
+                self.lab.end()
         self.counts.update(self.judge.counts)
         self.counts.update(self.strikes.counts)
         return Report(self.plan, self.judge.wrong, self.trace, digest, self.counts)
@@ -261,8 +273,17 @@ class Director:
         self.judge.at_the_end(seen)
         self._read_everything(seen)
         if self._bank:
-            self._bank.at_the_end()
+            self._books().at_the_end()
         return self._digest(seen)
+
+    def _books(self) -> Bank:
+        """The plan's ledger, over a gateway that answers."""
+        assert self._bank is not None
+        self.strikes.put_back(Kind.GATEWAY)
+        if self._gateways != self.strikes.gateways:
+            self._gateways = self.strikes.gateways
+            self._bank.store.renew()
+        return self._bank
 
     def note(self, line: str) -> None:
         """One decision, or what came of it."""
@@ -328,7 +349,8 @@ class Director:
 
     def _land(self, step: Land) -> str:
         # What the bound has passed is over for good: there the grace is to be longer than anything is under way.
-        late = sorted(start for start in self._in_flight if start > self._highest_bound)
+        bound = max(self._highest_bound, self.judge.bound)
+        late = sorted(start for start in self._in_flight if start > bound)
         if not late:
             return "there is none"
         start = late[step.pick % len(late)]
@@ -408,7 +430,8 @@ class Director:
         self.lab.omid.drop(table)
         self.lab.make(table)
         self.judge.history.emptied(table)
-        self._vetoed.discard(table)
+        for said in (self._vetoed, self._hidden):
+            said.discard(table)
 
     def _make(self, table: Table, _: bytes) -> None:
         self.lab.make(table)
@@ -434,17 +457,19 @@ class Director:
         self.judge.history.emptied(table)
         for said in (self._vetoed, self._hidden, self._imported, self.judge.came_back):
             said.discard(table)
+        self.judge.dropped(table)
         return None
 
     def _load(self, table: Table, _: bytes) -> str | None:
         """As a backup is put back into a table that is there, with what docs/safety.md asks of who does so."""
         if not self.judge.history.loadable(table, self.lab.raw(table)):
             return "there is none that tells"
+        self.strikes.put_back(Kind.GATEWAY)  # a person says so through it
         self.lab.omid.bulk_load(table, [(*key, value) for key, value in self._exports[table].items()])
         self.judge.history.loaded(table)
         self.judge.came_back.add(table)
         for said in (self.lab.forget, self.lab.confirm):
-            with suppress(LowtideError):  # nothing is recorded of it yet
+            with suppress(UsageError):  # nothing is recorded of it yet
                 said(table)
         self.judge.recorded("a bulk load", "a person", self.lab.raw(STATE))
         return None
@@ -525,6 +550,7 @@ class Director:
     def _say(self, step: Say) -> str | None:
         if step.table not in self._there:
             return "it is not there"
+        self.strikes.put_back(Kind.GATEWAY)  # people say so through it
         try:
             return self._DECIDING.get(step.word, Director._say_of_tables)(self, step)
         except LowtideError as error:
@@ -532,7 +558,6 @@ class Director:
 
     def _say_of_tables(self, step: Say) -> str | None:
         table = step.table
-        self.strikes.put_back(Kind.GATEWAY)  # people say so through it
         match step.word:
             case Word.PAUSE if table not in self._paused:
                 self._paused[table] = f"pause-{step.number}"
@@ -626,7 +651,8 @@ class Director:
         assert actor is not None
         actor.before = self.seen()
         self.strikes.deliver()
-        self._judged(actor, f"{actor.run_id} ({actor.step.job}), a request that came late", records=True)
+        where = f"{actor.run_id} ({actor.step.job}), a request that came late"
+        self._judged(actor, where, records=True, silent=self._silent_then)
         if actor.over:
             self._under_way.remove(actor)
 
@@ -665,10 +691,10 @@ class Director:
         Resume: _resume,
         Run: _run,
         Nemesis: _nemesis,
-        ledger_plan.Transfers: lambda self, step: self._bank.transfers(step),
-        ledger_plan.Send: lambda self, step: self._bank.send(step),
-        ledger_plan.Move: lambda self, step: self._bank.move(step),
-        ledger_plan.Balance: lambda self, step: self._bank.balance(step),
+        ledger_plan.Transfers: lambda self, step: self._books().transfers(step),
+        ledger_plan.Send: lambda self, step: self._books().send(step),
+        ledger_plan.Move: lambda self, step: self._books().move(step),
+        ledger_plan.Balance: lambda self, step: self._books().balance(step),
     }
 
     # -- runs
@@ -689,6 +715,7 @@ class Director:
             actor.lied_to |= self.strikes.told() > lies
             if self._awaited is None and self.strikes.late:
                 self._awaited = actor
+                self._silent_then = self._silent(actor)
             if actor.over:
                 break
             if actor.wish == _PARK:
@@ -714,20 +741,27 @@ class Director:
         was told is as right as anything else, or wrong.
         """
         self.counts["effects that failed" if failed else "effects"] += 1
-        self._highest_bound = max(self._highest_bound, self.judge.bound)
+        if failed and effect.seam == "connector":
+            self.lab.settle()
         where = f"{actor.run_id} ({actor.step.job}), {effect.seam} {effect.name} of {effect.step}"
         self._judged(actor, where, records=effect.seam in ("rows", "gateway"))
+        self._highest_bound = max(self._highest_bound, self.judge.bound)
         if effect.step.endswith("add_bound"):
             self.judge.published(where, self.seen())
 
-    def _judged(self, actor: Actor, where: str, *, records: bool) -> None:
+    def _judged(self, actor: Actor, where: str, *, records: bool, silent: set[str] | None = None) -> None:
         if records:
             self.judge.recorded(where, actor.run_id, self.lab.raw(STATE))
         if self._bank and actor.step.job == ledger_plan.REPAIR:
-            self._bank.look(where, actor.run_id)
-        self._written(actor, where)
+            self._books().look(where, actor.run_id)
+        self._written(actor, where, silent)
 
-    def _written(self, actor: Actor, where: str) -> None:
+    def _silent(self, actor: Actor) -> set[str]:
+        """The tables that a run may not write to now."""
+        return {*self._paused, *self._vetoed, *(actor.hidden_then & self._hidden)}
+
+    def _written(self, actor: Actor, where: str, silent: set[str] | None = None) -> None:
+        """Judge the write that the run is in. *silent*: the tables that it was not to write to, if not those of now."""
         before, actor.before = actor.before, None
         if before is None:
             return
@@ -735,8 +769,8 @@ class Director:
         after = self.seen()
         changed = [table for table in after.tables if before.tables[table] != after.tables[table]]
         aside = {table: self.lab.aside(actor.run_id, table) for table in changed}
-        silent = {*self._paused, *self._vetoed, *(actor.hidden_then & self._hidden)}
-        self.judge.written(where, before, after, aside, came_back=actor.came_back_since, silent=silent)
+        may_not = self._silent(actor) if silent is None else silent
+        self.judge.written(where, before, after, aside, came_back=actor.came_back_since, silent=may_not)
 
     def _ended(self, actor: Actor) -> str:
         if actor.error is not None:
@@ -747,7 +781,7 @@ class Director:
         if self._bank and actor.step.job == ledger_plan.BALANCES and actor.outcome and not actor.outcome.code:
             self._bank.judge.is_told_total(where, actor.outcome.summary["figures"]["total"])
         if self._bank and actor.step.job == ledger_plan.REPAIR:
-            self._bank.look(where, actor.run_id)
+            self._books().look(where, actor.run_id)
             self._bank.judge.ended(where, iter(actor.outcome.problems.splitlines() if actor.outcome else ()))
         if actor.life.killed:
             self._written(actor, f"{where}, which died")
@@ -875,10 +909,11 @@ class Director:
                 {*(c + 1 for c in self.judge.history.commits.values() if c >= mark), *([mark] if mark > 0 else [])}
             )
             for point in points[:: max(1, len(points) // 15)]:
-                self.judge.read("at the end", table, point, self.lab.omid.read(table, point))
+                got = self.lab.omid.read(table, point)
+                self.judge.read("at the end", table, point, got, whole=True)
 
     def _digest(self, seen: Seen) -> str:
-        rows = self._bank.decided() if self._bank else []
+        rows = self._books().decided() if self._bank else []
         content = [self.trace, rows, *(self.lab.from_origin(raw) for raw in (*seen.tables.values(), seen.commit_table))]
         return hashlib.sha256(repr(content).encode()).hexdigest()[:16]
 

@@ -328,6 +328,8 @@ class Judge:
     floors: dict[str, int] = field(default_factory=dict)
     _records: Records = field(default_factory=lambda: Records({}))
     _owners: dict[str, str] = field(default_factory=dict)
+    #: The highest epoch that each table ever had.
+    _highest: dict[str, int] = field(default_factory=dict)
     #: How often something was compared, by rule: a judge that judged nothing has found nothing.
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
@@ -435,6 +437,7 @@ class Judge:
         was, now = commit_entries(before.commit_table), commit_entries(after.commit_table)
         journal = journal_entries(after.journal)
         commits = self.history.commits
+        self._journal(where, journal_entries(before.journal), journal)
         for start in sorted(was.keys() | now.keys()):
             old, new = was.get(start, Entry(None, False)), now.get(start, Entry(None, False))
             if old == new:
@@ -452,6 +455,17 @@ class Judge:
                 self._needed(where, start, after, came_back)
             if old.invalid and not new.invalid and start not in journal and start not in commits:
                 self._say(where, f"the mark of {start} went, and the journal has nothing (4)")
+
+    def _journal(self, where: str, was: Mapping[int, int | None], now: Mapping[int, int | None]) -> None:
+        """Nothing goes from it, no commit timestamp there becomes another, and what comes is so."""
+        for start in sorted(was.keys() | now.keys()):
+            if start not in now:
+                self._say(where, f"{start} went from the journal (4)")
+            elif was.get(start) is not None and was[start] != now[start]:
+                self._say(where, f"{start} has {now[start]} in the journal, and had {was[start]} (4)")
+            elif start not in was and now[start] not in (None, self.history.commits.get(start)):
+                said = self.history.commits.get(start)
+                self._say(where, f"{start} came into the journal with {now[start]}, and has {said} (2)")
 
     def _needed(self, where: str, start: int, after: Seen, came_back: Collection[str]) -> None:
         if start not in self.history.commits:
@@ -473,11 +487,12 @@ class Judge:
         self._records = new
         self.counts["looks at the records"] += 1
         for table, epoch in new.epochs().items():
-            before = old.epochs().get(table, 0)
+            before = self._highest.get(table, 0)
             if epoch < before:
                 self._say(where, f"the epoch of {table} went from {before} back to {epoch} (6)")
             if epoch > before:
                 self._owners[table] = run
+                self._highest[table] = epoch
         facts = old.facts()
         for (table, column), fact in new.facts().items():
             if facts.get((table, column)) != fact and self._owners.get(table) != run:
@@ -490,6 +505,11 @@ class Judge:
                 self._say(
                     where, f"the history mark of {table}, {new.marks()[table]}, passed the hold {min(points)} (5)"
                 )
+
+    def dropped(self, table: str) -> None:
+        """A table is gone for good; one of its name begins anew."""
+        self._highest.pop(table, None)
+        self._owners.pop(table, None)
 
     def published(self, where: str, seen: Seen) -> None:
         """(3) When a collection has published: whatever committed at or below the bound, or at or below the watermark
@@ -513,13 +533,14 @@ class Judge:
 
     # -- readers
 
-    def read(self, where: str, table: str, point: int, got: Mapping[Column, bytes]) -> None:
-        """(1), (2), (5) What a reader was shown at a read point that it may read at."""
+    def read(self, where: str, table: str, point: int, got: Mapping[Column, bytes], *, whole: bool = False) -> None:
+        """(1), (2), (5) What a reader was shown at a read point that it may read at. *whole*: no cell is torn by now."""
         if table in self.came_back or point < self.floors.get(table, -1):
             return
         expected = shown(self.history.tables[table], self.history.commits, point)
         self.counts["reads"] += 1
-        if got != expected and (told := _difference(expected, got, self.history.torn_columns(table))):
+        torn = () if whole else self.history.torn_columns(table)
+        if got != expected and (told := _difference(expected, got, torn)):
             self._say(where, f"a reader of {table} at {point}: {told} (5)")
 
     def read_as_of(self, where: str, table: str, point: int, got: Mapping[Column, bytes], mark: int) -> None:

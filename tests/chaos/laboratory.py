@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from bisect import bisect
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -26,7 +27,7 @@ from lowtide.config import Config, load
 from lowtide.history.holding import read_options, release, take
 from lowtide.lab.stack import Stack
 from lowtide.lab.stack.files import site
-from lowtide.lab.workload import OmidClient
+from lowtide.lab.workload import OmidClient, WorkloadError
 from lowtide.lab.workload.client import COMMIT_TABLE
 from lowtide.store.state import opened
 from lowtide.tables.consent import ATTRIBUTE, Pause
@@ -144,12 +145,35 @@ class Laboratory:
         return content
 
     def new_oracle(self) -> None:
-        """The oracle was started again."""
-        self.origins.append(self.omid.begin())
+        """The oracle was started again: wait for the client, which looks for it once a second.
 
-    def ledger(self) -> AbstractContextManager[ledger_clients.Store]:
-        """The ledger that the configuration has, with the users of a plan, for a block."""
-        return ledger_clients.opened(self.config)
+        Raises:
+            WorkloadError: it does not find it.
+        """
+        until = time.monotonic() + 60
+        while True:
+            try:
+                self.origins.append(self.omid.begin())
+                return
+            except WorkloadError:
+                if time.monotonic() > until:
+                    raise
+
+    def ledger(self) -> AbstractContextManager[ledger_clients.Line]:
+        """The ledger that the configuration has, with the users of a plan, for a block; past the relay, which lies to
+        runs alone.
+        """
+        config = self.config
+        thrift = config.hbase.thrift.model_copy(update={"port": self.stack.config.thrift_port})
+        hbase = config.hbase.model_copy(update={"thrift": thrift})
+        return ledger_clients.opened(config.model_copy(update={"hbase": hbase}))
+
+    def settle(self) -> None:
+        """Wait until no task of Spark's is at work: one that failed has siblings."""
+        tracker = self.spark.sparkContext._jsc.sc().statusTracker()  # type: ignore[union-attr]
+        until = time.monotonic() + 30
+        while any(each.numRunningTasks() for each in tracker.getExecutorInfos()) and time.monotonic() < until:
+            time.sleep(0.05)
 
     def end(self) -> None:
         """Drop them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,15 +40,43 @@ class Client:
 Store = Callable[[Operation], Any]
 
 
+class Line:
+    """A connection to the gateway, which carries out operations and can be had anew: a gateway that was killed has cut
+    the one that there was.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._held = ExitStack()
+        self.renew()
+
+    def renew(self) -> None:
+        """Have another in its place."""
+        self.close()
+        connection = self._held.enter_context(connect(self._config.hbase.thrift))
+        self._tables = Tables(connection, self._config.ledger.prefix)
+
+    def close(self) -> None:
+        """Let go of it."""
+        with suppress(Exception):  # it may be cut
+            self._held.close()
+        self._held = ExitStack()
+
+    def __call__(self, operation: Operation) -> Any:
+        return self._tables(operation)
+
+
 @contextmanager
-def opened(config: Config) -> Iterator[Store]:
+def opened(config: Config) -> Iterator[Line]:
     """The ledger of a configuration, made anew with the users of a plan, over one connection to the gateway."""
     init(config)
-    with connect(config.hbase.thrift) as connection:
-        store = Tables(connection, config.ledger.prefix)
+    line = Line(config)
+    try:
         for name in USERS:
-            steps.run(steps.add_user(name), store)
-        yield store
+            steps.run(steps.add_user(name), line)
+        yield line
+    finally:
+        line.close()
 
 
 def tables(config: Config) -> list[str]:

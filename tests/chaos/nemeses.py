@@ -42,7 +42,6 @@ AT_GATEWAY = frozenset({Kind.GATEWAY_CUT, Kind.GATEWAY_LOSE, Kind.GATEWAY_DELAY,
 SHARED = frozenset(
     {
         Kind.GATEWAY,
-        Kind.ORACLE,
         Kind.CLOCK,
         Kind.DISK,
         Kind.FOLDER,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 
 import clocks
@@ -46,6 +46,8 @@ class Strikes:
         self._disk_full = self._folder_away = False
         #: After how many steps of those to come what is late arrives.
         self._late_steps = 0
+        #: How many gateways were killed: each had everybody's connections.
+        self.gateways = 0
         self.counts: Counter[str] = Counter()
 
     @property
@@ -83,6 +85,7 @@ class Strikes:
                 self._folder_away = True
                 return self._bring_folder
             case kind:
+                self.gateways += kind in (Kind.GATEWAY, Kind.HBASE)
                 for part in self._parts(kind, nemesis.size):
                     self._lab.stack.kill(part)
                 return lambda: self._start(kind)
@@ -113,15 +116,15 @@ class Strikes:
     def put_back(self, *kinds: Kind) -> None:
         """What is broken of these kinds works again."""
         for kind in kinds:
-            _, put_back = self._broken.pop(kind, (0, None))
-            if put_back is not None:
-                put_back()
+            if kind in self._broken:
+                self._broken[kind][1]()
+                self._broken.pop(kind, None)  # only now: what cannot be put back is tried again
 
     def pass_step(self) -> bool:
         """A step is taken: what has lasted long enough is put back. Whether what is late arrives now."""
         for kind, (lasts, put_back) in list(self._broken.items()):
             self._broken[kind] = lasts - 1, put_back
-            if lasts == 0:
+            if lasts <= 0 and kind not in _FOR_RUNS:
                 self.put_back(kind)
         if not self.late:
             return False
@@ -129,12 +132,17 @@ class Strikes:
         return self._late_steps < 0
 
     def end(self) -> None:
-        """All is put back, and nobody lies any more."""
-        self.put_back(*list(self._broken))
-        for relay in self._relays:
-            relay.orders.give(Lie.CUT, 0)
-            self.counts.update({f"requests: {how}": n for how, n in relay.orders.told.items()})
-            relay.orders.told.clear()
+        """All is put back, and nobody lies any more; as much of that as can be, whatever of it fails."""
+        with ExitStack() as each:
+            for relay in self._relays:
+                each.callback(self._calm, relay)
+            for kind in list(self._broken):
+                each.callback(self.put_back, kind)
+
+    def _calm(self, relay: LyingRelay) -> None:
+        relay.orders.give(Lie.CUT, 0)
+        self.counts.update({f"requests: {how}": n for how, n in relay.orders.told.items()})
+        relay.orders.told.clear()
 
     # -- while a run moves
 
@@ -146,6 +154,7 @@ class Strikes:
             yield
         finally:
             self._switch(on=False)
+            self.put_back(*(kind for kind in _FOR_RUNS if kind in self._broken and self._broken[kind][0] <= 0))
             disks.set_full(self._driver, full=False)
             if self.late:  # what else is to be late would be of another run
                 self._lab.servers.orders.give(Lie.CUT, 0)  # type: ignore[union-attr]
@@ -187,6 +196,8 @@ class Strikes:
         self.counts["requests that came late"] += self._lab.servers.deliver()
 
 
+#: Those that only a run feels: they last until one has moved.
+_FOR_RUNS = (Kind.CLOCK, Kind.DISK, Kind.FOLDER)
 #: Those that are killed. What starts them again waits until they answer.
 _SERVERS = frozenset({Kind.GATEWAY, Kind.ORACLE, Kind.HBASE, Kind.SERVER})
 #: Those that are about what is written; whatever reads is hit by all others too.

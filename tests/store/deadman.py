@@ -197,8 +197,11 @@ class Life(Generic[R]):
         die = self._told(effect, Moment.BEFORE)
         if die is not None:
             if die.share is not None and part is not None:
-                with _standing(_Mode.INSIDE):
-                    self.applied = part(die)
+                try:
+                    with _standing(_Mode.INSIDE):
+                        self.applied = part(die)
+                except Exception:  # what failed here nobody hears of: the run is dead
+                    traceback.print_exc()
             self._die()
         return effect
 

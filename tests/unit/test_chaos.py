@@ -256,6 +256,26 @@ def test_a_wrong_write_is_noticed(
     assert any(said in line for line in of(made, before, after, aside)), made.wrong
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "says"),
+    [
+        (TC, None, f"{T} went from the journal"),
+        (TC, TC + 50, f"{T} has {TC + 50} in the journal, and had {TC}"),
+        (None, TC + 50, f"{T} came into the journal with {TC + 50}, and has {TC}"),
+        (None, TC, ""),
+        (TC, TC, ""),
+    ],
+)
+def test_a_journal_that_loses_or_says_what_is_not_so_is_noticed(was: int | None, now: int | None, says: str) -> None:
+    """At whichever write of a run: it is the last proof of what was pruned."""
+
+    def rows(commit: int | None) -> list[Cell]:
+        return [] if commit is None else [Cell(key(T), b"j", b"C", 1, "put", commit.to_bytes(8, "big"))]
+
+    found = of(told(), seen(DATA, SHADOW, journal=rows(was)), seen(DATA, SHADOW, journal=rows(now)))
+    assert [says in each for each in found] == ([True] if says else [])
+
+
 def test_a_write_where_somebody_said_no_is_noticed() -> None:
     """Be it ever so right."""
     wrong = of(told(commit=None), seen(DATA), seen(DATA, GONE), [KEY], silent={"t"})
@@ -289,6 +309,19 @@ def test_records_that_go_back_are_noticed() -> None:
     made.held["t"].append(400)
     made.recorded("c", "one", state(history__t={"mark": {"mark": 500}}))
     assert "passed the hold 400" in made.wrong[0]
+
+
+def test_an_epoch_that_vanishes_and_begins_anew_is_noticed() -> None:
+    """But for a table that was dropped for good: one of its name begins anew by right."""
+    made = Judge()
+    made.recorded("a", "one", state(table__t={"epoch": "3/x/0"}))
+    made.recorded("b", "one", state())
+    made.recorded("c", "two", state(table__t={"epoch": "1/y/0"}))
+    assert ["from 3 back to 1" in each for each in made.wrong] == [True]
+    made.wrong.clear()
+    made.dropped("t")
+    made.recorded("d", "three", state(table__t={"epoch": "1/z/0"}))
+    assert made.wrong == []
 
 
 def test_a_record_of_a_run_that_was_overtaken_is_noticed() -> None:

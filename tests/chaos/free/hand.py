@@ -36,7 +36,7 @@ def zombies(asked: argparse.Namespace) -> int:
             lab = ForProcesses(**vars(opened))
             while done == 0 or (done < most and time.monotonic() < until):
                 began, plan = time.monotonic(), made(first + done)
-                director = Wakening(replace(lab, folder=folder / f"zombie-{done}"), plan)
+                director = Wakening(replace(lab, folder=folder / f"zombie-{done}", origins=[]), plan)
                 with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
                     report = director.carried_out()
                 counts.update(report.counts)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from lowtide.lab.workload import WorkloadError
 from lowtide.store.state import opened
 from tests.chaos.director import Director
 from tests.chaos.free.judging import resumed
@@ -65,14 +63,7 @@ class Wakening(Director):
     def _restart_oracle(self) -> None:
         self.lab.stack.kill("tso")
         self.lab.stack.up()
-        until = time.monotonic() + 60
-        while True:
-            try:
-                self.lab.omid.begin()
-                return
-            except WorkloadError:  # it looks for the oracle again, once a second
-                if time.monotonic() > until:
-                    raise
+        self.lab.new_oracle()
 
     def _zombie(self, step: Zombie) -> str:
         run = f"zombie-{self.plan.seed}-{step.number}"
@@ -92,7 +83,7 @@ class Wakening(Director):
                     self.judge.wrong.append(f"{where}: it had not decided after {_PATIENCE} s; see {process.log}")
                     return "never decided"
                 self.counts["ended before it stood still"] += 1
-            stopped = self._judged(where, run, before, standing)
+            stopped = self._judged_since(where, run, before, standing)
             untouched = _same(before, stopped)
             records = self.lab.raw(STATE)
             for each in step.meanwhile:
@@ -106,8 +97,10 @@ class Wakening(Director):
         finally:
             process.kill()
             self._under_way.remove(standing)  # type: ignore[arg-type]
-        after = self._judged(where, run, settled, standing)
-        self._forbidden(where, step, standing, (records, records_then), settled, after)
+        after = self._judged_since(where, run, settled, standing)
+        self._forbidden(
+            where, step, standing, (records, records_then), settled, after, writing=step.delay > 0 or not untouched
+        )
         summary = json.loads(process.summary.read_text()) if process.summary.exists() else None
         if summary is None:
             self.judge.wrong.append(f"{where}: it ended with {code} and left no summary; see {process.log}")
@@ -122,7 +115,7 @@ class Wakening(Director):
             f"{'nothing' if _same(settled, after) else 'something'} written then; {problems[:1] or 'no problem'}"
         )
 
-    def _judged(self, where: str, run: str, before: Seen, standing: _Standing) -> Seen:
+    def _judged_since(self, where: str, run: str, before: Seen, standing: _Standing) -> Seen:
         """What there is now, when what the run did since *before* is judged."""
         after = self.seen()
         self.judge.recorded(where, run, self.lab.raw(STATE))
@@ -141,6 +134,8 @@ class Wakening(Director):
         records: tuple[Raw, Raw],
         settled: Seen,
         after: Seen,
+        *,
+        writing: bool,
     ) -> None:
         self.judge.wrong += resumed(
             where,
@@ -148,7 +143,7 @@ class Wakening(Director):
             (*records, self.lab.raw(STATE)),
             by_epoch=step.job == "orphan_cleanup",
             came_back=standing.came_back_since,
-            writing=step.delay > 0,
+            writing=writing,
         )
 
 
