@@ -534,7 +534,7 @@ class Judge:
     # -- readers
 
     def read(self, where: str, table: str, point: int, got: Mapping[Column, bytes], *, whole: bool = False) -> None:
-        """(1), (2), (5) What a reader was shown at a read point that it may read at. *whole*: no cell is torn by now."""
+        """(1), (2), (5) What a reader was shown at a read point that it may read at. *whole*: none is torn now."""
         if table in self.came_back or point < self.floors.get(table, -1):
             return
         expected = shown(self.history.tables[table], self.history.commits, point)
