@@ -354,7 +354,7 @@ def _step() -> str:
             helper = function.startswith(("_", "<")) and module.startswith(
                 ("lowtide.store.", "lowtide_spark.frames.connector")
             )
-            if module != "lowtide.store.gateway" and not helper:
+            if module not in ("lowtide.store.gateway", "lowtide_spark.frames.folders") and not helper:
                 return found
         frame = frame.f_back  # type: ignore[assignment]
     return found

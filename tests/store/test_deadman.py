@@ -253,11 +253,14 @@ def test_a_job_is_caught_at_every_seam(
     assert life.result.code == 0, life.result.problems
     steps = [f"{effect.seam} {effect.name} {effect.step}" for effect in life.effects]
     expected = [
+        "files create audit_log._enter",
         "gateway checkAndPut oracle.record_low_watermark",
         "gateway checkAndPut facts.begin",
         "hbase scratchDir master.snapshot",
         "hbase createSnapshot master.snapshot",
         "connector write marks.put",
+        "files mkdirs sideline._own_folder",
+        "files setPermission sideline._own_folder",
         "files parquet sideline.put_aside",
         "files create sideline.put_aside",
         "files write sideline.put_aside",
@@ -267,6 +270,7 @@ def test_a_job_is_caught_at_every_seam(
         "gateway checkAndPut facts.record",
         "hbase dropSnapshot master.snapshot",
         "hbase dropScratchDir master.snapshot",
+        "files create audit_log._enter",
         "gateway mutateRows runs.add_run",
     ]
     done = iter(steps)

@@ -22,6 +22,7 @@ from typing import Any
 
 import deadman
 import pytest
+import wreck
 from conftest import Outcome
 from ledger_kit import Bomb, Books, made
 from lowtide_spark.frames.store import Store
@@ -206,7 +207,7 @@ def test_repairs_that_are_stopped_themselves(
 
 @pytest.mark.turns(2, group="killed at any effect")
 @seeds.each("transaction_repair killed at any effect")
-def test_a_repair_killed_at_any_effect_and_run_again(run: Job, books: Books, seed: int) -> None:
+def test_a_repair_killed_at_any_effect_and_run_again(run: Job, books: Books, tmp_path: Path, seed: int) -> None:
     """Many transactions under way at once, some of their writes done and others not: the next repair ends each,
     once.
     """
@@ -217,6 +218,7 @@ def test_a_repair_killed_at_any_effect_and_run_again(run: Job, books: Books, see
         nonlocal moved
         moved += 7 * stop_everywhere(books, 7)[1]
 
+    wreck.make_audit_folders(tmp_path / "sideline")
     left_half_way()
     whole = deadman.run(lambda: run("transaction_repair", *NOW))
     assert whole.result is not None

@@ -80,6 +80,7 @@ def test_killed_at_any_effect_and_run_again(
 
     state.create()  # or the first run had effects more than those after it
     state.record_format()
+    wreck.make_audit_folders(tmp_path / "sideline")
     reference = leftovers(scene)
     whole = deadman.run(lambda: cleanup(reference, "whole"))
     assert whole.result is not None

@@ -4,9 +4,12 @@ folder.
 
 from __future__ import annotations
 
+import stat
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from lowtide_spark.frames.audit_log import FOLDER
 from lowtide_spark.frames.folders import safe
 from pyarrow import parquet
 
@@ -23,6 +26,16 @@ def aside(folder: Path, run: str, table: str) -> set[Key]:
         for cell in parquet.read_table(file).to_pylist():
             found.add((cell["row"], cell["family"], cell["qualifier"] or b"", cell["timestamp"]))
     return found
+
+
+def make_audit_folders(sideline: Path) -> None:
+    """The folders of the audit log, as runs make them: the first has some effects more than those after it."""
+    sideline.mkdir(exist_ok=True)
+    folder = sideline
+    for name in (FOLDER, f"{datetime.now(UTC):%Y-%m}"):
+        folder = folder / name
+        folder.mkdir()
+        folder.chmod(0o1000 | stat.S_IMODE(sideline.stat().st_mode))
 
 
 def snapshots(omid: OmidClient, table: str) -> list[str]:

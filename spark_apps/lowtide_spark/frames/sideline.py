@@ -76,25 +76,21 @@ def put_aside(run: Context, table: str, cells: DataFrame) -> str:
     """
     folder = f"{_own_folder(run)}/{safe(table)}"
     with _writing(folder):
-        _put_aside(run, table, cells, folder)
+        cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.mode("append").parquet(folder)
+        path, files = at(run, folder)
+        listed = {"table": table, "files": _lengths(files, path)}
+        fresh, final = child(run, path, f"{LIST}.new"), child(run, path, LIST)
+        write_text(files, fresh, json.dumps(listed))
+        # Under its name it is there whole or not at all: a run may be killed while it writes.
+        if files.exists(final):
+            files.delete(final, False)
+        if not files.rename(fresh, final):
+            msg = (
+                f"the sideline {folder} cannot be finished: {LIST}.new cannot be renamed to {LIST}; nothing was "
+                "removed. Look at the folder's rights, run again"
+            )
+            raise StoreError(msg)
     return folder
-
-
-def _put_aside(run: Context, table: str, cells: DataFrame, folder: str) -> None:
-    cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.mode("append").parquet(folder)
-    path, files = at(run, folder)
-    listed = {"table": table, "files": _lengths(files, path)}
-    fresh, final = child(run, path, f"{LIST}.new"), child(run, path, LIST)
-    write_text(files, fresh, json.dumps(listed))
-    # Under its name it is there whole or not at all: a run may be killed while it writes.
-    if files.exists(final):
-        files.delete(final, False)
-    if not files.rename(fresh, final):
-        msg = (
-            f"the sideline {folder} cannot be finished: {LIST}.new cannot be renamed to {LIST}; nothing was removed. "
-            "Look at the folder's rights, run again"
-        )
-        raise StoreError(msg)
 
 
 @contextmanager
