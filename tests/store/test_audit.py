@@ -120,6 +120,7 @@ def test_no_value_of_a_cell_is_anywhere_but_aside(
         ("sideline_restore", "--restore", "one"),
     ):
         job(*looks)
+    assert job("watermark_collection", "--execute").code == 0
     removed = job("history_gc", *named, "--list", "--execute", "--run-id", "two", config=configure(defaults=NO_AGE))
     assert removed.totals["deleted"] > 0, removed.problems
     aside = [tmp_path / "sideline" / run for run in ("one", "two")]

@@ -374,10 +374,10 @@ def test_executors_obey_a_pause_before_their_next_batch(
     table, _, orphan = half_done(scene, omid)
     before, send = omid.raw(table), Store._send
 
-    def permitted_and_then_paused(self: Store, mutations: Any, name: str, claims: Any) -> Any:
+    def permitted_and_then_paused(self: Store, mutations: Any, name: str, *others: Any) -> Any:
         if name == table and not state.pauses():
             pause(lowtide)
-        return send(self, mutations, name, claims)
+        return send(self, mutations, name, *others)
 
     monkeypatch.setattr(Store, "_send", permitted_and_then_paused)
     outcome = clean(job, table)

@@ -186,7 +186,7 @@ def test_a_sideline_whose_list_was_cut_off_hides_no_other(
 
     def watch(effect: deadman.Effect, moment: Moment) -> deadman.Die | None:
         nonlocal lists
-        lists += effect.name == "write" and effect.seam == "files" and moment is Moment.BEFORE
+        lists += (effect.name, effect.step) == ("write", "sideline.put_aside") and moment is Moment.BEFORE
         return deadman.Die(0.5) if lists == 2 else None
 
     dead = deadman.run(lambda: job(*both), watch)
@@ -218,7 +218,7 @@ def test_where_the_sideline_has_no_room_nothing_is_removed(
     driver = disks.driver(spark)
 
     def watch(effect: deadman.Effect, moment: Moment) -> None:
-        disks.set_full(driver, full=effect.seam == "files" and moment is Moment.BEFORE)
+        disks.set_full(driver, full=effect.step == "sideline.put_aside" and moment is Moment.BEFORE)
 
     clean = ("orphan_cleanup", "--table", table, "--execute")
     outcome = deadman.run(lambda: job(*clean), watch).result
