@@ -197,12 +197,14 @@ class Laboratory:
         return self.folder / f"{run}.json"
 
     def raw(self, table: str) -> Raw:
-        """All cells of a table; of the commit table, those of the plan's transactions and the low watermark."""
+        """All cells of a table; of the commit table and the journal, those of the plan's transactions and what is no
+        transaction's, as the low watermark.
+        """
         found: dict[tuple[Any, ...], Cell] = {}
         for cell in self.omid.raw(table):
             found.setdefault(cell[:5], Cell(*cell))  # of two at one time HBase shows, and has first, the later
         cells = found.values()
-        if table != COMMIT_TABLE:
+        if table not in (COMMIT_TABLE, JOURNAL):
             return frozenset(cells)
         origin = self.origin
         return frozenset(c for c in cells if len(c.row) != 9 or int.from_bytes(c.row[1:], "big") >= origin)
