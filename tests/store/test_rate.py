@@ -50,6 +50,7 @@ def _shape(scene: Scene, table: str) -> set[tuple[bytes, ...]]:
     return {key[:3] for key in scene.data(table)}
 
 
+@pytest.mark.turns(2, group="a cleanup at a rate")
 @pytest.mark.parametrize("way", ["rpc", "snapshot"])
 def test_a_cleanup_is_no_faster_than_its_rate_and_does_the_same(
     omid: OmidClient, job: Job, scene: Scene, configure: Callable[..., Path], way: str
@@ -80,7 +81,7 @@ def test_a_cleanup_is_no_faster_than_its_rate_and_does_the_same(
     assert 0 < pace["waited"]["writes"] < slow.summary["seconds"]
 
 
-@pytest.mark.turns(2, group="executors of their own")
+@pytest.mark.turns(3, group="executors at a rate")
 def test_executors_ask_the_driver_for_their_turn(
     omid: OmidClient, scene: Scene, configure: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
