@@ -166,6 +166,8 @@ def test_a_pause_that_begins_while_a_batch_waits_keeps_it_from_being_sent(
         F.lit(50).cast("long").alias("timestamp"),
         F.lit(b"v").alias("value"),
     )
+    state.create()
+    state.record_format()
     now = state.server_time()
     pause = Pause("while-it-waits", table, "a test", "in time", now, now + timedelta(minutes=5))
     assert not store._await("writes", 8 * 10**9), "nobody is before it; whoever comes next waits for 8 s"
