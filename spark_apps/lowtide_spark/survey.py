@@ -27,7 +27,7 @@ from lowtide.terminal.console import new_console
 from lowtide.values.formats import ALLOTTED_ROW
 from lowtide_spark.cleaning import rules
 from lowtide_spark.cleaning.orphans import find_and_decide
-from lowtide_spark.cleaning.suspects import prepare
+from lowtide_spark.cleaning.suspects import prepare_all
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.inventory import take_inventory
@@ -64,7 +64,7 @@ def take(run: Run) -> Survey:
     watermark = run.read_low_watermark(doubts)
     inventory = take_inventory(run.store, run.summary.problems)
     descriptors = {d.table: d for d in run.store.descriptors()}
-    works = [w for e in run.choose(inventory) if (w := prepare(run, e, watermark)) is not None]
+    works = prepare_all(run, run.choose(inventory), watermark)
     regions = {w.entry.table: len(w.ranges) for w in works}
     for work in works:
         work.ranges = draw(work.ranges, run.options.sample, f"{run.request.run}/{work.entry.table}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from lowtide_spark.cleaning import acting, marks, plan, recording, turn
 
 from lowtide.cleaning.facts import Incarnation, Region
-from lowtide.errors import StoreError
+from lowtide.values.clock import from_millis
 from lowtide.values.keyranges import KeyRange
 
 BEFORE, SINCE = 70, 90
@@ -22,20 +23,24 @@ def listed(stated: int) -> list[Region]:
 def work(*, given_up: bool = False) -> Any:
     """Of a table whose state was written at BEFORE when the run listed its regions."""
     taken = SimpleNamespace(incarnation=Incarnation.unknown().advance(listed(BEFORE)))
-    suspects = None if given_up else object()
-    return SimpleNamespace(table="orders", state=taken, suspects=suspects, ranges=[object()], mismarked=0)
+    made = SimpleNamespace(table="orders", state=taken, suspects=None if given_up else object(), ranges=[object()])
+    made.mismarked, made.idle, made.problems = 0, False, []
+    made.give_up = lambda why: (made.problems.append(why), setattr(made, "suspects", None))
+    return made
 
 
 def run(stated: int) -> Any:
-    return SimpleNamespace(store=SimpleNamespace(regions=lambda _: listed(stated), check_consent=lambda _: []))
+    store = SimpleNamespace(regions_of=lambda _: lambda _: listed(stated), check_consent=lambda _: [])
+    return SimpleNamespace(store=store)
 
 
 def test_a_table_that_came_back_is_named_with_what_to_do() -> None:
     """The one that is there still goes on; one that was given up says no more."""
-    turn.check_life(run(BEFORE), work())
-    turn.check_life(run(SINCE), work(given_up=True))
-    with pytest.raises(StoreError, match=r"orders was restored.*nothing is recorded. Run again"):
-        turn.check_life(run(SINCE), work())
+    stays, given_up, came = work(), work(given_up=True), work()
+    turn.check_lives(run(BEFORE), [stays])
+    turn.check_lives(run(SINCE), [given_up, came])
+    assert (stays.problems, given_up.problems) == ([], [])
+    assert re.search(r"orders was restored.*nothing is recorded. Run again", came.problems[0])
 
 
 def test_nothing_is_marked_nor_done_to_a_table_that_came_back_while_it_was_read(
@@ -44,9 +49,7 @@ def test_nothing_is_marked_nor_done_to_a_table_that_came_back_while_it_was_read(
     """Its error is kept, and its work ends, before the first mark; the other tables go on."""
     came, stays = work(), work()
     came.state = SimpleNamespace(incarnation=Incarnation.unknown().advance(listed(SINCE)))
-    marked, acted, problems = [], [], []
-    for one in (came, stays):
-        one.give_up = lambda why, one=one: (problems.append(why), setattr(one, "suspects", None))
+    marked, acted = [], []
     monkeypatch.setattr(turn, "check", lambda *_: None)
     monkeypatch.setattr(marks, "put", lambda _, works, *__: marked.extend(w for w in works if w.suspects))
     monkeypatch.setattr(plan, "decide", lambda *_: None)
@@ -56,12 +59,12 @@ def test_nothing_is_marked_nor_done_to_a_table_that_came_back_while_it_was_read(
     monkeypatch.setattr(marks, "commit_table_report", lambda _: SimpleNamespace(counts=SimpleNamespace(unmarked=0)))
     acting.act_all(run(BEFORE), [came, stays], object(), object())
     assert (marked, acted) == ([stays], [stays])
-    assert len(problems) == 1
+    assert (len(came.problems), stays.problems) == (1, [])
 
 
 def test_nothing_is_recorded_of_a_table_that_came_back_after_it_was_cleaned() -> None:
-    """The records are not even opened."""
-    since = run(SINCE)
-    since.state = lambda: pytest.fail("it records")
-    with pytest.raises(StoreError, match="orders was restored"):
-        recording.record(since, work())
+    """Its error says so, and nothing is written."""
+    since, came = run(SINCE), work()
+    since.state = lambda: SimpleNamespace(server_time=lambda: from_millis(5), record=lambda *_: pytest.fail("recorded"))
+    recording.record_all(since, [came])
+    assert "orders was restored" in came.problems[0]

@@ -69,8 +69,7 @@ def test_a_table_of_which_much_was_read_goes_by_itself() -> None:
 def test_a_large_table_or_one_with_a_long_filter_is_read_by_itself() -> None:
     """The filter counts for each table that has it; and a read that takes long is not lost with another's."""
     plain, restored, large = table("plain"), table("restored"), table("large")
-    restored.asked = works.FEW_SUSPECTS
-    plain.asked = 1
+    restored.filter, plain.filter = (SimpleNamespace(size=size) for size in (works.FEW_SUSPECTS, 1))  # type: ignore[assignment]
     large.regions.append(SimpleNamespace(store_bytes=works.SMALL + 1))  # type: ignore[arg-type]
     assert plain.weight_before == 1
     assert plain.weight_before + restored.weight_before > works.FEW_SUSPECTS
@@ -83,7 +82,7 @@ def test_a_table_that_was_given_up_when_it_was_read_with_others_is_not_read_agai
     """It keeps its first error, and has no other."""
     given_up = table("a")
     monkeypatch.setattr(suspects, "read_once", lambda _: pytest.fail("it was read"))
-    suspects._read([given_up])
+    suspects._read(SimpleNamespace(), [given_up])  # type: ignore[arg-type]
     assert given_up.report.problems == []
 
 
@@ -105,15 +104,15 @@ def test_a_table_is_read_to_its_end_by_its_own_ranges(monkeypatch: pytest.Monkey
     frame: Any = SimpleNamespace(where=lambda _: frame)
     short, whole = table("short"), table("whole")
     for work, ranges in ((short, 2), (whole, 1)):
-        work.suspects, work.ranges = frame, [object()] * ranges  # type: ignore[list-item]
+        work.filter, work.ranges = SimpleNamespace(size=1), [object()] * ranges  # type: ignore[assignment,list-item]
     read = [
         SimpleNamespace(table=of, region=region, cells=5, bytes=50, candidates=0, ends=1)
         for of, region in (("short", "s1"), ("whole", "w1"))
     ]
-    monkeypatch.setattr(suspects, "union", lambda _, like: like)
+    monkeypatch.setattr(suspects, "_asked", lambda *_: frame)
     monkeypatch.setattr(suspects, "read_once", lambda _: (frame, read))
     monkeypatch.setattr(suspects, "F", SimpleNamespace(col=lambda name: name))
-    suspects.read_all([short, whole])
+    suspects.read_all(SimpleNamespace(), [short, whole])  # type: ignore[arg-type]
     assert short.suspects is None, "2 key ranges were to be read"
     assert "2 key ranges of short were to be read, 1 were read to their end" in short.report.problems[0]
     assert (whole.suspects, whole.report.problems, whole.report.counts.cells_read) == (frame, [], 5)

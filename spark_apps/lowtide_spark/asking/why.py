@@ -156,7 +156,7 @@ def _entry(table: str, inventory: list[Entry]) -> Entry:
 
 
 def _place(run: Run, entry: Entry, row: bytes, watermark: int) -> _Place:
-    work = prepare(run, entry, watermark)
+    work = prepare(run, entry, watermark, run.store.regions)
     if work is None:
         raise StoreError("; ".join(problem for report in run.summary.tables for problem in report.problems))
     region = next(r for r in work.regions if r.keys.contains(KeyRange(row, row + b"\x00")))

@@ -36,13 +36,14 @@ def act_all(run: Run, works: Sequence[CleanupWork], known: DataFrame, held: Exit
         known: what the look found of each transaction.
         held: what is made on the way goes when it is closed.
     """
-    for work in works:
+    busy = [work for work in works if not work.idle]
+    turn.check_lives(run, busy)
+    for work in busy:
         with failures_kept(work):
             turn.check(run, work)
-            turn.check_life(run, work)
             run.store.check_consent(work.table)
-    decided = marks.put(run, works, known, held)
-    plan.decide(run, works, decided)
+    decided = marks.put(run, busy, known, held)
+    plan.decide(run, busy, decided)
     for work in works:
         with failures_kept(work):
             _act(run, work)
@@ -66,8 +67,8 @@ def _act(run: Run, work: CleanupWork) -> None:
     counts.healed = counts.deleted = 0
     work.begun = True
     holding: list[Claim | Life] = [*turn.epochs(run, [work]), Life(work.table, work.state.incarnation.stated)]
-    # What proved a commit here must outlive what is done for it, and what is recorded.
-    run.store.make_durable(work.table)
+    if counts.cells_read:  # what proved a commit here must outlive what is done for it, and what is recorded
+        run.store.make_durable(work.table)
     if plan.plans(work, rules.HEAL):
         heals = with_evidence(plan.heals(work))
         list_cells(run, work.table, heals, acts=True)

@@ -29,7 +29,7 @@ def clean(run: Run) -> None:
     inventory = take_inventory(run.store)
     # Where readers see orphans they go first.
     chosen = sorted(run.choose(inventory), key=lambda e: not e.unfiltered)
-    works = [w for e in chosen if (w := suspects.prepare(run, e, run.limited(watermark))) is not None]
+    works = suspects.prepare_all(run, chosen, run.limited(watermark))
     run.summary.execute = any(w.execute for w in works)
     suspects.drop_left_snapshots(run, works)
     run.phase("plan")
@@ -52,9 +52,7 @@ def clean(run: Run) -> None:
                 with failures_kept(work):
                     acting.check_healed(run, work)
             run.check_low_watermark_again()
-            for work in taken:
-                with failures_kept(work):
-                    recording.record(run, work)
+            recording.record_all(run, taken)
             run.phase("record")
 
 
@@ -77,7 +75,7 @@ def find_and_decide(
 
     Args:
         run: the run.
-        works: as :func:`~lowtide_spark.cleaning.suspects.prepare` made them.
+        works: as :func:`~lowtide_spark.cleaning.suspects.prepare_all` made them.
         inventory: every table of the cluster.
         held: what is made on the way, such as HBase snapshots, goes when it is closed.
         proofs_in: the only ranges, by table, that are searched for shadow cells of the transactions in question; for
@@ -89,7 +87,7 @@ def find_and_decide(
     for work in works:
         with failures_kept(work):
             suspects.find(run, work, suspects.rewritten(work, committed, pruned, held), held)
-    suspects.read_all(works)
+    suspects.read_all(run, works)
     run.phase("find")
     known = proofs.verdicts(run, works, inventory, entries, committed, held, proofs_in)
     plan.decide_all(run, works, known)

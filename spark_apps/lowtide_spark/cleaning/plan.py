@@ -34,10 +34,11 @@ def decide(run: Run, works: Sequence[CleanupWork], known: DataFrame) -> None:
 
     def decide_some(group: Sequence[CleanupWork]) -> None:
         actions, counted = _decided(run, group, known)
+        nothing = actions.limit(0)
         for work in group:
             with failures_kept(work):
                 mine = [row for row in counted if row.table == work.table]
-                _take(run, work, actions.where(F.col("table") == work.table), mine)
+                _take(run, work, nothing if work.idle else actions.where(F.col("table") == work.table), mine)
 
     readable = [work for work in works if work.suspects is not None]
     together(readable, decide_some, lambda work: work.weight)
@@ -47,7 +48,7 @@ def _decided(run: Run, group: Sequence[CleanupWork], known: DataFrame) -> tuple[
     """What becomes of each suspect cell of these tables, computed once; and counted by table, region, action and
     reason.
     """
-    found = [work for work in group if work.report.counts.candidates]
+    found = [work for work in group if not work.idle]
     suspects = [work.suspects for work in found or group[:1] if work.suspects is not None]
     horizon = run.journal.horizon
     unwatched = [r.region for work in found for r in work.ranges if life.unwatched(r.keys, work.facts, horizon)]
@@ -63,7 +64,7 @@ def _decided(run: Run, group: Sequence[CleanupWork], known: DataFrame) -> tuple[
 
 def _take(run: Run, work: CleanupWork, plan: DataFrame, counted: Sequence[Row]) -> None:
     """Take the *plan* of a table, held to its budget."""
-    unknown = plan.where(F.col("action") == rules.STOP)
+    unknown = plan.where(F.col("action") == rules.STOP) if counted else plan
     if any(row.action == rules.STOP for row in counted):
         # A damaged shadow cell before the cells beside it that are undecided for its sake.
         first = F.struct(F.col("kind") != UNKNOWN, *undecided.PLACE)
@@ -77,7 +78,7 @@ def _take(run: Run, work: CleanupWork, plan: DataFrame, counted: Sequence[Row]) 
     work.decided = plan
     if work.waits is None:
         work.waits = unknown
-    work.plan = plan.where(~in_regions(work.stopped))
+    work.plan = plan.where(~in_regions(work.stopped)) if work.stopped else plan
     _count_plan(work, counted)
     counts = work.report.counts
     run.note_writing(work.table, counts.healed + counts.deleted)

@@ -22,7 +22,7 @@ from lowtide_spark.frames.inventory import transactional
 from lowtide_spark.frames.kinds import CELL_KINDS
 from lowtide_spark.frames.local import no_rows
 from lowtide_spark.frames.startset import StartSet, start_set
-from lowtide_spark.frames.store import LIVE, Source
+from lowtide_spark.frames.store import LIVE, Source, TableRead
 from lowtide_spark.run.context import Run
 
 
@@ -67,19 +67,26 @@ def shadow_cells(
     empty = no_rows(run.store.spark, "start_ts bigint, timestamp bigint, commit_ts bigint, unconfirmed string")
     if not starts:
         return empty, False
-    found, blind = [empty], False
-    for entry in transactional(inventory):
-        if not entry.enabled:
-            blind = True
+    tables = transactional(inventory)
+    live: list[TableRead] = []
+    found: list[DataFrame] = []
+    for entry in (entry for entry in tables if entry.enabled):
+        ranges = None if proofs_in is None else proofs_in.get(entry.table, ())
+        if ranges is not None and not ranges:
             continue
-        ranges = () if proofs_in is None else proofs_in.get(entry.table, ())
-        if proofs_in is not None and not ranges:
-            continue
-        families = sorted(entry.families | entry.unmarked)
-        proofs = run.store.proofs(entry.table, families, starts.span, sources.get(entry.table, LIVE), ranges)
-        unconfirmed = F.lit(entry.table if entry.unconfirmed else None).cast("string").alias("unconfirmed")
-        found.append(starts.restrict(proofs).select("start_ts", "timestamp", "commit_ts", unconfirmed))
-    return union(found, like=empty), blind
+        read = TableRead(entry.table, sorted(entry.families | entry.unmarked), ranges)
+        source = sources.get(entry.table, LIVE)
+        if source is LIVE:
+            live.append(read)
+        else:
+            found.append(run.store.proofs(read, starts.span, source))
+    found += run.store.proofs_of(live, starts.span)
+    unconfirmed = F.when(F.col("table").isin([entry.table for entry in tables if entry.unconfirmed]), F.col("table"))
+    shown = [
+        starts.restrict(proofs).select("start_ts", "timestamp", "commit_ts", unconfirmed.alias("unconfirmed"))
+        for proofs in found
+    ]
+    return union([empty, *shown], like=empty), not all(entry.enabled for entry in tables)
 
 
 def _journal(run: Run, starts: StartSet) -> DataFrame:

@@ -13,6 +13,7 @@ from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.startset import StartSet
 from lowtide_spark.run.context import Run
+from lowtide_spark.run.table_work import failures_kept
 
 
 def stop_if_entries_came(run: Run, works: Sequence[CleanupWork], committed: StartSet) -> None:
@@ -32,14 +33,25 @@ def stop_if_entries_came(run: Run, works: Sequence[CleanupWork], committed: Star
             )
 
 
-def record(run: Run, work: CleanupWork) -> None:
-    """Record the ranges that are done, under the table's epoch, and drop facts that say nothing more."""
+def record_all(run: Run, works: Sequence[CleanupWork]) -> None:
+    """Record of every table the ranges that are done, of those that are still the tables that were read. One that fails
+    keeps its error and hides no other.
+    """
+    turn.check_lives(run, works)
+    now = millis(run.state().server_time())
+    for work in works:
+        with failures_kept(work):
+            record(run, work, now)
+
+
+def record(run: Run, work: CleanupWork, now: int) -> None:
+    """Record the ranges that are done at *now*, HBase's time in ms, under the table's epoch, and drop facts that say
+    nothing more.
+    """
     if work.suspects is None:
         return
-    turn.check_life(run, work)
     fresh: list[Fact] = []
     state = run.state()
-    now = millis(state.server_time())
     for done in work.ranges:
         if done.region in work.stopped:
             continue

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lowtide.cleaning.facts import DROPPING, VOID, valid
+from lowtide.cleaning.facts import DROPPING, VOID, Region, valid
 from lowtide.cleaning.planning import WorkRange, first_unrecorded, plan_ranges, without_read
 from lowtide.errors import StoreError
 from lowtide.journal import life
@@ -19,6 +19,7 @@ from lowtide_spark.cleaning.work import FEW_SUSPECTS, CleanupWork, together
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen, frozen_with, union
 from lowtide_spark.frames.startset import StartSet, start_set
+from lowtide_spark.frames.store import LIVE, TableRead
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.table_work import begin_report, choose_source, count_read, failures_kept, read_once
 
@@ -28,11 +29,20 @@ PLAIN_ENTRY = "problem is null and not invalid and not fence and commit_ts is no
 KEY_SAMPLE = 100
 
 
-def prepare(run: Run, entry: Entry, watermark: int) -> CleanupWork | None:
-    """What to do for one table; takes its epoch where the run will act."""
+def prepare_all(run: Run, entries: Sequence[Entry], watermark: int) -> list[CleanupWork]:
+    """What to do for each table; takes its epoch where the run will act. One that fails keeps its error in its report,
+    and is left out.
+    """
+    regions = run.store.regions_of([entry.table for entry in entries])
+    works = (prepare(run, entry, watermark, regions) for entry in entries)
+    return [work for work in works if work is not None]
+
+
+def prepare(run: Run, entry: Entry, watermark: int, regions_of: Callable[[str], list[Region]]) -> CleanupWork | None:
+    """What to do for one table, whose regions *regions_of* gives; see :func:`prepare_all`."""
     report = begin_report(run, entry)
     try:
-        regions = run.store.regions(entry.table)
+        regions = regions_of(entry.table)
         store = run.state()
         state = store.begin(entry.table, regions) if report.execute else store.read(entry.table)
         facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
@@ -143,30 +153,30 @@ def rewritten(work: CleanupWork, committed: StartSet, pruned: StartSet | None, h
 
 
 def find(run: Run, work: CleanupWork, rewritten: StartSet, held: ExitStack) -> None:
-    """Find from what the table's suspects are read, for :func:`read_all`."""
+    """Find from what the table's suspects are read, and by which filter, for :func:`read_all`."""
     if not work.ranges:
         return
     full = any(r.from_ts == 0 for r in work.ranges)
     work.source = choose_source(run, work, held, full=full, sweep=work.execute)
     work.report.read = work.source.name
-    versions = run.store.versions(work.table, work.ranges, work.families, work.source)
-    work.suspects = rewritten.suspects(versions).withColumn("table", F.lit(work.table))
-    work.asked = rewritten.size
+    work.filter = rewritten
 
 
-def read_all(works: Sequence[CleanupWork]) -> None:
+def read_all(run: Run, works: Sequence[CleanupWork]) -> None:
     """Read every table's suspects, once, with its ``table``, and count what was read. A table that fails keeps its
     error and hides no other.
     """
-    together([work for work in works if work.suspects is not None], _read, lambda work: work.weight_before)
+    readable = [work for work in works if work.filter is not None]
+    together(readable, lambda group: _read(run, group), lambda work: work.weight_before)
 
 
-def _read(group: Sequence[CleanupWork]) -> None:
-    asked = [work.suspects for work in group if work.suspects is not None]
-    if not asked:  # it was given up when it was read with others
+def _read(run: Run, group: Sequence[CleanupWork]) -> None:
+    group = [work for work in group if work.filter is not None]
+    if not group:  # it was given up when it was read with others
         return
-    suspects, read = read_once(union(asked, like=asked[0]))
+    suspects, read = read_once(_asked(run, group))
     for work in group:
+        work.suspects = suspects
         with failures_kept(work):
             count_read(work, [row for row in read if row.table == work.table], len(work.ranges), "key ranges")
     weight = sum(work.weight for work in group)
@@ -176,3 +186,20 @@ def _read(group: Sequence[CleanupWork]) -> None:
         with failures_kept(work):
             mine = suspects.where(F.col("table") == work.table) if len(group) > 1 else suspects
             work.suspects = frozen(mine) if len(group) > 1 and weight > FEW_SUSPECTS else mine
+
+
+def _asked(run: Run, group: Sequence[CleanupWork]) -> DataFrame:
+    """The suspects of these tables, not read yet: those that are live and have one filter by one read of them all."""
+    alike: dict[StartSet, list[CleanupWork]] = {}
+    frames = []
+    for work in group:
+        assert work.filter is not None
+        if len(group) > 1 and work.source is LIVE:
+            alike.setdefault(work.filter, []).append(work)
+        else:
+            versions = run.store.versions(work.table, work.ranges, work.families, work.source)
+            frames.append(work.filter.suspects(versions))
+    for starts, works in alike.items():
+        reads = [TableRead(work.table, work.families, work.ranges) for work in works]
+        frames += [starts.suspects(versions) for versions in run.store.versions_of(reads)]
+    return union(frames, like=frames[0])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lowtide.cleaning.facts import Region
 from lowtide.errors import StoreError
 from lowtide.store.records import Claim
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.run.context import Run
+from lowtide_spark.run.table_work import failures_kept
 
 
 def epochs(run: Run, works: Sequence[CleanupWork]) -> list[Claim]:
@@ -24,16 +26,23 @@ def check(run: Run, work: CleanupWork) -> None:
     run.state().check_epoch(work.state)
 
 
-def check_life(run: Run, work: CleanupWork) -> None:
-    """After the table was read, and again before it is recorded: it is the one that the run's records speak of.
+def check_lives(run: Run, works: Sequence[CleanupWork]) -> None:
+    """After the tables were read, and again before they are recorded: each is the one that the run's records speak of.
+    One that was restored, made anew, or disabled and enabled since the run listed its regions keeps that as its error,
+    and its work ends.
 
     What came back in between was never under watch: where the journal has let go of its proofs, absence would be taken
     for one.
-
-    Raises:
-        StoreError: it was restored, made anew, or disabled and enabled since the run listed its regions.
     """
-    if work.suspects is not None and not work.state.incarnation.lives(run.store.regions(work.table)):
+    read = [work for work in works if work.suspects is not None]
+    regions_of = run.store.regions_of([work.table for work in read])
+    for work in read:
+        with failures_kept(work):
+            _check_life(work, regions_of(work.table))
+
+
+def _check_life(work: CleanupWork, regions: Sequence[Region]) -> None:
+    if not work.state.incarnation.lives(regions):
         msg = (
             f"{work.table} was restored, made anew, or disabled and enabled while the run went on; nothing more is "
             "done to it and nothing is recorded. Run again: it is read from 0"

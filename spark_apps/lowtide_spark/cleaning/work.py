@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from lowtide.cleaning.facts import Fact
 from lowtide.cleaning.planning import WorkRange
 from lowtide.store.records import TableState
+from lowtide_spark.frames.startset import StartSet
 from lowtide_spark.frames.store import LIVE, Source
 from lowtide_spark.run.table_work import RegionWork, failures_kept
 
@@ -50,12 +51,17 @@ class CleanupWork(RegionWork):
     #: has one.
     lacking: int = 0
     mismarked: int = 0
-    #: Transactions in the filter by which its suspects are found.
-    asked: int = 0
+    #: Of its cells those without proof are suspects, and those of these transactions. None: it is not read.
+    filter: StartSet | None = None
     #: Whether its plan is being carried out: from then on its counts are of what was done.
     begun: bool = False
     #: Cells whose heal was sent.
     healed: DataFrame | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing in it is in question: then nothing is done to it, and what was read of it is recorded."""
+        return not self.report.counts.candidates
 
     @property
     def weight(self) -> int:
@@ -68,12 +74,13 @@ class CleanupWork(RegionWork):
         """For :func:`together`, before the table is read: how many suspects it has is not known then, but each is
         looked for by the whole filter; and of a large one the read takes long, which another's failure is not to cost.
         """
-        return self.asked if sum(region.store_bytes for region in self.regions) <= SMALL else FEW_SUSPECTS + 1
+        asked = self.filter.size if self.filter is not None else 0
+        return asked if sum(region.store_bytes for region in self.regions) <= SMALL else FEW_SUSPECTS + 1
 
     def give_up(self, reason: str) -> None:
         """Do nothing more for this table."""
         super().give_up(reason)
-        self.suspects = None
+        self.suspects = self.filter = None
 
 
 def together(

@@ -90,9 +90,9 @@ class Connector:
         waited = {kind: round(float(self._java().Gates.waited(gate)), 2) for kind, gate in self._gates.items()}
         return {"rates": {table: rate for table, rate in rates.items() if rate}, "waited": waited}
 
-    def _paced(self, table: str | None, kind: str) -> dict[str, str]:
+    def _paced(self, table: str, kind: str) -> dict[str, str]:
         """The connector's options of a read or a write, *kind*, of a table."""
-        per_second = getattr(self.rate(table), kind) if table else None
+        per_second = getattr(self.rate(table), kind)
         return {"perSecond": str(per_second), "gate": self._gates[kind]} if per_second else {}
 
     def _await(self, kind: str, nanos: int) -> bool:
@@ -106,7 +106,7 @@ class Connector:
             raise ConnectionError(f"HBase's client in the driver: {cause(error)}") from error
 
     def _read(self, view: str, table: str | None = None, **options: str) -> DataFrame:
-        if view in ("versions", "cells"):
+        if view in ("versions", "cells") and table is not None:
             options |= self._paced(table, READS)
         reader = self.spark.read.format(FORMAT).options(**self._options).options(view=view, **options)
         try:
@@ -114,14 +114,14 @@ class Connector:
         except Exception as error:
             raise explained(error, table) from error
 
-    def _listed(self, view: str, table: str | None = None) -> list[SimpleNamespace]:
+    def _listed(self, view: str, *tables: str) -> list[SimpleNamespace]:
         """What the cluster knows of itself, a value a row of the view ``tables``, ``regions`` or ``snapshots``: what
-        :meth:`_read` gives of it, without a query for a few rows.
+        :meth:`_read` gives of it, without a query for a few rows. Of several *tables* one that is not there has none.
         """
         try:
-            rows = json.loads(self._java().Catalog.look(self._java_options, view, table))
+            rows = json.loads(self._java().Catalog.look(self._java_options, view, list(tables)))
         except (Py4JError, PySparkException) as error:  # some of Java's exceptions become Spark's on the way
-            raise explained(error, table) from error
+            raise explained(error, tables[0] if len(tables) == 1 else None) from error
         except TypeError as error:  # to py4j a class that is not there is a package
             msg = (
                 "the connector's jar is of an older Lowtide, without the class Catalog: put this version's in its place"

@@ -4,7 +4,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from py4j.protocol import Py4JError
@@ -32,7 +32,7 @@ class Consent(Connector):
         for table in dict.fromkeys(tables):
             what, remedy, claims = self._look(table)
             if what:
-                raise ConsentError(f"nothing (more) is written to {table}: {what}", remedy)
+                raise _refusal(table, what, remedy)
             found += claims
         return list(dict.fromkeys(found))
 
@@ -48,6 +48,30 @@ class Consent(Connector):
             return str(error)
         return ""
 
+    def objections(self, said: Mapping[str, str], *also: str) -> dict[str, str]:
+        """What stands against writing to each of many tables, by name; of those without there is nothing. One look at
+        the pauses serves all; whatever writes asks again.
+
+        Args:
+            said: the tables, with what their descriptors say against it (:func:`lowtide.tables.consent.veto`).
+            also: what every one of them needs to be written to besides; asked for now.
+
+        Raises:
+            StoreError: HBase cannot tell.
+        """
+        if not said:
+            return {}
+        state = self.state()
+        pauses = state.pauses()
+        now = state.server_time() if pauses else datetime.now(UTC)
+        for_all = self.objection(*also)
+        found = {}
+        for table, value in said.items():
+            what, remedy = consent.objection(table, value, [p for p in pauses if p.table in (None, table)], now)
+            if text := str(_refusal(table, what, remedy)) if what else for_all:
+                found[table] = text
+        return found
+
     def _look(self, table: str) -> tuple[str, str, Sequence[Claim]]:
         state = self.state()
         pauses, claims = state.pauses_of(table)
@@ -61,3 +85,7 @@ class Consent(Connector):
             raise StoreError(msg) from error
         said = consent.veto({} if value is None else {consent.ATTRIBUTE: value})
         return *consent.objection(table, said, pauses, now), claims
+
+
+def _refusal(table: str, what: str, remedy: str) -> ConsentError:
+    return ConsentError(f"nothing (more) is written to {table}: {what}", remedy)

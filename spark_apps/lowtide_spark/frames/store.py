@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lowtide_spark.frames.connector import cause, explained, told
 from lowtide_spark.frames.master import HBaseSnapshot, Master
-from lowtide_spark.frames.reading import FOREVER, LIVE, Reading, Source
+from lowtide_spark.frames.reading import FOREVER, LIVE, Reading, Source, TableRead
 from lowtide_spark.frames.writing import Life, Writing, Written, by_region
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Life",
     "Source",
     "Store",
+    "TableRead",
     "Written",
     "by_region",
     "cause",

@@ -35,7 +35,7 @@ def find(run: Run, work: HistoryWork, held: ExitStack) -> None:
     ranges = [WorkRange(r.name, r.keys, 0, FOREVER) for r in work.regions]
     first = first_timestamp(run.world_clock)
     versions = run.store.versions(work.table, ranges, work.families, read_from, traces=True)
-    wanted = versions.where(superseded.wanted(work.mark, first)).withColumn("table", F.lit(work.table))
+    wanted = versions.where(superseded.wanted(work.mark, first))
     cells, read = read_once(wanted)
     count_read(work, read, len(ranges), "regions")
     work.examined = {(r.region, bytes(r.family).decode()): r.bytes for r in read if r.ends and r.family is not None}

@@ -20,29 +20,27 @@ class TableChoice(RunBase):
         One that was asked for by name and is unknown, plain, of unknown standing, disabled, or that nothing may be
         written to although the run would, makes the run red; the others are worked on.
         """
-        objections: dict[str, str] = {}
         by_name = {e.table: e for e in inventory}
         names = self.options.table or [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL and e.workable]
         chosen = []
         for name in dict.fromkeys(names):
             entry = by_name.get(name)
             if entry is not None and entry.kind is Kind.TRANSACTIONAL and entry.workable:
-                if why := self._objection(name):
-                    objections[name] = why
-                else:
-                    chosen.append(entry)
+                chosen.append(entry)
             elif not self.options.discovered:
                 self.summary.problems.append(refusal(name, entry))
             else:
                 print(f"{self.summary.job}: {name} is passed over: {refusal(name, entry)}", flush=True)
         self._report_left_alone(inventory, names)
+        objections = self._objections(chosen)
+        chosen = [entry for entry in chosen if entry.table not in objections]
         self._report_objections(objections, nothing_left=not chosen)
         return chosen
 
-    def _objection(self, table: str) -> str:
-        """What stands against acting on *table*, of a run that would."""
+    def _objections(self, entries: Sequence[Entry]) -> dict[str, str]:
+        """What stands against acting on these tables, of those on which the run would."""
         also = [self.config.omid.commit_table] if self.summary.job == "orphan_cleanup" else []  # marks are put there
-        return self.store.objection(table, *also) if self.executes(table) else ""
+        return self.store.objections({e.table: e.veto for e in entries if self.executes(e.table)}, *also)
 
     def _report_objections(self, objections: Mapping[str, str], nothing_left: bool) -> None:
         """A note on each table that nothing may be written to, so that it is not read either. Where a person asked for

@@ -355,7 +355,7 @@ public final class Admin {
 
     private static Map<String, Long> sizes(Connection connection, TableName name) throws IOException {
         Map<String, Long> sizes = new HashMap<>();
-        for (RegionMetrics region : Tables.served(connection, name).metrics()) {
+        for (RegionMetrics region : Tables.served(connection, List.of(name)).metrics()) {
             sizes.put(RegionInfo.encodeRegionName(region.getRegionName()),
                     (long) region.getStoreFileSize().get(Size.Unit.BYTE));
         }
@@ -368,7 +368,7 @@ public final class Admin {
      */
     private static Map<String, Long> majorCompactions(Connection connection, TableName name) throws IOException {
         Map<String, Long> times = new HashMap<>();
-        for (RegionMetrics region : Tables.served(connection, name).metrics()) {
+        for (RegionMetrics region : Tables.served(connection, List.of(name)).metrics()) {
             times.put(RegionInfo.encodeRegionName(region.getRegionName()),
                     region.getStoreFileCount() == 0 ? WITHOUT_FILES : region.getLastMajorCompactionTimestamp());
         }

@@ -28,15 +28,18 @@ public final class Catalog {
     /**
      * The rows of the view {@code tables}, {@code regions} or {@code snapshots}, as they are now.
      *
-     * @param table of the view {@code regions}, else null
+     * @param tables of the view {@code regions}: those meant; one that is not there is an error where it is the only
+     *     one, else it has no rows. Else empty
      * @return JSON list of objects with the view's columns; bytes in hex
      */
-    public static String look(Map<String, String> options, String view, String table)
+    public static String look(Map<String, String> options, String view, List<String> tables)
             throws JsonProcessingException {
         Map<String, String> asked = new HashMap<>(options);
         asked.put("view", view);
-        if (table != null) {
-            asked.put("table", table);
+        if (tables.size() == 1) {
+            asked.put("table", tables.get(0));
+        } else if (!tables.isEmpty()) {
+            asked.put("tables", JSON.writeValueAsString(tables.stream().map(table -> Map.of("table", table)).toList()));
         }
         CatalogScan scan = new CatalogScan(new Options(asked));
         StructField[] fields = scan.readSchema().fields();

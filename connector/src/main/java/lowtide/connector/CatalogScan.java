@@ -170,25 +170,32 @@ final class CatalogScan implements LocalScan {
     }
 
     private List<InternalRow> regions(Connection connection) throws IOException {
-        TableName name = options.tableName();
-        Tables.known(connection, name);
+        List<TableName> names = options.tables != null
+                ? options.tables.stream().map(Options.TableRead::name).toList() : List.of(options.tableName());
         // Before the regions: what comes back between the two counts as come back.
-        long stated = Tables.stated(connection, name);
-        Tables.Served served = Tables.served(connection, name);
+        Map<TableName, Long> stated = Tables.stated(connection, names);
+        if (options.tables == null) {
+            Tables.known(connection, names.get(0));
+        } else { // one that is not there has no rows
+            names = names.stream().filter(name -> stated.get(name) > 0).toList();
+        }
+        Tables.Served served = Tables.served(connection, names);
         Map<String, RegionMetrics> metrics = new HashMap<>();
         for (RegionMetrics one : served.metrics()) {
             metrics.put(RegionInfo.encodeRegionName(one.getRegionName()), one);
         }
         List<InternalRow> rows = new ArrayList<>();
-        for (HRegionLocation location : served.locations()) {
-            RegionInfo region = location.getRegion();
-            RegionMetrics one = metrics.get(region.getEncodedName());
-            rows.add(row(text(name.getNameAsString()), text(region.getEncodedName()), region.getStartKey(),
-                    region.getEndKey(), region.getRegionId(),
-                    location.getServerName() == null ? null : text(location.getServerName().toString()),
-                    one == null ? null : (long) one.getStoreFileSize().get(Size.Unit.BYTE),
-                    one == null ? null : (long) one.getMemStoreSize().get(Size.Unit.BYTE),
-                    one == null ? null : one.getLastMajorCompactionTimestamp(), stated));
+        for (TableName name : names) {
+            for (HRegionLocation location : served.locations().get(name)) {
+                RegionInfo region = location.getRegion();
+                RegionMetrics one = metrics.get(region.getEncodedName());
+                rows.add(row(text(name.getNameAsString()), text(region.getEncodedName()), region.getStartKey(),
+                        region.getEndKey(), region.getRegionId(),
+                        location.getServerName() == null ? null : text(location.getServerName().toString()),
+                        one == null ? null : (long) one.getStoreFileSize().get(Size.Unit.BYTE),
+                        one == null ? null : (long) one.getMemStoreSize().get(Size.Unit.BYTE),
+                        one == null ? null : one.getLastMajorCompactionTimestamp(), stated.get(name)));
+            }
         }
         return rows;
     }

@@ -44,7 +44,7 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
 
     @Override
     public String description() {
-        return "lowtide " + options.view.label + " of " + options.table
+        return "lowtide " + options.view.label + " of " + options.named()
                 + (options.snapshot != null ? " in HBase snapshot " + options.snapshot : "") + pushdown;
     }
 
@@ -55,7 +55,7 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
 
     @Override
     public InputPartition[] planInputPartitions() {
-        return pieces();
+        return options.tables == null ? pieces() : Bundle.of(Arrays.asList(pieces()));
     }
 
     private synchronized Piece[] pieces() {
@@ -64,7 +64,7 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
                 Planner planner = new Planner(options, pushdown);
                 pieces = (read != null ? asOf(planner) : planner.pieces()).toArray(new Piece[0]);
             } catch (IOException e) {
-                throw new UncheckedIOException("Cannot plan the read of table " + options.table + ": "
+                throw new UncheckedIOException("Cannot plan the read of " + options.named() + ": "
                         + e.getMessage(), e);
             }
         }
@@ -91,7 +91,7 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
 
     @Override
     public Partitioning outputPartitioning() {
-        if (!Arrays.asList(schema.fieldNames()).contains("region")) {
+        if (options.tables != null || !Arrays.asList(schema.fieldNames()).contains("region")) {
             return new UnknownPartitioning(0);
         }
         return new KeyGroupedPartitioning(new Expression[] {Expressions.identity("region")}, pieces().length);

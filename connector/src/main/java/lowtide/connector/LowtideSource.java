@@ -28,7 +28,7 @@ public final class LowtideSource implements TableProvider, DataSourceRegister {
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
         Options options = new Options(properties);
-        if (options.view.needsTable() && !options.readsFiles) {
+        if (options.view.needsTable() && !options.readsFiles && options.tables == null) {
             try {
                 Tables.known(Connections.get(options.hbase), options.tableName());
             } catch (IOException e) {

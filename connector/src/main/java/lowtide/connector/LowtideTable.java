@@ -24,7 +24,7 @@ final class LowtideTable implements SupportsRead, SupportsWrite {
 
     @Override
     public String name() {
-        return "lowtide " + options.view.label + (options.table == null ? "" : " of " + options.table);
+        return "lowtide " + options.view.label + (options.view.needsTable() ? " of " + options.named() : "");
     }
 
     @Override

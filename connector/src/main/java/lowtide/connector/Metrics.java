@@ -8,6 +8,11 @@ public final class Metrics {
     private Metrics() {
     }
 
+    /** What a task has read so far. */
+    static CustomTaskMetric[] read(long cells, long bytes) {
+        return new CustomTaskMetric[] {new Value(CellsRead.NAME, cells), new Value(BytesRead.NAME, bytes)};
+    }
+
     /** The value of one task. */
     record Value(String name, long value) implements CustomTaskMetric {
     }

@@ -26,7 +26,7 @@ import org.apache.hadoop.hbase.util.Bytes;
 final class Options implements Serializable {
     private static final long serialVersionUID = 1;
     private static final Set<String> NAMES = new TreeSet<>(List.of("view", "table", "read", "snapshot", "restoreDir",
-            "ranges", "splitBytes", "rowsPerRange", "endRows", "raw", "allVersions", "traces", "writeId", "pairingLimit",
+            "ranges", "tables", "splitBytes", "rowsPerRange", "endRows", "raw", "allVersions", "traces", "writeId", "pairingLimit",
             "asOf", "hold",
             "holdOwner", "holdMaxAgeMillis", "holding", "stateTable", "journalTable", "commitTable", "commitFamily",
             "watermarkFamily", "clock", "lowLatency", "commitLimit", "perSecond", "gate"));
@@ -41,6 +41,18 @@ final class Options implements Serializable {
     record Range(String id, byte[] start, byte[] stop, long from, long to) implements Serializable {
     }
 
+    /**
+     * A table of the option {@code tables}.
+     *
+     * @param families of it those that are read; null: all
+     * @param ranges as of the option {@code ranges}; null: its regions
+     */
+    record TableRead(String table, ArrayList<String> families, ArrayList<Range> ranges) implements Serializable {
+        TableName name() {
+            return Options.tableName(table);
+        }
+    }
+
     /** {@code hbase.*} and {@code zookeeper.*}, as they were given. */
     final TreeMap<String, String> hbase = new TreeMap<>();
     final View view;
@@ -50,6 +62,8 @@ final class Options implements Serializable {
     final String restoreDir;
     /** Null where the option is not given. */
     final ArrayList<Range> ranges;
+    /** Tables that are read together in place of {@code table} and {@code ranges}; null where the option is not given. */
+    final ArrayList<TableRead> tables;
     final long splitBytes;
     final long rowsPerRange;
     final boolean endRows;
@@ -124,6 +138,7 @@ final class Options implements Serializable {
         snapshot = own.get("snapshot");
         restoreDir = own.get("restoreDir");
         ranges = own.containsKey("ranges") ? parseRanges(own.get("ranges")) : null;
+        tables = own.containsKey("tables") ? parseTables(own.get("tables")) : null;
         splitBytes = number("splitBytes", own.get("splitBytes"), DEFAULT_SPLIT_BYTES, 1);
         rowsPerRange = number("rowsPerRange", own.get("rowsPerRange"), 0, 0);
         endRows = truth("endRows", own.get("endRows"));
@@ -142,6 +157,11 @@ final class Options implements Serializable {
             throw new IllegalArgumentException("Option " + (raw ? "raw" : "allVersions")
                     + " = true does not go with view = "
                     + view.label + (raw ? ": only the view cells shows delete markers." : ": it is for the view cells."));
+        }
+        if (tables != null && (view != View.VERSIONS && view != View.REGIONS || readsFiles || table != null
+                || ranges != null)) {
+            throw new IllegalArgumentException("Option tables goes with the views versions and regions, with read = rpc,"
+                    + " and without table and ranges: each of the tables has its own.");
         }
         if (view == View.AS_OF != (asOf != null) || hold && asOf == null) {
             throw new IllegalArgumentException("Options asOf and hold go with the view as_of and no other: give asOf ="
@@ -232,31 +252,62 @@ final class Options implements Serializable {
         throw new IllegalArgumentException("Option " + name + " = " + value + " is neither true nor false.");
     }
 
-    private static ArrayList<Range> parseRanges(String json) {
-        ArrayList<Range> parsed = new ArrayList<>();
+    private static ArrayList<TableRead> parseTables(String json) {
+        ArrayList<TableRead> parsed = new ArrayList<>();
         try {
-            JsonNode array = new ObjectMapper().readTree(json);
-            if (!array.isArray()) {
-                throw new IllegalArgumentException("not a list");
-            }
-            for (JsonNode node : array) {
-                if (!node.path("id").isTextual()) {
-                    throw new IllegalArgumentException("an entry has no text \"id\"");
+            for (JsonNode node : list(new ObjectMapper().readTree(json))) {
+                if (!node.path("table").isTextual()) {
+                    throw new IllegalArgumentException("an entry has no text \"table\"");
                 }
-                long from = bound(node, "from", 0);
-                long to = bound(node, "to", Long.MAX_VALUE);
-                if (from < 0 || to < from) {
-                    throw new IllegalArgumentException("[" + from + ", " + to + ") of " + node.path("id").asText()
-                            + " is no time range");
+                ArrayList<String> families = null;
+                if (node.has("families")) {
+                    families = new ArrayList<>();
+                    for (JsonNode family : list(node.get("families"))) {
+                        families.add(family.asText());
+                    }
                 }
-                parsed.add(new Range(node.path("id").asText(), hex(node, "start"), hex(node, "stop"), from, to));
+                parsed.add(new TableRead(canonical(node.get("table").asText()), families,
+                        node.has("ranges") ? ranges(node.get("ranges")) : null));
             }
+        } catch (IOException | IllegalArgumentException e) {
+            throw new IllegalArgumentException("Option tables = " + json + " cannot be used: " + e.getMessage()
+                    + ". Give [{\"table\": text, \"families\": [text, ...], \"ranges\": as the option ranges}, ...].", e);
+        }
+        return parsed;
+    }
+
+    private static ArrayList<Range> parseRanges(String json) {
+        try {
+            return ranges(new ObjectMapper().readTree(json));
         } catch (IOException | IllegalArgumentException e) {
             throw new IllegalArgumentException("Option ranges = " + json + " cannot be used: " + e.getMessage()
                     + ". Give [{\"id\": text, \"start\": hex, \"stop\": hex, \"from\": number, \"to\": number},"
                     + " ...].", e);
         }
+    }
+
+    private static ArrayList<Range> ranges(JsonNode array) {
+        ArrayList<Range> parsed = new ArrayList<>();
+        for (JsonNode node : list(array)) {
+            if (!node.path("id").isTextual()) {
+                throw new IllegalArgumentException("an entry has no text \"id\"");
+            }
+            long from = bound(node, "from", 0);
+            long to = bound(node, "to", Long.MAX_VALUE);
+            if (from < 0 || to < from) {
+                throw new IllegalArgumentException("[" + from + ", " + to + ") of " + node.path("id").asText()
+                        + " is no time range");
+            }
+            parsed.add(new Range(node.path("id").asText(), hex(node, "start"), hex(node, "stop"), from, to));
+        }
         return parsed;
+    }
+
+    private static JsonNode list(JsonNode node) {
+        if (!node.isArray()) {
+            throw new IllegalArgumentException("not a list");
+        }
+        return node;
     }
 
     private static long bound(JsonNode node, String name, long absent) {
@@ -286,6 +337,11 @@ final class Options implements Serializable {
     /** The table's name; an error where it is missing or malformed. */
     TableName tableName() {
         return tableName(required("table", table, "Give the HBase table, as name or namespace:name."));
+    }
+
+    /** What is read, for people. */
+    String named() {
+        return tables == null ? "table " + table : tables.size() + " tables";
     }
 
     /** A table's name; an error where it is malformed. */

@@ -8,14 +8,16 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * What one task reads: rows [start, stop) (empty: no bound) with timestamps [from, to) of the range {@code id}.
+ * What one task reads: of {@code table} rows [start, stop) (empty: no bound) with timestamps [from, to) of the range
+ * {@code id}.
  *
+ * @param bytes what its files have of it, about
  * @param families the families to read; none: an empty piece
  * @param server where the region is, or null
  * @param region the region of an HBase snapshot to read it from, or null to ask the region servers
  */
-record Piece(String id, byte[] start, byte[] stop, long from, long to, byte[][] families, String server,
-        FileRegion region) implements InputPartition, HasPartitionKey {
+record Piece(String table, String id, byte[] start, byte[] stop, long from, long to, byte[][] families, long bytes,
+        String server, FileRegion region) implements InputPartition, HasPartitionKey {
 
     /**
      * A region of an HBase snapshot, restored into a folder.

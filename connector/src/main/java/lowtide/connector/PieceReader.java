@@ -27,7 +27,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
     /** The columns of both views. */
     private enum Column {
         REGION, ROW, FAMILY, QUALIFIER, TIMESTAMP, START_TS, COMMIT_TS, REPLACED_TS, KIND, VALUE, PROBLEM, CELLS_READ,
-        BYTES_READ
+        BYTES_READ, TABLE
     }
 
     /** Cells of a row of a sample, on the average; a few rows without end must not make it one of the table. */
@@ -37,6 +37,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
     private final Column[] columns;
     private final InternalRow shown;
     private final UTF8String id;
+    private final UTF8String table;
     private final AsOf asOf;
     private final CellStore store;
     private final RowReader reader;
@@ -62,6 +63,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
         }
         this.shown = new SpecificInternalRow(schema);
         this.id = UTF8String.fromString(piece.id());
+        this.table = UTF8String.fromString(piece.table());
         this.tally = new Tally(piece.families());
         // What replaced a version lies above it: an upper bound from a filter must not hide that from the reader.
         long to = withReplaced ? Long.MAX_VALUE : pushdown.to;
@@ -94,7 +96,7 @@ final class PieceReader implements PartitionReader<InternalRow> {
     private CellStore store(Piece piece) throws IOException {
         Piece.FileRegion region = piece.region();
         if (region == null) {
-            return new RpcStore(options.hbase, options.tableName(), new Pacer(options));
+            return new RpcStore(options.hbase, Options.tableName(piece.table()), new Pacer(options));
         }
         try {
             return new FileStore(options.hbase, new Path(region.folder()),
@@ -231,6 +233,9 @@ final class PieceReader implements PartitionReader<InternalRow> {
                 case REGION:
                     shown.update(i, id);
                     break;
+                case TABLE:
+                    shown.update(i, table);
+                    break;
                 case ROW:
                     shown.update(i, reader.row());
                     break;
@@ -275,6 +280,9 @@ final class PieceReader implements PartitionReader<InternalRow> {
                 case REGION:
                     shown.update(i, id);
                     break;
+                case TABLE:
+                    shown.update(i, table);
+                    break;
                 case KIND:
                     shown.update(i, Kind.END_OF_RANGE.label);
                     break;
@@ -312,10 +320,17 @@ final class PieceReader implements PartitionReader<InternalRow> {
 
     @Override
     public CustomTaskMetric[] currentMetricsValues() {
-        return new CustomTaskMetric[] {
-            new Metrics.Value(Metrics.CellsRead.NAME, tally.cells()),
-            new Metrics.Value(Metrics.BytesRead.NAME, tally.bytes())
-        };
+        return Metrics.read(cells(), bytes());
+    }
+
+    /** Cells read so far. */
+    long cells() {
+        return tally.cells();
+    }
+
+    /** Their bytes. */
+    long bytes() {
+        return tally.bytes();
     }
 
     @Override

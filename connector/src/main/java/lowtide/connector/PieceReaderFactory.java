@@ -28,11 +28,15 @@ final class PieceReaderFactory implements PartitionReaderFactory {
 
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
+        return partition instanceof Bundle bundle ? new BundleReader(bundle, this::reader) : reader((Piece) partition);
+    }
+
+    private PieceReader reader(Piece piece) {
         try {
-            return new PieceReader(options, pushdown, schema, (Piece) partition, asOf);
+            return new PieceReader(options, pushdown, schema, piece, asOf);
         } catch (IOException e) {
-            throw new UncheckedIOException("Cannot read range " + ((Piece) partition).id() + " of table "
-                    + options.table + ": " + e.getMessage(), e);
+            throw new UncheckedIOException("Cannot read range " + piece.id() + " of table " + piece.table() + ": "
+                    + e.getMessage(), e);
         }
     }
 }

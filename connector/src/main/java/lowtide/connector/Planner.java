@@ -41,12 +41,30 @@ final class Planner {
             return pieces(RestoredFiles.of(options.hbase, options.requiredSnapshot(), options.requiredRestoreDir(),
                     options.tableName()));
         }
-        Connection connection = Connections.get(options.hbase);
-        TableDescriptor descriptor = Tables.enabled(connection, options.tableName());
-        try (TableProbe probe = new TableProbe(connection, options.tableName())) {
-            return pieces(liveRegions(connection), families(descriptor),
-                    (region, start, stop, parts) -> probe.cuts(start, stop, parts));
+        List<Options.TableRead> reads = options.tables != null ? options.tables
+                : List.of(new Options.TableRead(options.tableName().getNameAsString(), null, options.ranges));
+        return livePieces(Connections.get(options.hbase), reads);
+    }
+
+    private List<Piece> livePieces(Connection connection, List<Options.TableRead> reads) throws IOException {
+        List<TableName> names = reads.stream().map(Options.TableRead::name).toList();
+        Map<TableName, TableDescriptor> descriptors = Tables.enabled(connection, names);
+        Tables.Served served = Tables.served(connection, names);
+        Map<String, Long> sizes = new HashMap<>();
+        for (RegionMetrics metrics : served.metrics()) {
+            sizes.put(RegionInfo.encodeRegionName(metrics.getRegionName()),
+                    (long) metrics.getStoreFileSize().get(Size.Unit.BYTE));
         }
+        List<Piece> pieces = new ArrayList<>();
+        for (Options.TableRead read : reads) {
+            TableName name = read.name();
+            try (TableProbe probe = new TableProbe(connection, name)) {
+                pieces.addAll(pieces(read, liveRegions(name, served.locations().get(name), sizes),
+                        families(descriptors.get(name), read.families()),
+                        (region, start, stop, parts) -> probe.cuts(start, stop, parts)));
+            }
+        }
+        return pieces;
     }
 
     List<Piece> pieces(RestoredFiles files) throws IOException {
@@ -59,27 +77,24 @@ final class Planner {
                     new Piece.FileRegion(files.folder().toString(), descriptor, RegionInfo.toByteArray(info),
                             region.files())));
         }
-        return pieces(regions, families(files.descriptor()),
+        return pieces(new Options.TableRead(options.table, null, options.ranges), regions,
+                families(files.descriptor(), null),
                 (region, start, stop, parts) -> files.cuts(options.hbase, region.id(), start, stop, parts));
     }
 
-    private byte[][] families(TableDescriptor descriptor) {
+    private byte[][] families(TableDescriptor descriptor, List<String> wanted) {
         return Arrays.stream(descriptor.getColumnFamilies())
+                .filter(family -> wanted == null || wanted.contains(family.getNameAsString()))
                 .map(org.apache.hadoop.hbase.client.ColumnFamilyDescriptor::getName)
                 .filter(family -> pushdown.families == null || pushdown.families.contains(family))
                 .toArray(byte[][]::new);
     }
 
-    private List<Region> liveRegions(Connection connection) throws IOException {
-        Tables.Served served = Tables.served(connection, options.tableName());
-        checkCovered(options.tableName(), served.locations().stream().map(HRegionLocation::getRegion).toList());
-        Map<String, Long> sizes = new HashMap<>();
-        for (RegionMetrics metrics : served.metrics()) {
-            sizes.put(RegionInfo.encodeRegionName(metrics.getRegionName()),
-                    (long) metrics.getStoreFileSize().get(Size.Unit.BYTE));
-        }
+    private static List<Region> liveRegions(TableName name, List<HRegionLocation> locations, Map<String, Long> sizes)
+            throws IOException {
+        checkCovered(name, locations.stream().map(HRegionLocation::getRegion).toList());
         List<Region> regions = new ArrayList<>();
-        for (HRegionLocation location : served.locations()) {
+        for (HRegionLocation location : locations) {
             RegionInfo info = location.getRegion();
             regions.add(new Region(info.getEncodedName(), info.getStartKey(), info.getEndKey(),
                     sizes.getOrDefault(info.getEncodedName(), 0L), host(location), null));
@@ -120,8 +135,9 @@ final class Planner {
                 : "the table's end";
     }
 
-    private List<Piece> pieces(List<Region> regions, byte[][] families, Cuts cuts) throws IOException {
-        List<Options.Range> ranges = options.ranges;
+    private List<Piece> pieces(Options.TableRead read, List<Region> regions, byte[][] families, Cuts cuts)
+            throws IOException {
+        List<Options.Range> ranges = read.ranges();
         if (ranges == null) {
             ranges = new ArrayList<>();
             for (Region region : regions) {
@@ -149,14 +165,14 @@ final class Planner {
                 }
                 bounds.add(stop);
                 for (int i = 1; i < bounds.size(); i++) {
-                    pieces.add(new Piece(range.id(), bounds.get(i - 1), bounds.get(i), range.from(), range.to(),
-                            families, region.server, region.files));
+                    pieces.add(new Piece(read.table(), range.id(), bounds.get(i - 1), bounds.get(i), range.from(),
+                            range.to(), families, region.bytes / (bounds.size() - 1), region.server, region.files));
                 }
             }
-            if (pieces.size() == before && options.ranges != null) {
+            if (pieces.size() == before && read.ranges() != null) {
                 // A range that was asked for is answered, if only with its end.
-                pieces.add(new Piece(range.id(), range.start(), range.stop(), range.from(), range.to(), new byte[0][],
-                        null, null));
+                pieces.add(new Piece(read.table(), range.id(), range.start(), range.stop(), range.from(), range.to(),
+                        new byte[0][], 0, null, null));
             }
         }
         return pieces;

@@ -2,8 +2,10 @@ package lowtide.connector;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.Cell;
@@ -19,6 +21,7 @@ import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.RegionLocator;
+import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 
@@ -41,14 +44,27 @@ final class Tables {
 
     /** The table, which has to be there and enabled. */
     static TableDescriptor enabled(Connection connection, TableName name) throws IOException {
-        TableDescriptor descriptor = known(connection, name);
+        return enabled(connection, List.of(name)).get(name);
+    }
+
+    /** The tables, which have to be there and enabled. */
+    static Map<TableName, TableDescriptor> enabled(Connection connection, List<TableName> names) throws IOException {
+        Map<TableName, TableDescriptor> found = new HashMap<>();
         try (Admin admin = connection.getAdmin()) {
-            if (admin.isTableDisabled(name)) {
-                throw new IllegalArgumentException("Table " + name + " is disabled. Enable it (in the HBase shell:"
-                        + " enable '" + name + "') and run again.");
+            if (names.size() > 1) { // in one call, which leaves out what is not there
+                admin.listTableDescriptors(names).forEach(table -> found.put(table.getTableName(), table));
+            }
+            for (TableName name : names) {
+                if (!found.containsKey(name)) {
+                    found.put(name, known(connection, name));
+                }
+                if (admin.isTableDisabled(name)) {
+                    throw new IllegalArgumentException("Table " + name + " is disabled. Enable it (in the HBase shell:"
+                            + " enable '" + name + "') and run again.");
+                }
             }
         }
-        return descriptor;
+        return found;
     }
 
     /**
@@ -57,12 +73,24 @@ final class Tables {
      * survive both.
      */
     static long stated(Connection connection, TableName name) throws IOException {
-        try (Table meta = connection.getTable(TableName.META_TABLE_NAME)) {
-            Cell state = meta.get(new Get(name.getName()).addColumn(HConstants.TABLE_FAMILY,
-                    HConstants.TABLE_STATE_QUALIFIER)).getColumnLatestCell(HConstants.TABLE_FAMILY,
-                    HConstants.TABLE_STATE_QUALIFIER);
-            return state == null ? 0 : state.getTimestamp();
+        return stated(connection, List.of(name)).get(name);
+    }
+
+    /** The same of several tables, in one call. */
+    static Map<TableName, Long> stated(Connection connection, List<TableName> names) throws IOException {
+        List<Get> asked = new ArrayList<>();
+        for (TableName name : names) {
+            asked.add(new Get(name.getName()).addColumn(HConstants.TABLE_FAMILY, HConstants.TABLE_STATE_QUALIFIER));
         }
+        Map<TableName, Long> stated = new HashMap<>();
+        try (Table meta = connection.getTable(TableName.META_TABLE_NAME)) {
+            Result[] answers = meta.get(asked);
+            for (int i = 0; i < answers.length; i++) {
+                Cell state = answers[i].getColumnLatestCell(HConstants.TABLE_FAMILY, HConstants.TABLE_STATE_QUALIFIER);
+                stated.put(names.get(i), state == null ? 0 : state.getTimestamp());
+            }
+        }
+        return stated;
     }
 
     /** A table's regions as they are now: no replicas, no parents of a split. */
@@ -84,22 +112,35 @@ final class Tables {
         return locations;
     }
 
-    /** A table's regions as they are now, and what their servers say of them; of one that is open nowhere, nothing. */
-    record Served(List<HRegionLocation> locations, List<RegionMetrics> metrics) {
+    /**
+     * Tables' regions as they are now, by table, and what their servers say of them; of one that is open nowhere,
+     * nothing. Of some tables there may be metrics of others' regions, too.
+     */
+    record Served(Map<TableName, List<HRegionLocation>> locations, List<RegionMetrics> metrics) {
     }
 
     /**
-     * Asks the servers of a table's regions. One that has died is waited for, as HBase's client waits for it before a
+     * Asks the servers of the tables' regions. One that has died is waited for, as HBase's client waits for it before a
      * read or a write: the regions are opened elsewhere once ZooKeeper misses it. Asked for metrics, that client tries
      * once.
      *
      * @throws IOException a server that has not answered within the operations' timeout, and whose regions have not
      *     moved
      */
-    static Served served(Connection connection, TableName name) throws IOException {
+    static Served served(Connection connection, List<TableName> names) throws IOException {
         return waitedFor(connection, "asking the servers of a table", () -> {
-            List<HRegionLocation> locations = locations(connection, name);
-            return new Served(locations, metrics(connection, name, locations));
+            Map<TableName, List<HRegionLocation>> locations = new HashMap<>();
+            for (TableName name : names) {
+                try {
+                    locations.put(name, locations(connection, name));
+                } catch (TableNotFoundException e) {
+                    if (names.size() == 1) {
+                        throw e;
+                    }
+                    locations.put(name, List.of()); // it went; those that are there are told of
+                }
+            }
+            return new Served(locations, metrics(connection, names.size() == 1 ? names.get(0) : null, locations));
         });
     }
 
@@ -132,15 +173,16 @@ final class Tables {
         }
     }
 
-    private static List<RegionMetrics> metrics(Connection connection, TableName name, List<HRegionLocation> locations)
-            throws IOException {
+    /** @param only a table that is meant; null: all that the servers have, which is one answer of each */
+    private static List<RegionMetrics> metrics(Connection connection, TableName only,
+            Map<TableName, List<HRegionLocation>> locations) throws IOException {
         Set<ServerName> servers = new HashSet<>();
-        locations.forEach(location -> servers.add(location.getServerName()));
+        locations.values().forEach(some -> some.forEach(location -> servers.add(location.getServerName())));
         servers.remove(null);
         List<RegionMetrics> all = new ArrayList<>();
         try (Admin admin = connection.getAdmin()) {
             for (ServerName server : servers) {
-                all.addAll(admin.getRegionMetrics(server, name));
+                all.addAll(only == null ? admin.getRegionMetrics(server) : admin.getRegionMetrics(server, only));
             }
         }
         return all;

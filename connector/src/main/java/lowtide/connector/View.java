@@ -20,7 +20,8 @@ enum View {
             .add("value", DataTypes.BinaryType)
             .add("problem", DataTypes.StringType)
             .add("cells_read", DataTypes.LongType)
-            .add("bytes_read", DataTypes.LongType)),
+            .add("bytes_read", DataTypes.LongType)
+            .add("table", DataTypes.StringType)),
     CELLS(new StructType()
             .add("region", DataTypes.StringType)
             .add("row", DataTypes.BinaryType)
@@ -75,7 +76,7 @@ enum View {
         return this == VERSIONS || this == CELLS || this == AS_OF;
     }
 
-    /** Whether it is of one table. */
+    /** Whether it is of one table, or of some. */
     boolean needsTable() {
         return showsCells() || this == REGIONS;
     }

@@ -50,6 +50,25 @@ class OptionsTest {
         assertEquals(0, options.ranges.get(1).stop().length);
     }
 
+    /** Tables that are read together each have their families and ranges; what is left out is all of it. */
+    @Test
+    void readsTables() {
+        Options options = new Options(Map.of("tables", "[{\"table\":\"default:a\",\"families\":[\"f\"],\"ranges\":"
+                + "[{\"id\":\"r\",\"from\":1}]},{\"table\":\"b\"}]"));
+        assertEquals("a", options.tables.get(0).table());
+        assertEquals(java.util.List.of("f"), options.tables.get(0).families());
+        assertEquals(1, options.tables.get(0).ranges().get(0).from());
+        assertEquals(null, options.tables.get(1).families());
+        assertEquals(null, options.tables.get(1).ranges());
+        refused("tables", "{}", "tables = {}", "not a list");
+        refused("tables", "[{}]", "no text \"table\"");
+        for (String other : new String[] {"table", "ranges", "read", "view"}) {
+            String value = Map.of("table", "a", "ranges", "[]", "read", "snapshot", "view", "cells").get(other);
+            assertTrue(assertThrows(IllegalArgumentException.class, () -> new Options(Map.of("tables",
+                    "[{\"table\":\"b\"}]", other, value))).getMessage().contains("Option tables goes with"));
+        }
+    }
+
     /** What cannot be used is refused by name, with its value and what to do. */
     @Test
     void refusesWithARemedy() {

@@ -66,7 +66,7 @@ class PlannerTest {
         ServerName server = ServerName.valueOf("one.example", 16020, 1);
         assertEquals("one.example", Planner.host(new HRegionLocation(region, server)));
         assertNull(Planner.host(new HRegionLocation(region, null)));
-        Piece anywhere = new Piece("r", new byte[0], new byte[0], 0, 1, new byte[0][], null, null);
+        Piece anywhere = new Piece("t", "r", new byte[0], new byte[0], 0, 1, new byte[0][], 0, null, null);
         assertEquals(0, anywhere.preferredLocations().length);
     }
 }
