@@ -432,11 +432,61 @@ def test_the_driver_is_told_the_catalog_without_a_query(kit: Kit, mixed: str, co
 
     with kit.snapshot(mixed):
         for view, table in (("tables", None), ("regions", "OMID_COMMIT_TABLE"), ("snapshots", None)):
-            told = [vars(row) for row in connector._listed(view, table)]
+            told = [vars(row) for row in connector._listed(view, *([table] if table else []))]
             assert texts(told) == texts(row.asDict() for row in kit.read(table, view=view).collect()), view
             assert told
     with pytest.raises(TableError, match="unknown table nowhere"):
         connector.regions("nowhere")
+
+
+def test_regions_of_several_tables_are_listed_at_once(
+    mixed: str, connector: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each as it is by itself; one that is not there costs the others nothing, and is named when it is asked for."""
+    alone = {table: connector.regions(table) for table in (mixed, "OMID_COMMIT_TABLE")}
+    regions_of = connector.regions_of([mixed, "nowhere", "OMID_COMMIT_TABLE"])
+    with pytest.raises(TableError, match="unknown table nowhere"):
+        regions_of("nowhere")
+    monkeypatch.setattr(connector, "_listed", lambda *_: pytest.fail("it was listed again"))
+    assert {table: regions_of(table) for table in alone} == alone
+
+
+def test_tables_that_are_read_together_show_what_each_shows(kit: Kit, mixed: str, large: str, omid: OmidClient) -> None:
+    """Of each its families and ranges, its regions to their ends, and nothing of another; large ones in pieces."""
+    split, empty = kit.table(), kit.table("g")
+    kit.put(split, [Cell(b"user%04d" % i, b"q", 1000, 1100) for i in range(100)])
+    kit.admin.flush(kit.options, split)
+    omid.split(split, b"user0030")
+    ranges = [{"id": "some", "start": b"r03".hex(), "stop": b"r07".hex(), "from": 150, "to": 400}]
+    asked: list[dict[str, Any]] = [
+        {"table": mixed, "families": ["f"], "ranges": ranges},
+        {"table": split},
+        {"table": empty, "families": ["g", "not there"]},
+        {"table": large, "families": ["f"]},
+    ]
+    options = {"endRows": "true", "splitBytes": str(1 << 19)}
+    together = kit.read(None, tables=json.dumps(asked), **options)
+    alone = [kit.read(mixed, ranges=json.dumps(ranges), **options)]
+    alone += [kit.read(table, **options) for table in (split, empty, large)]
+    values = shown(together)
+    assert values == sorted((row for frame in alone for row in shown(frame)), key=repr)
+    assert together.rdd.getNumPartitions() > 3, "the large one is shared out"
+    assert kit.read(None, tables=json.dumps(asked[:3])).rdd.getNumPartitions() == 1, "small ones are read by one task"
+    counts = {r.table: r.n for r in together.groupBy("table").agg(F.count("*").alias("n")).collect()}
+    assert counts == {r.table: r["count"] for frame in alone for r in frame.groupBy("table").count().collect()}
+    some = together.where("timestamp >= 200 and kind != 'end_of_range' and commit_ts is null")
+    assert shown(some) == [row for row in values if row[4] is not None and row[4] >= 200 and row[6] is None]
+
+
+def test_of_tables_that_are_read_together_one_that_cannot_be_read_is_named(
+    kit: Kit, mixed: str, omid: OmidClient
+) -> None:
+    """A table that is disabled, or not there, fails the read with its name: nobody takes it for an empty one."""
+    disabled = kit.table()
+    omid.disable(disabled)
+    for name, why in (("nowhere", "Unknown table: nowhere"), (disabled, f"Table {disabled} is disabled")):
+        with pytest.raises(IllegalArgumentException, match=why):
+            kit.read(None, tables=json.dumps([{"table": mixed}, {"table": name}])).count()
 
 
 def test_snapshots_leave_nothing_behind(kit: Kit, mixed: str, stack: Stack) -> None:

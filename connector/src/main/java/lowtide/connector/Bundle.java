@@ -11,19 +11,21 @@ import org.apache.spark.sql.connector.read.InputPartition;
  * takes longer to start than HBase takes to say that there is nothing new.
  */
 record Bundle(Piece[] pieces) implements InputPartition {
-    /** Pieces, and bytes of their files, in a bundle; a larger piece is one by itself. */
     private static final int PIECES = 16;
-    private static final long BYTES = 64L << 20;
 
-    /** Bundles of pieces that lie on the same server; together they are all of the pieces. */
-    static Bundle[] of(List<Piece> pieces) {
+    /**
+     * Bundles of pieces that lie on the same server; together they are all of the pieces.
+     *
+     * @param mostBytes of their files in a bundle; a larger piece is one by itself
+     */
+    static Bundle[] of(List<Piece> pieces, long mostBytes) {
         Map<String, List<Piece>> open = new TreeMap<>();
         Map<String, Long> bytes = new TreeMap<>();
         List<Bundle> bundles = new ArrayList<>();
         for (Piece piece : pieces) {
             String server = piece.server() == null ? "" : piece.server();
             List<Piece> some = open.computeIfAbsent(server, any -> new ArrayList<>());
-            if (!some.isEmpty() && (some.size() == PIECES || bytes.get(server) + piece.bytes() > BYTES)) {
+            if (!some.isEmpty() && (some.size() == PIECES || bytes.get(server) + piece.bytes() > mostBytes)) {
                 bundles.add(new Bundle(some.toArray(new Piece[0])));
                 some.clear();
             }

@@ -55,7 +55,7 @@ final class CellScan implements Scan, Batch, SupportsReportPartitioning, Support
 
     @Override
     public InputPartition[] planInputPartitions() {
-        return options.tables == null ? pieces() : Bundle.of(Arrays.asList(pieces()));
+        return options.tables == null ? pieces() : Bundle.of(Arrays.asList(pieces()), options.splitBytes / 8);
     }
 
     private synchronized Piece[] pieces() {

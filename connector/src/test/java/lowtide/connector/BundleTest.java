@@ -23,7 +23,7 @@ class BundleTest {
         for (int i = 0; i < 100; i++) {
             pieces.add(piece(i, (long) i << 20, i % 7 == 0 ? null : "server" + i % 3));
         }
-        List<Piece> bundled = Arrays.stream(Bundle.of(pieces)).flatMap(b -> Arrays.stream(b.pieces())).toList();
+        List<Piece> bundled = Arrays.stream(Bundle.of(pieces, 64 << 20)).flatMap(b -> Arrays.stream(b.pieces())).toList();
         assertEquals(pieces.size(), bundled.size());
         assertEquals(new HashSet<>(pieces), new HashSet<>(bundled));
     }
@@ -35,7 +35,7 @@ class BundleTest {
         for (int i = 0; i < 10; i++) {
             pieces.add(piece(i, 0, "server" + i % 2));
         }
-        Bundle[] bundles = Bundle.of(pieces);
+        Bundle[] bundles = Bundle.of(pieces, 64 << 20);
         assertEquals(2, bundles.length);
         for (Bundle bundle : bundles) {
             assertEquals(1, Arrays.stream(bundle.pieces()).map(Piece::server).distinct().count());
@@ -50,7 +50,7 @@ class BundleTest {
         for (int i = 0; i < 40; i++) {
             pieces.add(piece(i, i == 20 ? 1L << 30 : 1L << 20, "server"));
         }
-        for (Bundle bundle : Bundle.of(pieces)) {
+        for (Bundle bundle : Bundle.of(pieces, 64 << 20)) {
             long bytes = Arrays.stream(bundle.pieces()).mapToLong(Piece::bytes).sum();
             assertTrue(bundle.pieces().length <= 16);
             assertTrue(bundle.pieces().length == 1 || bytes <= 64 << 20, bytes + " bytes");
