@@ -7,11 +7,15 @@ operation a call of Thrift's; here the call goes to the connector's ``GatewayCal
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
+from lowtide.store.gateway import CheckedPut
+
+#: Calls that the gateway does not have.
+_BEYOND = frozenset({"checkAndPutAll"})
 #: Carries out a call of the gateway's: its name and its arguments as JSON; gives JSON. See ``GatewayCalls.call``.
 Call = Callable[[str, str], str]
 
@@ -51,6 +55,12 @@ def _connection_type() -> Any:
         def _refresh_thrift_client(self) -> None:
             self.client = _Client(self._answered_by)
 
+        def check_and_put_all(self, table: str, asked: Sequence[CheckedPut]) -> list[bool]:
+            """What :func:`lowtide.store.gateway.check_and_put` does of each, sent together; which were done."""
+            asked_of = [[row, *check, {"column": put[0], "value": put[1]}] for row, check, put in asked]
+            done: list[bool] = self.client.checkAndPutAll(table, asked_of)
+            return done
+
         def open(self) -> None:
             """Nothing is to be opened."""
 
@@ -69,7 +79,7 @@ class _Client:
     def __getattr__(self, name: str) -> Any:
         from Hbase_thrift import Hbase
 
-        if name not in Hbase.thrift_services:
+        if name not in Hbase.thrift_services and name not in _BEYOND:
             raise AttributeError(name)
         return partial(self._ask, name)
 

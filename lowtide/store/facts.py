@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -25,30 +25,46 @@ class FactRows(OracleRows):
 
     def read(self, table: str) -> TableState:
         """What is recorded of *table*; an empty state where nothing is."""
-        cells = self._table.row(_row(table)) if self.exists() else {}
-        raw = cells.get(_INCARNATION)
-        incarnation = Incarnation(**json.loads(raw)) if raw else Incarnation.unknown()
-        facts = tuple(
-            _parse_fact(value) for column, value in sorted(cells.items()) if column.startswith(_FACT) and value
-        )
-        return TableState(table, Epoch.parse(cells.get(_EPOCH)), incarnation, facts)
+        return _parse_state(table, self._table.row(_row(table)) if self.exists() else {})
+
+    def read_all(self, tables: Iterable[str]) -> dict[str, TableState]:
+        """What is recorded of each table, as :meth:`read` gives it."""
+        names = list(tables)
+        found = dict(self._table.rows([_row(table) for table in names])) if names and self.exists() else {}
+        return {table: _parse_state(table, found.get(_row(table), {})) for table in names}
 
     def begin(self, table: str, regions: Sequence[Region]) -> TableState:
-        """Take the table's next epoch; whoever held it before can no longer record.
+        """Take the table's next epoch; see :meth:`begin_all`."""
+        return self.begin_all({table: regions})[table]
 
-        The incarnation is brought up to date with *regions*, the regions as listed now.
+    def begin_all(self, tables: Mapping[str, Sequence[Region]]) -> dict[str, TableState]:
+        """Take the tables' next epochs; whoever held one before can no longer record.
+
+        The incarnations are brought up to date with the tables' regions, as listed now.
         """
-        while True:
-            epoch = self.read(table).epoch
-            known = str(epoch).encode() if epoch.counter else None
-            new = epoch.next(self._nonce(), self.generation())
-            if self._check_and_put(_row(table), (_EPOCH, known), (_EPOCH, str(new).encode())):
-                break
-        # Read again: whoever held the epoch before could record until now, and cannot any more.
-        state = replace(self.read(table), epoch=new)
-        taken = replace(state, incarnation=state.incarnation.advance(regions))
-        if taken.incarnation != state.incarnation:
-            self._write_checked(taken, _INCARNATION, dump(asdict(taken.incarnation)))
+        new: dict[str, Epoch] = {}
+        while left := [table for table in tables if table not in new]:
+            epochs = {table: state.epoch for table, state in self.read_all(left).items()}
+            generation = self.generation()
+            nexts = {table: epoch.next(self._nonce(), generation) for table, epoch in epochs.items()}
+            asked = [
+                (
+                    _row(table),
+                    (_EPOCH, str(epochs[table]).encode() if epochs[table].counter else None),
+                    (_EPOCH, str(nexts[table]).encode()),
+                )
+                for table in left
+            ]
+            for table, is_done in zip(left, self._check_and_put_all(asked), strict=True):
+                if is_done:
+                    new[table] = nexts[table]
+        # Read again: whoever held an epoch before could record until now, and cannot any more.
+        taken = {}
+        for table, found in self.read_all(tables).items():
+            state = replace(found, epoch=new[table])
+            taken[table] = replace(state, incarnation=state.incarnation.advance(tables[table]))
+            if taken[table].incarnation != state.incarnation:
+                self._write_checked(taken[table], _INCARNATION, dump(asdict(taken[table].incarnation)))
         return taken
 
     def epoch_claim(self, taken: TableState) -> Claim:
@@ -61,7 +77,23 @@ class FactRows(OracleRows):
         Raises:
             FencedError: the epoch has moved on.
         """
-        self._write_checked(taken, _fact_column(fact.keys), dump(_fact_value(fact)))
+        if self.record_all([(taken, fact)]):
+            raise FencedError(taken_over(taken))
+
+    def record_all(self, facts: Sequence[tuple[TableState, Fact]]) -> set[str]:
+        """Record cleaned key ranges of several tables, each as :meth:`record` does; the tables whose epoch has moved
+        on, of which nothing (more) was recorded.
+        """
+        asked = [
+            (
+                _row(taken.table),
+                (_EPOCH, str(taken.epoch).encode()),
+                (_fact_column(fact.keys), dump(_fact_value(fact))),
+            )
+            for taken, fact in facts
+        ]
+        done = self._check_and_put_all(asked)
+        return {taken.table for (taken, _), is_done in zip(facts, done, strict=True) if not is_done}
 
     def forget(self, taken: TableState, keys: KeyRange) -> None:
         """Blank the fact of exactly this key range, under the epoch of *taken*.
@@ -79,7 +111,7 @@ class FactRows(OracleRows):
         """
         stored = self._table.row(_row(taken.table), [_EPOCH]).get(_EPOCH) if self.exists() else None
         if stored != str(taken.epoch).encode():
-            raise FencedError(_taken_over(taken))
+            raise FencedError(taken_over(taken))
 
     def void(self, table: str) -> int:
         """Forget what was cleaned of *table*, which is read from 0 then; a run under way records nothing of it. How
@@ -95,14 +127,21 @@ class FactRows(OracleRows):
     def _write_checked(self, taken: TableState, column: bytes, value: bytes) -> None:
         expected = str(taken.epoch).encode()
         if not self._check_and_put(_row(taken.table), (_EPOCH, expected), (column, value)):
-            raise FencedError(_taken_over(taken))
+            raise FencedError(taken_over(taken))
 
 
 def _row(table: str) -> bytes:
     return b"table/" + table.encode()
 
 
-def _taken_over(taken: TableState) -> str:
+def _parse_state(table: str, cells: Mapping[bytes, bytes]) -> TableState:
+    raw = cells.get(_INCARNATION)
+    incarnation = Incarnation(**json.loads(raw)) if raw else Incarnation.unknown()
+    facts = tuple(_parse_fact(value) for column, value in sorted(cells.items()) if column.startswith(_FACT) and value)
+    return TableState(table, Epoch.parse(cells.get(_EPOCH)), incarnation, facts)
+
+
+def taken_over(taken: TableState) -> str:
     return (
         f"another run has taken over table {taken.table} (epoch {taken.epoch} is no longer the newest); "
         "what this run did is safe, but it records nothing more. Let the newer run finish"

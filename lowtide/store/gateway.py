@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tenacity import retry, retry_if_not_exception_type, stop_after_attempt, wait_exponential
 
@@ -141,6 +141,10 @@ def no_answer(what: str, error: Exception, then: str) -> GatewayError:
     if denied := denial(text_of(error)):
         return GatewayError(f"{what}: {denied}")
     return GatewayError(f"{what}: no answer from the store ({described(error)}); {then}")
+
+
+#: A row, the column to check with the value that it must have (None: none), and the column to put with its value.
+CheckedPut: TypeAlias = tuple[bytes, tuple[bytes, bytes | None], tuple[bytes, bytes]]
 
 
 def check_and_put(

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 from lowtide import __version__
 from lowtide.errors import FormatError, StoreError
-from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, kept_for
+from lowtide.store.gateway import FAMILY_SETTINGS, CheckedPut, check_and_put, kept_for
 from lowtide.store.records import Claim
 from lowtide.values.clock import from_millis, now_millis
 from lowtide.values.durations import duration_text
@@ -28,6 +28,8 @@ VALUE = COLUMN + b"value"
 #: From which times are taken in the keys of rows that are read newest first, ms.
 MAX_MILLIS = 10**15
 _FORMAT = b"format"
+#: Checks that are sent together.
+_AT_ONCE = 500
 
 
 class Rows:
@@ -177,19 +179,33 @@ class Rows:
         Raises:
             StoreError: that happened.
         """
+        (done,) = self._check_and_put_all([(row, check, put)])
+        return done
+
+    def _check_and_put_all(self, asked: Sequence[CheckedPut]) -> list[bool]:
+        """:meth:`_check_and_put` of each, which were done: HBase's own client is asked for many at once."""
         table = self._table
-        if not check_and_put(self._connection, self._name, row, check, put):
-            return False
-        if check[0] == put[0]:
-            return True
-        shown = table.row(row, [check[0], put[0]])
-        if shown.get(put[0]) != put[1] and shown.get(check[0]) == check[1]:
-            msg = (
-                f"HBase took a write to row {row.decode()} of {self._name} and still shows what was there before: the "
-                "clock of its region server has stepped back. Set the clocks of the region servers, then run again"
-            )
-            raise StoreError(msg)
-        return True
+        together = getattr(self._connection, "check_and_put_all", None) if len(asked) > 1 else None
+        if together is None:
+            done = [check_and_put(self._connection, self._name, *one) for one in asked]
+        else:
+            some = (asked[i : i + _AT_ONCE] for i in range(0, len(asked), _AT_ONCE))
+            done = [each for portion in some for each in together(self._name, portion)]
+        beside = [one for one, is_done in zip(asked, done, strict=True) if is_done and one[1][0] != one[2][0]]
+        if not beside:
+            return done
+        columns = sorted({column for _, check, put in beside for column in (check[0], put[0])})
+        shown = dict(table.rows(sorted({row for row, _, _ in beside}), columns))
+        for row, check, put in beside:
+            cells = shown.get(row, {})
+            if cells.get(put[0]) != put[1] and cells.get(check[0]) == check[1]:
+                msg = (
+                    f"HBase took a write to row {row.decode()} of {self._name} and still shows what was there before: "
+                    "the clock of its region server has stepped back. Set the clocks of the region servers, then run "
+                    "again"
+                )
+                raise StoreError(msg)
+        return done
 
     def _scan(self, prefix: bytes, limit: int | None = None) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
         if not self.exists():

@@ -47,7 +47,7 @@ def _words(text: str) -> frozenset[str]:
 GATEWAY_EFFECTS = _words(
     "enableTable disableTable compact majorCompact createTable deleteTable mutateRow mutateRowTs mutateRows "
     "mutateRowsTs atomicIncrement "
-    "deleteAll deleteAllTs deleteAllRow deleteAllRowTs increment incrementRows append checkAndPut"
+    "deleteAll deleteAllTs deleteAllRow deleteAllRowTs increment incrementRows append checkAndPut checkAndPutAll"
 )
 GATEWAY_READS = _words(
     "isTableEnabled getTableNames getColumnDescriptors getTableRegions get getVer getVerTs getRow getRowWithColumns "
@@ -411,7 +411,14 @@ def _target(arguments: Sequence[Any]) -> str:
     def text(value: Any) -> str:
         if isinstance(value, list):
             return ", ".join(
-                text(each.get("row") if isinstance(each, dict) else getattr(each, "row", None)) for each in value
+                text(
+                    each[0]
+                    if isinstance(each, list)
+                    else each.get("row")
+                    if isinstance(each, dict)
+                    else getattr(each, "row", None)
+                )
+                for each in value
             )
         return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
@@ -446,8 +453,16 @@ def _static(
     if name in JAVA_READS.get(owner, ()):
         return send()
     if owner == "GatewayCalls":
-        api = arguments[1]
-        return send() if api in GATEWAY_READS else _through("gateway", api, _target(json.loads(arguments[2])), send)
+        api, told = arguments[1], json.loads(arguments[2])
+        if api in GATEWAY_READS:
+            return send()
+
+        def some(die: Die) -> tuple[int, int]:
+            chosen = _chosen(told[1], die)
+            ask(member, arguments[0], api, json.dumps([told[0], chosen]))
+            return len(chosen), len(told[1])
+
+        return _through("gateway", api, _target(told), send, some if api == "checkAndPutAll" else None)
     if owner != "Rows":
         return _through("hbase", name, " ".join(str(a) for a in arguments[1:]), send)
     operations = json.loads(arguments[2])

@@ -255,7 +255,7 @@ def test_a_job_is_caught_at_every_seam(
     expected = [
         "files create audit_log._enter",
         "gateway checkAndPut oracle.record_low_watermark",
-        "gateway checkAndPut facts.begin",
+        "gateway checkAndPut facts.begin_all",
         "hbase scratchDir master.snapshot",
         "hbase createSnapshot master.snapshot",
         "connector write marks.put",
@@ -267,7 +267,7 @@ def test_a_job_is_caught_at_every_seam(
         "files close sideline.put_aside",
         "files rename sideline.put_aside",
         "connector write acting._act",
-        "gateway checkAndPut facts.record",
+        "gateway checkAndPut facts.record_all",
         "hbase dropSnapshot master.snapshot",
         "hbase dropScratchDir master.snapshot",
         "files create audit_log._enter",

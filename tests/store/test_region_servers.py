@@ -244,7 +244,7 @@ def test_a_cleanup_in_which_a_region_server_is_killed_ends_right_or_is_run_again
 
     def watch(effect: deadman.Effect, when: Moment) -> None:
         acts = effect.seam == "connector" and effect.on in SHAPE.tables
-        if when is Moment.BEFORE and {"act": acts, "record": effect.step == "facts.record"}.get(moment):
+        if when is Moment.BEFORE and {"act": acts, "record": effect.step == "facts.record_all"}.get(moment):
             world.kill()
 
     if moment == "find":

@@ -240,7 +240,7 @@ def test_a_cleanup_records_nothing_of_a_successor(
     owner, name = {
         "it is read": (suspects, "plan_ranges"),
         "its cells are deleted": (acting, "put_aside"),
-        "it is looked at last": (recording, "record"),
+        "it is looked at last": (recording, "record_all"),
         "it is recorded": (recording, "cleaned_intervals"),
     }[moment]
     effect = getattr(owner, name)

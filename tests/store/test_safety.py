@@ -765,13 +765,13 @@ def test_a_run_that_was_overtaken_records_nothing(
     table = scene.table()
     scene.orphan(table)
     omid.advance_watermark()
-    record = recording.record
+    record = recording.record_all
 
     def overtaken(*arguments: Any) -> None:
         state.begin(table, connector.regions(table))
         record(*arguments)
 
-    monkeypatch.setattr(recording, "record", overtaken)
+    monkeypatch.setattr(recording, "record_all", overtaken)
     outcome = clean(job, table)
     assert state.read(table).facts == ()
     assert outcome.code == 1

@@ -53,7 +53,7 @@ class Connection:
         cells = self.held.get(row, {})
         return {name: cells[name] for name in (columns or cells) if name in cells}
 
-    def rows(self, wanted: list[bytes]) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    def rows(self, wanted: list[bytes], _: Any = None) -> list[tuple[bytes, dict[bytes, bytes]]]:
         return [(row, self.row(row)) for row in wanted if row in self.held]
 
     def put(self, row: bytes, cells: dict[bytes, bytes]) -> None:

@@ -6,23 +6,27 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from lowtide import __version__
+from lowtide.cleaning.facts import Fact
 from lowtide.cli.runs import done_text
 from lowtide.config import Config
-from lowtide.errors import FormatError
+from lowtide.errors import FormatError, StoreError
 from lowtide.health import Cause, assess, reader
 from lowtide.run.summary import Summary, by_hand, here, ran_by
 from lowtide.store import rows
-from lowtide.store.records import Listing
+from lowtide.store.gateway import CheckedPut
+from lowtide.store.records import Epoch, Listing
 from lowtide.store.rows import FORMAT
 from lowtide.store.state import StateStore
 from lowtide.tables.inventory import Entry, Kind
+from lowtide.values.intervals import Intervals
+from lowtide.values.keyranges import KeyRange
 
 NEWER = json.dumps({"format": FORMAT + 1, "since": 1, "lowtide": "9.9.9"}).encode()
 
@@ -44,7 +48,7 @@ class Records:
         self.reads["row"] += 1
         return self.held.get(row, {})
 
-    def rows(self, wanted: list[bytes]) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    def rows(self, wanted: list[bytes], _: Any = None) -> list[tuple[bytes, dict[bytes, bytes]]]:
         self.reads["rows"] += 1
         return [(row, self.held[row]) for row in wanted if row in self.held]
 
@@ -115,6 +119,78 @@ def test_the_format_costs_no_read_of_its_own_where_a_row_is_read_first() -> None
     assert states.recorded_low_watermark().low_watermark == 5
     assert states.recorded_low_watermark().low_watermark == 5
     assert records.reads == {"rows": 1, "row": 1}
+
+
+class Together(Records):
+    """Records past the gateway, which are checked and put many at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[int] = []
+        #: What becomes of a call's rows before they are checked.
+        self.meanwhile: Callable[[], object] = lambda: None
+
+    def check_and_put_all(self, _: str, asked: Sequence[CheckedPut]) -> list[bool]:
+        self.calls.append(len(asked))
+        self.meanwhile()
+        done = [self.held.get(row, {}).get(check[0]) == check[1] for row, check, _ in asked]
+        for (row, _, put), holds in zip(asked, done, strict=True):
+            if holds:
+                self.put(row, dict([put]))
+        return done
+
+
+def fact(number: int, incarnation: int = 0) -> Fact:
+    keys = KeyRange(b"%d" % number, b"%d" % (number + 1))
+    return Fact(keys, Intervals.of([(0, 9)]), frozenset("f"), incarnation, "run", 5, 5)
+
+
+def test_epochs_of_many_tables_are_taken_at_once_and_so_are_their_facts_recorded() -> None:
+    """In a few calls whatever their number; each as by itself."""
+    records = Together()
+    tables = [f"t{number}" for number in range(600)]
+    taken = store(records).begin_all({table: [] for table in tables})
+    assert [state.epoch.counter for state in taken.values()] == [1] * 600
+    assert store(records).record_all([(taken[table], fact(1)) for table in tables]) == set()
+    assert records.calls == [500, 100, 500, 100]
+    assert all(state.facts == (fact(1),) for state in store(records).read_all(tables).values())
+    assert store(records).read_all(tables) == {table: store(records).read(table) for table in tables}
+
+
+def test_an_epoch_that_another_took_meanwhile_is_taken_after_it() -> None:
+    """The others are not taken twice."""
+    records = Together()
+
+    def another() -> None:
+        records.meanwhile = lambda: None
+        for row in (b"table/b", b"table/c"):
+            records.put(row, {b"s:epoch": str(Epoch.parse(None).next("other", 0)).encode()})
+
+    records.meanwhile = another
+    taken = store(records).begin_all({"a": [], "b": [], "c": []})
+    assert {table: state.epoch.counter for table, state in taken.items()} == {"a": 1, "b": 2, "c": 2}
+
+
+def test_of_many_tables_those_that_were_overtaken_are_named_and_nothing_is_recorded_of_them() -> None:
+    """Whatever becomes of the others."""
+    records = Together()
+    taken = store(records).begin_all({"a": [], "b": []})
+    store(records).begin_all({"b": [], "c": []})
+    assert store(records).record_all([(taken["a"], fact(1)), (taken["b"], fact(1)), (taken["a"], fact(2))]) == {"b"}
+    found = store(records).read_all(["a", "b"])
+    assert (len(found["a"].facts), found["b"].facts) == (2, ())
+
+
+def test_one_of_many_records_that_does_not_show_is_named() -> None:
+    """The clock of its region server has stepped back."""
+    records = Together()
+    taken = store(records).begin_all({"a": [], "b": []})
+    shown = records.rows
+    records.rows = lambda wanted, _=None: [  # type: ignore[method-assign]
+        (row, {b"s:epoch": cells[b"s:epoch"]} if row == b"table/b" else cells) for row, cells in shown(wanted)
+    ]
+    with pytest.raises(StoreError, match=r"row table/b of LOWTIDE_STATE and still shows"):
+        store(records).record_all([(taken["a"], fact(1)), (taken["b"], fact(1))])
 
 
 def test_a_newer_format_is_a_finding_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

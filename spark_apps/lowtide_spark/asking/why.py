@@ -35,7 +35,7 @@ from lowtide_spark.asking.sidelines import kept_until, recorded
 from lowtide_spark.cleaning import undecided
 from lowtide_spark.cleaning.listing import with_evidence
 from lowtide_spark.cleaning.orphans import find_and_decide
-from lowtide_spark.cleaning.suspects import prepare
+from lowtide_spark.cleaning.suspects import prepare_all
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import cell_list, sideline
 from lowtide_spark.frames.inventory import take_inventory
@@ -156,9 +156,10 @@ def _entry(table: str, inventory: list[Entry]) -> Entry:
 
 
 def _place(run: Run, entry: Entry, row: bytes, watermark: int) -> _Place:
-    work = prepare(run, entry, watermark, run.store.regions)
-    if work is None:
+    works = prepare_all(run, [entry], watermark)
+    if not works:
         raise StoreError("; ".join(problem for report in run.summary.tables for problem in report.problems))
+    (work,) = works
     region = next(r for r in work.regions if r.keys.contains(KeyRange(row, row + b"\x00")))
     return _Place(entry.table, row, entry, region, work)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowtide.cleaning.facts import Fact, cleaned_intervals, last_full_pass, read_by
+from lowtide.errors import FencedError
+from lowtide.store.facts import taken_over
 from lowtide.values.clock import millis
 from lowtide.values.intervals import Intervals
 from lowtide_spark.cleaning import turn
@@ -38,20 +40,24 @@ def record_all(run: Run, works: Sequence[CleanupWork]) -> None:
     keeps its error and hides no other.
     """
     turn.check_lives(run, works)
-    now = millis(run.state().server_time())
-    for work in works:
-        with failures_kept(work):
-            record(run, work, now)
-
-
-def record(run: Run, work: CleanupWork, now: int) -> None:
-    """Record the ranges that are done at *now*, HBase's time in ms, under the table's epoch, and drop facts that say
-    nothing more.
-    """
-    if work.suspects is None:
+    done = [work for work in works if work.suspects is not None]
+    if not done:
         return
-    fresh: list[Fact] = []
     state = run.state()
+    now = millis(state.server_time())
+    facts = {work.table: _facts(run, work, now) for work in done}
+    overtaken = state.record_all([(work.state, fact) for work in done for fact in facts[work.table]])
+    for work in done:
+        with failures_kept(work):
+            if work.table in overtaken:
+                raise FencedError(taken_over(work.state))
+            _forget_covered(run, work, facts[work.table])
+            work.report.regions_recorded = len(facts[work.table])
+
+
+def _facts(run: Run, work: CleanupWork, now: int) -> list[Fact]:
+    """The ranges that are done at *now*, HBase's time in ms."""
+    facts: list[Fact] = []
     for done in work.ranges:
         if done.region in work.stopped:
             continue
@@ -72,10 +78,14 @@ def record(run: Run, work: CleanupWork, now: int) -> None:
             since,
             work.entry.shape,
         )
-        state.record(work.state, fact)
-        fresh.append(fact)
+        facts.append(fact)
+    return facts
+
+
+def _forget_covered(run: Run, work: CleanupWork, fresh: Sequence[Fact]) -> None:
+    """Drop facts that say nothing more beside the *fresh* ones."""
+    keys = {fact.keys for fact in fresh}
     for old in work.state.facts:
         covered = all(cleaned_intervals(old.keys, fresh).covers(a, b) for a, b in old.intervals)
-        if old.keys not in {f.keys for f in fresh} and covered:
-            state.forget(work.state, old.keys)
-    work.report.regions_recorded = len(fresh)
+        if old.keys not in keys and covered:
+            run.state().forget(work.state, old.keys)

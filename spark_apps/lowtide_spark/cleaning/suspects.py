@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame
@@ -12,6 +12,8 @@ from lowtide.cleaning.facts import DROPPING, VOID, Region, valid
 from lowtide.cleaning.planning import WorkRange, first_unrecorded, plan_ranges, without_read
 from lowtide.errors import StoreError
 from lowtide.journal import life
+from lowtide.run.summary import TableReport
+from lowtide.store.records import TableState
 from lowtide.tables.inventory import Entry, without_compactor
 from lowtide.values.intervals import Intervals
 from lowtide_spark.cleaning import undecided
@@ -33,18 +35,24 @@ def prepare_all(run: Run, entries: Sequence[Entry], watermark: int) -> list[Clea
     """What to do for each table; takes its epoch where the run will act. One that fails keeps its error in its report,
     and is left out.
     """
-    regions = run.store.regions_of([entry.table for entry in entries])
-    works = (prepare(run, entry, watermark, regions) for entry in entries)
+    reports = {entry.table: begin_report(run, entry) for entry in entries}
+    regions_of, regions = run.store.regions_of(list(reports)), {}
+    for table, report in reports.items():
+        try:
+            regions[table] = regions_of(table)
+        except StoreError as error:
+            report.problems.append(str(error))
+    acting = {table: listed for table, listed in regions.items() if reports[table].execute}
+    states = run.state().begin_all(acting) | run.state().read_all(regions.keys() - acting.keys())
+    known = [entry for entry in entries if entry.table in regions]
+    works = (_prepared(run, e, reports[e.table], regions[e.table], states[e.table], watermark) for e in known)
     return [work for work in works if work is not None]
 
 
-def prepare(run: Run, entry: Entry, watermark: int, regions_of: Callable[[str], list[Region]]) -> CleanupWork | None:
-    """What to do for one table, whose regions *regions_of* gives; see :func:`prepare_all`."""
-    report = begin_report(run, entry)
+def _prepared(
+    run: Run, entry: Entry, report: TableReport, regions: list[Region], state: TableState, watermark: int
+) -> CleanupWork | None:
     try:
-        regions = regions_of(entry.table)
-        store = run.state()
-        state = store.begin(entry.table, regions) if report.execute else store.read(entry.table)
         facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
         if state.facts and not facts:
             report.notes.append(f"{VOID}; it is read from 0")

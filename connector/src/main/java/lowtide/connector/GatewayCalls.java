@@ -18,6 +18,7 @@ import org.apache.hadoop.hbase.TableExistsException;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.CheckAndMutate;
+import org.apache.hadoop.hbase.client.CheckAndMutateResult;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.Connection;
@@ -93,7 +94,9 @@ public final class GatewayCalls {
             case "scannerGetList" -> next(asked.get(0).intValue(), asked.get(1).intValue());
             case "scannerClose" -> close(asked.get(0).intValue());
             case "mutateRows", "mutateRowsTs" -> mutate(connection, asked);
-            case "checkAndPut" -> checkAndPut(connection, asked);
+            case "checkAndPut" -> JSON.getNodeFactory().booleanNode(
+                    checkAndPut(connection, table(asked), List.of(checked(asked, 1))).get(0));
+            case "checkAndPutAll" -> checkAndPutAll(connection, asked);
             case "atomicIncrement" -> increment(connection, asked);
             default -> throw new IllegalArgumentException(name + " is not among the calls that are answered without a gateway");
         };
@@ -291,21 +294,43 @@ public final class GatewayCalls {
         return JSON.nullNode();
     }
 
-    /** {@code table, row, column, expected value or null for absent, mutation, attributes}. */
-    private static JsonNode checkAndPut(Connection connection, JsonNode asked) throws IOException {
-        byte[] row = bytes(asked.get(1));
-        byte[][] checked = column(bytes(asked.get(2)));
-        byte[][] column = column(bytes(asked.get(4).get("column")));
-        Put put = new Put(row).setDurability(Durability.SYNC_WAL).addColumn(column[0], qualifier(column), value(asked.get(4)));
+    /**
+     * {@code table, list of [row, column, expected value or null for absent, mutation]}: which were done. No call of the gateway's:
+     * what {@code checkAndPut} does of each, sent together.
+     */
+    private static JsonNode checkAndPutAll(Connection connection, JsonNode asked) throws IOException {
+        List<CheckAndMutate> all = new ArrayList<>();
+        for (JsonNode each : asked.get(1)) {
+            all.add(checked(each, 0));
+        }
+        ArrayNode done = JSON.createArrayNode();
+        checkAndPut(connection, table(asked), all).forEach(done::add);
+        return done;
+    }
+
+    private static List<Boolean> checkAndPut(Connection connection, TableName name, List<CheckAndMutate> all) throws IOException {
+        try (Table table = connection.getTable(name)) {
+            if (all.size() == 1) {
+                return List.of(table.checkAndMutate(all.get(0)).isSuccess());
+            }
+            return table.checkAndMutate(all).stream().map(CheckAndMutateResult::isSuccess).toList();
+        }
+    }
+
+    /** {@code row, column, expected value or null for absent, mutation}, from the given place on. */
+    private static CheckAndMutate checked(JsonNode asked, int at) {
+        byte[] row = bytes(asked.get(at));
+        byte[][] checked = column(bytes(asked.get(at + 1)));
+        byte[][] column = column(bytes(asked.get(at + 3).get("column")));
+        Put put = new Put(row).setDurability(Durability.SYNC_WAL)
+                .addColumn(column[0], qualifier(column), value(asked.get(at + 3)));
         CheckAndMutate.Builder check = CheckAndMutate.newBuilder(row);
-        if (asked.get(3).isNull()) {
+        if (asked.get(at + 2).isNull()) {
             check.ifNotExists(checked[0], qualifier(checked));
         } else {
-            check.ifEquals(checked[0], qualifier(checked), bytes(asked.get(3)));
+            check.ifEquals(checked[0], qualifier(checked), bytes(asked.get(at + 2)));
         }
-        try (Table table = connection.getTable(table(asked))) {
-            return JSON.getNodeFactory().booleanNode(table.checkAndMutate(check.build(put)).isSuccess());
-        }
+        return check.build(put);
     }
 
     /** {@code table, row, column, amount}. */
