@@ -15,7 +15,7 @@ from typing import Any
 from lowtide.store.gateway import CheckedPut
 
 #: Calls that the gateway does not have.
-_BEYOND = frozenset({"checkAndPutAll"})
+BEYOND = frozenset({"checkAndPutAll"})
 #: Carries out a call of the gateway's: its name and its arguments as JSON; gives JSON. See ``GatewayCalls.call``.
 Call = Callable[[str, str], str]
 
@@ -79,7 +79,7 @@ class _Client:
     def __getattr__(self, name: str) -> Any:
         from Hbase_thrift import Hbase
 
-        if name not in Hbase.thrift_services and name not in _BEYOND:
+        if name not in Hbase.thrift_services and name not in BEYOND:
             raise AttributeError(name)
         return partial(self._ask, name)
 

@@ -43,12 +43,12 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Methods of the gateway that change something; and those that do not.
+#: Methods of the gateway that change something, the one among them that only jobs have; and those that do not.
 GATEWAY_EFFECTS = _words(
     "enableTable disableTable compact majorCompact createTable deleteTable mutateRow mutateRowTs mutateRows "
     "mutateRowsTs atomicIncrement "
-    "deleteAll deleteAllTs deleteAllRow deleteAllRowTs increment incrementRows append checkAndPut checkAndPutAll"
-)
+    "deleteAll deleteAllTs deleteAllRow deleteAllRowTs increment incrementRows append checkAndPut"
+) | {"checkAndPutAll"}
 GATEWAY_READS = _words(
     "isTableEnabled getTableNames getColumnDescriptors getTableRegions get getVer getVerTs getRow getRowWithColumns "
     "getRowTs getRowWithColumnsTs getRows getRowsWithColumns getRowsTs getRowsWithColumnsTs scannerOpenWithScan "
@@ -354,7 +354,8 @@ def _step() -> str:
             helper = function.startswith(("_", "<")) and module.startswith(
                 ("lowtide.store.", "lowtide_spark.frames.connector")
             )
-            if module not in ("lowtide.store.gateway", "lowtide_spark.frames.folders") and not helper:
+            edges = ("lowtide.store.gateway", "lowtide.store.direct", "lowtide_spark.frames.folders")
+            if module not in edges and not helper:
                 return found
         frame = frame.f_back  # type: ignore[assignment]
     return found
