@@ -16,6 +16,7 @@ from tenacity import retry, retry_if_not_exception_type, stop_after_attempt, wai
 from lowtide.errors import GatewayError, TableError, WatermarkError
 from lowtide.store import connections
 from lowtide.store.kerberos import HandshakeError
+from lowtide.store.logins import refusal
 from lowtide.store.permissions import denial
 from lowtide.tables.settings import FOREVER
 from lowtide.values.clock import from_millis
@@ -136,10 +137,12 @@ def no_answer(what: str, error: Exception, then: str) -> GatewayError:
         what: had no answer.
         error: what was raised.
         then: what is to be known, or to be done. Where HBase has answered, that a right is missing, the remedy is that
-            right.
+            right; where nobody was let in, what lets in.
     """
     if denied := denial(text_of(error)):
         return GatewayError(f"{what}: {denied}")
+    if refused := refusal(text_of(error)):
+        return GatewayError(f"{what}: {refused}")
     return GatewayError(f"{what}: no answer from the store ({described(error)}); {then}")
 
 

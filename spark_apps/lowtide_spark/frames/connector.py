@@ -17,6 +17,7 @@ from lowtide.config import Config, Rate
 from lowtide.errors import StoreError, TableError
 from lowtide.run.rate import READS, WRITES
 from lowtide.store.direct import DirectConnections
+from lowtide.store.logins import refusal
 from lowtide.store.permissions import denial
 from lowtide.store.state import StateStore
 from lowtide_spark.frames.remembered import Remembered
@@ -175,7 +176,7 @@ def told(error: BaseException) -> str:
     """An error of whatever kind, for people: what it means where that is known, else its name and what it says."""
     text = f"{error}\n{getattr(error, 'java_exception', '')}"
     known = next((meaning for words, meaning in _MEANINGS.items() if words in text), None)
-    return known or denial(text) or quota(error) or f"{type(error).__name__}: {cause(error)}"
+    return known or denial(text) or refusal(text) or quota(error) or f"{type(error).__name__}: {cause(error)}"
 
 
 def explained(error: Exception, table: str | None) -> StoreError:
@@ -183,5 +184,5 @@ def explained(error: Exception, table: str | None) -> StoreError:
     reason = cause(error)
     if table is not None and (UNKNOWN_TABLE in reason or _NOT_FOUND in reason):
         return TableError(f"unknown table {table}; `lowtide status` lists those there are")
-    why = denial(getattr(error, "java_exception", None) or error) or quota(error) or reason
+    why = denial(getattr(error, "java_exception", None) or error) or refusal(error) or quota(error) or reason
     return StoreError(f"cannot read {table or 'the store'}: {why}")

@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 
 from lowtide.check.cluster import Cluster
 from lowtide.errors import GatewayError, StoreError
+from lowtide.store.logins import refusal
 from lowtide_spark.frames.connector import cause
 from lowtide_spark.frames.consent import Consent
 from lowtide_spark.frames.reading import Source
@@ -47,7 +48,7 @@ class Master(Consent):
         try:
             return Cluster.from_json(json.loads(self._java().Cluster.look(self._java_options)))
         except Py4JError as error:
-            fact = f"HBase's master does not answer: {cause(error)}"
+            fact = f"HBase's master does not answer: {refusal(error) or cause(error)}"
             remedy = "start HBase, or correct hbase.znode (zookeeper.znode.parent) and, with Kerberos, hbase.properties"
             raise GatewayError(fact, remedy) from error
 
@@ -61,7 +62,8 @@ class Master(Consent):
         try:
             return str(self._java().Cluster.principal(self._java_options))
         except Py4JError as error:
-            raise StoreError(f"no login to HBase: {cause(error)}", "see docs/clusters.md, Kerberos") from error
+            told = refusal(error) or f"no login to HBase: {cause(error)}"
+            raise StoreError(told, "see docs/clusters.md, Kerberos") from error
 
     def snapshots(self) -> list[HBaseSnapshot]:
         """All HBase snapshots of the cluster."""

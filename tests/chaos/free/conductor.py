@@ -45,7 +45,7 @@ _ALIVE = 4
 #: Between two looks at everything.
 _LOOK_SECONDS = 15
 #: A run that has not ended after it, or a client that does not end in order after the other, is killed.
-_RUN_SECONDS, _CLIENT_SECONDS = 300, 30
+_RUN_SECONDS, _CLIENT_SECONDS = 900, 30
 LAST_ROUNDS = 3
 
 

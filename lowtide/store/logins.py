@@ -1,0 +1,57 @@
+"""What Java's client of HBase says where nobody is let in, for people. Pure.
+
+Of the Thrift gateway's logins it is :mod:`lowtide.store.kerberos` that speaks.
+"""
+
+from __future__ import annotations
+
+import re
+
+_KEYTAB = re.compile(r"for principal: (\S+) from keytab (\S+)")
+_CLUSTER = "take it from the cluster's hbase-site.xml (hbase.conf_dir), or set it among hbase.properties"
+#: What Java's errors have in them somewhere, and what that means.
+_MEANINGS = (
+    (
+        "Can't get Kerberos realm",
+        "Java knows no realm of Kerberos's: put krb5.conf where it looks (/etc/krb5.conf), or name the file by "
+        "-Djava.security.krb5.conf=FILE in spark.driver.extraJavaOptions and spark.executor.extraJavaOptions",
+    ),
+    (
+        "No common protection layer",
+        f"HBase and this client do not agree on hbase.rpc.protection: {_CLUSTER}",
+    ),
+    (
+        "Server not found in Kerberos database",
+        "the realm has no server of HBase's by the name in hbase.master.kerberos.principal or "
+        f"hbase.regionserver.kerberos.principal: {_CLUSTER}",
+    ),
+    (
+        "Clock skew too great",
+        "the clocks of this machine, the KDC and HBase's servers are minutes apart: set them right",
+    ),
+    (
+        "Cannot contact any KDC",
+        "no KDC of the realm answers: see that the one in krb5.conf is the right one and runs",
+    ),
+    (
+        "ConnectionClosedException",
+        "HBase ends the connection. It does so without a word where it asks for a login and none is shown: then set "
+        "hbase.security.authentication: kerberos among hbase.properties, or in the cluster's hbase-site.xml "
+        "(hbase.conf_dir). Else see its log",
+    ),
+)
+
+
+def refusal(error: object) -> str:
+    """Why there is no login to HBase, or none that it takes, and what to do; empty where *error*, as it prints, tells
+    of something else.
+    """
+    text = str(error)
+    if "Unable to obtain password from user" in text and (found := _KEYTAB.search(text)):
+        principal, keytab = found[1], found[2]
+        return (
+            f"no login to HBase as {principal}: the keytab {keytab} is not there for this user to read, or has no key "
+            f"of {principal}. `klist -k {keytab}` shows whose keys it has; hbase.client.keytab.file and "
+            "hbase.client.keytab.principal among hbase.properties name both"
+        )
+    return next((meaning for words, meaning in _MEANINGS if words in text), "")

@@ -1,0 +1,46 @@
+"""What Java's client says where nobody is let in."""
+
+from __future__ import annotations
+
+import pytest
+
+from lowtide.errors import GatewayError
+from lowtide.store.gateway import no_answer
+from lowtide.store.logins import refusal
+
+KEYTAB = (
+    "org.apache.hadoop.security.KerberosAuthException: failure to login: for principal: lowtide@EXAMPLE.ORG from "
+    "keytab /etc/lowtide.keytab javax.security.auth.login.LoginException: Unable to obtain password from user\n\tat"
+)
+EXHAUSTED = "RetriesExhaustedException: Failed after attempts=4, exceptions:\n2026, MasterNotRunningException: "
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (KEYTAB, ("as lowtide@EXAMPLE.ORG", "keytab /etc/lowtide.keytab", "klist -k", "hbase.client.keytab.principal")),
+        (
+            "java.lang.IllegalArgumentException: Can't get Kerberos realm",
+            ("krb5.conf", "spark.driver.extraJavaOptions"),
+        ),
+        (EXHAUSTED + "SaslException: No common protection layer between client and server", ("hbase.rpc.protection",)),
+        (EXHAUSTED + "Server not found in Kerberos database (7)", ("hbase.regionserver.kerberos.principal",)),
+        (EXHAUSTED + "ConnectionClosedException: Call to a:1 failed", ("hbase.security.authentication: kerberos",)),
+        ("GSSException: Clock skew too great (37)", ("clocks",)),
+        ("KrbException: Cannot contact any KDC for realm", ("krb5.conf",)),
+    ],
+)
+def test_it_is_told_with_what_to_do(said: str, words: tuple[str, ...]) -> None:
+    """In a sentence that names the setting, not with Java's lines."""
+    told = refusal(said)
+    assert [word for word in words if word not in told] == []
+    assert "\n" not in told
+    error = no_answer("the records", OSError(said), "run again")
+    assert isinstance(error, GatewayError)
+    assert "no answer from the store" not in str(error)
+
+
+def test_other_words_are_left_to_others() -> None:
+    """A server that is down, a right that is missing."""
+    assert refusal("java.net.ConnectException: Connection refused") == ""
+    assert refusal("LoginException: Unable to obtain password from user") == "", "nobody is named there"
