@@ -73,24 +73,34 @@ final class Tables {
      * survive both.
      */
     static long stated(Connection connection, TableName name) throws IOException {
-        return stated(connection, List.of(name)).get(name);
+        try (Table meta = connection.getTable(TableName.META_TABLE_NAME)) {
+            return stamp(meta.get(state(name)));
+        }
     }
 
     /** The same of several tables, in one call. */
     static Map<TableName, Long> stated(Connection connection, List<TableName> names) throws IOException {
         List<Get> asked = new ArrayList<>();
         for (TableName name : names) {
-            asked.add(new Get(name.getName()).addColumn(HConstants.TABLE_FAMILY, HConstants.TABLE_STATE_QUALIFIER));
+            asked.add(state(name));
         }
         Map<TableName, Long> stated = new HashMap<>();
         try (Table meta = connection.getTable(TableName.META_TABLE_NAME)) {
             Result[] answers = meta.get(asked);
             for (int i = 0; i < answers.length; i++) {
-                Cell state = answers[i].getColumnLatestCell(HConstants.TABLE_FAMILY, HConstants.TABLE_STATE_QUALIFIER);
-                stated.put(names.get(i), state == null ? 0 : state.getTimestamp());
+                stated.put(names.get(i), stamp(answers[i]));
             }
         }
         return stated;
+    }
+
+    private static Get state(TableName name) {
+        return new Get(name.getName()).addColumn(HConstants.TABLE_FAMILY, HConstants.TABLE_STATE_QUALIFIER);
+    }
+
+    private static long stamp(Result answer) {
+        Cell state = answer.getColumnLatestCell(HConstants.TABLE_FAMILY, HConstants.TABLE_STATE_QUALIFIER);
+        return state == null ? 0 : state.getTimestamp();
     }
 
     /** A table's regions as they are now: no replicas, no parents of a split. */
