@@ -33,8 +33,8 @@ _MEANINGS = (
         "Cannot contact any KDC",
         "no KDC of the realm answers: see that the one in krb5.conf is the right one and runs",
     ),
-    (
-        "ConnectionClosedException",
+    (  # of a server that was killed it is the region server's connection, or there is none
+        "MasterNotRunningException: org.apache.hadoop.hbase.exceptions.ConnectionClosedException",
         "HBase ends the connection. It does so without a word where it asks for a login and none is shown: then set "
         "hbase.security.authentication: kerberos among hbase.properties, or in the cluster's hbase-site.xml "
         "(hbase.conf_dir). Else see its log",

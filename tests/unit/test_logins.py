@@ -12,6 +12,7 @@ KEYTAB = (
     "org.apache.hadoop.security.KerberosAuthException: failure to login: for principal: lowtide@EXAMPLE.ORG from "
     "keytab /etc/lowtide.keytab javax.security.auth.login.LoginException: Unable to obtain password from user\n\tat"
 )
+CLOSED = "org.apache.hadoop.hbase.exceptions.ConnectionClosedException: Call to a:1 failed on local exception"
 EXHAUSTED = "RetriesExhaustedException: Failed after attempts=4, exceptions:\n2026, MasterNotRunningException: "
 
 
@@ -25,7 +26,7 @@ EXHAUSTED = "RetriesExhaustedException: Failed after attempts=4, exceptions:\n20
         ),
         (EXHAUSTED + "SaslException: No common protection layer between client and server", ("hbase.rpc.protection",)),
         (EXHAUSTED + "Server not found in Kerberos database (7)", ("hbase.regionserver.kerberos.principal",)),
-        (EXHAUSTED + "ConnectionClosedException: Call to a:1 failed", ("hbase.security.authentication: kerberos",)),
+        (EXHAUSTED + CLOSED, ("hbase.security.authentication: kerberos",)),
         ("GSSException: Clock skew too great (37)", ("clocks",)),
         ("KrbException: Cannot contact any KDC for realm", ("krb5.conf",)),
     ],
@@ -43,4 +44,5 @@ def test_it_is_told_with_what_to_do(said: str, words: tuple[str, ...]) -> None:
 def test_other_words_are_left_to_others() -> None:
     """A server that is down, a right that is missing."""
     assert refusal("java.net.ConnectException: Connection refused") == ""
+    assert refusal(f"RemoteWithExtrasException: {CLOSED}") == "", "of a region server that was killed"
     assert refusal("LoginException: Unable to obtain password from user") == "", "nobody is named there"
