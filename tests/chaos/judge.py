@@ -574,6 +574,13 @@ class Judge:
 
     # -- the end
 
+    def came_up(self, bound: int, watermark: int, others: Collection[str]) -> None:
+        """(9) When the faults have ended and all jobs went well, the prune bound has come up to the low watermark that
+        the collection read, unless it is held back by *others*, tables that are no matter of the plan.
+        """
+        if bound < watermark and not others:
+            self._say("at the end", f"the bound is {bound}, the low watermark {watermark}: nothing is pruned (9)")
+
     def at_the_end(self, seen: Seen) -> None:
         """(9) When all is over: at or below the low watermark every cell has its shadow cell, nothing is left of what
         never committed, and what clients wrote and the mark keeps is there.

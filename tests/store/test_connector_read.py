@@ -471,7 +471,11 @@ def test_tables_that_are_read_together_show_what_each_shows(kit: Kit, mixed: str
     values = shown(together)
     assert values == sorted((row for frame in alone for row in shown(frame)), key=repr)
     assert together.rdd.getNumPartitions() > 3, "the large one is shared out"
-    assert kit.read(None, tables=json.dumps(asked[:3])).rdd.getNumPartitions() == 1, "small ones are read by one task"
+    small = kit.read(None, tables=json.dumps(asked[:3]), endRows="true")
+    assert small.rdd.getNumPartitions() == 1, "small ones are read by one task"
+    each = [kit.read(mixed, ranges=json.dumps(ranges), endRows="true")]
+    each += [kit.read(table, endRows="true") for table in (split, empty)]
+    assert shown(small) == sorted((row for frame in each for row in shown(frame)), key=repr)
     counts = {r.table: r.n for r in together.groupBy("table").agg(F.count("*").alias("n")).collect()}
     assert counts == {r.table: r["count"] for frame in alone for r in frame.groupBy("table").count().collect()}
     some = together.where("timestamp >= 200 and kind != 'end_of_range' and commit_ts is null")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import Outcome
 from job_kit import own_spark
-from lowtide_spark.frames.store import Store
+from lowtide_spark.frames.store import Store, TableRead
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from scene import Scene
@@ -145,9 +145,9 @@ def test_files_of_an_hbase_snapshot_are_read_at_the_rate(
         scene.committed(table, row=b"r%d" % number)
     with store.snapshot(table, "rate", sweep=True) as source:
         # Once without: what the first read of files costs is no waiting.
-        assert Store(spark, store.config).proofs(table, ["a"], (0, 1 << 62), source).count() == 30
+        assert Store(spark, store.config).proofs(TableRead(table, ["a"]), (0, 1 << 62), source).count() == 30
         began = time.monotonic()
-        assert store.proofs(table, ["a"], (0, 1 << 62), source).count() == 30
+        assert store.proofs(TableRead(table, ["a"]), (0, 1 << 62), source).count() == 30
         assert time.monotonic() - began >= (60 - 3) / 10
 
 

@@ -102,6 +102,7 @@ def test_the_verifier_is_silent_on_a_right_store_and_finds_what_is_made_wrong(
     pruned entry that a cell still needs, a watermark moved up by hand, a sideline file cut short, marked transactions
     with shadow cells, one of which the journal says something else; and silent again when its remedies were
     followed."""
+    state.create()
     for cell in omid.raw(STATE):  # other tests' runs on tables of these names have put aside elsewhere
         if cell.row.startswith(b"run/") and cell.kind == "put":
             omid.delete_version(STATE, cell.row, cell.family, cell.qualifier, cell.timestamp)

@@ -449,6 +449,16 @@ def test_what_is_left_at_the_end_is_noticed() -> None:
     assert made.wrong == []
 
 
+def test_a_bound_that_stays_behind_at_the_end_is_noticed() -> None:
+    """But for tables that others have on the store."""
+    made = Judge()
+    made.came_up(T, T, ())
+    made.came_up(0, T, {"others"})
+    assert made.wrong == []
+    made.came_up(T - 1, T, ())
+    assert "nothing is pruned" in made.wrong[0]
+
+
 def test_a_run_that_ends_in_an_error_of_its_own_is_noticed() -> None:
     """One that says why does not count, one that does not say or did not expect it does."""
     made = Judge()
