@@ -34,13 +34,21 @@ class FactRows(OracleRows):
         return {table: _parse_state(table, found.get(_row(table), {})) for table in names}
 
     def begin(self, table: str, regions: Sequence[Region]) -> TableState:
-        """Take the table's next epoch; see :meth:`begin_all`."""
-        return self.begin_all({table: regions})[table]
+        """Take the table's next epoch; see :meth:`begin_all`.
 
-    def begin_all(self, tables: Mapping[str, Sequence[Region]]) -> dict[str, TableState]:
+        Raises:
+            FencedError: another run has taken the one after it already.
+        """
+        taken, overtaken = self.begin_all({table: regions})
+        if table in overtaken:
+            raise FencedError(taken_over(overtaken[table]))
+        return taken[table]
+
+    def begin_all(self, tables: Mapping[str, Sequence[Region]]) -> tuple[dict[str, TableState], dict[str, TableState]]:
         """Take the tables' next epochs; whoever held one before can no longer record.
 
-        The incarnations are brought up to date with the tables' regions, as listed now.
+        The incarnations are brought up to date with the tables' regions, as listed now. The states of the tables that
+        were taken, and of those that another run has taken over again before that was done: these are not the caller's.
         """
         new: dict[str, Epoch] = {}
         while left := [table for table in tables if table not in new]:
@@ -59,13 +67,19 @@ class FactRows(OracleRows):
                 if is_done:
                     new[table] = nexts[table]
         # Read again: whoever held an epoch before could record until now, and cannot any more.
-        taken = {}
-        for table, found in self.read_all(tables).items():
-            state = replace(found, epoch=new[table])
-            taken[table] = replace(state, incarnation=state.incarnation.advance(tables[table]))
-            if taken[table].incarnation != state.incarnation:
-                self._write_checked(taken[table], _INCARNATION, dump(asdict(taken[table].incarnation)))
-        return taken
+        found = self.read_all(tables)
+        taken = {
+            table: replace(state, epoch=new[table], incarnation=state.incarnation.advance(tables[table]))
+            for table, state in found.items()
+        }
+        advanced = [state for table, state in taken.items() if state.incarnation != found[table].incarnation]
+        asked = [
+            (_row(state.table), (_EPOCH, str(state.epoch).encode()), (_INCARNATION, dump(asdict(state.incarnation))))
+            for state in advanced
+        ]
+        done = self._check_and_put_all(asked)
+        overtaken = {state.table: state for state, is_done in zip(advanced, done, strict=True) if not is_done}
+        return {table: state for table, state in taken.items() if table not in overtaken}, overtaken
 
     def epoch_claim(self, taken: TableState) -> Claim:
         """What stands as long as nobody has taken the table over from *taken*."""

@@ -30,6 +30,8 @@ MAX_MILLIS = 10**15
 _FORMAT = b"format"
 #: Checks that are sent together.
 _AT_ONCE = 500
+#: Rows that are read together afterwards: each is asked for the columns of all.
+_SHOWN_AT_ONCE = 50
 
 
 class Rows:
@@ -184,19 +186,23 @@ class Rows:
 
     def _check_and_put_all(self, asked: Sequence[CheckedPut]) -> list[bool]:
         """:meth:`_check_and_put` of each, which were done: HBase's own client is asked for many at once."""
-        table = self._table
         together = getattr(self._connection, "check_and_put_all", None) if len(asked) > 1 else None
-        if together is None:
-            done = [check_and_put(self._connection, self._name, *one) for one in asked]
-        else:
-            some = (asked[i : i + _AT_ONCE] for i in range(0, len(asked), _AT_ONCE))
-            done = [each for portion in some for each in together(self._name, portion)]
-        beside = [one for one, is_done in zip(asked, done, strict=True) if is_done and one[1][0] != one[2][0]]
-        if not beside:
-            return done
-        columns = sorted({column for _, check, put in beside for column in (check[0], put[0])})
-        shown = dict(table.rows(sorted({row for row, _, _ in beside}), columns))
-        for row, check, put in beside:
+        done: list[bool] = []
+        for portion in _portions(asked, _AT_ONCE):
+            if together is None:
+                was_done = [check_and_put(self._connection, self._name, *one) for one in portion]
+            else:
+                was_done = together(self._name, portion)
+            beside = [one for one, is_done in zip(portion, was_done, strict=True) if is_done and one[1][0] != one[2][0]]
+            for some in _portions(beside, _SHOWN_AT_ONCE):
+                self._check_shown(some)
+            done += was_done
+        return done
+
+    def _check_shown(self, done: Sequence[CheckedPut]) -> None:
+        columns = sorted({column for _, check, put in done for column in (check[0], put[0])})
+        shown = dict(self._table.rows(sorted({row for row, _, _ in done}), columns))
+        for row, check, put in done:
             cells = shown.get(row, {})
             if cells.get(put[0]) != put[1] and cells.get(check[0]) == check[1]:
                 msg = (
@@ -205,7 +211,6 @@ class Rows:
                     "again"
                 )
                 raise StoreError(msg)
-        return done
 
     def _scan(self, prefix: bytes, limit: int | None = None) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
         if not self.exists():
@@ -229,6 +234,10 @@ class Rows:
         self._check_format(both.get(_FORMAT, {}).get(VALUE))
         together: dict[bytes, bytes] = both.get(row, {})
         return together
+
+
+def _portions(asked: Sequence[CheckedPut], size: int) -> Iterator[Sequence[CheckedPut]]:
+    return (asked[i : i + size] for i in range(0, len(asked), size))
 
 
 def dump(value: object) -> bytes:

@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 from lowtide_spark.cleaning import acting, marks, plan, recording, turn
+from lowtide_spark.frames.reading import Reading
 
 from lowtide.cleaning.facts import Incarnation, Region
+from lowtide.errors import StoreError
+from lowtide.values.clock import from_millis
 from lowtide.values.keyranges import KeyRange
 
 BEFORE, SINCE = 70, 90
+NOTHING: dict[str, None] = dict.fromkeys(("store_bytes", "compacted", "stated"))
 
 
 def listed(stated: int) -> list[Region]:
@@ -59,6 +63,46 @@ def test_nothing_is_marked_nor_done_to_a_table_that_came_back_while_it_was_read(
     acting.act_all(run(BEFORE), [came, stays], object(), object())
     assert (marked, acted) == ([stays], [stays])
     assert (len(came.problems), stays.problems) == (1, [])
+
+
+def test_tables_that_cannot_be_recorded_together_are_recorded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that fails keeps its error, and nothing else is lost by it."""
+    fails, done = work(), work()
+    fails.table = "payments"
+    for each in (fails, done):
+        each.report = SimpleNamespace(regions_recorded=0)
+
+    def record_all(facts: list[Any]) -> set[str]:
+        if any(state is fails.state for state, _ in facts):
+            msg = "payments is down"
+            raise StoreError(msg)
+        return set()
+
+    state = SimpleNamespace(server_time=lambda: from_millis(5), record_all=record_all)
+    monkeypatch.setattr(recording, "_facts", lambda *_: [object(), object()])
+    monkeypatch.setattr(recording, "_forget_covered", lambda *_: None)
+    both = run(BEFORE)
+    both.state = lambda: state
+    recording.record_all(both, [fails, done])
+    assert (fails.problems, fails.report.regions_recorded) == (["payments is down"], 0)
+    assert (done.problems, done.report.regions_recorded) == ([], 2)
+
+
+def test_where_regions_cannot_be_listed_together_each_table_is_listed_by_itself() -> None:
+    """Of one whose server hangs nothing is known; the others are there."""
+
+    def listed(view: str, *tables: str) -> list[Any]:
+        if "down" in tables:
+            msg = "nobody answers for down"
+            raise StoreError(msg)
+        return [SimpleNamespace(table=tables[0], region=view, start="", stop="", created=5, **NOTHING)]
+
+    store: Any = Reading.__new__(Reading)
+    store._listed = listed
+    regions_of = store.regions_of(["up", "down"])
+    assert [region.created for region in regions_of("up")] == [5]
+    with pytest.raises(StoreError, match="nobody answers for down"):
+        regions_of("down")
 
 
 def test_nothing_is_recorded_of_a_table_that_came_back_after_it_was_cleaned() -> None:

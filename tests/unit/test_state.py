@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lowtide import __version__
-from lowtide.cleaning.facts import Fact
+from lowtide.cleaning.facts import Fact, Region
 from lowtide.cli.runs import done_text
 from lowtide.config import Config
 from lowtide.errors import FormatError, StoreError
@@ -149,7 +149,7 @@ def test_epochs_of_many_tables_are_taken_at_once_and_so_are_their_facts_recorded
     """In a few calls whatever their number; each as by itself."""
     records = Together()
     tables = [f"t{number}" for number in range(600)]
-    taken = store(records).begin_all({table: [] for table in tables})
+    taken, _ = store(records).begin_all({table: [] for table in tables})
     assert [state.epoch.counter for state in taken.values()] == [1] * 600
     assert store(records).record_all([(taken[table], fact(1)) for table in tables]) == set()
     assert records.calls == [500, 100, 500, 100]
@@ -167,24 +167,56 @@ def test_an_epoch_that_another_took_meanwhile_is_taken_after_it() -> None:
             records.put(row, {b"s:epoch": str(Epoch.parse(None).next("other", 0)).encode()})
 
     records.meanwhile = another
-    taken = store(records).begin_all({"a": [], "b": [], "c": []})
+    taken, overtaken = store(records).begin_all({"a": [], "b": [], "c": []})
+    assert overtaken == {}
     assert {table: state.epoch.counter for table, state in taken.items()} == {"a": 1, "b": 2, "c": 2}
+
+
+def test_of_many_tables_one_that_another_takes_over_at_once_keeps_nobody_from_the_others() -> None:
+    """It is told apart, and is not the caller's; alone it is refused."""
+    records = Together()
+    regions = [Region("r", KeyRange(b"", b""), 5)]
+    calls = 0
+
+    def another() -> None:  # between the epochs and the incarnations
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            taken = Epoch.parse(records.held[b"table/b"][b"s:epoch"])
+            records.put(b"table/b", {b"s:epoch": str(taken.next("other", 0)).encode()})
+
+    records.meanwhile = another
+    taken, overtaken = store(records).begin_all({"a": regions, "b": regions})
+    assert (list(taken), list(overtaken)) == (["a"], ["b"])
+    assert store(records).read("a").incarnation == taken["a"].incarnation
+    assert store(records).read("b").incarnation != overtaken["b"].incarnation
 
 
 def test_of_many_tables_those_that_were_overtaken_are_named_and_nothing_is_recorded_of_them() -> None:
     """Whatever becomes of the others."""
     records = Together()
-    taken = store(records).begin_all({"a": [], "b": []})
+    taken, _ = store(records).begin_all({"a": [], "b": []})
     store(records).begin_all({"b": [], "c": []})
     assert store(records).record_all([(taken["a"], fact(1)), (taken["b"], fact(1)), (taken["a"], fact(2))]) == {"b"}
     found = store(records).read_all(["a", "b"])
     assert (len(found["a"].facts), found["b"].facts) == (2, ())
 
 
+def test_what_many_writes_show_afterwards_is_asked_of_few_rows_at_once() -> None:
+    """Each is asked for the columns of all: tables with keys of their own would be asked for the square of them."""
+    records = Together()
+    tables = [f"t{number}" for number in range(700)]
+    taken, _ = store(records).begin_all({table: [] for table in tables})
+    asked, shown = [], records.rows
+    records.rows = lambda wanted, columns=None: asked.append(len(wanted) * len(columns)) or shown(wanted)  # type: ignore[func-returns-value,method-assign]
+    assert store(records).record_all([(state, fact(number)) for number, state in enumerate(taken.values())]) == set()
+    assert sum(asked) <= len(tables) * 51
+
+
 def test_one_of_many_records_that_does_not_show_is_named() -> None:
     """The clock of its region server has stepped back."""
     records = Together()
-    taken = store(records).begin_all({"a": [], "b": []})
+    taken, _ = store(records).begin_all({"a": [], "b": []})
     shown = records.rows
     records.rows = lambda wanted, _=None: [  # type: ignore[method-assign]
         (row, {b"s:epoch": cells[b"s:epoch"]} if row == b"table/b" else cells) for row, cells in shown(wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 
 from lowtide.cleaning.facts import Fact, cleaned_intervals, last_full_pass, read_by
@@ -46,13 +47,20 @@ def record_all(run: Run, works: Sequence[CleanupWork]) -> None:
     state = run.state()
     now = millis(state.server_time())
     facts = {work.table: _facts(run, work, now) for work in done}
-    overtaken = state.record_all([(work.state, fact) for work in done for fact in facts[work.table]])
+    overtaken: set[str] | None
+    try:
+        overtaken = state.record_all([(work.state, fact) for work in done for fact in facts[work.table]])
+    except Exception:  # of one of them, or of all: each is recorded by itself, once more where it had been
+        traceback.print_exc()
+        overtaken = None
     for work in done:
         with failures_kept(work):
-            if work.table in overtaken:
+            mine = facts[work.table]
+            lost = state.record_all([(work.state, fact) for fact in mine]) if overtaken is None else overtaken
+            if work.table in lost:
                 raise FencedError(taken_over(work.state))
-            _forget_covered(run, work, facts[work.table])
-            work.report.regions_recorded = len(facts[work.table])
+            _forget_covered(run, work, mine)
+            work.report.regions_recorded = len(mine)
 
 
 def _facts(run: Run, work: CleanupWork, now: int) -> list[Fact]:

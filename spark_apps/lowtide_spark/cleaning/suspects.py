@@ -13,6 +13,7 @@ from lowtide.cleaning.planning import WorkRange, first_unrecorded, plan_ranges, 
 from lowtide.errors import StoreError
 from lowtide.journal import life
 from lowtide.run.summary import TableReport
+from lowtide.store.facts import taken_over
 from lowtide.store.records import TableState
 from lowtide.tables.inventory import Entry, without_compactor
 from lowtide.values.intervals import Intervals
@@ -43,8 +44,11 @@ def prepare_all(run: Run, entries: Sequence[Entry], watermark: int) -> list[Clea
         except StoreError as error:
             report.problems.append(str(error))
     acting = {table: listed for table, listed in regions.items() if reports[table].execute}
-    states = run.state().begin_all(acting) | run.state().read_all(regions.keys() - acting.keys())
-    known = [entry for entry in entries if entry.table in regions]
+    taken, overtaken = run.state().begin_all(acting)
+    for table, state in overtaken.items():
+        reports[table].problems.append(taken_over(state))
+    states = taken | run.state().read_all(regions.keys() - acting.keys())
+    known = [entry for entry in entries if entry.table in states]
     works = (_prepared(run, e, reports[e.table], regions[e.table], states[e.table], watermark) for e in known)
     return [work for work in works if work is not None]
 

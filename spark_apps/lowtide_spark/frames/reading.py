@@ -153,11 +153,15 @@ class Reading(Connector):
 
     def regions_of(self, tables: Sequence[str]) -> Callable[[str], list[Region]]:
         """The regions of several tables, listed now and all at once: by table, as :meth:`regions` gives and raises
-        them. One that was not there is asked for by itself.
+        them. One that was not there is asked for by itself, and each where they cannot be listed together: one that
+        nobody answers for hides no other.
         """
         rows: dict[str, list[Any]] = {}
-        for row in self._listed("regions", *tables) if len(tables) > 1 else ():
-            rows.setdefault(row.table, []).append(row)
+        try:
+            for row in self._listed("regions", *tables) if len(tables) > 1 else ():
+                rows.setdefault(row.table, []).append(row)
+        except StoreError:
+            rows.clear()
         return lambda table: _covering(table, rows[table]) if table in rows else self.regions(table)
 
 
