@@ -226,6 +226,35 @@ def test_an_oracle_that_is_made_anew_while_the_run_decides_stops_it(
     _nothing_was_done(outcome, scene, table, orphan, state)
 
 
+def test_an_oracle_that_is_made_anew_while_the_run_acts_has_nothing_recorded(
+    job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the run did was right when it looked last; what it would say of the table's ranges is of another oracle's
+    numbers by now.
+    """
+    table = scene.table()
+    orphan = scene.orphan(table)
+    watermark = omid.advance_watermark()
+    check_healed = acting.check_healed
+    place = (b"LOW_WATERMARK", b"LWF", b"LWC", 1 << 61)
+
+    def slow_check(*arguments: Any) -> None:
+        check_healed(*arguments)
+        omid.put("OMID_COMMIT_TABLE", *place, encode_long(watermark - 50))
+
+    monkeypatch.setattr(acting, "check_healed", slow_check)
+    try:
+        outcome = clean(job, table)
+        recorded = state.read(table).facts
+    finally:
+        omid.delete_version("OMID_COMMIT_TABLE", *place)
+        state.reset()
+    assert recorded == ()
+    assert not scene.has(table, orphan)
+    assert outcome.code == 1
+    assert "made anew" in outcome.problems
+
+
 def _nothing_was_done(outcome: Outcome, scene: Scene, table: str, orphan: int, state: StateStore) -> None:
     assert scene.has(table, orphan), "nothing is deleted"
     assert orphan not in scene.omid.commit_table(), "no mark is put"
@@ -799,6 +828,42 @@ def test_a_run_that_was_overtaken_before_it_acts_changes_nothing(
     assert orphan not in omid.commit_table()
     assert outcome.code == 1
     assert "taken over" in outcome.problems
+
+
+@pytest.mark.parametrize(
+    ("module", "sends"),
+    [(marks, "mark_rows"), (acting, "_heal_rows"), (acting, "_delete_rows")],
+    ids=["mark", "heal", "delete"],
+)
+def test_what_a_run_has_yet_to_send_is_not_sent_once_another_has_taken_the_table(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    state: StateStore,
+    connector: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    sends: str,
+) -> None:
+    """It looked whose turn it is, and then another came: executors look again before each batch, of marks, heals and
+    deletes.
+    """
+    table = scene.table()
+    scene.orphan(table)
+    scene.crashed_after_commit(table, row=b"healed")
+    omid.advance_watermark()
+    rows_of, then = getattr(module, sends), []
+
+    def overtaken(*arguments: Any) -> Any:
+        state.begin(table, connector.regions(table))
+        then.append((omid.raw(table), omid.commit_table()))
+        return rows_of(*arguments)
+
+    monkeypatch.setattr(module, sends, overtaken)
+    outcome = clean(job, table)
+    assert [(omid.raw(table), omid.commit_table())] == then
+    assert outcome.code == 1
+    assert "has taken over" in outcome.problems
 
 
 def test_an_epoch_of_a_lost_state_table_is_not_the_next_ones(scene: Scene, connector: Store) -> None:

@@ -531,8 +531,14 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], 
     markers.
     """
 
-    def run(failing: str = "", behind: str = "") -> tuple[list[str], TableReport, bool]:
-        sent: list[str] = []
+    def run(
+        failing: str = "", behind: str = "", overtaken_after: str = "", sent: list[str] | None = None
+    ) -> tuple[list[str], TableReport, bool]:
+        sent = [] if sent is None else sent
+
+        def renew(_: Any) -> None:
+            if overtaken_after in sent:
+                raise FencedError("another run has taken over")
 
         def write(cells: Cells, _: str, *, holding: Any) -> list[Any]:
             sent.extend(cells)
@@ -554,7 +560,7 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], 
         state = SimpleNamespace(mark_claim=lambda _: ())
         fake: Any = SimpleNamespace(store=SimpleNamespace(write=write, check_life=lambda *_: None), state=lambda: state)
         cells: Any = Cells(["put", "tombstone", "family", "highest"])
-        protection: Any = SimpleNamespace(renew=lambda _: None, claim=None, life=None)
+        protection: Any = SimpleNamespace(renew=renew, claim=None, life=None)
         return sent, report, putting_back.put_back(fake, report, [], cells, protection)
 
     return run
@@ -582,14 +588,19 @@ def test_nothing_is_shown_whose_tombstone_is_not_seen(put_back: Callable[..., An
     assert "1 tombstones are put but still hidden" in report.problems[-1]
 
 
-@pytest.mark.parametrize(("ahead", "back"), [(-50, 50), (50, 0)])
-def test_ages_allow_for_an_oracle_that_is_a_little_behind(
-    store: StateStore, monkeypatch: pytest.MonkeyPatch, ahead: int, back: int
-) -> None:
-    """What is young by its clock is older by HBase's, which the run goes by. One that is ahead keeps more as it is."""
-    gone_by = []
-    monkeypatch.setattr(mark, "limits", lambda **by: gone_by.append(by["now"]) or [Limit(0, "all", "", By.AGE)])
-    run: Any = SimpleNamespace(
+def test_a_restore_looks_before_each_step_whether_the_table_is_its_own(put_back: Callable[..., Any]) -> None:
+    """Its hold and its claim are renewed between what hides and what is hidden; where they are gone nothing more is
+    put.
+    """
+    sent: list[str] = []
+    with pytest.raises(FencedError):
+        put_back(overtaken_after="family", sent=sent)
+    assert sent == ["highest", "family"]
+
+
+def _planning(store: StateStore, **changes: Any) -> Any:
+    """A dry run that is about to plan the history of a table."""
+    run = SimpleNamespace(
         executes=lambda _: False,
         summary=SimpleNamespace(tables=[], blockers=[]),
         store=SimpleNamespace(regions=lambda _: []),
@@ -597,12 +608,52 @@ def test_ages_allow_for_an_oracle_that_is_a_little_behind(
         config=Config(),
         clock=None,
         request=SimpleNamespace(now=NOW, end=None),
-        oracle_ahead=timedelta(seconds=ahead),
+        oracle_ahead=timedelta(),
         approved=None,
         note_reading=lambda *_: None,
     )
+    vars(run).update(changes)
+    return run
+
+
+@pytest.mark.parametrize(("ahead", "back"), [(-50, 50), (50, 0)])
+def test_ages_allow_for_an_oracle_that_is_a_little_behind(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch, ahead: int, back: int
+) -> None:
+    """What is young by its clock is older by HBase's, which the run goes by. One that is ahead keeps more as it is."""
+    gone_by = []
+    monkeypatch.setattr(mark, "limits", lambda **by: gone_by.append(by["now"]) or [Limit(0, "all", "", By.AGE)])
+    run = _planning(store, oracle_ahead=timedelta(seconds=ahead))
     mark.prepare(run, Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f")), 5000, 5000, "")
     assert gone_by == [NOW - timedelta(seconds=back)]
+
+
+def test_a_restore_that_begins_while_a_run_looks_at_the_table_is_seen(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes its hold, then the claim. The run reads the claims, then the holds: what it misses of the one it sees of
+    the other.
+    """
+    held = Hold(f"{OF_RESTORE}r", "orders", 0, "ann", "restore of run run1", NOW, NOW + timedelta(hours=1))
+    seen: list[Hold] = []
+    monkeypatch.setattr(mark, "limits", lambda **by: seen.extend(by["holds"]) or [Limit(0, "all", "", By.AGE)])
+
+    with monkeypatch.context() as first:
+
+        def restored_after(read: Callable[..., Any]) -> Callable[..., Any]:
+            def then(self: StateStore, table: str) -> Any:
+                found = read(self, table)
+                first.undo()
+                self.add_hold(held)
+                self.intend(table, 0, "r")
+                return found
+
+            return then
+
+        for name in ("history", "holds"):
+            first.setattr(StateStore, name, restored_after(getattr(StateStore, name)))
+        mark.prepare(_planning(store), Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f")), 5000, 5000, "")
+    assert seen == [held]
 
 
 def test_history_gc_keeps_off_while_cells_come_back(store: StateStore) -> None:

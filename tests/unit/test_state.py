@@ -16,7 +16,7 @@ from lowtide import __version__
 from lowtide.cleaning.facts import Fact, Region
 from lowtide.cli.runs import done_text
 from lowtide.config import Config
-from lowtide.errors import FormatError, StoreError
+from lowtide.errors import FormatError, StoreError, WatermarkError
 from lowtide.health import Cause, assess, reader
 from lowtide.run.summary import Summary, by_hand, here, ran_by
 from lowtide.store import rows
@@ -66,6 +66,17 @@ def store(records: Records) -> StateStore:
     return StateStore(records, "LOWTIDE_STATE", there=True)
 
 
+def _answering(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checked writes come to them, and hold."""
+
+    def put(_: Any, __: str, row: bytes, check: tuple[bytes, bytes | None], put: tuple[bytes, bytes]) -> bool:
+        assert records.held.get(row, {}).get(check[0]) == check[1]
+        records.put(row, dict([put]))
+        return True
+
+    monkeypatch.setattr(rows, "check_and_put", put)
+
+
 @pytest.mark.parametrize(
     "use",
     [
@@ -97,12 +108,7 @@ def test_records_of_before_are_read_and_say_their_format_once_a_run_acts(monkeyp
         b'"mark": "", "bytes": 1}]'
     )
 
-    def put(_: Any, __: str, row: bytes, check: tuple[bytes, bytes | None], put: tuple[bytes, bytes]) -> bool:
-        assert records.held.get(row, {}).get(check[0]) == check[1]
-        records.put(row, dict([put]))
-        return True
-
-    monkeypatch.setattr(rows, "check_and_put", put)
+    _answering(records, monkeypatch)
     assert [e.table for e in store(records).inventory()] == ["orders"]
     store(records).record_format()
     said = json.loads(records.held[b"format"][b"s:value"])
@@ -110,6 +116,20 @@ def test_records_of_before_are_read_and_say_their_format_once_a_run_acts(monkeyp
     before = dict(records.held[b"format"])
     store(records).record_format()
     assert records.held[b"format"] == before
+
+
+def test_a_low_watermark_that_went_back_stays_so_when_the_next_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that had looked before another saw it go back records a newer one: whoever comes after is refused all the
+    same.
+    """
+    records = Records(oracle=b'{"low_watermark": 500, "at": 1}')
+    _answering(records, monkeypatch)
+    states = store(records)
+    states.check_low_watermark(600)
+    states.remember_gone_back(400)
+    states.record_low_watermark(600)
+    with pytest.raises(WatermarkError, match="gone back from 600 to 400, and has come to 600 again"):
+        states.check_low_watermark(600)
 
 
 def test_the_format_costs_no_read_of_its_own_where_a_row_is_read_first() -> None:

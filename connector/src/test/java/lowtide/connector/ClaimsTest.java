@@ -1,6 +1,7 @@
 package lowtide.connector;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -103,6 +104,26 @@ class ClaimsTest {
         Batches.Permit permit = new Claims(Claims.parse(OPTION), -1).read(connection);
         assertTrue(permit.refusal().contains("have passed since the claim was read (row o of LOWTIDE_STATE)"));
         assertNull(new Claims(List.of(), -1).read(connection).refusal(), "without claims nothing is looked at");
+    }
+
+    /** A claim is as old as the question: what was true when the server looked may be long over when its answer comes. */
+    @Test
+    void aClaimIsAsOldAsTheQuestion() throws IOException {
+        Claims.Claim slow = new Claims.Claim() {
+            @Override
+            public boolean stands(Connection connection) throws IOException {
+                Pause.millis(200, "waiting for an answer");
+                return true;
+            }
+
+            @Override
+            public String lost() {
+                return "it is gone";
+            }
+        };
+        String refusal = new Claims(List.of(slow), 150).read(connection).refusal();
+        assertNotNull(refusal, "the batch may be sent");
+        assertTrue(refusal.contains("have passed since the claim was read"), refusal);
     }
 
     /** A claim that lacks something is refused when the write is set up. */

@@ -1,0 +1,59 @@
+"""The settled mark in the hands of a repair, while others are at work: on a ledger in memory."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+from lowtide_spark.ledger import settled_mark
+
+from lowtide.ledger import steps
+from lowtide.ledger.model import SETTLED_ROW, Entry, Table, transaction_id, user_id
+from lowtide.ledger.settled import Settled
+from lowtide.values.clock import millis
+from tests.unit.ledger_memory import Memory, opened
+
+NOW = datetime(2026, 1, 31, tzinfo=UTC)
+GRACE = 900_000
+
+
+def _books(memory: Memory) -> Any:
+    """Those of a repair that began at :data:`NOW`, an hour ago."""
+    state = SimpleNamespace(server_time=lambda: NOW + timedelta(hours=1))
+    run = SimpleNamespace(
+        store=SimpleNamespace(check_consent=lambda _: None),
+        summary=SimpleNamespace(run="r", figures={}),
+        phase=lambda _: None,
+    )
+    return SimpleNamespace(
+        run=run,
+        now=millis(NOW),
+        time=lambda: millis(state.server_time()),
+        node=SimpleNamespace(run=lambda program, _: steps.run(program(), memory)),
+        frames=SimpleNamespace(name=str),
+        report=SimpleNamespace(notes=[]),
+    )
+
+
+def _marked(memory: Memory) -> Settled:
+    return Settled.decode(memory.rows[Table.OPEN][SETTLED_ROW]["mark"])
+
+
+def test_what_was_written_while_a_repair_went_on_is_counted_by_the_next() -> None:
+    """Its money check is over before it moves the mark: only what was written before it began counts as checked."""
+    memory = opened("ann")
+    settled_mark.settle(_books(memory), 0, millis(NOW) - GRACE, full=False)
+    assert _marked(memory).checked_at == millis(NOW)
+
+
+def test_a_repair_does_not_move_the_mark_over_what_another_found_behind_it() -> None:
+    """The other moved the mark back to an open transaction, after this one had read where the index begins for it."""
+    memory, began = opened("ann"), millis(NOW) - 2 * GRACE
+    behind = Entry(began - GRACE, transaction_id(user_id("ann"), 1), "0" * 16)
+    memory.rows[Table.OPEN] |= {
+        behind.row: dict(behind.cells),
+        SETTLED_ROW: {"mark": Settled(behind.timestamp, "other").encode()},
+    }
+    settled_mark.settle(_books(memory), began, millis(NOW) - GRACE, full=False)
+    assert _marked(memory).mark == behind.timestamp
