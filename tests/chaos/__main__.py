@@ -93,6 +93,7 @@ def _seeds(hand: Hand, first: int, asked: argparse.Namespace) -> int:
             report.wrong.append(f"carried out again it is another: {_apart(report.trace, second.trace)}")
         took = time.monotonic() - began
         told = f"seed {seed}: {what.jobs()} runs, {took:.0f} s, {report.digest}{' twice' if again else ''}"
+        told += f", {report.counts['reads'] + report.counts['reads as of']} reads judged"
         print(f"{told}, {len(report.wrong)} wrong; {_met(report.counts)}", flush=True)
         if report.wrong or asked.seed is not None:
             print(report, flush=True)

@@ -100,6 +100,7 @@ class Actor(threading.Thread):
     wish: Sequence[Step] | str = ()
     #: What there was before the write that it is in.
     before: Seen | None = None
+    #: Tables that came back since it looked which there are: it cannot know of those.
     came_back_since: set[str] = field(default_factory=set)
     #: Whether a relay has lied about a request of it.
     lied_to: bool = False
@@ -128,6 +129,13 @@ class Actor(threading.Thread):
             self.error = error
         self.over = True
         self._back.release()
+
+    def did(self, effect: Effect) -> None:
+        """An effect has taken place. A run lists the tables after it has recorded the low watermark: what came back
+        before that it knows.
+        """
+        if effect.step.endswith("record_low_watermark"):
+            self.came_back_since.clear()
 
     def _work(self) -> Outcome:
         return self.director.lab.job(self.step.job, self.run_id, *self.arguments)
@@ -618,10 +626,18 @@ class Director:
                 continue
             mark = self.judge.marks.get(table, -1)
             if point >= mark:
-                self.judge.read(f"step {step.number}", table, point, self.lab.omid.read(table, point))
+                self._read_by_omid(f"step {step.number}", table, point)
             if step.as_of:
                 said.append(self._as_of(step, table, point, mark))
         return ", ".join(said)
+
+    def _read_by_omid(self, where: str, table: str, point: int) -> None:
+        try:
+            got = self.lab.omid.read(table, point)
+        except WorkloadError as error:
+            self.judge.read_failed(where, error, shaken=self.strikes.shaken)
+        else:
+            self.judge.read(where, table, point, got)
 
     def _as_of(self, step: Read, table: str, point: int, mark: int) -> str:
         got = self.lab.as_of(table, point)
@@ -717,6 +733,7 @@ class Director:
                 self._awaited = actor
                 self._silent_then = self._silent(actor)
             if actor.over:
+                self.lab.settle()  # dead or alive, nothing of it may write from here on
                 break
             if actor.wish == _PARK:
                 self._parked.append(actor)
@@ -741,6 +758,8 @@ class Director:
         was told is as right as anything else, or wrong.
         """
         self.counts["effects that failed" if failed else "effects"] += 1
+        if not failed:
+            actor.did(effect)
         if failed and effect.seam == "connector":
             self.lab.settle()
         where = f"{actor.run_id} ({actor.step.job}), {effect.seam} {effect.name} of {effect.step}"
@@ -791,13 +810,13 @@ class Director:
         self.judge.recorded(where, actor.run_id, self.lab.raw(STATE))
         self.judge.ended(where, actor.outcome.code, actor.outcome.summary)
         self.counts[f"exit {actor.outcome.code}"] += 1
-        if actor.step.job == "watermark_collection" and actor.outcome.code == 0 and not actor.came_back_since:
-            self.judge.published(where, self.seen())
+        if actor.step.job == "watermark_collection" and actor.outcome.code == 0:
+            self.judge.published(where, self.seen(), actor.came_back_since)
         if actor.outcome.code == 0 and "--execute" not in actor.arguments:
             self._plans.append(actor)
         if actor.approved and actor.approved.outcome:
             self.judge.held_to(where, actor.outcome.totals, actor.approved.outcome.totals)
-        if actor.step.job == "orphan_cleanup" and actor.outcome.code == 0 and not actor.came_back_since:
+        if actor.step.job == "orphan_cleanup" and actor.outcome.code == 0:
             self._came_clean(actor)
         totals = {name: n for name, n in sorted(actor.outcome.totals.items()) if n and isinstance(n, int)}
         if actor.lied_to:
@@ -813,9 +832,8 @@ class Director:
         if "--execute" not in actor.arguments:
             return
         named = [a for a in actor.arguments if a in list(Table)] or list(Table)
-        self.judge.came_back -= {
-            t for t in named if t not in {*self._disabled, *self._vetoed, *self._paused, *self._hidden, *self._imported}
-        }
+        passed_over = {*self._disabled, *self._vetoed, *self._paused, *self._hidden, *self._imported}
+        self.judge.cleaned(set(named) - passed_over, actor.came_back_since)
 
     # -- clients
 

@@ -511,16 +511,23 @@ class Judge:
         self._highest.pop(table, None)
         self._owners.pop(table, None)
 
-    def published(self, where: str, seen: Seen) -> None:
+    def cleaned(self, tables: Collection[str], came_back: Collection[str]) -> None:
+        """A run has read all of these *tables*, and ended well: they are as good as ever, but for those that *came
+        back* since it looked.
+        """
+        self.came_back -= set(tables) - set(came_back)
+
+    def published(self, where: str, seen: Seen, came_back: Collection[str] = ()) -> None:
         """(3) When a collection has published: whatever committed at or below the bound, or at or below the watermark
-        of its region, has its shadow cell; neither is above the low watermark.
+        of its region, has its shadow cell; neither is above the low watermark. *came_back*: tables that did since the
+        run looked, of which it says nothing.
         """
         watermark, bound = low_watermark(seen.commit_table), self.bound
         if bound > watermark:
             self._say(where, f"the bound {bound} is above the low watermark {watermark} (3)")
         of_regions = self._records.watermarks()
         for table, raw in seen.tables.items():
-            if table in self.came_back:
+            if table in self.came_back or table in came_back:
                 continue
             for key in unproved(standing(raw)):
                 start = start_of(key[3])
@@ -542,6 +549,12 @@ class Judge:
         torn = () if whole else self.history.torn_columns(table)
         if got != expected and (told := _difference(expected, got, torn)):
             self._say(where, f"a reader of {table} at {point}: {told} (5)")
+
+    def read_failed(self, where: str, error: object, *, shaken: bool) -> None:
+        """(9) A reader had an error: where a server was killed before (*shaken*) that may be; else it may not."""
+        self.counts["reads that failed"] += 1
+        if not shaken:
+            self._say(where, f"a reader failed, and all servers were there: {error} (9)")
 
     def read_as_of(self, where: str, table: str, point: int, got: Mapping[Column, bytes], mark: int) -> None:
         """(5) What a read as of a read point gave: all that was shown there, or it had to fail; before the mark it had

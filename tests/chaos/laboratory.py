@@ -168,11 +168,18 @@ class Laboratory:
         hbase = config.hbase.model_copy(update={"thrift": thrift})
         return ledger_clients.opened(config.model_copy(update={"hbase": hbase}))
 
-    def settle(self) -> None:
-        """Wait until no task of Spark's is at work: one that failed has siblings."""
+    def settle(self, within: float = 60) -> None:
+        """Wait until no task of Spark's is at work: one that failed has siblings.
+
+        Raises:
+            RuntimeError: some still are after so many seconds; what they write would be judged as somebody else's.
+        """
         tracker = self.spark.sparkContext._jsc.sc().statusTracker()  # type: ignore[union-attr]
-        until = time.monotonic() + 30
-        while any(each.numRunningTasks() for each in tracker.getExecutorInfos()) and time.monotonic() < until:
+        until = time.monotonic() + within
+        while running := sum(each.numRunningTasks() for each in tracker.getExecutorInfos()):
+            if time.monotonic() > until:
+                msg = f"{running} tasks of Spark's are still at work {within:.0f} s after their run had failed or ended"
+                raise RuntimeError(msg)
             time.sleep(0.05)
 
     def end(self) -> None:

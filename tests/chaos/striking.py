@@ -182,6 +182,11 @@ class Strikes:
         if effect.seam == "files":
             disks.set_full(self._driver, full=False)
 
+    @property
+    def shaken(self) -> bool:
+        """Whether a server was killed since the plan began: what it had was nowhere for a while."""
+        return any(self.counts[f"nemesis: {kind}"] for kind in _SERVERS)
+
     def told(self) -> int:
         """How many requests were lied about since the plan began."""
         return sum(sum(relay.orders.told.values()) for relay in self._relays)

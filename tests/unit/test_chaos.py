@@ -6,15 +6,18 @@ import ast
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from deadman import Effect
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.lab.workload import Model, Transaction
 from lowtide.lab.workload.model import cell_from_json
 from tests.chaos import cutting, judge, ledger_plan, plan
+from tests.chaos.director import Actor
 from tests.chaos.judge import Cell, Entry, Judge, Seen
 from tests.chaos.laboratory import Laboratory
 from tests.chaos.nemeses import ANY, MOST, SEAMS, SERVERS, SHARED, Kind, Nemesis
@@ -349,6 +352,52 @@ def test_a_bound_or_a_watermark_that_says_too_much_is_noticed(bound: int, waterm
     made.recorded("a", "one", records)
     made.published("b", seen(DATA, SHADOW))
     assert made.wrong == []
+
+
+def test_what_came_back_is_left_out_where_a_run_cannot_know_of_it_and_nowhere_else() -> None:
+    """What it publishes speaks of all other tables; what it has cleaned are all others. A table that came back before
+    it looked which there are it knows.
+    """
+    records = state(bound__1={"value": {"value": T}})
+    made = told()
+    made.recorded("a", "one", records)
+    made.published("b", seen(DATA), {"t"})
+    assert made.wrong == []
+    made.published("c", seen(DATA), {"another"})
+    assert "lacks its shadow cell" in made.wrong[0]
+    made.came_back = {"t", "u", "w"}
+    made.cleaned({"t", "u"}, {"u"})
+    assert made.came_back == {"u", "w"}
+    actor = Actor(SimpleNamespace(), Run(1, "orphan_cleanup", ()), "run-1", ())  # type: ignore[arg-type]
+    for step, left in (("state.create", {"t"}), ("oracle.record_low_watermark", set())):
+        actor.came_back_since.add("t")
+        actor.did(Effect(1, "gateway", "mutateRow", "LOWTIDE_STATE", step, False))
+        assert actor.came_back_since == left
+
+
+@pytest.mark.parametrize("steps", [3, 10**9])
+def test_tasks_of_a_run_that_is_over_are_waited_for(steps: int) -> None:
+    """What they write would be judged as another's. Where they do not end there is no judgement."""
+    looks = iter(range(steps))
+    executor = SimpleNamespace(numRunningTasks=lambda: int(next(looks, None) is not None))
+    tracker = SimpleNamespace(getExecutorInfos=lambda: [executor])
+    context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: tracker)))
+    lab: Any = SimpleNamespace(spark=SimpleNamespace(sparkContext=context))
+    if steps == 3:
+        Laboratory.settle(lab)
+        assert next(looks, None) is None
+    else:
+        with pytest.raises(RuntimeError, match="1 tasks of Spark's are still at work 0 s after"):
+            Laboratory.settle(lab, within=0.1)
+
+
+def test_a_reader_that_fails_is_noticed() -> None:
+    """But for one after a server was killed: its regions are nowhere for a while."""
+    made = Judge()
+    made.read_failed("x", "WorkloadError: away", shaken=True)
+    assert (made.wrong, made.counts["reads that failed"]) == ([], 1)
+    made.read_failed("x", "WorkloadError: away", shaken=False)
+    assert "a reader failed, and all servers were there: WorkloadError: away (9)" in made.wrong[0]
 
 
 def test_a_bound_above_the_low_watermark_is_noticed() -> None:

@@ -116,7 +116,9 @@ class Recorded:
     and of a last round that ended well.
     """
 
-    def __init__(self, folder: Path, *, outcome: str | None = "committed", commit: int | None = TC) -> None:
+    def __init__(
+        self, folder: Path, *, outcome: str | None = "committed", commit: int | None = TC, over: int = 3
+    ) -> None:
         self.folder, self.recorder = folder, Recorder(folder)
         self.number = 0
         events: list[dict[str, Any]] = [
@@ -124,7 +126,7 @@ class Recorded:
             {"event": "cells", "start": T, "at": 2, "cells": [["chaos_a", *Q, 0, "put", "v"]]},
         ]
         if outcome is not None:
-            events.append({"event": "end", "start": T, "at": 3, "outcome": outcome, "commit": commit})
+            events.append({"event": "end", "start": T, "at": over, "outcome": outcome, "commit": commit})
         lines = "".join(json.dumps(event) + "\n" for event in events)
         (folder / "clients" / "0.jsonl").write_text(lines + '{"event": "be')
         self.recorder.line("client", 0, log="0.jsonl", seed="x", killed=outcome is None)
@@ -193,11 +195,13 @@ def test_what_is_right_is_not_wrong(tmp_path: Path) -> None:
     assert killed.wrong() == []
     orphan = Recorded(tmp_path / "d", outcome=None).look(DATA).look(commits=[MARK]).aside().read(TC + 1, {})
     assert orphan.wrong() == []
-    rolled_back = Recorded(tmp_path / "e", outcome="rolled back", commit=None).look(DATA).look()
+    # Looked at while the client was about to roll back, or had a request on its way.
+    rolled_back = Recorded(tmp_path / "e", outcome="rolled back", commit=None, over=10**15 - 50_000).look(DATA).look()
     assert rolled_back.wrong() == []
 
 
 UNKNOWN: dict[str, Any] = {"outcome": None}
+ROLLED_BACK: dict[str, Any] = {"outcome": "rolled back", "commit": None}
 ABORTED: dict[str, Any] = {"outcome": "abandoned", "commit": None}
 WHOLE = (DATA, SHADOW)
 EARLIER = SHADOW._replace(value=(TC - 50).to_bytes(8, "big"))
@@ -238,6 +242,8 @@ def region(watermark: int) -> list[Cell]:
         ({}, lambda r: r.look(*WHOLE).look(DATA), "went, and its data stands (1)"),
         ({}, lambda r: r.look(*WHOLE).look(SHADOW), "1000, committed, went and is in no sideline (7)"),
         (ABORTED, lambda r: r.look(DATA).look(), "1000, abandoned, went and is in no sideline (7)"),
+        (ROLLED_BACK, lambda r: r.look(DATA).look(), "1000, rolled back, went and is in no sideline (7)"),
+        (UNKNOWN, lambda r: r.look(DATA).look(), "1000, without an answer, went and is in no sideline (7)"),
         (UNKNOWN, lambda r: r.look(DATA), "has no shadow cell (9)"),
         ({}, lambda r: r.look(), "the mark is -1: "),
         ({}, lambda r: r.look(*WHOLE).read(TC, {"q": "v"}, mark_before=TC), "is b'v' and was to be None (5)"),
@@ -251,6 +257,8 @@ def region(watermark: int) -> list[Cell]:
             lambda r: r.look(*WHOLE).read(TC + 1, {}, how="as of", error="[INTERNAL_ERROR] a bug\nCaused by: Null"),
             "Caused by: Null (9)",
         ),
+        ({}, lambda r: r.look(*WHOLE).read(TC + 1, {}, error="WorkloadError: away"), "WorkloadError: away (9)"),
+        ({}, lambda r: r.look(*WHOLE).read(TC + 1, {}, mark_after=TC + 2), "1 reads were answered, and none could be"),
         ({}, lambda r: r.look(*WHOLE).run(1), "ended with 1 and does not say why (9)"),
         ({}, lambda r: r.look(*WHOLE).run(1, "unexpected KeyError: 1"), "unexpected KeyError"),
         ({}, lambda r: r.look(*WHOLE).run(1, hung=True), "it never ended (9)"),
@@ -297,8 +305,11 @@ def test_what_a_reset_takes_back_is_not_wrong(tmp_path: Path) -> None:
 
 
 def test_readers_that_the_mark_has_passed_are_not_judged(tmp_path: Path) -> None:
-    """Omid's reader is not refused, and shown what is left; one that failed, or was refused, was shown nothing."""
-    recorded = Recorded(tmp_path).look(*WHOLE).read(TC + 1, {}, mark_after=TC + 2)
+    """Omid's reader is not refused, and shown what is left; one that failed beside a dead server, or was refused, was
+    shown nothing.
+    """
+    recorded = Recorded(tmp_path).look(*WHOLE).read(TC + 1, {"q": "v"}).read(TC + 1, {}, mark_after=TC + 2)
+    recorded.recorder.line("server", 0, part="tso", kind="the oracle")
     recorded.read(TC + 1, {}, how="as of", refused=True).read(TC + 1, {}, error="WorkloadError: away")
     assert recorded.wrong() == []
 

@@ -39,8 +39,13 @@ from tests.chaos.judge import (
     unproved,
 )
 
-#: Ends after which a client takes its cells away, or may have been about to.
-_TAKEN_BACK = frozenset({"rolled back", "conflict", "watermark", "failed", ""})
+#: Ends before which a client takes its cells away, or was about to.
+_TAKEN_BACK = frozenset({"rolled back", "conflict", "watermark", ""})
+#: So long after a client told its end, or was dead, a server may still do what it had asked for, ms: HBase's client
+#: waits for an answer for a minute.
+_LATE = 60_000
+#: So long after a server is there again what it had may be elsewhere, or nowhere for a moment, ms.
+_SHAKEN = 60_000
 
 
 def generation(records: Records) -> int:
@@ -315,25 +320,34 @@ class _Court:
         return self.told.outcomes.get(start) or "without an answer"
 
     def _taken_back(self, start: int, since: int) -> bool:
-        """Whether its own client may have taken a cell away."""
+        """Whether its own client may have taken away a cell that was there *since* then.
+
+        It does so before it tells its end. What is there later it has left, but for a request that was on its way.
+        """
         if start in self.history.commits:
             return False
-        outcome = self.told.outcomes.get(start, "")
-        # A client that dies in its clean-up has taken a part away; an error of HBase's, or none known, may be anything.
-        return outcome in _TAKEN_BACK or " at 2" in outcome or " at 8" in outcome or self.told.over[start] >= since
+        outcome, over = self.told.outcomes.get(start, ""), self.told.over[start]
+        # A client that dies in its clean-up has taken a part away.
+        takes = outcome in _TAKEN_BACK or " at 2" in outcome or " at 8" in outcome
+        return over >= since or (takes and over >= since - _LATE)
 
     # -- readers
 
     def reads(self) -> None:
-        """(5) What readers were shown, where the mark had not passed them; and what had to be refused."""
+        """(5) What readers were shown, where the mark had not passed them; and what had to be refused. (9) They fail
+        where a server does, and no other time.
+        """
+        asked, judged = 0, 0
         for line in self.told.of_kind("read"):
             how, table, point = line["how"], line["table"], line["point"]
             where = f"read ({how}) of {table} at {point} from {line['from']}"
             if "error" in line:
                 self.counts[f"reads ({how}) that failed"] += 1
-                if "INTERNAL_ERROR" in line["error"]:  # Spark's word for what nobody has foreseen
+                # INTERNAL_ERROR is Spark's word for what nobody has foreseen.
+                if "INTERNAL_ERROR" in line["error"] or not self._shaken(line):
                     self._say(where, line["error"].splitlines()[-1], "9")
                 continue
+            asked += 1
             if line["refused"]:
                 self.counts[f"reads ({how}) that were refused"] += 1
                 continue
@@ -344,12 +358,20 @@ class _Court:
                 self.counts[f"reads ({how}) that were judged"] -= 1
                 self.counts[f"reads ({how}) that the mark has passed"] += 1
                 continue
+            judged += 1
             got = {(_raw(r), _raw(f), _raw(q)): _raw(v) for r, f, q, v in line["cells"]}
             expected = shown(self.history.tables[table], self.history.commits, point)
             if got != expected:
                 columns = sorted(c for c in got.keys() | expected.keys() if got.get(c) != expected.get(c))
                 told = "; ".join(f"{c} is {got.get(c)!r} and was to be {expected.get(c)!r}" for c in columns[:2])
                 self._say(where, f"{len(columns)} columns: {told}", "5")
+        if asked and not judged:
+            self._say("at the end", f"{asked} reads were answered, and none could be judged", "5")
+
+    def _shaken(self, line: Mapping[str, Any]) -> bool:
+        """Whether a server was dead while this happened, or shortly before."""
+        down = self.told.of_kind("server")
+        return any(s["from"] <= line["to"] and line["from"] <= s["to"] + _SHAKEN for s in down)
 
     # -- runs
 
