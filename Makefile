@@ -31,7 +31,7 @@ help:
 	@echo "make cluster-test   the jobs on YARN and HDFS, on this machine's loopback: executors killed, Airflow, HBase snapshots"
 	@echo "make .env    the secrets that docker-compose.yaml asks for, random"
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
-	@echo "make chaos   clients, runs that die and tables that change, in an order that a seed gives: SECONDS=600 SEED= KEEP= SERVERS= TWICE= NEMESES= RUNS= MODE="
+	@echo "make chaos   clients, runs that die and tables that change, in an order that a seed gives: SECONDS=600 SEED= KEEP= SERVERS= TWICE= NEMESES= RUNS= PARKS= MODE="
 	@echo "make soak    an hour of processes that are killed, stopped and overtaken, then one of the ledger's clients being killed"
 	@echo "make break-rules   break each safety rule in a copy of the code, and see the right assertion fail"
 	@echo "make judge   break those by which data come out wrong, and see whether lowtide verify, alone, notices"
@@ -211,7 +211,7 @@ soak: setup
 chaos: setup
 	@PYTHONPATH=.:tests/store:tools $(BIN)/python -m tests.chaos $(if $(MODE),--mode $(MODE)) $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(SERVERS),--servers $(SERVERS)) $(if $(TWICE),--twice $(TWICE)) \
-		$(if $(NEMESES),--nemeses $(NEMESES)) $(if $(RUNS),--jobs $(RUNS)) $(if $(COUNT),--count $(COUNT))
+		$(if $(NEMESES),--nemeses $(NEMESES)) $(if $(RUNS),--jobs $(RUNS)) $(if $(COUNT),--count $(COUNT)) $(if $(PARKS),--parks $(PARKS))
 
 # The pictures of docs/images, from the demo that is up.
 screenshots: setup

@@ -5,6 +5,7 @@
     make chaos SECONDS=3600            # new seeds for an hour; what fails is cut down
     make chaos SEED=17                 # this one
     make chaos SEED=17 KEEP=0,4,9      # of its plan these steps and seams alone
+    make chaos PARKS=10                # ten runs of each plan more stand still, and go on when others have been there
     make chaos NEMESES=LATE,ORACLE     # of what fails around the jobs these alone; none: nothing
     make chaos MODE=free SERVERS=3     # processes that run at the same time: tests/chaos/free
     make chaos MODE=zombies            # runs that stand still, and go on when others have been there
@@ -43,6 +44,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1, help="of zombies: with --seed, so many from it on")
     parser.add_argument("--keep", default="", help="of its plan these numbers only: 0,4,9")
     parser.add_argument("--jobs", type=int, default=plan.JOBS, help="runs of jobs a plan, or some more")
+    parser.add_argument("--parks", type=int, default=0, help="so many runs of a plan more stand still, and go on later")
     parser.add_argument("--servers", type=int, default=0, help="region servers; 0: HBase is one process")
     parser.add_argument("--twice", type=int, default=0, help="every so many seeds are carried out twice and compared")
     parser.add_argument("--cut", type=int, default=40, help="how often a plan that fails is tried with less; 0: not")
@@ -107,7 +109,7 @@ def _seeds(hand: Hand, first: int, asked: argparse.Namespace) -> int:
 
 
 def _plan(seed: int, asked: argparse.Namespace) -> plan.Plan:
-    made = plan.made(seed, asked.jobs, _kinds(asked))
+    made = plan.made(seed, max(asked.jobs, asked.parks), _kinds(asked), asked.parks)
     return made.only([int(n) for n in asked.keep.split(",")]) if asked.keep else made
 
 
@@ -132,6 +134,7 @@ def _cut(hand: Hand, what: plan.Plan, wrong: Sequence[str], asked: argparse.Name
     numbers = ",".join(map(str, left))
     with_them = "" if asked.nemeses == "all" else f" NEMESES={asked.nemeses}"
     with_them += f" SERVERS={asked.servers}" if asked.servers else ""
+    with_them += f" PARKS={asked.parks}" if asked.parks else ""
     print(f"cut down to {len(left)} of {len(what.numbers())}: make chaos SEED={what.seed} KEEP={numbers}{with_them}")
     print(what.only(left), flush=True)
 

@@ -366,11 +366,15 @@ class Judge:
         *,
         came_back: Collection[str] = (),
         silent: Collection[str] = (),
+        owner: str = "",
     ) -> None:
         """Judge what one write of a run did.
 
-        *aside*: what its sideline has of each table. *came_back*: tables that came back since the run began, which its
-        last look cannot know. *silent*: tables to which nothing may be written.
+        *aside*: what its sideline has of each table. *came_back*: tables that came back since the run looked, which it
+        cannot know. *silent*: tables to which nothing may be written. *owner*: the run, if it writes under the epochs
+        of its tables.
+
+        (6) It writes to no table that another run has taken over.
 
         (1) What the mark keeps stays: every read point from the mark on shows what it showed. (2) No shadow cell, entry
         or mark says what is not so. (4) What left the commit table is in the journal, and no cell needs it. (7) What
@@ -383,6 +387,8 @@ class Judge:
                 self.counts["writes that changed a table"] += 1
                 if table in silent:
                     self._say(where, f"{table} was written to, and somebody has said no")
+                if owner and self._owners.get(table) != owner:
+                    self._say(where, f"{table} was written to, which {self._owners.get(table)} took over (6)")
                 self._table(f"{where}, {table}", watermark, was, is_, (table, aside.get(table, ())))
         self._commit_table(where, watermark, before, after, came_back)
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from tests.chaos import ledger_plan
 from tests.chaos.ledger_plan import LedgerStep
-from tests.chaos.nemeses import Kind, Nemesis, Place, drawn
+from tests.chaos.nemeses import ANY, Kind, Nemesis, Place, drawn
 
 T = TypeVar("T")
 
@@ -272,17 +272,46 @@ class Plan:
         return "\n".join([f"seed {self.seed}{too}", *_lines(self.steps, "")])
 
 
-def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = ()) -> Plan:
-    """The plan of a seed, with *jobs* runs of jobs or some more, and some nemeses of these kinds."""
+def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int = 0) -> Plan:
+    """The plan of a seed, with *jobs* runs of jobs or some more, and some nemeses of these kinds; of its runs at most
+    *parks* more stand still before they write, and go on when others have been there.
+    """
     maker = _Maker(seed, torn=bool(seed % 2), ledger=seed % 3 == 0, compactor=seed % 6 == 2)
     steps = maker.steps(jobs)
     numbers = count(1 + max(number for step in steps for number in _numbers(step)))
+    if parks:
+        steps = _with_parks(steps, parks, random.Random(f"parks/{seed}"), numbers)
     runs = [at for at, step in enumerate(steps) if isinstance(step, Run) and "--execute" in step.arguments]
     found = drawn(seed, numbers, nemeses, len(steps), runs)
     # The last first, and into a run before there is something new before it: all else stays where it is.
     for nemesis, place in sorted(found, key=lambda one: (one[1].step, one[1].seam), reverse=True):
         steps = _with_nemesis(steps, nemesis, place, numbers)
     return Plan(seed, steps, maker.torn, maker.ledger, maker.compactor)
+
+
+def _with_parks(steps: Sequence[Step], parks: int, chance: random.Random, numbers: Iterator[int]) -> tuple[Step, ...]:
+    """Runs that act are parked, the first *parks* of them; after the next run one that is parked goes on, mostly."""
+    found: list[Step] = []
+    parked = 0
+    for step in steps:
+        found.append(step)
+        if not isinstance(step, Run):
+            continue
+        if parked and chance.random() < 0.7:
+            found.append(Resume(next(numbers), chance.randrange(100)))
+        if parked < parks and "--execute" in step.arguments:
+            found[found.index(step)] = _parked(step, chance, next(numbers))
+            parked += 1
+    return tuple(found)
+
+
+def _parked(run: Run, chance: random.Random, number: int) -> Run:
+    """Where it has decided, mostly: before its first write of mutations, or before any other change. It does not die
+    before.
+    """
+    kind, nth = chance.choice((("connector", 1), ("connector", 1), (ANY, chance.randint(3, 12))))
+    seam = Seam(number, kind, nth, Moment.BEFORE, Act.PARK)
+    return replace(run, seams=(seam, *(each for each in run.seams if each.act is Act.ON)))
 
 
 def _with_nemesis(steps: tuple[Step, ...], nemesis: Nemesis, place: Place, numbers: Iterator[int]) -> tuple[Step, ...]:

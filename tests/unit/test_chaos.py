@@ -93,6 +93,24 @@ def test_what_is_cut_goes_with_all_that_is_in_it() -> None:
     assert left.steps == tuple(step for step in made.steps if step is not run)
 
 
+def test_runs_are_parked_in_a_plan_that_stays_what_it_is() -> None:
+    """As many as are asked for, where so many act; none dies before, and others run before it goes on."""
+    for seed in SEEDS:
+        without, made = plan.made(seed, 12), plan.made(seed, 12, parks=10)
+        acting = [s for s in without.steps if isinstance(s, Run) and "--execute" in s.arguments]
+        parked = [s for s in made.steps if isinstance(s, Run) and s.seams and s.seams[0].act is Act.PARK]
+        added = set(made.numbers()) - set(without.numbers())
+        assert sum(run.seams[0].number in added for run in parked) == min(10, len(acting))
+        for run in parked:
+            if run.seams[0].number in added:
+                assert {seam.act for seam in run.seams[1:]} <= {Act.ON}
+        assert [s.number for s in made.steps if s.number not in added] == [s.number for s in without.steps]
+        first = next(at for at, s in enumerate(made.steps) if s in parked)
+        resumed = [at for at, s in enumerate(made.steps) if isinstance(s, plan.Resume) and s.number in added]
+        assert all(any(isinstance(s, Run) for s in made.steps[first + 1 : at]) for at in resumed)
+        assert plan.made(seed, 12, parks=10) == made
+
+
 def test_nemeses_come_to_a_plan_that_stays_what_it_is() -> None:
     """One to three of the kinds that were asked for, between steps and at seams of runs; all else of the plan is the
     same, number for number. Without any kind none comes.
@@ -336,6 +354,17 @@ def test_a_record_of_a_run_that_was_overtaken_is_noticed() -> None:
     assert made.wrong == []
     made.recorded("d", "one", state(table__t={"epoch": "2/y/0", "fact/-": {"run": "one"}}))
     assert "one recorded of t, which two took over" in made.wrong[0]
+
+
+def test_a_write_to_a_table_that_another_run_took_over_is_noticed() -> None:
+    """Of a run that writes under its table's epoch, whatever it writes; one that has none writes where it may."""
+    made = told()
+    made.recorded("a", "one", state(table__t={"epoch": "1/x/0"}))
+    change = seen(DATA, commits=[entry(T, 100)]), seen(DATA, SHADOW, commits=[entry(T, 100)])
+    assert of(made, *change, owner="one") == []
+    made.recorded("b", "two", state(table__t={"epoch": "2/y/0"}))
+    assert of(made, *change) == []
+    assert "t was written to, which two took over (6)" in of(made, *change, owner="one")[0]
 
 
 @pytest.mark.parametrize(("bound", "watermark"), [(T, 0), (0, T)])
