@@ -6,12 +6,13 @@ plan that is carried out twice comes out the same.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import deadman
 import pytest
-from breaking.catalogue import CHAOS_SEEDS, number_of_today
+from breaking.catalogue import CHAOS_SECONDS, CHAOS_SEEDS, number_of_today
 from deadman import Die, Effect, Moment
 from lowtide_spark.frames.store import Store
 from pyspark.sql import SparkSession
@@ -32,6 +33,8 @@ SEEDS = list(dict.fromkeys([COMMIT, *seeds.of("chaos", count=0, always=range(1, 
 asked = os.environ.get(CHAOS_SEEDS)
 if asked:
     SEEDS = list(range(1, 1 + int(asked)))
+#: When no seed is to begin any more; of a test that runs for itself each does.
+UNTIL = time.monotonic() + float(os.environ.get(CHAOS_SECONDS, "inf"))
 
 Carried = Callable[[plan.Plan], Report]
 
@@ -81,6 +84,8 @@ def test_whatever_meets_nothing_is_wrong(carried_out: Carried, seed: int) -> Non
     """No write of any run, no record, no answer that a reader got, and nothing that is left when the faults have ended
     and the jobs have run again.
     """
+    if time.monotonic() > UNTIL:
+        pytest.skip(f"{os.environ[CHAOS_SECONDS]} s are over")
     report = carried_out(plan.made(seed, nemeses=SHARED))
     assert report.wrong == []
     # A judge with nothing before it finds nothing.

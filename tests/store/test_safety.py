@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import deadman
 import pytest
 from conftest import Outcome
 from hshell import obey, statements
@@ -549,6 +550,25 @@ def test_a_range_is_recorded_only_after_all_its_actions(
     assert clean(job, table).code == 0
     assert len(state.read(table).facts) == 2
     assert not scene.has(table, orphan, row=b"a")
+
+
+@pytest.mark.parametrize(("durability", "flushed"), [("SKIP_WAL", [True]), ("SYNC_WAL", [])])
+def test_what_a_server_may_lose_is_in_files_before_a_cleanup_goes_by_it(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], durability: str, flushed: list[bool]
+) -> None:
+    """What proved a commit outlives what is done for it: the table is flushed before the first write, unless its log is
+    synced.
+    """
+    table = scene.table(attributes={"DURABILITY": durability})
+    scene.orphan(table)
+    omid.advance_watermark()
+    config = configure(tables={table: {"accept_durability": True}})
+    life = deadman.run(lambda: clean(job, table, config=config))
+    assert life.result is not None
+    assert life.result.code == 0, life.result.problems
+    flushes = [effect.number for effect in life.effects if effect.name == "flush"]
+    wrote = [effect.number for effect in life.effects if effect.seam == "connector" and effect.on == table]
+    assert [number < wrote[0] for number in flushes] == flushed
 
 
 def test_a_healed_cell_is_read_again_before_its_range_is_recorded(

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from breaking.catalogue import CONNECTOR_TESTS, Mutation, by_chaos, folder, number_of_today, read, share
-from breaking.verdict import names_it
+from breaking.catalogue import CONNECTOR_TESTS, Mutation, by_chaos, drawn, folder, number_of_today, read, share
+from breaking.results import Results
+from breaking.verdict import ELSEWHERE, MISSED, NOTICED, names_it
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTATIONS = read(ROOT / "tests/mutations.toml")
@@ -123,6 +124,27 @@ def test_a_checkout_without_history_has_a_number_too(tmp_path: Path, monkeypatch
     git.chmod(0o644)  # somebody's file of that name
     assert number_of_today(tmp_path) == today
     assert abs(today - time.time() / 86400) < 2
+
+
+def test_a_number_draws_the_same_mutations_again() -> None:
+    """As many as are asked for, none twice; another number others; of few, all."""
+    some = drawn(MUTATIONS, 30, 17)
+    assert len(some) == 30
+    assert some == drawn(MUTATIONS, 30, 17) != drawn(MUTATIONS, 30, 18)
+    assert drawn(some, 50, 1) == some
+
+
+def test_what_became_of_a_mutation_is_kept_for_the_next_run(tmp_path: Path) -> None:
+    """It is left out there; of one that was tried again the last verdict counts."""
+    file = tmp_path / "results"
+    first = Results(file)
+    for name, word in (("1a", MISSED), ("1b", NOTICED), ("L1a", NOTICED), ("1a", NOTICED), ("2a", ELSEWHERE)):
+        first.add(name, word, 61.23)
+    again = Results(file)
+    assert [name in again for name in ("1a", "2a", "3a")] == [True, True, False]
+    assert again.table() == first.table()
+    assert again.table().splitlines()[0] == "1a        61 s  noticed"
+    assert again.table().endswith("4 tried: 1 failed elsewhere, 3 noticed; 75 % noticed")
 
 
 FAILED: dict[str, Any] = {"phase": "call", "statement": "assert scene.has(\n    table, old)", "text": "assert False"}

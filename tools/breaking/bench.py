@@ -29,8 +29,10 @@ _LEFT_OUT = shutil.ignore_patterns(".*", "target", "__pycache__", "*.egg-info", 
 class Bench:
     """One copy of the code; used by one thread at a time. Store and driver are started when a test first needs them."""
 
-    def __init__(self, folder: Path, *, judge: bool = False) -> None:
+    def __init__(self, folder: Path, *, judge: bool = False, chaos: bool = False) -> None:
         self._folder = folder
+        #: Of seeds the first that fails says enough.
+        self._first = chaos
         #: The verifier looks before and after each job: that takes its time.
         self._judge, self._seconds = judge, _SECONDS * (4 if judge else 1)
         self._copy = folder / "lowtide"
@@ -169,7 +171,8 @@ class Bench:
 
     @property
     def _plugins(self) -> list[str]:
-        return ["-p", "breaking.noted", *(["-p", "breaking.judged"] if self._judge else [])]
+        judged = ["-p", "breaking.judged"] if self._judge else []
+        return ["-p", "breaking.noted", *judged, *(["-x"] if self._first else [])]
 
     def _asked(self, request: dict[str, Any]) -> int | None:
         if self._over:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import re
 import subprocess
 import time
@@ -14,6 +15,8 @@ from pathlib import Path
 CONNECTOR_TESTS = "connector/src/test/"
 #: Names how many seeds chaos takes from 1 on, where it is not the commit that gives one.
 CHAOS_SEEDS = "LOWTIDE_CHAOS_SEEDS"
+#: After how many seconds no seed of them begins any more.
+CHAOS_SECONDS = "LOWTIDE_CHAOS_SECONDS"
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,11 @@ class Mutation:
     def folders(self) -> set[str]:
         """Where its tests lie: ``unit``, ``spark``, ``store``, ``airflow``, or ``connector``."""
         return {folder(test) for test in self.tests}
+
+    @property
+    def of_money(self) -> bool:
+        """Whether it breaks a rule of the ledger."""
+        return self.name.startswith("L")
 
     @property
     def in_java(self) -> bool:
@@ -74,6 +82,12 @@ def by_chaos(mutation: Mutation) -> Mutation:
     """The same, to be noticed by chaos instead of its own tests."""
     test = "tests/store/test_chaos.py::test_whatever_meets_nothing_is_wrong"
     return replace(mutation, tests=(test,), fails="assert report.wrong == []")
+
+
+def drawn(mutations: Mapping[str, Mutation], of: int, number: int) -> dict[str, Mutation]:
+    """So many of them, or all where there are no more, as the number draws them; in the order of their names."""
+    taken = random.Random(f"mutations/{number}").sample(sorted(mutations), min(of, len(mutations)))
+    return {name: mutations[name] for name in sorted(taken)}
 
 
 def share(mutations: Mapping[str, Mutation], of: int, number: int) -> dict[str, Mutation]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 NOTICED, MISSED, ELSEWHERE, BROKEN = "noticed", "NOT NOTICED", "FAILED ELSEWHERE", "CANNOT BE MADE"
+#: No verdict: there was no time for it.
+PUT_OFF = "PUT OFF"
 
 
 @dataclass
