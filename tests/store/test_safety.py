@@ -571,6 +571,27 @@ def test_what_a_server_may_lose_is_in_files_before_a_cleanup_goes_by_it(
     assert [number < wrote[0] for number in flushes] == flushed
 
 
+def test_a_delete_that_a_server_may_lose_is_in_files_before_its_range_is_recorded(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
+) -> None:
+    """Nobody sees a cell under a delete marker, so that nothing of the table is read at all; with the marker lost the
+    cell would be back, below the watermark.
+    """
+    table = scene.table(attributes={"DURABILITY": "SKIP_WAL"})
+    orphan = scene.orphan(table)
+    omid.flush(table)
+    omid.delete_version(table, b"r", b"a", b"q", orphan)  # as a client rolls back
+    omid.advance_watermark()
+    config = configure(tables={table: {"accept_durability": True}})
+    life = deadman.run(lambda: clean(job, table, config=config))
+    assert life.result is not None
+    assert life.result.code == 0, life.result.problems
+    assert life.result.totals["cells_read"] == 0
+    flushes = [effect.number for effect in life.effects if effect.name == "flush"]
+    recorded = [effect.number for effect in life.named("facts.record_all")]
+    assert [number < recorded[0] for number in flushes] == [True]
+
+
 def test_a_healed_cell_is_read_again_before_its_range_is_recorded(
     job: Job, scene: Scene, omid: OmidClient, state: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
