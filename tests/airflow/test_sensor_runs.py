@@ -140,6 +140,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         stack.down()
 
 
+@pytest.mark.turns(2, group="Airflow at length")
 def test_sensors_wait_through_kills_and_see_the_end(site: Site) -> None:
     """One stuck transaction: seen by the blocking sensor and the watcher; the others wait, lose triggerer and gateway,
     and end with it.

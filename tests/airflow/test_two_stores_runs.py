@@ -151,6 +151,7 @@ def leave_orphans(place: Place, file: Path) -> None:
     place.omid.advance_watermark()
 
 
+@pytest.mark.turns(2, group="Airflow at length")
 def test_each_store_has_dags_and_a_pool_of_its_own(two: Two) -> None:
     """The pools were made when Airflow's API server started, each with its slot."""
     names = ("orphan_cleanup", "watermark_collection")

@@ -281,6 +281,7 @@ def test_time_ranges_leave_files_out(kit: Kit, large: str) -> None:
             assert read == {"timestamp >= 0": 39_800, "timestamp >= 1050": 19_900, "timestamp >= 2000": 0}
 
 
+@pytest.mark.turns(2, group="splits and throttles")
 def test_splits_change_nothing(kit: Kit, omid: OmidClient) -> None:
     """After a split the daughters' half files, and ranges across their border, are read as before."""
     table = kit.table()

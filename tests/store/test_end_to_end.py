@@ -188,6 +188,7 @@ class Doomed:
         return history.read(self.log, omid.fate, ended="kill")
 
 
+@pytest.mark.turns(2, group="the whole at length")
 @seeds.each("clients at work beside the jobs", always=[7])
 @pytest.mark.usefixtures("tables")
 def test_clients_go_on_and_are_killed_meanwhile(

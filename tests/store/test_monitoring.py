@@ -132,6 +132,7 @@ def everything(file: Path, job: Callable[..., Outcome], scene: Scene, omid: Omid
     take(config, "orders", owner="ann", reason="month end", lasting=timedelta(hours=1))
 
 
+@pytest.mark.turns(2, group="the whole at length")
 def test_the_whole_kit_on_a_real_store(
     job: Callable[..., Outcome],
     configure: Callable[..., Path],

@@ -93,6 +93,7 @@ def throttle(spark: SparkSession, hbase: Any) -> Iterator[Throttle]:
     unset()
 
 
+@pytest.mark.turns(2, group="splits and throttles")
 @seeds.each("a cleanup of a throttled table")
 def test_a_cleanup_of_a_throttled_table_is_slow_and_whole(
     stack: Stack, omid: OmidClient, job: Job, throttle: Throttle, tmp_path: Path, seed: int
