@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from job_site import Site
+from lowtide_spark.frames.audit_log import FOLDER
 from secured_kit import of_kind
 
 from lowtide.lab.stack import Stack, secured
@@ -47,10 +48,12 @@ def test_a_setting_that_lets_nobody_in_is_named(site: Site, properties: dict[str
         content["hbase"]["properties"][name] = told
     content["hbase"]["properties"] = {k: v for k, v in content["hbase"]["properties"].items() if v is not None}
     file.write_text(yaml.safe_dump(content))
-    done = site.run("survey", config=file)
-    assert done.code != 0
-    assert words in done.problems
-    assert "Exception" not in done.problems
+    for job in (("survey",), ("orphan_cleanup", "--execute")):
+        done = site.run(*job, config=file)
+        assert done.code != 0
+        assert words in done.problems
+        assert "Exception" not in done.problems, done.problems
+    assert [folder.name for folder in site.sideline.glob("*")] in ([], [FOLDER]), "the audit log alone"
 
 
 def test_a_java_without_krb5_conf_is_named(site: Site) -> None:

@@ -53,8 +53,8 @@ def settings_of(guarded: Stack, user: str, **thrift: Any) -> dict[str, Any]:
     return {"hbase": hbase, "omid": {"oracle": [f"127.0.0.1:{guarded.config.tso_port}"]}}
 
 
-def grant(spark: SparkSession, guarded: Stack, user: str, actions: Sequence[str]) -> None:
-    """Give a user rights in all of HBase, as whoever started it."""
+def grant(spark: SparkSession, guarded: Stack, user: str, actions: Sequence[str], tables: Sequence[str] = ()) -> None:
+    """Give a user rights on these tables, or in all of HBase, as whoever started it."""
     hadoop: Any = spark._jvm.org.apache.hadoop  # type: ignore[union-attr]
     settings = hadoop.hbase.HBaseConfiguration.create()
     for name, value in guarded.hbase_properties().items():
@@ -64,9 +64,12 @@ def grant(spark: SparkSession, guarded: Stack, user: str, actions: Sequence[str]
     given = spark._sc._gateway.new_array(action, len(actions))  # type: ignore[union-attr]
     for at, name in enumerate(actions):
         given[at] = action.valueOf(name)
-    permission = access.Permission.newBuilder().withActions(given).build()
+    named = [hadoop.hbase.TableName.valueOf(table) for table in tables]
+    builders = [access.Permission.newBuilder(table) for table in named] or [access.Permission.newBuilder()]
     connection = hadoop.hbase.client.ConnectionFactory.createConnection(settings)
     try:
-        connection.getAdmin().grant(access.UserPermission(user, permission), False)
+        for builder in builders:
+            permission = builder.withActions(given).build()
+            connection.getAdmin().grant(access.UserPermission(user, permission), False)
     finally:
         connection.close()

@@ -126,6 +126,45 @@ def test_one_of_two_rights_is_enough_to_see_tables(
     assert totals["sideline_restore"]["restored"] == 1
 
 
+@pytest.mark.parametrize("seen", ["CREATE", "ADMIN"])
+def test_rights_on_tables_do_where_they_are_given_on_each(
+    job: Job, omid: OmidClient, configured: Configured, guarded: Stack, spark: SparkSession, table: str, seen: str
+) -> None:
+    """Nothing globally: the whole chain does its work. With one table that was left out it does nothing, and names
+    that table.
+    """
+    assert job("commit_table_pruning", "--grace", "0s", "--execute", config=configured("root")).code == 0
+    user = f"tables-{seen.lower()}"
+    left_out = f"left_out_{seen.lower()}"
+    grant(spark, guarded, user, ["READ", "WRITE", seen], omid.tables())
+    totals = {}
+    for name, *arguments in (*LOOKING, *ACTING):
+        given = [a.format(table=table, run=f"of-{table}") for a in arguments]
+        acts = [] if (name, *arguments) in LOOKING else ["--execute"]
+        with acting_as(spark, user):
+            done = job(name, *given, *acts, config=configured(user))
+        assert done.code == 0, (name, done.problems)
+        totals[name] = done.totals
+    assert (totals["orphan_cleanup"]["deleted"], totals["orphan_cleanup"]["healed"]) == (1, 1)
+    assert totals["sideline_restore"]["restored"] == 1
+    omid.create(left_out)
+    try:
+        before = (omid.raw(table), omid.commit_table())
+        for name, *arguments in (*LOOKING, *ACTING):
+            if name == "journal_replay":  # it puts entries back, and no table loses anything by that
+                continue
+            given = [a.format(table=table, run=f"of-{table}") for a in arguments]
+            acts = [] if (name, *arguments) in LOOKING else ["--execute"]
+            with acting_as(spark, user):
+                done = job(name, *given, *acts, config=configured(user))
+            assert done.code != 0, name
+            assert f"it does not list to the user {user}: [{left_out}]" in done.problems, name
+            assert f"grant '{user}', 'A', '{left_out}'" in done.problems, name
+            assert (omid.raw(table), omid.commit_table()) == before, name
+    finally:
+        omid.drop(left_out)
+
+
 def test_the_first_run_makes_tables(
     job: Job, configured: Configured, guarded: Stack, spark: SparkSession, table: str
 ) -> None:

@@ -10,16 +10,18 @@ import re
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from lowtide_spark.frames import kinds
-from lowtide_spark.frames.connector import UNKNOWN_TABLE, explained
+from lowtide_spark.frames.connector import UNKNOWN_TABLE, Connector, explained
 from lowtide_spark.frames.store import Life
 from lowtide_spark.frames.writing import _claims_json
+from py4j.protocol import Py4JError
 
 from lowtide.config import Config
-from lowtide.errors import FormatError, HistoryError, TableError, UsageError
+from lowtide.errors import FormatError, HistoryError, StoreError, TableError, UsageError
 from lowtide.health.reading import Reading
 from lowtide.history import holding
 from lowtide.history.advice import bucket
@@ -399,3 +401,31 @@ def test_kinds_and_operations() -> None:
     asked = set(re.findall(r'F\.lit\("(\w+)"\)\.alias\("op"\)', programs))
     assert len(asked) > 4
     assert asked <= set(VECTORS["operations"])
+
+
+_NO_METHOD = "Method look([class java.util.HashMap, class java.lang.String, class java.util.ArrayList]) does not exist"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Py4JError(f"An error occurred while calling z:Catalog.look. Trace:\npy4j.Py4JException: {_NO_METHOD}"),
+        TypeError("'JavaPackage' object is not callable"),
+    ],
+)
+def test_a_jar_of_an_older_lowtide_is_named(error: Exception) -> None:
+    """Whether it lacks the class, or what the class is asked for: to Java it is a method that does not exist."""
+
+    def look(*_: object) -> str:
+        raise error
+
+    connector = Connector.__new__(Connector)
+    connector.__dict__ |= {"_classes": SimpleNamespace(Catalog=SimpleNamespace(look=look)), "_java_options": {}}
+    with pytest.raises(StoreError, match="the connector's jar is of an older Lowtide: put this version's in its place"):
+        connector._listed("regions", "orders", "payments")
+
+
+def test_what_the_store_says_is_told_without_javas_class() -> None:
+    """Nor with what the connector was asked for."""
+    said = "java.io.UncheckedIOException: Cannot read the view tables: HBase has tables that it does not list"
+    assert str(explained(Exception(said), None)) == "cannot read the store: HBase has tables that it does not list"

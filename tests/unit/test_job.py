@@ -9,7 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from lowtide_spark.frames.store import told
 from lowtide_spark.run import job as program
+from py4j.protocol import Py4JError
 
 from lowtide.errors import GatewayError, StoreError
 from lowtide.run import deploy
@@ -63,6 +65,45 @@ def test_a_run_whose_summary_is_not_kept_ends_red(
     file = tmp_path / "summary.json"
     assert program.run_job("balances", lambda _: None, [*nothing_there, "--summary", str(file)]) == 1
     assert json.loads(file.read_text())["problems"] == ["the summary is not in the state table: HBase does not answer"]
+
+
+@pytest.mark.parametrize("behind", [True, False])
+def test_why_nobody_was_let_in_is_told_once(
+    nothing_there: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, behind: bool
+) -> None:
+    """Not again for the summary, which is not let in either, and nothing of Java's."""
+    said = "An error occurred: RetriesExhaustedException\nSaslException: No common protection layer between client and"
+
+    def refused(_: program.Run) -> None:
+        raise StoreError(told(Py4JError(said)))
+
+    def unreachable(_: program.Run) -> None:
+        if behind:
+            raise ConnectionError("HBase's client in the driver: Failed after attempts=4") from Py4JError(said)
+        raise ConnectionError(said)
+
+    monkeypatch.setattr(program.Run, "state", unreachable)
+    file = tmp_path / "summary.json"
+    assert program.run_job("balances", refused, [*nothing_there, "--summary", str(file)]) != 0
+    first, second = json.loads(file.read_text())["problems"]
+    assert "do not agree on hbase.rpc.protection" in first
+    assert second == "the summary is not in the state table either"
+
+
+def test_what_hbase_did_not_answer_is_told_without_java(
+    nothing_there: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of its client's attempts their number."""
+    said = "org.apache.hadoop.hbase.client.RetriesExhaustedException: Failed after attempts=4, exceptions:\n2026-11-26"
+
+    def unreachable(_: program.Run) -> None:
+        raise ConnectionError(said)
+
+    monkeypatch.setattr(program.Run, "state", unreachable)
+    file = tmp_path / "summary.json"
+    assert program.run_job("balances", lambda _: None, [*nothing_there, "--summary", str(file)]) == 1
+    (problem,) = json.loads(file.read_text())["problems"]
+    assert problem == "the summary is not in the state table: HBase gave no answer in 4 attempts"
 
 
 def test_a_driver_in_the_cluster_reads_nothing(

@@ -45,6 +45,11 @@ _MEANINGS = {
 #: What its errors say of a table that is not there, as contract/vectors.json has it; and what HBase's do.
 UNKNOWN_TABLE = "Unknown table: "
 _NOT_FOUND = "TableNotFoundException"
+#: Java's class, and what the connector begins with: neither is of use to who reads what follows.
+_VIEW = re.compile(r"^[\w.]+: Cannot read the view \w+: ")
+#: What py4j says of a method that has other parameters.
+_OLDER = re.compile(r"Method \w+\(\[.*\]\) does not exist")
+_OLDER_JAR = "the connector's jar is of an older Lowtide: put this version's in its place"
 
 
 class Connector:
@@ -122,12 +127,11 @@ class Connector:
         try:
             rows = json.loads(self._java().Catalog.look(self._java_options, view, list(tables)))
         except (Py4JError, PySparkException) as error:  # some of Java's exceptions become Spark's on the way
+            if _OLDER.search(str(error)):
+                raise StoreError(_OLDER_JAR) from error
             raise explained(error, tables[0] if len(tables) == 1 else None) from error
         except TypeError as error:  # to py4j a class that is not there is a package
-            msg = (
-                "the connector's jar is of an older Lowtide, without the class Catalog: put this version's in its place"
-            )
-            raise StoreError(msg) from error
+            raise StoreError(_OLDER_JAR) from error
         return [SimpleNamespace(**row) for row in rows]
 
     def _admin(self) -> Any:
@@ -175,13 +179,18 @@ def quota(error: BaseException) -> str:
 def told(error: BaseException) -> str:
     """An error of whatever kind, for people: what it means where that is known, else its name and what it says."""
     text = f"{error}\n{getattr(error, 'java_exception', '')}"
-    known = next((meaning for words, meaning in _MEANINGS.items() if words in text), None)
-    return known or denial(text) or refusal(text) or quota(error) or f"{type(error).__name__}: {cause(error)}"
+    return meaning(text) or quota(error) or f"{type(error).__name__}: {cause(error)}"
+
+
+def meaning(text: str) -> str:
+    """What an error that prints as *text* means, for people; empty where that is not known."""
+    known = next((meant for words, meant in _MEANINGS.items() if words in text), "")
+    return known or denial(text) or refusal(text)
 
 
 def explained(error: Exception, table: str | None) -> StoreError:
     """The error of a read of *table*, or of what is read of no table, to be raised."""
-    reason = cause(error)
+    reason = _VIEW.sub("", cause(error))
     if table is not None and (UNKNOWN_TABLE in reason or _NOT_FOUND in reason):
         return TableError(f"unknown table {table}; `lowtide status` lists those there are")
     why = denial(getattr(error, "java_exception", None) or error) or refusal(error) or quota(error) or reason

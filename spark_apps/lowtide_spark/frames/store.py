@@ -5,7 +5,7 @@ What other rooms use of it is listed here.
 
 from __future__ import annotations
 
-from lowtide_spark.frames.connector import cause, explained, told
+from lowtide_spark.frames.connector import cause, explained, meaning, told
 from lowtide_spark.frames.master import HBaseSnapshot, Master
 from lowtide_spark.frames.reading import FOREVER, LIVE, Reading, Source, TableRead
 from lowtide_spark.frames.writing import Life, Writing, Written, by_region
@@ -22,6 +22,7 @@ __all__ = [
     "by_region",
     "cause",
     "explained",
+    "meaning",
     "told",
 ]
 

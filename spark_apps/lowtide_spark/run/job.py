@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 import traceback
@@ -17,17 +18,18 @@ from lowtide.run.arguments import arguments, understood
 from lowtide.run.jobs import REMOVING, SWEEPING
 from lowtide.run.summary import Summary, here
 from lowtide.store.gateway import failures, is_failure, no_answer, text_of
-from lowtide.store.permissions import denial
 from lowtide.store.ports import nobody_answers
 from lowtide.store.state import opened
 from lowtide_spark.frames import audit_log, sideline
-from lowtide_spark.frames.store import Store, told
+from lowtide_spark.frames.store import Store, meaning, told
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.printing import report
 from lowtide_spark.run.progress import progress
 from lowtide_spark.run.session import check_place, session
 
 _ZOOKEEPER_SECONDS = 5.0
+#: How what HBase's client tried in vain begins; the attempts follow, line by line.
+_IN_VAIN = re.compile(r"RetriesExhausted\w*: Failed after attempts=(\d+), exceptions:$")
 
 
 def run_job(
@@ -194,8 +196,18 @@ def _keep(run: Run) -> bool:
                 behind.create()
                 behind.add_run(run.summary.to_keep())
     except failures(LowtideError) as error:
-        said = text_of(error)
-        why = denial(said) or (said.strip() or type(error).__name__).splitlines()[0]
-        run.summary.problems.append(f"the summary is not in the state table: {why}")
+        why = _why(error)
+        known = any(why in problem for problem in run.summary.problems)  # nobody is let in, say
+        run.summary.problems.append(f"the summary is not in the state table{' either' if known else f': {why}'}")
         return False
     return True
+
+
+def _why(error: Exception) -> str:
+    said = text_of(error)
+    # What HBase's client in the driver says has its first line only, and the rest behind it.
+    if known := meaning(f"{said}\n{error.__cause__ or ''}"):
+        return known
+    first = (said.strip() or type(error).__name__).splitlines()[0]
+    asked = _IN_VAIN.search(first)
+    return f"HBase gave no answer in {asked[1]} attempts" if asked else first

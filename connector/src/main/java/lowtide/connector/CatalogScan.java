@@ -124,10 +124,11 @@ final class CatalogScan implements LocalScan {
                 return new Listing(listed, enabled);
             }
             if (attempt == ATTEMPTS) {
-                throw new IOException("HBase has tables that it does not list to the user "
-                        + User.getCurrent().getShortName() + ": " + hidden + ". They may hold the proofs of commits."
-                        + " Grant this user ADMIN, globally; where such a table is gone, remove its"
-                        + " state from hbase:meta");
+                String user = User.getCurrent().getShortName();
+                throw new IOException("HBase has tables that it does not list to the user " + user + ": " + hidden
+                        + ". They may hold the proofs of commits. Give this user ADMIN on each of them, or globally (in"
+                        + " HBase's shell: grant '" + user + "', 'A', '" + hidden.iterator().next()
+                        + "'); where such a table is gone, remove its state from hbase:meta");
             }
             Pause.millis(PAUSE_MILLIS, "listing tables"); // A table that is being dropped goes from the listing first.
         }
