@@ -126,6 +126,7 @@ def test_one_of_two_rights_is_enough_to_see_tables(
     assert totals["sideline_restore"]["restored"] == 1
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("seen", ["CREATE", "ADMIN"])
 def test_rights_on_tables_do_where_they_are_given_on_each(
     job: Job, omid: OmidClient, configured: Configured, guarded: Stack, spark: SparkSession, table: str, seen: str

@@ -26,7 +26,10 @@ SAID = "org.apache.hadoop.hbase.security.AccessDeniedException: Insufficient per
             "(user=ann, scope=GLOBAL, params=[namespace=default,table=default:x,family=m], action=CREATE)\n\tat x",
             ("ann", "CREATE is missing globally", "grant 'ann', 'C'; "),
         ),
-        ("somehow\n\tat x(user=root)", ("this user", "the right for it is missing globally", "grant 'this user', 'RWCA'")),
+        (
+            "somehow\n\tat x(user=root)",
+            ("this user", "the right for it is missing globally", "grant 'this user', 'RWCA'"),
+        ),
     ],
 )
 def test_a_right_that_is_missing_is_named_with_its_grant(said: str, told: tuple[str, ...]) -> None:
