@@ -585,7 +585,7 @@ def source(path: Path | None = None) -> str:
     return str(found.resolve()) if found else DEFAULTS
 
 
-def load(path: Path | None = None, *, store_named: bool = False, one_of_several: bool = False) -> Config:
+def load(path: Path | str | None = None, *, store_named: bool = False, one_of_several: bool = False) -> Config:
     """The configuration of *path*, or the one that is found (see the module's text).
 
     Args:
@@ -602,6 +602,7 @@ def load(path: Path | None = None, *, store_named: bool = False, one_of_several:
             ``hbase-site.xml``: the defaults mean this machine's store, and may not be what is meant. Or it is one of
             several stores, and the file does not say where.
     """
+    path = None if path is None else Path(path)
     name, text = _read(path)
     try:
         content = yaml.safe_load(text) or {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,12 +14,30 @@ from lowtide_spark.frames.audit_log import FOLDER
 from scene import Scene, staged
 from secured_kit import of_kind
 
+from lowtide.config import load
 from lowtide.health.conditions import TransactionsStuck, check
 from lowtide.health.reader import read
 from lowtide.lab.stack import Stack, secured
 from lowtide.lab.workload import OmidClient
+from lowtide.run import submit
 
 pytestmark = pytest.mark.needs("kerberos")
+
+#: A user's program: configuration, table, read point.
+READING = """
+import sys
+
+from pyspark.sql import SparkSession
+
+from lowtide.config import load
+from lowtide.history import read_options
+
+config, table, point = sys.argv[1:]
+spark = SparkSession.builder.getOrCreate()
+read = spark.read.format("lowtide").options(**read_options(load(config), table)).option("table", table)
+for cell in read.option("asOf", point).option("hold", "true").load().collect():
+    print("READ", bytes(cell.row).decode(), cell.timestamp, cell.commit_ts, bytes(cell.value).decode())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +132,36 @@ def test_the_ledger_sensors_and_the_page_by_a_keytab(site: Site, scene: Scene, o
     reported = site.lowtide("report", *named, "--out", str(page))
     assert reported.code == 0, reported.output
     assert "transaction_repair" in page.read_text()
+
+
+def test_a_program_reads_at_a_read_point_by_the_keytab(site: Site, scene: Scene, omid: OmidClient) -> None:
+    """One of a user's own, with the options that the configuration gives: from region servers, with a hold. Of HBase's
+    files, which belong to HBase's user, nothing is read.
+    """
+    table = scene.table()
+    start, commit = scene.committed(table, row=b"then", value=b"first")
+    point = omid.advance_watermark()
+    scene.committed(table, row=b"then", value=b"second")
+    scene.orphan(table)
+    omid.advance_watermark()
+    config = site.configuration()
+    assert site.run("watermark_collection", "--execute", config=config).code == 0
+    program = site.folder / "reading.py"
+    program.write_text(READING)
+    asked = submit.command(load(config), "reading", [str(config), table, str(point)], program)
+    done = subprocess.run(
+        asked,
+        env=submit.environment(load(config)),
+        cwd=site.folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    told = [line for line in (done.stdout + done.stderr).splitlines() if " INFO " not in line]
+    assert done.returncode == 0, "\n".join(told)
+    assert f"READ then {start} {commit} first" in done.stdout.splitlines()
+    assert done.stdout.count("READ ") == 1
 
 
 def test_a_ticket_cache_serves_as_well(site: Site, scene: Scene, omid: OmidClient) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -77,10 +78,44 @@ def table(job: Job, scene: Scene, omid: OmidClient, configured: Configured) -> s
     return table
 
 
+@dataclass(frozen=True)
+class Users:
+    """Jobs as users of the guarded store run them, on a table."""
+
+    job: Job
+    spark: SparkSession
+    configured: Configured
+    table: str
+
+    def each(self, user: str, jobs: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, bool, Outcome]]:
+        """Job after job: its name, whether it acts, how it ended."""
+        for name, *arguments in jobs:
+            given = [a.format(table=self.table, run=f"of-{self.table}") for a in arguments]
+            acts = (name, *arguments) in ACTING
+            with acting_as(self.spark, user):
+                done = self.job(name, *given, *(["--execute"] if acts else []), config=self.configured(user))
+            yield name, acts, done
+
+    def do_all(self, user: str) -> None:
+        """The whole chain, which does its work."""
+        totals = {}
+        for name, _, done in self.each(user, (*LOOKING, *ACTING)):
+            assert done.code == 0, (name, done.problems)
+            totals[name] = done.totals
+        assert (totals["orphan_cleanup"]["deleted"], totals["orphan_cleanup"]["healed"]) == (1, 1)
+        assert totals["sideline_restore"]["restored"] == 1
+
+
+@pytest.fixture
+def users(job: Job, spark: SparkSession, configured: Configured, table: str) -> Users:
+    """Of the table in which each job has something to do."""
+    return Users(job, spark, configured, table)
+
+
 @pytest.mark.turns(2, group="a right less")
 @pytest.mark.parametrize("missing", ["READ", "WRITE"])
 def test_with_a_right_less_a_job_does_nothing_and_names_it(
-    job: Job, omid: OmidClient, configured: Configured, guarded: Stack, spark: SparkSession, table: str, missing: str
+    users: Users, omid: OmidClient, guarded: Stack, spark: SparkSession, table: str, missing: str
 ) -> None:
     """Every job that acts needs READ and WRITE; those that only look need READ. The problem has the grant that mends
     it, and nothing of Java's.
@@ -88,11 +123,7 @@ def test_with_a_right_less_a_job_does_nothing_and_names_it(
     user = f"without-{missing.lower()}"
     grant(spark, guarded, user, [action for action in ALL if action != missing])
     before = (omid.raw(table), omid.commit_table())
-    for name, *arguments in (*ACTING, *LOOKING):
-        given = [a.format(table=table, run=f"of-{table}") for a in arguments]
-        acts = [] if (name, *arguments) in LOOKING else ["--execute"]
-        with acting_as(spark, user):
-            done = job(name, *given, *acts, config=configured(user))
+    for name, acts, done in users.each(user, (*ACTING, *LOOKING)):
         if missing == "WRITE" and not acts:
             assert done.code == 0, (name, done.problems)
             continue
@@ -107,57 +138,35 @@ def test_with_a_right_less_a_job_does_nothing_and_names_it(
 @pytest.mark.turns(2, group="one of two rights")
 @pytest.mark.parametrize("missing", ["CREATE", "ADMIN"])
 def test_one_of_two_rights_is_enough_to_see_tables(
-    job: Job, configured: Configured, guarded: Stack, spark: SparkSession, scene: Scene, table: str, missing: str
+    users: Users, guarded: Stack, spark: SparkSession, missing: str
 ) -> None:
     """Where Lowtide's own tables are there, and nothing is read from HBase snapshots or compacted: the whole chain
     does its work.
     """
     user = f"without-{missing.lower()}"
     grant(spark, guarded, user, [action for action in ALL if action != missing])
-    totals = {}
-    for name, *arguments in (*LOOKING, *ACTING):
-        given = [a.format(table=table, run=f"of-{table}") for a in arguments]
-        acts = [] if (name, *arguments) in LOOKING else ["--execute"]
-        with acting_as(spark, user):
-            done = job(name, *given, *acts, config=configured(user))
-        assert done.code == 0, (name, done.problems)
-        totals[name] = done.totals
-    assert (totals["orphan_cleanup"]["deleted"], totals["orphan_cleanup"]["healed"]) == (1, 1)
-    assert totals["sideline_restore"]["restored"] == 1
+    users.do_all(user)
 
 
 @pytest.mark.turns(2)
 @pytest.mark.parametrize("seen", ["CREATE", "ADMIN"])
 def test_rights_on_tables_do_where_they_are_given_on_each(
-    job: Job, omid: OmidClient, configured: Configured, guarded: Stack, spark: SparkSession, table: str, seen: str
+    users: Users, omid: OmidClient, guarded: Stack, spark: SparkSession, table: str, seen: str
 ) -> None:
     """Nothing globally: the whole chain does its work. With one table that was left out it does nothing, and names
     that table.
     """
-    assert job("commit_table_pruning", "--grace", "0s", "--execute", config=configured("root")).code == 0
+    for name, _, done in users.each("root", [("commit_table_pruning", "--grace", "0s")]):  # which makes the journal
+        assert done.code == 0, (name, done.problems)
     user = f"tables-{seen.lower()}"
     left_out = f"left_out_{seen.lower()}"
     grant(spark, guarded, user, ["READ", "WRITE", seen], omid.tables())
-    totals = {}
-    for name, *arguments in (*LOOKING, *ACTING):
-        given = [a.format(table=table, run=f"of-{table}") for a in arguments]
-        acts = [] if (name, *arguments) in LOOKING else ["--execute"]
-        with acting_as(spark, user):
-            done = job(name, *given, *acts, config=configured(user))
-        assert done.code == 0, (name, done.problems)
-        totals[name] = done.totals
-    assert (totals["orphan_cleanup"]["deleted"], totals["orphan_cleanup"]["healed"]) == (1, 1)
-    assert totals["sideline_restore"]["restored"] == 1
+    users.do_all(user)
     omid.create(left_out)
     try:
         before = (omid.raw(table), omid.commit_table())
-        for name, *arguments in (*LOOKING, *ACTING):
-            if name == "journal_replay":  # it puts entries back, and no table loses anything by that
-                continue
-            given = [a.format(table=table, run=f"of-{table}") for a in arguments]
-            acts = [] if (name, *arguments) in LOOKING else ["--execute"]
-            with acting_as(spark, user):
-                done = job(name, *given, *acts, config=configured(user))
+        # A replay puts entries back, by which no table loses anything.
+        for name, _, done in users.each(user, [each for each in (*LOOKING, *ACTING) if each[0] != "journal_replay"]):
             assert done.code != 0, name
             assert f"it does not list to the user {user}: [{left_out}]" in done.problems, name
             assert f"grant '{user}', 'A', '{left_out}'" in done.problems, name

@@ -43,6 +43,7 @@ def test_defaults_are_dry_and_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config.grace == timedelta(days=7)
     assert config.table("any").full_pass_every == timedelta(days=7)
     assert load(given("")) == anchored
+    assert load(str(given(""))) == anchored, "a program has a text"
 
 
 def test_no_grace_is_said_twice() -> None:
