@@ -168,8 +168,8 @@ class Laboratory:
         hbase = config.hbase.model_copy(update={"thrift": thrift})
         return ledger_clients.opened(config.model_copy(update={"hbase": hbase}))
 
-    def settle(self, within: float = 60) -> None:
-        """Wait until no task of Spark's is at work: one that failed has siblings.
+    def settle(self, within: float = 150) -> None:
+        """Wait until no task of Spark's is at work: one that failed has siblings, which may wait two minutes.
 
         Raises:
             RuntimeError: some still are after so many seconds; what they write would be judged as somebody else's.

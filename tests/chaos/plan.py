@@ -290,18 +290,22 @@ def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int
 
 
 def _with_parks(steps: Sequence[Step], parks: int, chance: random.Random, numbers: Iterator[int]) -> tuple[Step, ...]:
-    """Runs that act are parked, the first *parks* of them; after the next run one that is parked goes on, mostly."""
+    """Runs that act are parked, the first *parks* of them; after the next run the one that has stood longest goes on,
+    mostly.
+    """
     found: list[Step] = []
-    parked = 0
+    parked = standing = 0
     for step in steps:
         found.append(step)
         if not isinstance(step, Run):
             continue
-        if parked and chance.random() < 0.7:
-            found.append(Resume(next(numbers), chance.randrange(100)))
+        if standing and chance.random() < 0.7:  # of those that stood when this run came
+            found.append(Resume(next(numbers), 0))
+            standing -= 1
         if parked < parks and "--execute" in step.arguments:
             found[found.index(step)] = _parked(step, chance, next(numbers))
             parked += 1
+            standing += 1
     return tuple(found)
 
 

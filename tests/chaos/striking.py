@@ -184,8 +184,8 @@ class Strikes:
 
     @property
     def shaken(self) -> bool:
-        """Whether a server was killed since the plan began: what it had was nowhere for a while."""
-        return any(self.counts[f"nemesis: {kind}"] for kind in _SERVERS)
+        """Whether a server that readers ask was killed since the plan began: what it had was nowhere for a while."""
+        return any(self.counts[f"nemesis: {kind}"] for kind in _SERVERS - {Kind.GATEWAY})
 
     def told(self) -> int:
         """How many requests were lied about since the plan began."""

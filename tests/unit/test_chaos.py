@@ -105,9 +105,13 @@ def test_runs_are_parked_in_a_plan_that_stays_what_it_is() -> None:
             if run.seams[0].number in added:
                 assert {seam.act for seam in run.seams[1:]} <= {Act.ON}
         assert [s.number for s in made.steps if s.number not in added] == [s.number for s in without.steps]
-        first = next(at for at, s in enumerate(made.steps) if s in parked)
-        resumed = [at for at, s in enumerate(made.steps) if isinstance(s, plan.Resume) and s.number in added]
-        assert all(any(isinstance(s, Run) for s in made.steps[first + 1 : at]) for at in resumed)
+        standing: list[int] = []
+        for at, step in enumerate(made.steps):
+            if isinstance(step, Run) and step.seams and step.seams[0].number in added:
+                standing.append(at)
+            elif isinstance(step, plan.Resume) and step.number in added:
+                went_on = standing.pop(step.pick)
+                assert any(isinstance(s, Run) for s in made.steps[went_on + 1 : at])
         assert plan.made(seed, 12, parks=10) == made
 
 

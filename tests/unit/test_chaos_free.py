@@ -314,6 +314,14 @@ def test_readers_that_the_mark_has_passed_are_not_judged(tmp_path: Path) -> None
     assert recorded.wrong() == []
 
 
+def test_a_reader_is_excused_by_the_servers_that_it_asks(tmp_path: Path) -> None:
+    """Nobody reads through the gateway, and ``asOf`` asks no oracle."""
+    for part, how, excused in (("thrift", "omid", False), ("tso", "omid", True), ("tso", "as of", False)):
+        recorded = Recorded(tmp_path / f"{part} {how}").look(*WHOLE).read(TC + 1, {"q": "v"})
+        recorded.recorder.line("server", 0, part=part, kind="a server")
+        assert (recorded.read(TC + 1, {}, how=how, error="Error: away").wrong() == []) is excused
+
+
 # -- zombies
 
 
