@@ -68,7 +68,7 @@ def _act(run: Run, work: CleanupWork) -> None:
     work.begun = True
     holding: list[Claim | Life] = [*turn.epochs(run, [work]), Life(work.table, work.state.incarnation.stated)]
     # What proved a commit here must outlive what is done for it, and what is recorded; where the log is not synced so
-    # must a delete marker, of which nobody sees that it lies over a cell.
+    # must a delete marker, of which nobody sees that it lies over a cell. Here it is what came since it was read.
     if counts.cells_read or run.config.table(work.table).accept_durability:
         run.store.make_durable(work.table)
     if plan.plans(work, rules.HEAL):

@@ -116,6 +116,9 @@ def begin_report(run: Run, entry: Entry) -> TableReport:
 def choose_source(run: Run, work: RegionWork, held: ExitStack, *, full: bool, sweep: bool) -> Source:
     """The live table, or an HBase snapshot made now: after the low watermark was read, memstore included.
 
+    Of a table that the run will act on, and whose clients' writes a server may lose, they are in files first: what is
+    decided by a proof, or a delete marker, that the server takes along when it dies would outlive it.
+
     Args:
         run: the run.
         work: the table.
@@ -126,6 +129,8 @@ def choose_source(run: Run, work: RegionWork, held: ExitStack, *, full: bool, sw
     if run.read_only and not run.options.snapshot:
         return LIVE
     settings = run.config.table(work.table)
+    if work.execute and settings.accept_durability:
+        run.store.make_durable(work.table)
     size = sum(region.store_bytes for region in work.regions)
     readable = "hbase.rootdir" in run.config.hbase.properties  # without it the files of one cannot be found
     large = settings.read is Read.AUTO and readable and full and size >= settings.snapshot_from_bytes
