@@ -79,6 +79,7 @@ class FactRows(OracleRows):
         ]
         done = self._check_and_put_all(asked)
         overtaken = {state.table: state for state, is_done in zip(advanced, done, strict=True) if not is_done}
+        overtaken |= {table: state for table, state in taken.items() if found[table].epoch != state.epoch}
         return {table: state for table, state in taken.items() if table not in overtaken}, overtaken
 
     def epoch_claim(self, taken: TableState) -> Claim:

@@ -67,25 +67,27 @@ def test_nothing_is_marked_nor_done_to_a_table_that_came_back_while_it_was_read(
 
 def test_tables_that_cannot_be_recorded_together_are_recorded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that fails keeps its error, and nothing else is lost by it."""
-    fails, done = work(), work()
-    fails.table = "payments"
-    for each in (fails, done):
+    fails, lost, done = work(), work(), work()
+    fails.table, lost.table = "payments", "users"
+    for each in (fails, lost, done):
         each.report = SimpleNamespace(regions_recorded=0)
+    lost.state = SimpleNamespace(incarnation=lost.state.incarnation, table="users", epoch="7")
 
     def record_all(facts: list[Any]) -> set[str]:
         if any(state is fails.state for state, _ in facts):
             msg = "payments is down"
             raise StoreError(msg)
-        return set()
+        return {"users"} if any(state is lost.state for state, _ in facts) else set()
 
     state = SimpleNamespace(server_time=lambda: from_millis(5), record_all=record_all)
     monkeypatch.setattr(recording, "_facts", lambda *_: [object(), object()])
     monkeypatch.setattr(recording, "_forget_covered", lambda *_: None)
-    both = run(BEFORE)
-    both.state = lambda: state
-    recording.record_all(both, [fails, done])
+    all_three = run(BEFORE)
+    all_three.state = lambda: state
+    recording.record_all(all_three, [fails, lost, done])
     assert (fails.problems, fails.report.regions_recorded) == (["payments is down"], 0)
-    assert (done.problems, done.report.regions_recorded) == ([], 2)
+    assert "another run has taken over table users" in lost.problems[0]
+    assert (done.problems, lost.report.regions_recorded, done.report.regions_recorded) == ([], 0, 2)
 
 
 def test_where_regions_cannot_be_listed_together_each_table_is_listed_by_itself() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from functools import partial
 
 from lowtide.cleaning.facts import Fact, cleaned_intervals, last_full_pass, read_by
 from lowtide.errors import FencedError
+from lowtide.run.patience import Patience
 from lowtide.store.facts import taken_over
+from lowtide.store.records import TableState
 from lowtide.values.clock import millis
 from lowtide.values.intervals import Intervals
 from lowtide_spark.cleaning import turn
@@ -49,18 +52,23 @@ def record_all(run: Run, works: Sequence[CleanupWork]) -> None:
     facts = {work.table: _facts(run, work, now) for work in done}
     overtaken: set[str] | None
     try:
-        overtaken = state.record_all([(work.state, fact) for work in done for fact in facts[work.table]])
+        overtaken = state.record_all([one for work in done for one in _of(work, facts[work.table])])
     except Exception:  # of one of them, or of all: each is recorded by itself, once more where it had been
         traceback.print_exc()
         overtaken = None
+    patience = Patience()
     for work in done:
         with failures_kept(work):
             mine = facts[work.table]
-            lost = state.record_all([(work.state, fact) for fact in mine]) if overtaken is None else overtaken
+            lost = patience.ask(partial(state.record_all, _of(work, mine))) if overtaken is None else overtaken
             if work.table in lost:
                 raise FencedError(taken_over(work.state))
             _forget_covered(run, work, mine)
             work.report.regions_recorded = len(mine)
+
+
+def _of(work: CleanupWork, facts: Sequence[Fact]) -> list[tuple[TableState, Fact]]:
+    return [(work.state, fact) for fact in facts]
 
 
 def _facts(run: Run, work: CleanupWork, now: int) -> list[Fact]:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from lowtide.cleaning.facts import Region
 from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import StoreError
+from lowtide.run.patience import Patience
 from lowtide.run.rate import READS
 from lowtide.tables.inventory import Descriptor
 from lowtide.values.keyranges import KeyRange
@@ -162,7 +163,10 @@ class Reading(Connector):
                 rows.setdefault(row.table, []).append(row)
         except StoreError:
             rows.clear()
-        return lambda table: _covering(table, rows[table]) if table in rows else self.regions(table)
+        patience = Patience()
+        return lambda table: (
+            _covering(table, rows[table]) if table in rows else patience.ask(lambda: self.regions(table))
+        )
 
 
 def _is_family(families: Sequence[str]) -> Any:
