@@ -181,12 +181,14 @@ def test_what_never_comes_and_what_takes_too_long(site: Site) -> None:
     those whose time is over, or has them skipped where they are soft; blocking or deferred, neither gets a retry."""
     with ledger(site.config) as book:
         book.add_user("bob")
+        book.transfer("issuer", "ann", 5)
         has = book.balance("ann")
         site.leave_one_open("ann", "bob", has, after=2)
         dropped = book.transfer("ann", "bob", 1)
         assert dropped.state is State.DROPPED
     stays = site.leave_one_open()
     site.dags.unpause("hurried")
+    site.dags.unpause("sensing")
     hurried = site.dags.trigger("hurried", {"transaction": stays.id})
     run = site.dags.trigger("sensing", {"transaction": dropped.id, "before": "2026-01-01T00:00:00+00:00"})
     for name in ("deferred", "blocking"):

@@ -93,7 +93,7 @@ def test_a_table_that_hbase_does_not_list(job: Job, untouched: Callable[[], bool
         try:
             meta.put(b"kept_secret", {b"table:state": state})
             for name in ("orphan_cleanup", "watermark_collection", "commit_table_pruning"):
-                refused(job(name, "--execute"), 1, "kept_secret", "Grant this user ADMIN")
+                refused(job(name, "--execute"), 1, "kept_secret", "Give this user ADMIN", "'A', 'kept_secret'")
         finally:
             meta.delete(b"kept_secret")
     assert untouched()

@@ -210,8 +210,7 @@ def test_an_oracle_that_is_made_anew_while_the_run_decides_stops_it(
     orphan = scene.orphan(table)
     watermark = omid.advance_watermark()
     decide_all = plan.decide_all
-    at = 1 << 61  # above the oracle's own, which shows again when this one is gone
-    place = (b"LOW_WATERMARK", b"LWF", b"LWC", at)
+    place = _above_the_oracles(watermark)
 
     def slow_plan(*arguments: Any) -> None:
         decide_all(*arguments)
@@ -237,7 +236,7 @@ def test_an_oracle_that_is_made_anew_while_the_run_acts_has_nothing_recorded(
     orphan = scene.orphan(table)
     watermark = omid.advance_watermark()
     check_healed = acting.check_healed
-    place = (b"LOW_WATERMARK", b"LWF", b"LWC", 1 << 61)
+    place = _above_the_oracles(watermark)
 
     def slow_check(*arguments: Any) -> None:
         check_healed(*arguments)
@@ -254,6 +253,13 @@ def test_an_oracle_that_is_made_anew_while_the_run_acts_has_nothing_recorded(
     assert not scene.has(table, orphan)
     assert outcome.code == 1
     assert "made anew" in outcome.problems
+
+
+def _above_the_oracles(watermark: int) -> tuple[bytes, bytes, bytes, int]:
+    """A cell over the low watermark that the oracle has stored, which shows again when this one is gone. Each time it
+    is another: what was deleted once stays under its delete marker.
+    """
+    return b"LOW_WATERMARK", b"LWF", b"LWC", (1 << 61) + watermark
 
 
 def _nothing_was_done(outcome: Outcome, scene: Scene, table: str, orphan: int, state: StateStore) -> None:
