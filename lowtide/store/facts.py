@@ -9,6 +9,7 @@ from typing import Any
 
 from lowtide.cleaning.facts import Fact, Incarnation, Region
 from lowtide.errors import FencedError
+from lowtide.store.gateway import CheckedPut
 from lowtide.store.oracle import OracleRows
 from lowtide.store.records import Claim, Epoch, TableState
 from lowtide.store.rows import COLUMN, dump
@@ -73,10 +74,7 @@ class FactRows(OracleRows):
             for table, state in found.items()
         }
         advanced = [state for table, state in taken.items() if state.incarnation != found[table].incarnation]
-        asked = [
-            (_row(state.table), (_EPOCH, str(state.epoch).encode()), (_INCARNATION, dump(asdict(state.incarnation))))
-            for state in advanced
-        ]
+        asked = [_under_epoch(state, _INCARNATION, dump(asdict(state.incarnation))) for state in advanced]
         done = self._check_and_put_all(asked)
         overtaken = {state.table: state for state, is_done in zip(advanced, done, strict=True) if not is_done}
         overtaken |= {table: state for table, state in taken.items() if found[table].epoch != state.epoch}
@@ -99,14 +97,7 @@ class FactRows(OracleRows):
         """Record cleaned key ranges of several tables, each as :meth:`record` does; the tables whose epoch has moved
         on, of which nothing (more) was recorded.
         """
-        asked = [
-            (
-                _row(taken.table),
-                (_EPOCH, str(taken.epoch).encode()),
-                (_fact_column(fact.keys), dump(_fact_value(fact))),
-            )
-            for taken, fact in facts
-        ]
+        asked = [_under_epoch(taken, _fact_column(fact.keys), dump(_fact_value(fact))) for taken, fact in facts]
         done = self._check_and_put_all(asked)
         return {taken.table for (taken, _), is_done in zip(facts, done, strict=True) if not is_done}
 
@@ -140,9 +131,13 @@ class FactRows(OracleRows):
         return len(taken.facts)
 
     def _write_checked(self, taken: TableState, column: bytes, value: bytes) -> None:
-        expected = str(taken.epoch).encode()
-        if not self._check_and_put(_row(taken.table), (_EPOCH, expected), (column, value)):
+        if not self._check_and_put(*_under_epoch(taken, column, value)):
             raise FencedError(taken_over(taken))
+
+
+def _under_epoch(taken: TableState, column: bytes, value: bytes) -> CheckedPut:
+    """A write that is done as long as nobody has taken the table over."""
+    return _row(taken.table), (_EPOCH, str(taken.epoch).encode()), (column, value)
 
 
 def _row(table: str) -> bytes:

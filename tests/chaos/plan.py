@@ -296,16 +296,15 @@ def _with_parks(steps: Sequence[Step], parks: int, chance: random.Random, number
     found: list[Step] = []
     parked = standing = 0
     for step in steps:
-        found.append(step)
         if not isinstance(step, Run):
+            found.append(step)
             continue
-        if standing and chance.random() < 0.7:  # of those that stood when this run came
-            found.append(Resume(next(numbers), 0))
-            standing -= 1
-        if parked < parks and "--execute" in step.arguments:
-            found[found.index(step)] = _parked(step, chance, next(numbers))
-            parked += 1
-            standing += 1
+        # One of those that stood when this run came.
+        resumed = [Resume(next(numbers), 0)] if standing and chance.random() < 0.7 else []
+        parks_too = parked < parks and "--execute" in step.arguments
+        found += [_parked(step, chance, next(numbers)) if parks_too else step, *resumed]
+        parked += parks_too
+        standing += parks_too - len(resumed)
     return tuple(found)
 
 
