@@ -11,10 +11,12 @@ input does.
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -102,6 +104,17 @@ def new_session(settings: Mapping[str, str], master: str = "local[2]") -> SparkS
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def collect_garbage(session: SparkSession | None) -> None:
+    """In Python and in Java, and time for what hangs on it: the driver lets go of what a read held when nothing refers
+    to the read any more.
+    """
+    assert session is not None
+    for _ in range(3):
+        gc.collect()
+        session._jvm.java.lang.System.gc()  # type: ignore[union-attr]
+        time.sleep(0.3)
 
 
 def running_session(settings: Mapping[str, str]) -> SparkSession | None:

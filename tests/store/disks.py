@@ -13,7 +13,10 @@ BEGINNING = 16
 
 
 def driver(spark: SparkSession) -> int:
-    """The id of the driver's process."""
+    """The id of the driver's process. It has what it writes Parquet with: that is unpacked into a file when it is first
+    used, and one that could not is not tried again as long as the process lives.
+    """
+    spark._jvm.org.xerial.snappy.Snappy.getNativeLibraryVersion()  # type: ignore[union-attr]
     return int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
 
 

@@ -4,7 +4,6 @@ a read.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import random
@@ -37,7 +36,7 @@ from lowtide.store.rows import FORMAT
 from lowtide.store.state import StateStore
 from lowtide.values.clock import WorldClock
 from lowtide.values.formats import encode_long
-from tests import seeds
+from tests import seeds, warm
 from tests.spark.histories import is_bare, random_history
 from tests.spark.omid_reader import EndlessError, Key, is_shadow, read, shadow
 
@@ -510,7 +509,7 @@ def test_one_dataframe_has_one_read_point(
     [hold] = state.holds(table)
     scene.committed(table, row=b"zz")
     omid.advance_watermark()
-    _collect_garbage()
+    warm.collect_garbage(SparkSession.getActiveSession())
     assert [f.selectExpr("count(*)").first()[0] for f in frames] == [2, 2, 2]
     assert held.join(held, "row").count() == 2
     assert as_of(table, "latest").count() == 3
@@ -595,10 +594,11 @@ def test_a_read_with_a_hold_is_not_overtaken(
     """With hold = true the run keeps to the read point, also where only its rows are referenced; when the read is
     no longer referenced the hold is let go (Spark itself refers to what toLocalIterator reads until the driver
     ends)."""
+    state.create()
     table, snapshot = _two_regions(scene)
     rows = as_of(table, snapshot, hold="true", holdOwner="the test").toLocalIterator()
     assert bytes(next(rows).value) == b"then"
-    _collect_garbage()
+    warm.collect_garbage(SparkSession.getActiveSession())
     [held] = state.holds(table)
     assert (held.timestamp, held.owner) == (snapshot, "the test")
     assert collected(table) == at_most(snapshot)
@@ -641,7 +641,7 @@ def test_a_read_of_files_is_not_overtaken(
     assert lasting(name) == timedelta(days=1).total_seconds()
     assert collected(table) > snapshot
     omid.compact(table, major=True)
-    _collect_garbage()
+    warm.collect_garbage(SparkSession.getActiveSession())
     assert [bytes(r.value) for r in rows] == [b"then"]
     with pytest.raises(Exception, match="was removed"):
         as_of(table, snapshot, read="snapshot").collect()
@@ -741,16 +741,7 @@ def _until(done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not done():
         assert time.monotonic() < deadline, "what the read took was never let go"
-        _collect_garbage()
-
-
-def _collect_garbage() -> None:
-    """In Python and in Java, and time for what hangs on it."""
-    session: Any = SparkSession.getActiveSession()
-    for _ in range(3):
-        gc.collect()
-        session._jvm.java.lang.System.gc()
-        time.sleep(0.3)
+        warm.collect_garbage(SparkSession.getActiveSession())
 
 
 def test_a_hold_of_python_keeps_what_the_connector_reads(
