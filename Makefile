@@ -211,7 +211,8 @@ soak: setup
 chaos: setup
 	@PYTHONPATH=.:tests/store:tools $(BIN)/python -m tests.chaos $(if $(MODE),--mode $(MODE)) $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(SERVERS),--servers $(SERVERS)) $(if $(TWICE),--twice $(TWICE)) \
-		$(if $(NEMESES),--nemeses $(NEMESES)) $(if $(RUNS),--jobs $(RUNS)) $(if $(COUNT),--count $(COUNT)) $(if $(PARKS),--parks $(PARKS))
+		$(if $(NEMESES),--nemeses $(NEMESES)) $(if $(RUNS),--jobs $(RUNS)) $(if $(COUNT),--count $(COUNT)) $(if $(PARKS),--parks $(PARKS)) \
+		$(if $(PHOENIX),--phoenix)
 
 # The pictures of docs/images, from the demo that is up.
 screenshots: setup

@@ -27,7 +27,7 @@ from rich.table import Table
 from lowtide.config import load
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import OmidClient
-from lowtide.lab.workload.phoenix import DDL, PhoenixWorkload
+from lowtide.lab.workload.phoenix import DDL, PhoenixWorkload, drop_tables
 from lowtide.lab.workload.sql import PhoenixClient
 from lowtide.run.submit import command, environment
 from lowtide.values.formats import SHADOW_PREFIX, SHADOW_SUFFIX, base, shadow_qualifier
@@ -36,7 +36,6 @@ HOME = Path(".lowtide/bench-phoenix")
 WAYS = ("as shipped", "with Omid's compactor", "with Lowtide", "and its history GC")
 #: What Lowtide runs; the last only where history goes too.
 JOBS = (("orphan_cleanup", "--full"), ("commit_table_pruning", "--grace", "0s"), ("history_gc",))
-TABLES = ("PX_A", "PX_S", "PX_M", "PX_B", "PX_LOG")
 console = Console(width=120)
 
 
@@ -84,8 +83,7 @@ def main() -> int:
 
 def _run(stack: Stack, omid: OmidClient, way: str, options: argparse.Namespace) -> Result:
     client = PhoenixClient(stack)
-    for table in TABLES:
-        client.execute(f"DROP TABLE IF EXISTS {table} CASCADE")
+    drop_tables(client)
     for statement in DDL:
         client.execute(statement)
     work = PhoenixWorkload(stack, client, random.Random(options.seed))

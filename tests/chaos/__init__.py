@@ -5,6 +5,11 @@
 ``striking``   how that is broken and put back
 ``lying``      relays that lie
 ``director``   lets it happen, one step at a time, in an order that the plan alone gives (the *baton*)
+``actor``      a run of a job, which moves only while it has the baton
+``tables``     what is done to the tables
+``people``     what people say of them
+``ledger_*``   the ledger's clients: their steps, how they take them, a judge of their own
+``sql_*``      Apache Phoenix's: their steps, and what the judge is told of them
 ``laboratory`` the store, Spark and the jobs that it happens with
 ``judge``      what must be true of it: own code, which imports nothing of Lowtide
 ``cutting``    from a plan that fails to a small one that still does

@@ -7,6 +7,7 @@
     make chaos SEED=17 KEEP=0,4,9      # of its plan these steps and seams alone
     make chaos PARKS=10                # ten runs of each plan more stand still, and go on when others have been there
     make chaos NEMESES=LATE,ORACLE     # of what fails around the jobs these alone; none: nothing
+    make chaos PHOENIX=1               # other plans, in which clients of Apache Phoenix take steps too
     make chaos MODE=free SERVERS=3     # processes that run at the same time: tests/chaos/free
     make chaos MODE=zombies            # runs that stand still, and go on when others have been there
     python -m tests.chaos judge FOLDER # what a free run has recorded, once more
@@ -46,6 +47,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=plan.JOBS, help="runs of jobs a plan, or some more")
     parser.add_argument("--parks", type=int, default=0, help="so many runs of a plan more stand still, and go on later")
     parser.add_argument("--servers", type=int, default=0, help="region servers; 0: HBase is one process")
+    parser.add_argument("--phoenix", action="store_true", help="clients of Apache Phoenix take steps too")
     parser.add_argument("--twice", type=int, default=0, help="every so many seeds are carried out twice and compared")
     parser.add_argument("--cut", type=int, default=40, help="how often a plan that fails is tried with less; 0: not")
     parser.add_argument("--print", action="store_true", help="print the plan, and carry nothing out")
@@ -59,7 +61,7 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="lowtide-chaos-") as folder:
         log = Path(folder) / "jobs.log"
-        with opened_laboratory(Path(folder), asked.servers) as lab, log.open("w") as sink:
+        with opened_laboratory(Path(folder), asked.servers, phoenix=asked.phoenix) as lab, log.open("w") as sink:
             return _seeds(Hand(lab, sink), first, asked)
 
 
@@ -109,7 +111,7 @@ def _seeds(hand: Hand, first: int, asked: argparse.Namespace) -> int:
 
 
 def _plan(seed: int, asked: argparse.Namespace) -> plan.Plan:
-    made = plan.made(seed, max(asked.jobs, asked.parks), _kinds(asked), asked.parks)
+    made = plan.made(seed, max(asked.jobs, asked.parks), _kinds(asked), asked.parks, phoenix=asked.phoenix)
     return made.only([int(n) for n in asked.keep.split(",")]) if asked.keep else made
 
 
@@ -135,6 +137,7 @@ def _cut(hand: Hand, what: plan.Plan, wrong: Sequence[str], asked: argparse.Name
     with_them = "" if asked.nemeses == "all" else f" NEMESES={asked.nemeses}"
     with_them += f" SERVERS={asked.servers}" if asked.servers else ""
     with_them += f" PARKS={asked.parks}" if asked.parks else ""
+    with_them += " PHOENIX=1" if asked.phoenix else ""
     print(f"cut down to {len(left)} of {len(what.numbers())}: make chaos SEED={what.seed} KEEP={numbers}{with_them}")
     print(what.only(left), flush=True)
 

@@ -102,7 +102,7 @@ def commit_entries(raw: Raw) -> dict[int, Entry]:
         start = int.from_bytes(row[1:], "big")
         known = found.get(start, Entry(None, False))
         if qualifier == b"C":
-            known = known._replace(commit=start + _varint(value))
+            known = known._replace(commit=start + varint(value))
         elif qualifier == b"IT":
             known = known._replace(invalid=True)
         found[start] = known
@@ -125,7 +125,8 @@ def low_watermark(raw: Raw) -> int:
     return int.from_bytes(max(versions)[1], "big") if versions else 0
 
 
-def _varint(value: bytes) -> int:
+def varint(value: bytes) -> int:
+    """The number that the commit table has as a value."""
     return sum((byte & 127) << 7 * place for place, byte in enumerate(value))
 
 

@@ -6,8 +6,8 @@ import json
 import os
 import time
 from bisect import bisect
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -29,11 +29,13 @@ from lowtide.lab.stack import Stack
 from lowtide.lab.stack.files import site
 from lowtide.lab.workload import OmidClient, WorkloadError
 from lowtide.lab.workload.client import COMMIT_TABLE
+from lowtide.lab.workload.phoenix import drop_tables, make_tables
+from lowtide.lab.workload.sql import PhoenixClient
 from lowtide.store.state import opened
 from lowtide.tables.consent import ATTRIBUTE, Pause
 from tests import warm
 from tests.chaos import ledger_clients, lying
-from tests.chaos.judge import Cell, Column, Key, Raw
+from tests.chaos.judge import Cell, Column, Key, Raw, varint
 from tests.chaos.lying import HBaseRelay, LyingRelay
 from tests.chaos.plan import ROWS, Table
 
@@ -66,6 +68,8 @@ class Laboratory:
     #: Before the gateway, and before HBase's servers. Without them nobody lies.
     gateway: LyingRelay | None = None
     servers: HBaseRelay | None = None
+    #: A client of Apache Phoenix; without one the store has none.
+    phoenix: PhoenixClient | None = None
     #: Timestamps of the plan are above the first; an oracle that was started again goes on from the next, above all
     #: that it may have given out.
     origins: list[int] = field(default_factory=list)
@@ -100,12 +104,15 @@ class Laboratory:
         """Where that is while it is away."""
         return self.folder / "sideline-away"
 
-    def begin(self, *, ledger: bool = False, relayed: bool = False, patient: bool = False) -> None:
+    def begin(
+        self, *, ledger: bool = False, relayed: bool = False, patient: bool = False, phoenix: bool = False
+    ) -> None:
         """A store without transactional tables but those of the plan, which are empty, and without records of them.
 
         With *ledger* the configuration has one. Runs go through the relay before the gateway, if there is one, and
         where they are *relayed* through that before HBase's servers. With *patient* HBase's client has as many tries as
-        Lowtide gives it where nothing is configured: enough for a server that died to be missed.
+        Lowtide gives it where nothing is configured: enough for a server that died to be missed. With *phoenix* the
+        tables of its clients are there too.
         """
         self.folder.mkdir(parents=True)
         content = self._settings(ledger=ledger, relayed=relayed, patient=patient)
@@ -114,10 +121,16 @@ class Laboratory:
             self.omid.delete_snapshot(snapshot)
         others = Config().state
         kept = {COMMIT_TABLE, TIMESTAMPS, others.table, others.journal_table}
+        if self.phoenix is not None:
+            drop_tables(self.phoenix)
         for table in set(self.omid.tables()) - kept:
-            self.omid.drop(table)
+            if not table.startswith("SYSTEM."):  # Phoenix's own
+                self.omid.drop(table)
         for table in (Table.A, Table.B):
             self.make(table)
+        if phoenix:
+            assert self.phoenix is not None, "the store has no Phoenix"
+            make_tables(self.phoenix)
         with opened(self.config) as state:
             state.create()
             state.record_format()
@@ -188,6 +201,8 @@ class Laboratory:
             self.omid.delete_snapshot(snapshot)
         for table in (*Table, STATE, JOURNAL, *ledger_clients.tables(self.config)):
             self.omid.drop(table)
+        if self.phoenix is not None:
+            drop_tables(self.phoenix)
 
     def make(self, table: Table) -> None:
         """One of the plan's tables, of two regions or of one."""
@@ -271,18 +286,24 @@ class Laboratory:
         """A person says what became of a transaction."""
         decisions.resolve([start], self.file, aborted=commit is None, committed=commit, yes=True)
 
-    def from_origin(self, cells: Raw) -> list[tuple[Any, ...]]:
-        """Cells with timestamps counted from the plan's beginning, so that they are those of another time's."""
+    def from_origin(self, cells: Raw, known: Collection[int] = ()) -> list[tuple[Any, ...]]:
+        """Cells with timestamps counted from the plan's beginning, so that they are those of another time's; where the
+        oracle's clock is the world's, from the last of those that are *known*, which are numbered.
+        """
+        origins = sorted({*self.origins, *known})
 
         def counted(timestamp: int) -> tuple[int, int]:
-            nth = max(bisect(self.origins, timestamp) - 1, 0)
-            return nth, timestamp - self.origins[nth]
+            nth = max(bisect(origins, timestamp) - 1, 0)
+            return nth, timestamp - origins[nth]
 
         def moved(cell: Cell) -> tuple[Any, ...]:
             own: Any = cell.row
             value: Any = cell.value
             if len(own) == 9:  # a row of the commit table
-                own = counted(int.from_bytes(own[1:], "big"))
+                start = int.from_bytes(own[1:], "big")
+                own = counted(start)
+                if cell.qualifier == b"C":  # how far the commit is from the start
+                    value = counted(start + varint(value))
             elif len(value) == 8 and cell.qualifier.startswith(b"\x00\xc2\x80"):
                 value = counted(int.from_bytes(value, "big"))
             return own, cell.family, cell.qualifier, counted(cell.timestamp), cell.kind, value
@@ -296,11 +317,13 @@ def row(number: int) -> str:
 
 
 @contextmanager
-def opened_laboratory(folder: Path, servers: int = 0) -> Iterator[Laboratory]:
-    """A store of its own, of one process or of so many region servers, a Spark driver, and relays before the gateway
-    and HBase's servers, for the block.
+def opened_laboratory(folder: Path, servers: int = 0, *, phoenix: bool = False) -> Iterator[Laboratory]:
+    """A store of its own, of one process or of so many region servers, with or without Phoenix, a Spark driver, and
+    relays before the gateway and HBase's servers, for the block.
     """
     config = warm.store_config(folder / "store")
+    if phoenix:  # which takes timestamps for nanoseconds
+        config = replace(config, phoenix=True, timestamps="world")
     if servers:
         sooner = {**config.extra_hbase, "zookeeper.session.timeout": "10000"}  # a dead one is missed soon
         config = replace(config, region_servers=servers, hbase_heap="512m", extra_hbase=sooner)
@@ -311,8 +334,8 @@ def opened_laboratory(folder: Path, servers: int = 0) -> Iterator[Laboratory]:
         session.sparkContext.setLogLevel("ERROR")
         remember_classes(session)
         stack.up()
-        with OmidClient(stack) as omid:
-            yield Laboratory(stack, omid, session, folder / "plan", at_gateway, at_servers)
+        with OmidClient(stack) as omid, PhoenixClient(stack) if phoenix else nullcontext() as sql:
+            yield Laboratory(stack, omid, session, folder / "plan", at_gateway, at_servers, sql)
     finally:
         session.stop()
         stack.down()

@@ -14,9 +14,10 @@ from enum import StrEnum
 from itertools import count
 from typing import Any, TypeAlias, TypeVar
 
-from tests.chaos import ledger_plan
+from tests.chaos import ledger_plan, sql_plan
 from tests.chaos.ledger_plan import LedgerStep
 from tests.chaos.nemeses import ANY, Kind, Nemesis, Place, drawn
+from tests.chaos.sql_plan import SqlStep
 
 T = TypeVar("T")
 
@@ -219,9 +220,8 @@ class Run:
     seams: tuple[Seam, ...] = ()
 
 
-Step: TypeAlias = (
-    Clients | Open | Turn | Watermark | Phantom | Land | Alter | Say | Look | Read | Resume | Run | Nemesis | LedgerStep
-)
+Happening: TypeAlias = Clients | Open | Turn | Watermark | Phantom | Land | Alter | Say | Look | Read | Resume | Run
+Step: TypeAlias = Happening | Nemesis | LedgerStep | SqlStep
 
 #: The seams at which :mod:`tests.store.deadman` catches what a run does, by how often a plan stops at one.
 KINDS = {"connector": 5, "read": 3, "gateway": 7, "hbase": 1, "files": 2}
@@ -249,6 +249,8 @@ class Plan:
     #: Whether tables get Omid's own compactor, for good. Where it is on, nothing deletes families, which it loses rows
     #: by, no table is lost, whose committed cells it would drop before they are healed, and nothing is torn.
     compactor: bool = False
+    #: Whether Apache Phoenix has tables too, with clients of its own. The store has to have it.
+    phoenix: bool = False
 
     def numbers(self) -> list[int]:
         """Of all steps and seams, from the outermost on."""
@@ -268,15 +270,19 @@ class Plan:
 
     def __str__(self) -> str:
         parts = {"torn transactions": self.torn, "a ledger": self.ledger, "Omid's own compactor": self.compactor}
+        parts["Phoenix"] = self.phoenix
         too = "".join(f", {what} too" for what, there in parts.items() if there)
         return "\n".join([f"seed {self.seed}{too}", *_lines(self.steps, "")])
 
 
-def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int = 0) -> Plan:
+def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int = 0, *, phoenix: bool = False) -> Plan:
     """The plan of a seed, with *jobs* runs of jobs or some more, and some nemeses of these kinds; of its runs at most
-    *parks* more stand still before they write, and go on when others have been there.
+    *parks* more stand still before they write, and go on when others have been there. With *phoenix* it is another one,
+    in which clients of Apache Phoenix take steps too, and none of the ledger.
     """
-    maker = _Maker(seed, torn=bool(seed % 2), ledger=seed % 3 == 0, compactor=seed % 6 == 2)
+    maker = _Maker(
+        seed, torn=bool(seed % 2), ledger=seed % 3 == 0 and not phoenix, compactor=seed % 6 == 2, phoenix=phoenix
+    )
     steps = maker.steps(jobs)
     numbers = count(1 + max(number for step in steps for number in _numbers(step)))
     if parks:
@@ -286,7 +292,7 @@ def made(seed: int, jobs: int = JOBS, nemeses: Collection[Kind] = (), parks: int
     # The last first, and into a run before there is something new before it: all else stays where it is.
     for nemesis, place in sorted(found, key=lambda one: (one[1].step, one[1].seam), reverse=True):
         steps = _with_nemesis(steps, nemesis, place, numbers)
-    return Plan(seed, steps, maker.torn, maker.ledger, maker.compactor)
+    return Plan(seed, steps, maker.torn, maker.ledger, maker.compactor, phoenix)
 
 
 def _with_parks(steps: Sequence[Step], parks: int, chance: random.Random, numbers: Iterator[int]) -> tuple[Step, ...]:
@@ -383,8 +389,9 @@ _WORDS = {
 
 
 class _Maker:
-    def __init__(self, seed: int, *, torn: bool, ledger: bool, compactor: bool) -> None:
+    def __init__(self, seed: int, *, torn: bool, ledger: bool, compactor: bool, phoenix: bool) -> None:
         self._seed = seed
+        self.phoenix = phoenix
         self._chance = random.Random(f"chaos/{seed}")
         self._numbers = count()
         self.torn, self.ledger, self.compactor = torn, ledger, compactor
@@ -400,6 +407,8 @@ class _Maker:
         ]
         if self.ledger:
             made += ledger_plan.begun(self._chance, self._next, self._seed)
+        if self.phoenix:
+            made += sql_plan.begun(self._next, self._seed)
         runs = 0
         while runs < jobs:
             made += self._between(self._chance.randint(1, 4))
@@ -430,6 +439,7 @@ class _Maker:
             self._read: 3,
             self._resume: 1,
             **({self._transfer: 12} if self.ledger else {}),
+            **({self._sql: 20} if self.phoenix else {}),
         }
         return self._of(makers)()
 
@@ -482,6 +492,9 @@ class _Maker:
 
     def _transfer(self) -> LedgerStep:
         return ledger_plan.step(self._chance, self._next(), self._seed)
+
+    def _sql(self) -> SqlStep:
+        return sql_plan.step(self._chance, self._next(), self._seed)
 
     def _next_job(self) -> str:
         chance = self._chance
@@ -601,4 +614,5 @@ _WORDS_OF: dict[type, Callable[[Any], str]] = {
     Resume: lambda step: f"parked run {step.pick} goes on",
     Run: lambda step: " ".join((step.job, *step.arguments)),
     **ledger_plan.WORDS,
+    **sql_plan.WORDS,
 }

@@ -44,6 +44,8 @@ class Strikes:
         #: What puts back what a nemesis broke, by its kind, and after how many more steps.
         self._broken: dict[Kind, tuple[int, Callable[[], None]]] = {}
         self._disk_full = self._folder_away = False
+        #: Whether a server that readers ask was killed since they were answered last: what it had was nowhere then.
+        self.shaken = False
         #: After how many steps of those to come what is late arrives.
         self._late_steps = 0
         #: How many gateways were killed: each had everybody's connections.
@@ -59,6 +61,7 @@ class Strikes:
         kind = nemesis.kind
         self.put_back(kind)
         self.counts[f"nemesis: {kind}"] += 1
+        self.shaken |= kind in _ASKED
         if kind in _AT_GATEWAY:
             self._lie(self._lab.gateway, _AT_GATEWAY[kind], nemesis.size)
         elif kind in _AT_HBASE:
@@ -182,10 +185,9 @@ class Strikes:
         if effect.seam == "files":
             disks.set_full(self._driver, full=False)
 
-    @property
-    def shaken(self) -> bool:
-        """Whether a server that readers ask was killed since the plan began: what it had was nowhere for a while."""
-        return any(self.counts[f"nemesis: {kind}"] for kind in _SERVERS - {Kind.GATEWAY})
+    def heard(self) -> None:
+        """Readers were answered of every table."""
+        self.shaken = any(kind in self._broken for kind in _ASKED)
 
     def told(self) -> int:
         """How many requests were lied about since the plan began."""
@@ -206,5 +208,7 @@ class Strikes:
 _FOR_RUNS = (Kind.CLOCK, Kind.DISK, Kind.FOLDER)
 #: Those that are killed. What starts them again waits until they answer.
 _SERVERS = frozenset({Kind.GATEWAY, Kind.ORACLE, Kind.HBASE, Kind.SERVER})
+#: Those of them that readers ask.
+_ASKED = _SERVERS - {Kind.GATEWAY}
 #: Those that are about what is written; whatever reads is hit by all others too.
 _OF_WRITES = frozenset({Kind.LOSE, Kind.SWALLOW, Kind.LATE})

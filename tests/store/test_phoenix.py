@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from breaking.catalogue import number_of_today
 from commits import ever_committed
 from conftest import Outcome, booted
 from listed import keys, listed, texts
 from lowtide_airflow.tables import sizes
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.store import Store
+from pyspark.sql import SparkSession
 from scene import Scene
 from shown import unproved
 
@@ -28,13 +30,16 @@ from lowtide.health.conditions import LowWatermarkPast, check
 from lowtide.health.reader import read
 from lowtide.lab.stack import Stack, free_ports_config
 from lowtide.lab.workload import OmidClient
-from lowtide.lab.workload.phoenix import DDL, LATE_DDL, PhoenixWorkload
+from lowtide.lab.workload.phoenix import DDL, PHYSICAL, PhoenixWorkload, drop_tables, make_tables
 from lowtide.lab.workload.sql import PhoenixClient, SqlError
 from lowtide.store.gateway import allotted, connect
 from lowtide.tables.inventory import Kind
 from lowtide.values.formats import base
 from lowtide.values.skew import oracle_ahead
 from tests import seeds
+from tests.chaos import plan
+from tests.chaos.director import Director
+from tests.chaos.laboratory import Laboratory
 from tests.prove import PROVE
 
 Job = Callable[..., Outcome]
@@ -44,11 +49,6 @@ TRANSACTIONS = int(os.environ.get("LOWTIDE_PHOENIX_TRANSACTIONS", "100"))
 PACE = 0.2 if PROVE else 1.0
 #: Clients at work beside the jobs that are killed.
 KILLS = 2
-TABLES = ("PX_A", "PX_S", "PX_M", "PX_B", "PX_LOG")
-PHYSICAL = (
-    *("PX_A", "PX_A_COVERED", "PX_A_LATE", "PX_S", "PX_S_COVERED", "PX_S_UNCOVERED", "PX_M", "PX_M_BY_A"),
-    *("PX_B", "_IDX_PX_B", "PX_LOG"),
-)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,8 @@ def omid(stack: Stack) -> Iterator[OmidClient]:
 def phoenix(stack: Stack) -> Iterator[PhoenixClient]:
     """A client of Phoenix, on a store without the workload's tables."""
     with PhoenixClient(stack) as client:
-        for table in (*TABLES, "PX_X", "PX_P"):
+        drop_tables(client)
+        for table in ("PX_X", "PX_P"):
             client.execute(f"DROP TABLE IF EXISTS {table} CASCADE")
         yield client
 
@@ -167,6 +168,20 @@ def test_sql_answers_as_the_model_says_after_the_jobs(
         work.client.close()
 
 
+@pytest.mark.turns(2, group="Phoenix at length")
+def test_whatever_meets_them_nothing_is_wrong(
+    stack: Stack, omid: OmidClient, spark: SparkSession, phoenix: PhoenixClient, tmp_path: Path
+) -> None:
+    """A small plan of chaos, the commit's own, with clients of Phoenix among those of Omid; by hand with faults too:
+    ``make chaos PHOENIX=1``. Every transaction that committed is known for what it is, and SQL is asked.
+    """
+    what = plan.made(number_of_today(Path(__file__).parent), jobs=2, phoenix=True)
+    report = Director(Laboratory(stack, omid, spark, tmp_path / "plan", phoenix=phoenix), what).carried_out()
+    print(report, f"\nby hand: make chaos PHOENIX=1 SEED={what.seed} RUNS=2 NEMESES=none")
+    assert report.wrong == []
+    assert min(report.counts[name] for name in ("transactions of SQL that committed", "looks at SQL")) > 0
+
+
 def _compact(omid: OmidClient) -> None:
     for table in PHYSICAL:
         omid.flush(table)
@@ -196,8 +211,7 @@ class Worker(threading.Thread):
     def __init__(self, stack: Stack, prefix: str, seed: int, stopping: float = 0) -> None:
         super().__init__(daemon=True)
         client = Apart(stack, prefix)
-        for statement in (*DDL, LATE_DDL):
-            client.execute(statement)
+        make_tables(client)
         self.work = PhoenixWorkload(stack, client, random.Random(seed), stopping=stopping)
         self.over = threading.Event()
         self.wrong: list[str] = []
@@ -240,8 +254,7 @@ class Worker(threading.Thread):
 
     def leave(self) -> None:
         """Drop its tables and go."""
-        for table in TABLES:
-            self.client.execute(f"DROP TABLE IF EXISTS {table} CASCADE")
+        drop_tables(self.client)
         self.client.close()
 
 
@@ -369,8 +382,7 @@ def test_one_transaction_spans_a_table_its_indexes_and_what_views_show(
     """The entry of a transaction over a table and two indexes stays until the third of them is clean, that of a dropped
     table no longer than that; a row that never was committed, and that a view index showed all the same, is gone after
     the cleanup."""
-    for statement in (*DDL, "CREATE INDEX PX_A_LATE ON PX_A (B)"):
-        phoenix.execute(statement)
+    make_tables(phoenix)
     phoenix.execute("UPSERT INTO PX_V (ID, A, K) VALUES (1, 'never', 77)")
     assert phoenix.commit(point=1)
     phoenix.execute("UPSERT INTO PX_A (ID, A, B) VALUES (1, 'a', 'b')")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,12 +17,14 @@ from hypothesis import strategies as st
 
 from lowtide.lab.workload import Model, Transaction
 from lowtide.lab.workload.model import cell_from_json
-from tests.chaos import cutting, judge, ledger_plan, plan
-from tests.chaos.director import Actor
+from lowtide.lab.workload.phoenix import PHYSICAL
+from tests.chaos import cutting, judge, ledger_plan, plan, sql_plan, striking
+from tests.chaos.actor import Actor
 from tests.chaos.judge import Cell, Entry, Judge, Seen
 from tests.chaos.laboratory import Laboratory
 from tests.chaos.nemeses import ANY, MOST, SEAMS, SERVERS, SHARED, Kind, Nemesis
 from tests.chaos.plan import Act, Run
+from tests.chaos.striking import Strikes
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(60)
@@ -43,7 +46,7 @@ def test_a_seed_is_one_plan() -> None:
 
 def test_all_seeds_together_have_everything() -> None:
     """Every kind of step, change and word, every job, each way for a run to end at a seam, and runs within runs."""
-    made = [plan.made(seed, nemeses=SERVERS) for seed in SEEDS]
+    made = [plan.made(seed, nemeses=SERVERS, phoenix=seed % 5 == 0) for seed in SEEDS]
     steps = [step for one in made for step in one.every()]
     assert {type(step) for step in steps} == set(plan.Step.__args__)
     assert {s.change for s in steps if isinstance(s, plan.Alter)} == set(plan.Change) - {plan.Change.ENABLE}
@@ -57,6 +60,19 @@ def test_all_seeds_together_have_everything() -> None:
     )
     assert any(isinstance(step, Run) for seam in seams for step in seam.steps)
     assert all(one.jobs() >= plan.JOBS for one in made)
+
+
+def test_plans_with_phoenix_have_all_that_its_clients_do() -> None:
+    """Each way for a transaction to end, at its step or by its seed, and each change of a physical table."""
+    steps = [step for seed in SEEDS for step in plan.made(seed, phoenix=True).every()]
+    assert {step.fate for step in steps if isinstance(step, sql_plan.End)} == set(sql_plan.Fate)
+    assert {sql_plan.fate(random.Random(seed)) for seed in SEEDS} == set(sql_plan.Fate)
+    altered = [step for step in steps if isinstance(step, sql_plan.Alter)]
+    assert ({step.change for step in altered}, {step.table for step in altered}) == (
+        set(sql_plan.Physical),
+        set(PHYSICAL),
+    )
+    assert not any(isinstance(step, plan.SqlStep) for seed in SEEDS for step in plan.made(seed).every())
 
 
 def test_torn_transactions_and_lost_tables_do_not_meet() -> None:
@@ -408,6 +424,24 @@ def test_what_came_back_is_left_out_where_a_run_cannot_know_of_it_and_nowhere_el
         assert actor.came_back_since == left
 
 
+def test_readers_are_excused_until_they_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From when a server that they ask was killed on; while one is dead no answer ends that, and the gateway's death is
+    none of theirs.
+    """
+    monkeypatch.setattr(striking.disks, "driver", lambda _: None)
+    stack = SimpleNamespace(kill=lambda _: None, up=lambda: None, region_servers=("rs-1", "rs-2"))
+    strikes = Strikes(SimpleNamespace(stack=stack, spark=None, gateway=None, servers=None))  # type: ignore[arg-type]
+    strikes.strike(Nemesis(0, Kind.GATEWAY))
+    assert not strikes.shaken
+    strikes.strike(Nemesis(1, Kind.SERVER, lasts=2))
+    strikes.heard()
+    assert strikes.shaken
+    strikes.put_back(Kind.SERVER)
+    assert strikes.shaken
+    strikes.heard()
+    assert not strikes.shaken
+
+
 @pytest.mark.parametrize("steps", [3, 10**9])
 def test_tasks_of_a_run_that_is_over_are_waited_for(steps: int) -> None:
     """What they write would be judged as another's. Where they do not end there is no judgement."""
@@ -425,7 +459,7 @@ def test_tasks_of_a_run_that_is_over_are_waited_for(steps: int) -> None:
 
 
 def test_a_reader_that_fails_is_noticed() -> None:
-    """But for one after a server was killed: its regions are nowhere for a while."""
+    """But for one that asked a server that was killed: its regions are nowhere for a while."""
     made = Judge()
     made.read_failed("x", "WorkloadError: away", shaken=True)
     assert (made.wrong, made.counts["reads that failed"]) == ([], 1)
@@ -645,3 +679,27 @@ def test_timestamps_are_counted_from_the_oracle_that_gave_them() -> None:
     assert cells(1000, 70_000) == cells(2000, 900_000)
     assert len({repr(cell) for cell in cells(1000, 70_000)}) == 4
     assert cells(1000) != cells(1000, 2000)
+
+
+def test_timestamps_of_the_worlds_clock_are_numbered() -> None:
+    """Between two transactions there is some time, never the same: it does not count, but checkpoints do, and who was
+    first.
+    """
+
+    def cells(*starts: int) -> list[tuple[Any, ...]]:
+        lab: Any = object.__new__(Laboratory)
+        lab.origins = [1000]
+        stamps = [start + checkpoint for start in starts for checkpoint in (0, 1)]
+        values = {stamp: b"%d" % nth for nth, stamp in enumerate(stamps)}
+        return lab.from_origin(frozenset(Cell(*Q, stamp, "put", values[stamp]) for stamp in stamps), starts)
+
+    assert cells(2000, 70_000) == cells(5050, 900_000)
+    assert len({repr(cell) for cell in cells(2000, 70_000)}) == 4
+    assert cells(2000, 70_000) != cells(70_000, 2000)
+
+    def commits(start: int, commit: int) -> list[tuple[Any, ...]]:
+        lab: Any = object.__new__(Laboratory)
+        lab.origins = [1000]
+        return lab.from_origin(frozenset([entry(start, commit - start)]), (start, commit))
+
+    assert commits(2000, 2450) == commits(70_000, 71_000)

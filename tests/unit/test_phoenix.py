@@ -130,7 +130,8 @@ class Told:
         assert session == "main"
         self.statements.append((text, values))
 
-    def query(self, _text: str) -> list[tuple[Any, ...]]:
+    def query(self, _text: str, session: str) -> list[tuple[Any, ...]]:
+        assert session == "main"
         return []
 
     def commit(self, point: int | None = None) -> bool:

@@ -37,6 +37,13 @@ DDL = (
 )
 #: Made when half of the transactions are over: index population.
 LATE_DDL = "CREATE INDEX PX_A_LATE ON PX_A (B)"
+#: What is dropped, with all that hangs on it.
+TABLES = ("PX_A", "PX_S", "PX_M", "PX_B", "PX_LOG")
+#: The tables that HBase has of all these, with the late index.
+PHYSICAL = (
+    *("PX_A", "PX_A_COVERED", "PX_A_LATE", "PX_S", "PX_S_COVERED", "PX_S_UNCOVERED", "PX_M", "PX_M_BY_A"),
+    *("PX_B", "_IDX_PX_B", "PX_LOG"),
+)
 COLUMNS = {"PX_A": ("A", "B", "C"), "PX_S": ("A", "N"), "PX_M": ("A",), "PX_V": ("A", "K"), "PX_LOG": ("FATE",)}
 #: Ways to read a table that must agree: without and through each index.
 INDEXES = {
@@ -49,6 +56,18 @@ INDEXES = {
 #: Points of Omid's commit at which a client stops, and whether the transaction counts.
 STOPS = {1: False, 4: True, 5: True, 6: True}
 KEYS = 40
+
+
+def make_tables(client: PhoenixClient) -> None:
+    """All of them, the late index too, empty."""
+    for statement in (*DDL, LATE_DDL):
+        client.execute(statement)
+
+
+def drop_tables(client: PhoenixClient) -> None:
+    """None of them is left, nor what hangs on them."""
+    for table in TABLES:
+        client.execute(f"DROP TABLE IF EXISTS {table} CASCADE")
 
 
 @dataclass
@@ -247,9 +266,10 @@ class PhoenixWorkload:
 
     # -- what SQL must answer
 
-    def differences(self, collected: bool = False) -> list[str]:
+    def differences(self, collected: bool = False, session: str = "") -> list[str]:
         """Every answer of the client that is not the model's: scans without and through each index, counts, and point
-        reads.
+        reads. With *session*, of one that began to read when the model was this, and goes on to do so; without, of what
+        there is now.
 
         Unless history GC has *collected* what was deleted, answers that Phoenix 5.2.1 gives wrongly also where no
         client ever died do not count. Through the view's index, which has no snapshot filter, only rows that never were
@@ -259,8 +279,10 @@ class PhoenixWorkload:
         """
         questions = list(self._questions())
         self.answers = len(questions)
-        found = [text for sql, wanted in questions if (text := self._differs(sql, wanted, collected)) is not None]
-        self.client.commit()
+        asked = (self._differs(sql, wanted, collected, session or "main") for sql, wanted in questions)
+        found = [text for text in asked if text is not None]
+        if not session:
+            self.client.commit()
         return found
 
     def count(self, table: str) -> int:
@@ -280,9 +302,9 @@ class PhoenixWorkload:
             for key in self.dice.sample(range(KEYS), 3):
                 yield f"SELECT {names} FROM {table} WHERE ID = {key}", [w for w in wanted if w[0] == key]
 
-    def _differs(self, sql: str, wanted: list[tuple[Any, ...]], collected: bool) -> str | None:
+    def _differs(self, sql: str, wanted: list[tuple[Any, ...]], collected: bool, session: str) -> str | None:
         try:
-            seen = self.client.query(sql)
+            seen = self.client.query(sql, session=session)
         except SqlError as error:
             return f"{sql}: {error}"
         if "PX_A_LATE" in sql and not collected:

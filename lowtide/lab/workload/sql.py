@@ -67,6 +67,11 @@ class PhoenixClient(Program):
         """The start timestamp of the transaction that the session's last statement is in."""
         return int(self._do("start", session=session))
 
+    def committed(self, start: int) -> int | None:
+        """The commit timestamp of a transaction of this client's that it saw commit; None: of any other."""
+        answer = self._do("committed", start=start)
+        return None if answer is None else int(answer)
+
     def rollback(self, session: str = "main") -> None:
         """Take it back."""
         self._do("rollback", session=session)

@@ -120,7 +120,7 @@ class Wakening(Director):
         after = self.seen()
         self.judge.recorded(where, run, self.lab.raw(STATE))
         aside = {table: self.lab.aside(run, table) for table in after.tables}
-        silent = {*self._paused, *self._vetoed}
+        silent = {*self.people.paused, *self.tables.vetoed}
         came_back = standing.came_back_since
         self.judge.written(where, before, after, aside, came_back=came_back, silent=silent)
         self.counts["zombies' writes judged"] += 1

@@ -61,6 +61,7 @@ public final class Sql {
         commands.add("commit", client::commit);
         commands.add("rollback", client::rollback);
         commands.add("start", request -> new JsonPrimitive(start(client.session(request))));
+        commands.add("committed", client::committed);
         commands.serve(new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8)), answers);
         Runtime.getRuntime().halt(0); // Phoenix leaves threads that would keep the process
     }
@@ -149,6 +150,12 @@ public final class Sql {
         Object connection = session.unwrap(Class.forName("org.apache.phoenix.jdbc.PhoenixConnection"));
         Object state = connection.getClass().getMethod("getMutationState").invoke(connection);
         return (Long) state.getClass().getMethod("getInitialWritePointer").invoke(state);
+    }
+
+    /** The commit timestamp of a transaction of this client's, or null: it did not commit. */
+    private JsonElement committed(JsonObject request) {
+        Long commit = points.committed(request.get("start").getAsLong());
+        return commit == null ? JsonNull.INSTANCE : new JsonPrimitive(commit);
     }
 
     /** Puts Omid's client with trap doors in the place of the one that Phoenix would make, which is set up the same. */

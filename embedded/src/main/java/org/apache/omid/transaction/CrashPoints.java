@@ -80,6 +80,8 @@ public final class CrashPoints {
     private final Connection connection;
     private final HBaseTransactionManager manager;
     private final Map<Long, Trap> traps = new ConcurrentHashMap<>();
+    /** Of every transaction that committed, and came to its shadow cells. */
+    private final Map<Long, Long> commits = new ConcurrentHashMap<>();
 
     public CrashPoints(
             HBaseOmidClientConfiguration configuration,
@@ -115,6 +117,11 @@ public final class CrashPoints {
     public boolean disarm(long start) {
         Trap trap = traps.remove(start);
         return trap != null && trap.sprung;
+    }
+
+    /** The commit timestamp of a transaction that committed; null: it did not, or nobody told its client. */
+    public Long committed(long start) {
+        return commits.get(start);
     }
 
     /** The table as one transaction sees it: every put is recorded before it is sent, and point 2 is guarded. */
@@ -248,6 +255,7 @@ public final class CrashPoints {
         @Override
         public ListenableFuture<Void> updateShadowCells(AbstractTransaction<? extends CellId> tx) {
             long start = tx.getStartTimestamp();
+            commits.put(start, tx.getCommitTimestamp());
             switch (point(start)) {
                 case 4:
                     die(start);

@@ -1,0 +1,134 @@
+"""A run of a job in a plan: a thread of its own, which moves only while it has the baton."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import deadman
+from deadman import Die, Effect
+from job_kit import Outcome
+
+from tests.chaos.judge import Seen
+from tests.chaos.nemeses import ANY
+from tests.chaos.plan import Act, Moment, Run, Seam, Step
+
+if TYPE_CHECKING:
+    from tests.chaos.director import Director
+
+#: What an actor wishes that wants to stand still.
+PARK = "park"
+
+
+@dataclass(eq=False)
+class Actor(threading.Thread):
+    """A run of a job, which goes on only while it has the baton."""
+
+    director: Director
+    step: Run
+    run_id: str
+    arguments: Sequence[str]
+    outcome: Outcome | None = None
+    error: BaseException | None = None
+    life: deadman.Life[Outcome] | None = None
+    over: bool = False
+    #: What it wants of the director: nothing (it is over), steps, or to be parked.
+    wish: Sequence[Step] | str = ()
+    #: What there was before the write that it is in.
+    before: Seen | None = None
+    #: Tables that came back since it looked which there are: it cannot know of those.
+    came_back_since: set[str] = field(default_factory=set)
+    #: Whether a relay has lied about a request of it.
+    lied_to: bool = False
+    #: The dry run that it is held to.
+    approved: Actor | None = None
+    #: Tables that hid cells when it began.
+    hidden_then: frozenset[str] = frozenset()
+    _go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    _back: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    _met: Counter[str] = field(default_factory=Counter)
+    #: The numbers of its seams that it came to.
+    reached: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        super().__init__(name=self.run_id, daemon=True)
+
+    def run(self) -> None:
+        """The thread's work."""
+        self._go.acquire()
+        try:
+            session = self.director.lab.spark
+            session._jvm.SparkSession.setActiveSession(session._jsparkSession)  # type: ignore[union-attr]
+            self.life = deadman.run(self._work, self._watch, reads=True)
+            self.outcome = self.life.result
+        except BaseException as error:  # the director raises it
+            self.error = error
+        self.over = True
+        self._back.release()
+
+    def did(self, effect: Effect) -> None:
+        """An effect has taken place. A run lists the tables after it has recorded the low watermark: what came back
+        before that it knows.
+        """
+        if effect.step.endswith("record_low_watermark"):
+            self.came_back_since.clear()
+
+    def _work(self) -> Outcome:
+        return self.director.lab.job(self.step.job, self.run_id, *self.arguments)
+
+    def go_on(self) -> None:
+        """Called by the director: give it the baton, and wait until it comes back."""
+        if not self.is_alive():
+            self.start()
+        self._go.release()
+        self._back.acquire()
+
+    def _hand_over(self, wish: Sequence[Step] | str) -> None:
+        self.wish = wish
+        self._back.release()
+        self._go.acquire()
+
+    def _watch(self, effect: Effect, moment: deadman.Moment) -> Die | None:
+        try:
+            return self._met_at(effect, moment)
+        except Exception as error:  # ours, and no matter for the run to handle: the director raises it
+            self.error = self.error or error
+            return Die()
+
+    def _met_at(self, effect: Effect, moment: deadman.Moment) -> Die | None:
+        if threading.current_thread() is not self:  # a hold that is renewed
+            return None
+        if moment is not deadman.Moment.BEFORE:
+            self.director.strikes.ended(effect)
+            if effect.number:
+                self.director.happened(self, effect, failed=moment is deadman.Moment.FAILED)
+            if moment is deadman.Moment.FAILED:  # the run goes on with its error, and no step comes first
+                return None
+        else:
+            self._met.update([effect.seam, *([ANY] if effect.number else [])])
+        for seam in self._seams(effect, moment):
+            self.reached.add(seam.number)
+            self.director.note(f"{self.run_id} {moment} {effect.seam} {effect.name} of {effect.step}: it {seam.act}")
+            if seam.steps:
+                self._hand_over(seam.steps)
+            if seam.act is Act.PARK:
+                self._hand_over(PARK)
+            elif seam.act is not Act.ON:
+                self._begins(effect)
+                return Die(seam.share if seam.act is Act.PART else None, seam.seed)
+        if moment is deadman.Moment.BEFORE:
+            self._begins(effect)
+        return None
+
+    def _begins(self, effect: Effect) -> None:
+        self.director.strikes.begins(effect)
+        if effect.seam == "connector":
+            self.before = self.director.seen()
+
+    def _seams(self, effect: Effect, moment: deadman.Moment) -> list[Seam]:
+        here = Moment.AFTER if moment is deadman.Moment.AFTER else Moment.BEFORE
+        met = {effect.seam: self._met[effect.seam], **({ANY: self._met[ANY]} if effect.number else {})}
+        return [s for s in self.step.seams if s.moment is here and met.get(s.kind) == s.nth]

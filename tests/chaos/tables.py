@@ -1,0 +1,244 @@
+"""The tables of a plan: what is done to them, and what they are by that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from lowtide.errors import UsageError
+from lowtide.lab.workload.client import ALL_VERSIONS
+from lowtide.lab.workload.phoenix import PHYSICAL
+from tests.chaos.judge import Judge, Key, Raw, standing
+from tests.chaos.laboratory import NO_COMPACTIONS, STATE, Laboratory, row
+from tests.chaos.nemeses import Kind
+from tests.chaos.plan import ROWS, Alter, Change, Table
+from tests.chaos.striking import Strikes
+
+
+class Tables:
+    """Those that are there, and what became of each. With *phoenix* its tables are there too, all the time."""
+
+    def __init__(self, lab: Laboratory, judge: Judge, strikes: Strikes, *, phoenix: bool) -> None:
+        self._lab = lab
+        self._judge = judge
+        self._strikes = strikes
+        self.there = {Table.A, Table.B}
+        #: The tables that HBase has of Phoenix's.
+        self.physical = PHYSICAL if phoenix else ()
+        #: What the disabled ones have.
+        self.disabled: dict[str, Raw] = {}
+        self.vetoed: set[str] = set()
+        self.hidden: set[str] = set()
+        #: Those that a person has yet to confirm.
+        self.imported: set[str] = set()
+        self._compactor: set[str] = set()
+        self._vetoed_then: set[str] = set()
+        self._hidden_then: set[str] = set()
+        #: What the HBase snapshots have, as one who exports them sees it.
+        self._exports: dict[str, dict[Key, bytes]] = {}
+
+    def every(self) -> list[str]:
+        """Their names, Phoenix's among them."""
+        return sorted({*self.there, *self.physical})
+
+    def raw(self) -> dict[str, Raw]:
+        """All cells of each. A disabled table has what it had."""
+        return {str(t): self.disabled[t] if t in self.disabled else self._lab.raw(t) for t in self.every()}
+
+    def alter(self, step: Alter, *, written: bool) -> str | None:
+        """Carry out a change; why not, if not. *written*: clients are in the middle of something."""
+        table = step.table
+        if (table in self.there) is (step.change in (Change.MAKE, Change.COPY)):
+            return f"it is {'' if table in self.there else 'not '}there"
+        if table in self.disabled:
+            if step.change is not Change.ENABLE:
+                return "it is disabled"
+            self._enable(table)
+            return None
+        if step.change is Change.DROP and written:
+            return "somebody writes to it"
+        change = self._CHANGES.get(step.change)
+        return None if change is None else change(self, table, row(step.key).encode())
+
+    def enable_all(self) -> None:
+        """No client writes to a disabled table: it would wait."""
+        for table in list(self.disabled):
+            self._enable(table)
+
+    def show_all(self) -> None:
+        """None hides cells any more."""
+        for table in sorted(self.hidden):
+            self._show(Table(table), b"")
+
+    def _enable(self, table: str) -> None:
+        self._lab.omid.enable(table)
+        del self.disabled[table]
+
+    # -- the changes
+
+    def _flush(self, table: Table, _: bytes) -> None:
+        self._lab.omid.flush(table)
+
+    def _compact(self, table: Table, _: bytes) -> None:
+        self._lab.omid.compact(table, major=True)
+        if table in self._compactor:
+            self._judge.compacted(table, self._lab.omid.watermark())
+
+    def _give_compactor(self, table: Table, _: bytes) -> None:
+        self._lab.omid.attach_omid_compactor(table)
+        self._compactor.add(table)
+
+    def _compact_some(self, table: Table, _: bytes) -> None:
+        """Two files are enough for once; HBase takes those that it finds worth it, and drops no delete marker."""
+        self._lab.omid.set(table, **dict.fromkeys(NO_COMPACTIONS, "2"))
+        try:
+            self._lab.omid.flush(table)
+            self._lab.omid.compact(table, major=False)
+        finally:
+            self._lab.omid.set(table, **NO_COMPACTIONS)
+
+    def _split(self, table: Table, key: bytes) -> None:
+        self._lab.omid.split(table, key)
+        self._compact(table, key)  # HBase would by itself, at some time: daughters refer to their parent's files
+
+    def _merge(self, table: Table, key: bytes) -> None:
+        self._compact(table, key)
+        self._lab.omid.merge(table, key)
+        self._compact(table, key)
+
+    def _move(self, table: Table, key: bytes) -> None:
+        self._lab.omid.move(table, key)
+
+    def _add_family(self, table: Table, key: bytes) -> None:
+        self._lab.omid.add_family(table, f"c{key.decode()}")
+
+    def _disable(self, table: Table, _: bytes) -> None:
+        self._lab.omid.flush(table)
+        self.disabled[table] = self._lab.raw(table)
+        self._lab.omid.disable(table)
+
+    def _truncate(self, table: Table, _: bytes) -> None:
+        self._lab.omid.truncate(table)
+        self._judge.history.emptied(table)
+
+    def _make_anew(self, table: Table, _: bytes) -> None:
+        self._lab.omid.drop(table)
+        self._lab.make(table)
+        self._judge.history.emptied(table)
+        for said in (self.vetoed, self.hidden):
+            said.discard(table)
+
+    def _make(self, table: Table, _: bytes) -> None:
+        self._lab.make(table)
+        self.there.add(table)
+
+    def _copy(self, table: Table, key: bytes) -> str | None:
+        source = Table.A if key < row(ROWS // 2).encode() else Table.B
+        if not self._judge.history.copyable(source):
+            return "there is none that tells"
+        self._lab.omid.clone(_snapshot(source), table)
+        self.there.add(table)
+        self.imported.add(table)
+        self._judge.history.copied(source, table)
+        self._judge.came_back.add(table)
+        self._as_then(source, table)
+        return None
+
+    def _drop(self, table: Table, _: bytes) -> None:
+        self._lab.omid.drop(table)
+        self.there.discard(table)
+        self._judge.history.emptied(table)
+        for said in (self.vetoed, self.hidden, self.imported, self._judge.came_back):
+            said.discard(table)
+        self._judge.dropped(table)
+
+    def _load(self, table: Table, _: bytes) -> str | None:
+        """As a backup is put back into a table that is there, with what docs/safety.md asks of who does so."""
+        if not self._judge.history.loadable(table, self._lab.raw(table)):
+            return "there is none that tells"
+        self._strikes.put_back(Kind.GATEWAY)  # a person says so through it
+        self._lab.omid.bulk_load(table, [(*key, value) for key, value in self._exports[table].items()])
+        self._judge.history.loaded(table)
+        self._judge.came_back.add(table)
+        for said in (self._lab.forget, self._lab.confirm):
+            with suppress(UsageError):  # nothing is recorded of it yet
+                said(table)
+        self._judge.recorded("a bulk load", "a person", self._lab.raw(STATE))
+        return None
+
+    def _hide(self, table: Table, key: bytes) -> None:
+        """By a setting that takes nothing away from what is there."""
+        few = key < row(ROWS // 2).encode()
+        self._lab.omid.set(table, families={"VERSIONS": "1000"} if few else {"KEEP_DELETED_CELLS": "TRUE"})
+        self.hidden.add(table)
+
+    def _show(self, table: Table, _: bytes) -> None:
+        self._lab.omid.set(table, families={"VERSIONS": str(ALL_VERSIONS), "KEEP_DELETED_CELLS": "FALSE"})
+        self.hidden.discard(table)
+
+    def _take_snapshot(self, table: Table, _: bytes) -> None:
+        self._forget_snapshot(table)
+        self._lab.omid.snapshot(table, _snapshot(table))
+        self._judge.history.kept(table)
+        self._exports[table] = standing(self._lab.raw(table))
+        for then, now in ((self._vetoed_then, self.vetoed), (self._hidden_then, self.hidden)):
+            then.discard(table)
+            then |= now & {table}
+
+    def _restore(self, table: Table, _: bytes) -> str | None:
+        return self._bring_back(table, lambda: self._lab.omid.restore(_snapshot(table)))
+
+    def _clone(self, table: Table, _: bytes) -> str | None:
+        def cloned() -> None:
+            self._lab.omid.drop(table)
+            self._lab.omid.clone(_snapshot(table), table)
+
+        return self._bring_back(table, cloned)
+
+    _CHANGES: dict[Change, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
+        Change.FLUSH: _flush,
+        Change.COMPACT: _compact,
+        Change.MINOR: _compact_some,
+        Change.SPLIT: _split,
+        Change.MERGE: _merge,
+        Change.MOVE: _move,
+        Change.FAMILY: _add_family,
+        Change.DISABLE: _disable,
+        Change.TRUNCATE: _truncate,
+        Change.ANEW: _make_anew,
+        Change.SNAPSHOT: _take_snapshot,
+        Change.RESTORE: _restore,
+        Change.CLONE: _clone,
+        Change.HIDE: _hide,
+        Change.SHOW: _show,
+        Change.MAKE: _make,
+        Change.COPY: _copy,
+        Change.DROP: _drop,
+        Change.COMPACTOR: _give_compactor,
+        Change.LOAD: _load,
+    }
+
+    def _bring_back(self, table: Table, bring: Callable[[], None]) -> str | None:
+        if not self._judge.history.restorable(table):
+            return "there is none that tells"
+        bring()
+        self.there.add(table)
+        self._as_then(table, table)
+        self._judge.history.restored(table)
+        self._judge.came_back.add(table)
+        return None
+
+    def _as_then(self, source: Table, table: Table) -> None:
+        """The HBase snapshot has what the owner said then, and how the families kept cells."""
+        for then, now in ((self._vetoed_then, self.vetoed), (self._hidden_then, self.hidden)):
+            now.discard(table)
+            if source in then:
+                now.add(table)
+
+    def _forget_snapshot(self, table: str) -> None:
+        if _snapshot(table) in self._lab.omid.snapshots():
+            self._lab.omid.delete_snapshot(_snapshot(table))
+
+
+def _snapshot(table: str) -> str:
+    return f"of-{table}"
