@@ -12,6 +12,11 @@ _CLUSTER = "take it from the cluster's hbase-site.xml (hbase.conf_dir), or set i
 #: What Java's errors have in them somewhere, and what that means.
 _MEANINGS = (
     (
+        "Found no valid authentication method from options",
+        "HBase asks for a login by Kerberos, and the driver or an executor has none: neither a valid ticket nor "
+        "a token nor hbase.client.keytab.file and .principal among hbase.properties. See docs/clusters.md, Kerberos",
+    ),
+    (
         "Can't get Kerberos realm",
         "Java knows no realm of Kerberos's: put krb5.conf where it looks (/etc/krb5.conf), or name the file by "
         "-Djava.security.krb5.conf=FILE in spark.driver.extraJavaOptions and spark.executor.extraJavaOptions",

@@ -27,6 +27,10 @@ EXHAUSTED = "RetriesExhaustedException: Failed after attempts=4, exceptions:\n20
         (EXHAUSTED + "SaslException: No common protection layer between client and server", ("hbase.rpc.protection",)),
         (EXHAUSTED + "Server not found in Kerberos database (7)", ("hbase.regionserver.kerberos.principal",)),
         (EXHAUSTED + CLOSED, ("hbase.security.authentication: kerberos",)),
+        (
+            "java.io.IOException: Found no valid authentication method from options",
+            ("neither a valid ticket nor a token", "hbase.client.keytab.file"),
+        ),
         ("GSSException: Clock skew too great (37)", ("clocks",)),
         ("KrbException: Cannot contact any KDC for realm", ("krb5.conf",)),
     ],

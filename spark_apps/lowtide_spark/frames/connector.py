@@ -36,11 +36,6 @@ _MEANINGS = {
         "an executor was lost, and with it what this run had planned; what was done until then is safe. Run again"
     ),
     "ClassNotFoundException: lowtide.connector.": f"an executor lacks the connector. {JARS}",
-    # HBase's client, which has neither ticket nor token.
-    "Found no valid authentication method from options": (
-        "HBase asks for a login by Kerberos, and the driver or an executor has none: neither a valid ticket nor "
-        "a token nor hbase.client.keytab.file and .principal among hbase.properties. See docs/clusters.md, Kerberos"
-    ),
 }
 #: What its errors say of a table that is not there, as contract/vectors.json has it; and what HBase's do.
 UNKNOWN_TABLE = "Unknown table: "
