@@ -94,7 +94,7 @@ def _seeds(hand: Hand, first: int, asked: argparse.Namespace) -> int:
         found = list(report.wrong)
         again = asked.twice and seeds % asked.twice == 0
         if again and (second := hand(what)).digest != report.digest:
-            report.wrong.append(f"carried out again it is another: {_apart(report.trace, second.trace)}")
+            report.wrong.append(f"carried out again it is another: {_apart(report.lines, second.lines)}")
         took = time.monotonic() - began
         told = f"seed {seed}: {what.jobs()} runs, {took:.0f} s, {report.digest}{' twice' if again else ''}"
         told += f", {report.counts['reads'] + report.counts['reads as of']} reads judged"
@@ -156,11 +156,11 @@ def _kind(line: str) -> str:
 
 
 def _apart(first: Sequence[str], second: Sequence[str]) -> str:
-    """Where two traces part."""
+    """Where two reports part."""
     for a, b in zip(first, second, strict=False):
         if a != b:
             return f"{a!r}, and then {b!r}"
-    return "the cells, by the same steps" if len(first) == len(second) else "one goes on"
+    return "one goes on"
 
 
 if __name__ == "__main__":

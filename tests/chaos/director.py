@@ -70,9 +70,19 @@ class Report:
     wrong: list[str]
     #: Every decision in its order, and what came of it.
     trace: list[str]
-    #: Of the trace, and of the cells of the plan's tables and the commit table at the end.
-    digest: str
+    #: The cells of the plan's tables and the commit table at the end, and what the ledger decided.
+    left: list[str]
     counts: Counter[str]
+
+    @property
+    def lines(self) -> list[str]:
+        """All that is the same where a plan is carried out again."""
+        return [*self.trace, *self.left]
+
+    @property
+    def digest(self) -> str:
+        """Of all that."""
+        return hashlib.sha256("\n".join(self.lines).encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
         return "\n".join([str(self.plan), "", *self.trace, "", *(self.wrong or ["nothing is wrong"])])
@@ -139,7 +149,7 @@ class Director:
             with self.lab.ledger() if self.plan.ledger else nullcontext() as store:
                 if store:
                     self._bank = Bank(store, judge_of(self.judge.wrong, self.judge.counts))
-                digest = self._all_of_it()
+                left = self._all_of_it()
         finally:
             try:
                 self.strikes.end()
@@ -147,9 +157,9 @@ class Director:
                 self.lab.end()
         self.counts.update(self.judge.counts)
         self.counts.update(self.strikes.counts)
-        return Report(self.plan, self.judge.wrong, self.trace, digest, self.counts)
+        return Report(self.plan, self.judge.wrong, self.trace, left, self.counts)
 
-    def _all_of_it(self) -> str:
+    def _all_of_it(self) -> list[str]:
         for step in self.plan.steps:
             self._take(step)
         self._end_the_faults()
@@ -161,7 +171,7 @@ class Director:
             self._books().at_the_end()
         if self._phoenix:
             self._phoenix.asked("at the end")
-        return self._digest(seen)
+        return self._left(seen)
 
     def _books(self) -> Bank:
         """The plan's ledger, over a gateway that answers."""
@@ -571,10 +581,10 @@ class Director:
                 got = self.lab.omid.read(table, point)
                 self.judge.read("at the end", table, point, got, whole=True)
 
-    def _digest(self, seen: Seen) -> str:
+    def _left(self, seen: Seen) -> list[str]:
         rows = self._books().decided() if self._bank else []
         history = self.judge.history
         known = {*history.begun, *history.commits.values()} if self.plan.phoenix else ()
-        cells = [self.lab.from_origin(raw, known) for raw in (*seen.tables.values(), seen.commit_table)]
-        content = [self.trace, rows, *cells]
-        return hashlib.sha256(repr(content).encode()).hexdigest()[:16]
+        tables = {**seen.tables, COMMIT_TABLE: seen.commit_table}
+        of_tables = (f"{t} {cell!r}" for t, raw in tables.items() for cell in self.lab.from_origin(raw, known, t))
+        return [*map(repr, rows), *of_tables]

@@ -35,7 +35,7 @@ from lowtide.store.state import opened
 from lowtide.tables.consent import ATTRIBUTE, Pause
 from tests import warm
 from tests.chaos import ledger_clients, lying
-from tests.chaos.judge import Cell, Column, Key, Raw, varint
+from tests.chaos.judge import CHECKPOINTS, Cell, Column, Key, Raw, varint
 from tests.chaos.lying import HBaseRelay, LyingRelay
 from tests.chaos.plan import ROWS, Table
 
@@ -45,6 +45,8 @@ NO_COMPACTIONS = {"hbase.hstore.compaction.min": "1000"}
 STATE, JOURNAL = "CHAOS_STATE", "CHAOS_JOURNAL"
 #: Before the names of the ledger's tables.
 LEDGER = "chaos_"
+#: Bytes of it at the beginning of a row.
+_VIEW_NUMBER = 8
 TIMESTAMPS = "OMID_TIMESTAMP_TABLE"
 
 #: By which the data source refuses a read point; any other error is a fault of its own.
@@ -286,20 +288,24 @@ class Laboratory:
         """A person says what became of a transaction."""
         decisions.resolve([start], self.file, aborted=commit is None, committed=commit, yes=True)
 
-    def from_origin(self, cells: Raw, known: Collection[int] = ()) -> list[tuple[Any, ...]]:
-        """Cells with timestamps counted from the plan's beginning, so that they are those of another time's; where the
-        oracle's clock is the world's, from the last of those that are *known*, which are numbered.
+    def from_origin(self, cells: Raw, known: Collection[int] = (), table: str = COMMIT_TABLE) -> list[tuple[Any, ...]]:
+        """Cells of a *table* with timestamps counted from the plan's beginning, so that they are those of another
+        time's. Where the oracle's clock is the world's, from the last of those that are *known*, which are numbered, up
+        to its checkpoints: whoever else comes after it comes at some time.
+        Of an index of views the rows are without the number that Phoenix has given it, the next one each time.
         """
+        of_views = _VIEW_NUMBER if table.startswith("_IDX_") else 0
         origins = sorted({*self.origins, *known})
 
         def counted(timestamp: int) -> tuple[int, int]:
             nth = max(bisect(origins, timestamp) - 1, 0)
-            return nth, timestamp - origins[nth]
+            since = timestamp - origins[nth]
+            return nth, min(since, CHECKPOINTS) if known else since
 
         def moved(cell: Cell) -> tuple[Any, ...]:
-            own: Any = cell.row
+            own: Any = cell.row[of_views:]
             value: Any = cell.value
-            if len(own) == 9:  # a row of the commit table
+            if table == COMMIT_TABLE and len(own) == 9:
                 start = int.from_bytes(own[1:], "big")
                 own = counted(start)
                 if cell.qualifier == b"C":  # how far the commit is from the start

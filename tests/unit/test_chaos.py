@@ -703,3 +703,10 @@ def test_timestamps_of_the_worlds_clock_are_numbered() -> None:
         return lab.from_origin(frozenset([entry(start, commit - start)]), (start, commit))
 
     assert commits(2000, 2450) == commits(70_000, 71_000)
+
+    def of_nobody(*stamps: int) -> list[tuple[Any, ...]]:
+        lab: Any = object.__new__(Laboratory)
+        lab.origins = [1000]
+        return lab.from_origin(frozenset(Cell(*Q, stamp, "delete_family", b"") for stamp in stamps), [5000])
+
+    assert of_nobody(5049, 5060) == of_nobody(5049, 9000) != of_nobody(5048, 9000)
