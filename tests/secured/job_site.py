@@ -46,17 +46,18 @@ class Ended:
 
 class Site:
     """Where ``lowtide`` is called: the cluster's configuration in a folder of its own, as an administrator hands it
-    out, without anybody's keytab.
+    out, without anybody's keytab. *more*: what Hadoop's and HBase's clients are told besides.
     """
 
-    def __init__(self, gateway: Gateway, folder: Path) -> None:
+    def __init__(self, gateway: Gateway, folder: Path, more: Mapping[str, str] | None = None) -> None:
         self.gateway, self.folder = gateway, folder
         config = gateway.stack.config
         self.conf = folder / "conf"
         self.conf.mkdir()
-        (self.conf / "core-site.xml").write_text(files.site(secured.CORE), "utf-8")
+        (self.conf / "core-site.xml").write_text(files.site({**secured.CORE, **(more or {})}), "utf-8")
         quorum = {"hbase.zookeeper.quorum": "127.0.0.1", "hbase.zookeeper.property.clientPort": config.zookeeper_port}
-        own = {name: str(value) for name, value in {**quorum, **secured.client_properties()}.items()}
+        told = {**quorum, **secured.client_properties(), **config.extra_hbase, **(more or {})}
+        own = {name: str(value) for name, value in told.items()}
         (self.conf / "hbase-site.xml").write_text(files.site(own), "utf-8")
         self._runs = 0
 

@@ -1,4 +1,4 @@
-"""Who stands between a client and a gateway: hears all, and may show a certificate of its own."""
+"""Who stands between a client and a server: hears all, and may show a certificate of its own."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import ssl
 import threading
 from pathlib import Path
 
+from tests.chaos.lying import socks_target
+
 
 class Recorder:
     """Listens on a free port of the loopback interface, passes everything on to *port*, and keeps what it heard.
 
-    With a *certificate* (PEM, with its key) it answers TLS itself, and speaks TLS to the gateway, whoever that is.
+    Without a port it speaks SOCKS, and passes on to whomever the client names. With a *certificate* (PEM, with its key)
+    it answers TLS itself, and speaks TLS to the gateway, whoever that is.
     """
 
-    def __init__(self, port: int, certificate: Path | None = None) -> None:
+    def __init__(self, port: int | None = None, certificate: Path | None = None) -> None:
         self._to = port
         self._certificate = certificate
         self._heard = bytearray()
@@ -48,7 +51,7 @@ class Recorder:
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
                 context.load_cert_chain(self._certificate)
                 here = context.wrap_socket(here, server_side=True)
-            there = socket.create_connection(("127.0.0.1", self._to))
+            there = socket.create_connection(socks_target(here) if self._to is None else ("127.0.0.1", self._to))
             if self._certificate:
                 believing = ssl.create_default_context()
                 believing.check_hostname, believing.verify_mode = False, ssl.CERT_NONE
