@@ -91,4 +91,4 @@ def test_whatever_meets_nothing_is_wrong(carried_out: Carried, seed: int) -> Non
     # A judge with nothing before it finds nothing.
     assert report.counts["writes"] > 0
     assert report.counts["read points at the end"] > 0
-    assert report.counts["transactions committed"] > 20
+    assert report.counts["transactions committed"] > 10

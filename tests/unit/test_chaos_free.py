@@ -322,6 +322,24 @@ def test_a_reader_is_excused_by_the_servers_that_it_asks(tmp_path: Path) -> None
         assert (recorded.read(TC + 1, {}, how=how, error="Error: away").wrong() == []) is excused
 
 
+@pytest.mark.parametrize(
+    ("step", "how", "error", "excused"),
+    [
+        ("chaos_a has a region moved (row 2)", "omid", "Region moved to: hostname=a", True),
+        ("chaos_a is merged (row 2)", "omid", "Region moved to: hostname=a", True),
+        ("chaos_a is flushed (row 2)", "omid", "Region moved to: hostname=a", False),
+        ("chaos_b has a region moved (row 2)", "omid", "Region moved to: hostname=a", False),
+        ("chaos_a has a region moved (row 2)", "omid", "callTimeout=60000", False),
+        ("chaos_a has a region moved (row 2)", "as of", "Region moved to: hostname=a", False),
+    ],
+)
+def test_hbases_client_may_be_led_astray(tmp_path: Path, step: str, how: str, error: str, excused: bool) -> None:
+    """It goes where a region was to be and back until its patience ends; of its own table, and of no job's."""
+    recorded = Recorded(tmp_path).look(*WHOLE).read(TC + 1, {"q": "v"})
+    recorded.recorder.line("step", 0, step=step)
+    assert (recorded.read(TC + 1, {}, how=how, error=f"Error: {error}").wrong() == []) is excused
+
+
 # -- zombies
 
 

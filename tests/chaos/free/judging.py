@@ -46,6 +46,9 @@ _TAKEN_BACK = frozenset({"rolled back", "conflict", "watermark", ""})
 _LATE = 60_000
 #: So long after a server is there again what it had may be elsewhere, or nowhere for a moment, ms.
 _SHAKEN = 60_000
+#: What HBase's client was told last where it looked for a region in vain, and the steps after which it may be.
+_ASTRAY = "Region moved to: "
+_REGIONS = ("has a region moved", "is split", "is merged")
 
 
 def generation(records: Records) -> int:
@@ -344,7 +347,7 @@ class _Court:
             if "error" in line:
                 self.counts[f"reads ({how}) that failed"] += 1
                 # INTERNAL_ERROR is Spark's word for what nobody has foreseen.
-                if "INTERNAL_ERROR" in line["error"] or not self._shaken(line):
+                if "INTERNAL_ERROR" in line["error"] or not (self._shaken(line) or self._led_astray(line)):
                     self._say(where, line["error"].splitlines()[-1], "9")
                 continue
             asked += 1
@@ -375,6 +378,18 @@ class _Court:
         others = {"thrift"} if line["how"] == "omid" else {"thrift", "tso"}
         down = [s for s in self.told.of_kind("server") if s["part"] not in others]
         return any(s["from"] <= line["to"] and line["from"] <= s["to"] + _SHAKEN for s in down)
+
+    def _led_astray(self, line: Mapping[str, Any]) -> bool:
+        """Whether HBase's own client ran out of patience where a server had it look for a region of the table that had
+        moved, or was split or merged, shortly before: it goes there and back, as long as either still says so.
+        """
+        if line["how"] != "omid" or _ASTRAY not in line["error"]:
+            return False
+        return any(
+            step["from"] <= line["to"] and line["from"] <= step["to"] + _SHAKEN
+            for step in self.told.of_kind("step")
+            if "error" not in step and step["step"].startswith(tuple(f"{line['table']} {what}" for what in _REGIONS))
+        )
 
     # -- runs
 
