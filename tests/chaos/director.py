@@ -267,9 +267,6 @@ class Director:
                 each.came_back_since.add(step.table)
         return said
 
-    def _say(self, step: Say) -> str | None:
-        return self.people.say(step)
-
     def _look(self, _: Look) -> None:
         self._points.append(self.lab.omid.begin())
 
@@ -359,7 +356,7 @@ class Director:
         Phantom: _phantom,
         Land: _land,
         Alter: _alter,
-        Say: _say,
+        Say: lambda self, step: self.people.say(step),
         Look: _look,
         Read: _read,
         Resume: _resume,

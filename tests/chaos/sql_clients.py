@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from lowtide.lab.workload.phoenix import PHYSICAL, Draft, PhoenixWorkload, draft
 from lowtide.lab.workload.sql import PhoenixClient, SqlError
 from tests.chaos import sql_plan
-from tests.chaos.judge import Judge, Key, is_shadow, standing, unproved
+from tests.chaos.judge import Judge, Key, is_shadow, standing, start_of, unproved
 from tests.chaos.laboratory import Laboratory
 from tests.chaos.sql_plan import Fate, Physical
 
@@ -148,7 +148,7 @@ class Phoenix:
             for cell in self.lab.raw(table):
                 key: Key = (cell.row, cell.family, cell.qualifier, cell.timestamp)
                 if cell.kind == "put" and not is_shadow(cell.qualifier) and key not in ever:
-                    assert start <= cell.timestamp < start + 50, f"{table} {key} is of another than {start}"
+                    assert start_of(cell.timestamp) == start, f"{table} {key} is of another than {start}"
                     ever[key] = history.tables[table][key] = cell.value
 
     def _unproved(self) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lowtide.config import Thrift
-from lowtide.lab.stack import Stack, machine, secured
+from lowtide.lab.stack import Stack, free_ports_config, machine, secured
 
 #: Those that ask for a login.
 ASKING = ("auth", "auth-int", "auth-conf", "http", "https")
@@ -80,6 +80,25 @@ def short_lived(stack: Stack, folder: Path, seconds: int) -> Iterator[None]:
         yield
     finally:
         os.environ["KRB5_CONFIG"] = usual
+
+
+@contextmanager
+def booted(folder: Path, **extra: str) -> Iterator[Stack]:
+    """A secured store that runs for the block, whose gateway asks for a login by SASL and encrypts; this process finds
+    its key distribution centre meanwhile. *extra*: what HBase's servers are told besides.
+    """
+    config = free_ports_config(folder, secured=True, hbase_heap="512m", timestamps="incremental", extra_hbase=extra)
+    store = Stack(config)
+    before = os.environ.get("KRB5_CONFIG")
+    try:
+        store.up()
+        os.environ["KRB5_CONFIG"] = str(secured.krb5_conf(config))
+        yield store
+    finally:
+        store.down()
+        os.environ.pop("KRB5_CONFIG", None)
+        if before:
+            os.environ["KRB5_CONFIG"] = before
 
 
 def of_kind(store: Stack, kind: str, folder: Path, **extra: str) -> Gateway:

@@ -9,9 +9,9 @@ import pytest
 from job_site import Site
 from recorder import Recorder
 from scene import Scene, staged
-from secured_kit import Gateway
+from secured_kit import Gateway, booted
 
-from lowtide.lab.stack import Stack, free_ports_config, secured
+from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
 from tests.chaos.lying import SOCKS_FACTORY, SOCKS_SERVER, THROUGH_SOCKS
 
@@ -21,22 +21,10 @@ SECRET = b"nobody's business but ours"
 
 
 @pytest.fixture(params=["authentication", "privacy"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
     """A secured store of its own, whose servers protect what is said so."""
-    config = free_ports_config(
-        tmp_path / "store",
-        secured=True,
-        hbase_heap="512m",
-        timestamps="incremental",
-        extra_hbase={"hbase.rpc.protection": request.param},
-    )
-    store = Stack(config)
-    try:
-        store.up()
-        monkeypatch.setenv("KRB5_CONFIG", str(secured.krb5_conf(config)))
+    with booted(tmp_path / "store", **{"hbase.rpc.protection": request.param}) as store:
         yield store
-    finally:
-        store.down()
 
 
 @pytest.fixture

@@ -120,11 +120,14 @@ def quiet(omid: OmidClient, spark: SparkSession) -> Iterator[None]:
     """
     with omid.no_compactions():
         warm.collect_garbage(spark)
-        looks = [everything(omid)]
-        while len(looks) < 2 or looks[-2] != looks[-1]:
-            assert len(looks) < 30, "somebody else writes"
+        before = everything(omid)
+        for _ in range(30):
             time.sleep(1)
-            looks.append(everything(omid))
+            if (now := everything(omid)) == before:
+                break
+            before = now
+        else:
+            pytest.fail("somebody else writes")
         yield
 
 
