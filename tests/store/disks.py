@@ -1,4 +1,4 @@
-"""A disk that is full, for files of Spark's driver alone."""
+"""A disk that is full, for the files of Spark's driver alone: who fills it has a driver of its own."""
 
 from __future__ import annotations
 

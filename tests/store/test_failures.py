@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import deadman
-import disks
 import pytest
 import wreck
 from conftest import Outcome
 from deadman import Moment
 from lowtide_spark.frames.store import Store
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from scene import Scene
 
@@ -203,31 +201,3 @@ def test_a_sideline_whose_list_was_cut_off_hides_no_other(
     again = job(*both)
     assert again.code == 0, again.problems
     assert [scene.has(*orphan) for orphan in orphans] == [False, False]
-
-
-@pytest.mark.skipif(not disks.POSSIBLE, reason="a disk that is full for one process alone takes Linux")
-def test_where_the_sideline_has_no_room_nothing_is_removed(
-    job: Job, scene: Scene, omid: OmidClient, state: StateStore, spark: SparkSession
-) -> None:
-    """The disk fills up while a run puts aside what is to go: that is said, with what mends it, and everything stays
-    and is in no record. With room again the next run does it all.
-    """
-    table = scene.table()
-    start = scene.orphan(table)
-    omid.advance_watermark()
-    driver = disks.driver(spark)
-
-    def watch(effect: deadman.Effect, moment: Moment) -> None:
-        disks.set_full(driver, full=effect.step == "sideline.put_aside" and moment is Moment.BEFORE)
-
-    clean = ("orphan_cleanup", "--table", table, "--execute")
-    outcome = deadman.run(lambda: job(*clean), watch).result
-    assert scene.has(table, start)
-    assert outcome is not None
-    assert outcome.code == 1
-    assert "cannot be written, so nothing that was to go there is removed" in outcome.problems
-    assert "see that state.sideline has room" in outcome.problems
-    assert (state.read(table).facts, outcome.totals["deleted"]) == ((), 0)
-    again = job(*clean)
-    assert again.code == 0, again.problems
-    assert not scene.has(table, start)

@@ -114,9 +114,9 @@ def assert_same(now: dict[str, Any], before: dict[str, Any]) -> None:
 
 @pytest.fixture
 def quiet(omid: OmidClient, spark: SparkSession) -> Iterator[None]:
-    """Nobody else writes. The driver is that of other tests too, and lets go of a read's hold and HBase snapshot when
-    it collects its garbage, which may be in the middle of this one; and a server that has flushed three files compacts
-    them by itself, some time later, and drops what delete markers hide.
+    """Nobody else writes. The driver may be that of other tests too (the suite gives these a new one), and lets go of a
+    read's hold and HBase snapshot when it collects its garbage, which may be in the middle of this one; and a server
+    that has flushed three files compacts them by itself, some time later, and drops what delete markers hide.
     """
     with omid.no_compactions():
         warm.collect_garbage(spark)
