@@ -11,6 +11,7 @@ import typer
 from lowtide import __version__
 from lowtide.cli import jobs
 from lowtide.cli.check import check
+from lowtide.cli.commit_table import commit_table_app
 from lowtide.cli.decisions import confirm, forget, journal_app, resolve
 from lowtide.cli.health import explain, status
 from lowtide.cli.history import history_app, hold_app
@@ -57,6 +58,7 @@ app.command(rich_help_panel=Panel.MENDING)(resolve)
 app.command(rich_help_panel=Panel.MENDING)(confirm)
 app.command(rich_help_panel=Panel.MENDING)(forget)
 app.add_typer(journal_app, name="journal", rich_help_panel=Panel.MENDING)
+app.add_typer(commit_table_app, name="commit-table", rich_help_panel=Panel.MENDING)
 app.add_typer(state_app, name="state", rich_help_panel=Panel.MENDING)
 app.add_typer(ledger_app, name="ledger", rich_help_panel=Panel.LEDGER)
 # The lab's commands, where it is installed with what it needs; by its name, for nothing of production imports it.

@@ -1,14 +1,17 @@
-"""What is known of the oracle: its low watermark, its generation, samples of its clock."""
+"""What is known of the oracle: its low watermark and the commit table's life, its generation, samples of its clock."""
 
 from __future__ import annotations
 
 import json
 from datetime import datetime
 
-from lowtide.errors import WatermarkError
+from lowtide.errors import StoreError, WatermarkError
 from lowtide.store.records import Recorded
 from lowtide.store.rows import VALUE, Rows, dump
 from lowtide.values.clock import from_millis, millis, now_millis
+
+#: In the row ``oracle``: the life of the commit table.
+_LIFE = "commit_table"
 
 
 class OracleRows(Rows):
@@ -55,15 +58,49 @@ class OracleRows(Rows):
             if self._check_and_put(b"oracle", (VALUE, known), (VALUE, dump({**value, "back": current}))):
                 return
 
-    def record_low_watermark(self, current: int) -> None:
-        """Remember *current* as seen (it never goes down), after :meth:`check_low_watermark`."""
+    def record_low_watermark(self, current: int, stated: int = 0) -> None:
+        """Remember *current* as seen (it never goes down), after :meth:`check_low_watermark`; and the life of the
+        commit table, *stated* ms, where none is remembered yet: who reads it does so before the low watermark.
+        """
         while True:
             known = self._table.row(b"oracle").get(VALUE)
-            if known is not None and json.loads(known)["low_watermark"] >= current:
+            before = json.loads(known) if known is not None else {"low_watermark": -1}
+            value = {**before, _LIFE: before.get(_LIFE) or stated}
+            if before["low_watermark"] < current:
+                value |= {"low_watermark": current, "at": now_millis()}
+            if value[_LIFE] == before.get(_LIFE, 0) and value["low_watermark"] == before["low_watermark"]:
                 return
-            before = json.loads(known) if known is not None else {}
-            value = {**before, "low_watermark": current, "at": now_millis()}
             if self._check_and_put(b"oracle", (VALUE, known), (VALUE, dump(value))):
+                return
+
+    def check_commit_table(self, name: str, stated: int) -> None:
+        """Refuse a commit table that may have lost entries since a run saw it, whatever its low watermark says: the
+        oracle raises that above all at its next start. Before anything is known of it, any is taken as it is.
+
+        Args:
+            name: of the table.
+            stated: when it was made, enabled or restored last, ms.
+
+        Raises:
+            StoreError: that is not when it was for the run that remembered it.
+        """
+        if self.commit_table_life() not in (0, stated):
+            msg = (
+                f"the commit table {name} was disabled and enabled, truncated, restored or made anew, or "
+                "omid.commit_table names another: entries may be lost that alone proved commits, and their cells would "
+                "be taken for aborted. If it has all its entries: lowtide commit-table whole. If they are lost for "
+                "good, or nobody knows: lowtide state reset --same-oracle"
+            )
+            raise StoreError(msg)
+
+    def commit_table_life(self) -> int:
+        """When the commit table was made, enabled or restored last, ms, as a run that acted saw it; 0: none did."""
+        return int(self._json(b"oracle", {}).get(_LIFE, 0))
+
+    def settle_commit_table(self, stated: int) -> None:
+        """Remember what a person declared: in this life, *stated* ms, the commit table has all its entries."""
+        while (known := self._table.row(b"oracle").get(VALUE)) is not None:
+            if self._check_and_put(b"oracle", (VALUE, known), (VALUE, dump({**json.loads(known), _LIFE: stated}))):
                 return
 
     def recorded_low_watermark(self) -> Recorded | None:

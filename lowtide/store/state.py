@@ -6,7 +6,7 @@ zero-padded so that they sort):
 
 ``format``                the records' format, since when, and which version of Lowtide wrote it; without the row: 1
 ``table/NAME``            epoch, incarnation, one ``fact/START-STOP`` (hex) per cleaned key range
-``oracle``                the highest low watermark seen, and how far it went back, if it ever did
+``oracle``                the highest low watermark seen, how far it ever went back, the commit table's life
 ``generation``            how often the records were reset, and since when the journal's rows are of today's oracle
 ``cluster``               the newest run's token: through the gateway and past it the same must be read
 ``clock/MILLIS``          a sample: the oracle's timestamp at that wall-clock time

@@ -615,6 +615,39 @@ def test_a_journal_that_was_disabled_is_whole_by_somebodys_word(
     assert scene.healed(table, start, row=b"healed") == commit
 
 
+def test_a_commit_table_that_may_have_lost_entries_is_not_gone_by_until_somebody_says_so(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    snapshot: Callable[[str], str],
+    said: Callable[..., str],
+) -> None:
+    """Restored from an HBase snapshot of before a commit, and all that shows is that it is another life of the table:
+    the oracle has raised its low watermark above all. Every job that decides stops before it reads anything else, until
+    a person says that no entry is missing, or that some are and all is to be cleaned again.
+    """
+    assert job("orphan_cleanup", "--execute", "--table", scene.table()).code == 0
+    before = snapshot(ENTRIES)
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table)
+    omid.advance_watermark()
+    omid.restore(before)
+    omid.advance_watermark()
+    assert start not in omid.commit_table()
+    cleanup = ("orphan_cleanup", "--table", table)
+    for name, *options in (cleanup, (*cleanup, "--execute"), ("commit_table_pruning", "--grace", "0s", "--execute")):
+        refused = job(name, *options)
+        assert scene.has(table, start), "its proof is gone, and it is deleted"
+        assert (refused.code, f"the commit table {ENTRIES} was" in refused.problems) == (1, True), refused.problems
+        assert "lowtide commit-table whole" in refused.problems
+        assert "lowtide state reset --same-oracle" in refused.problems
+    omid.add_commit_entry(start, commit)  # as from another backup
+    assert "is gone by again" in said("commit-table", "whole")
+    assert "Nothing speaks against" in said("commit-table", "whole")
+    assert job(*cleanup, "--execute").code == 0
+    assert scene.healed(table, start) == commit
+
+
 def test_a_ttl_that_the_journal_had_is_not_forgotten_when_it_is_mended(
     job: Job, scene: Scene, omid: OmidClient, journal: str, configure: Callable[..., Path], said: Callable[..., str]
 ) -> None:

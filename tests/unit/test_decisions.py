@@ -15,7 +15,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lowtide.cli import decisions
+from lowtide.cli import commit_table, decisions
 from lowtide.cli import state as state_command
 from lowtide.cli.app import app
 from lowtide.errors import ConsentError, LowtideError, StoreError, UsageError, WatermarkError
@@ -89,6 +89,8 @@ class World:
         self.known, self.observed = Journal(True, stated=7), life.Observed(True, 7, None, life.OwnRow())
         self.there = self.recorded = True
         self.low_watermark = 100
+        #: The commit table's: as runs remember it, and as it is.
+        self.lives = [7, 7]
         self.paused: set[str] = set()
         self.open = 0
         self.done: list[str] = []
@@ -110,6 +112,12 @@ class World:
 
     def numbered_anew(self) -> int:
         return 0
+
+    def commit_table_life(self) -> int:
+        return self.lives[0]
+
+    def settle_commit_table(self, stated: int) -> None:
+        self.done.append(f"taken for whole: {stated}")
 
     def journal(self) -> Journal:
         return self.known
@@ -145,8 +153,10 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """A journal that was disabled and enabled, a table, and records of it."""
     made = World()
-    for module in (decisions, state_command):
+    for module in (commit_table, decisions, state_command):
         monkeypatch.setattr(module, "opened", made.opened)
+    monkeypatch.setattr(commit_table, "table_state", lambda *_: (True, made.lives[1]))
+    for module in (decisions, state_command):
         monkeypatch.setattr(module, "low_watermark", lambda *_: made.low_watermark)
     monkeypatch.setattr(life, "observe", lambda *_: made.observed)
     monkeypatch.setattr(life, "hold", lambda *_: None)
@@ -172,8 +182,9 @@ def say(
 
 
 def lives_on(world: World) -> None:
-    """The journal's table, disabled and enabled since."""
+    """The journal's table and the commit table, disabled and enabled since."""
     world.observed = replace(world.observed, stated=world.observed.stated + 1)
+    world.lives[1] += 1
 
 
 def decided(world: World) -> None:
@@ -191,6 +202,7 @@ def decided(world: World) -> None:
         (["confirm", "orders"], ["confirmed", "confirm"]),
         (["journal", "lost"], ["settled", "journal lost"]),
         (["journal", "whole"], ["settled", "journal whole"]),
+        (["commit-table", "whole"], ["taken for whole: 8", "commit-table whole"]),
         (["state", "reset"], ["reset", "state reset"]),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
@@ -199,7 +211,7 @@ def test_no_connection_waits_for_an_answer(
     argv: list[str], done: list[str], world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The gateway closes one that idles for a minute: it is asked with none open, and then done."""
-    if argv == ["journal", "whole"]:
+    if argv[-1] == "whole":
         lives_on(world)
     told = say(world, monkeypatch, tmp_path, argv, lambda _: None)
     assert (told.exit_code, world.done) == (0, done), told.exception
@@ -215,9 +227,10 @@ def test_no_connection_waits_for_an_answer(
         (["confirm", "orders"], lambda world: setattr(world, "there", False), UsageError),
         (["journal", "lost"], lambda world: setattr(world, "observed", life.Observed()), StoreError),
         (["journal", "whole"], lives_on, StoreError),
+        (["commit-table", "whole"], lives_on, StoreError),
         (["state", "reset"], lambda world: setattr(world, "low_watermark", 50), WatermarkError),
     ],
-    ids=["forget", "resolve", "resolve anew", "confirm", "journal lost", "journal whole", "state reset"],
+    ids=lambda part: " ".join(part[:2]) if isinstance(part, list) else "",
 )
 def test_what_changed_before_the_answer_came_is_not_acted_on(
     argv: list[str],
@@ -230,10 +243,26 @@ def test_what_changed_before_the_answer_came_is_not_acted_on(
     """Records that are gone, a decision of somebody else, a table that was dropped, another life of the journal's: the
     answer was given to another question.
     """
-    if argv == ["journal", "whole"]:
+    if argv[-1] == "whole":
         lives_on(world)
     refused = say(world, monkeypatch, tmp_path, argv, meanwhile)
     assert (type(refused.exception), world.done) == (error, [])
+
+
+def test_a_commit_table_that_nothing_speaks_against_is_not_asked_about(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nor is one that no run has seen yet; one that is gone, or disabled, is named."""
+    argv = ["commit-table", "whole"]
+    for life_known in (7, 0):
+        world.lives[0] = life_known
+        told = say(world, monkeypatch, tmp_path, argv, lambda _: None)
+        assert (told.exit_code, world.done) == (0, [])
+        assert "Nothing speaks against OMID_COMMIT_TABLE" in told.output
+    monkeypatch.setattr(commit_table, "table_state", lambda *_: (False, 8))
+    assert "is disabled" in str(say(world, monkeypatch, tmp_path, argv, lambda _: None).exception)
+    world.there = False
+    assert "there is no commit table" in str(say(world, monkeypatch, tmp_path, argv, lambda _: None).exception)
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "while it is asked"])

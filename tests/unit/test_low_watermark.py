@@ -29,12 +29,14 @@ def test_a_low_watermark_is_dated_no_earlier_than_it_was_read(monkeypatch: pytes
         create=lambda: None,
         connection=None,
         check_low_watermark=lambda _: None,
-        record_low_watermark=lambda _: None,
+        check_commit_table=lambda *_: None,
+        record_low_watermark=lambda *_: None,
         generation=lambda: 0,
         server_time=lambda: times[-1],
     )
     monkeypatch.setattr(oracle, "allotted", lambda *_: None)
     monkeypatch.setattr(OracleChecks, "_check_oracle", lambda _: None)
+    monkeypatch.setattr(OracleChecks, "_commit_table_life", lambda _: 7)
     monkeypatch.setattr(OracleChecks, "_stored_low_watermark", read)
     store: Any = SimpleNamespace(state=lambda: state)
     options: Any = SimpleNamespace(execute=True, as_configured=False)

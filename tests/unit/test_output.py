@@ -28,7 +28,7 @@ from tests.unit.test_health_terminal import ask
 #: Commands that answer with no rows: a page, a path, or a sentence on what was done.
 WITHOUT = {
     *("report", "path", "resolve", "confirm", "forget", "journal lost", "journal whole", "state reset", "resume"),
-    *("hold release", "demo", "stack up", "stack down", "airflow up", "airflow down"),
+    *("commit-table whole", "hold release", "demo", "stack up", "stack down", "airflow up", "airflow down"),
 }
 
 
@@ -208,6 +208,7 @@ def test_a_store_that_nobody_named_is_not_taken(command: str) -> None:
         "confirm orders --yes",
         "journal lost --yes",
         "journal whole --yes",
+        "commit-table whole --yes",
         "ledger init",
         "ledger user add ann",
         "ledger transfer ann bob 5",

@@ -132,6 +132,23 @@ def test_a_low_watermark_that_went_back_stays_so_when_the_next_is_recorded(monke
         states.check_low_watermark(600)
 
 
+def test_a_commit_table_of_another_life_is_refused_until_it_is_taken_for_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first that a run sees is remembered, with records of before this was kept too; later ones are not."""
+    records = Records(oracle=b'{"low_watermark": 500, "at": 1}')
+    _answering(records, monkeypatch)
+    states = store(records)
+    states.check_commit_table("C", 7)
+    states.record_low_watermark(500, 7)
+    assert json.loads(records.held[b"oracle"][b"s:value"]) == {"low_watermark": 500, "at": 1, "commit_table": 7}
+    states.check_commit_table("C", 7)
+    states.record_low_watermark(600, 8)
+    with pytest.raises(StoreError, match=r"the commit table C was .*commit-table whole.*state reset --same-oracle"):
+        states.check_commit_table("C", 8)
+    states.settle_commit_table(8)
+    states.check_commit_table("C", 8)
+    assert states.recorded_low_watermark().low_watermark == 600
+
+
 def test_the_format_costs_no_read_of_its_own_where_a_row_is_read_first() -> None:
     """It comes with that; the later ones are read alone."""
     records = Records(oracle=b'{"low_watermark": 5, "at": 1}')

@@ -48,7 +48,8 @@ class OracleChecks(RunBase):
         self._refuse(machine_apart(here, server))
 
     def read_low_watermark(self, doubts: list[str] | None = None) -> int:
-        """Read the low watermark, refuse it where it is missing or has gone back, remember it where the run may write.
+        """Read the low watermark, refuse it where it is missing or has gone back, or where the commit table may have
+        lost entries; remember it where the run may write.
 
         First of all reads: what is listed and read later can hold no commit at or below it that is not yet in the
         commit table.
@@ -59,6 +60,7 @@ class OracleChecks(RunBase):
         """
         with _doubting(doubts):
             self._check_oracle()
+        stated = self._commit_table_life()
         watermark = self._stored_low_watermark()
         with _doubting(doubts):
             if wrong := clock_contradiction(self.config.omid.clock, watermark):
@@ -66,14 +68,14 @@ class OracleChecks(RunBase):
         self.read_at = datetime.now(UTC)
         state = self.state()
         with _doubting(doubts):
-            self._check_recorded(state, watermark)
+            self._check_recorded(state, watermark, stated)
         ahead = oracle_ahead(allotted(state.connection, self.config), self.request.now)
         self.oracle_ahead = ahead or timedelta()
         # Before it is remembered: one that is far ahead would have every right one after it refused.
         self._refuse(oracle_apart(ahead, watermark, self.request.now), doubts)
         if self.acting:
             state.create()
-            state.record_low_watermark(watermark)
+            state.record_low_watermark(watermark, stated)
             self.read_at = state.server_time()
         self.generation = state.generation()
         self.summary.low_watermark = watermark
@@ -84,12 +86,13 @@ class OracleChecks(RunBase):
         began.
 
         Raises:
+            StoreError: the commit table may have lost entries.
             WatermarkError: the low watermark is below one recorded, such as that which this run began with; or the
                 records were reset.
         """
         state = self.state()
         generation = state.generation()
-        self._check_recorded(state, self._stored_low_watermark())
+        self._check_recorded(state, self._stored_low_watermark(), self._commit_table_life())
         if generation != self.generation:
             msg = (
                 f"the records were reset since this run began ({self.generation} resets then, {generation} now), as "
@@ -128,9 +131,9 @@ class OracleChecks(RunBase):
         else:
             self.summary.notes.append(f"{apart}; a run that acts is refused")
 
-    def _check_recorded(self, state: StateStore, watermark: int) -> None:
-        """Refuse a low watermark that went back, now or before; a run that acts remembers it: the oracle will pass the
-        recorded one again.
+    def _check_recorded(self, state: StateStore, watermark: int, stated: int) -> None:
+        """Refuse a commit table of another life, and a low watermark that went back, now or before; a run that acts
+        remembers that: the oracle will pass the recorded one again.
         """
         try:
             state.check_low_watermark(watermark)
@@ -139,6 +142,10 @@ class OracleChecks(RunBase):
             if self.acting:
                 state.remember_gone_back(current)
             state.check_low_watermark(current)
+        state.check_commit_table(self.config.omid.commit_table, stated)
+
+    def _commit_table_life(self) -> int:
+        return self.store.life(self.config.omid.commit_table).stated
 
     def _stored_low_watermark(self) -> int:
         # A row by its key: Spark would take longer to plan the read of it than HBase takes to answer.
@@ -161,7 +168,7 @@ class OracleChecks(RunBase):
 def _doubting(doubts: list[str] | None) -> Iterator[None]:
     try:
         yield
-    except (GatewayError, WatermarkError, UsageError) as error:
+    except (StoreError, UsageError) as error:
         if doubts is None:
             raise
         doubts.append(str(error))
