@@ -225,7 +225,7 @@ WORLD: dict[str, tuple[Suspect, tuple[str, int | None, str | None]]] = {
     "unknown kind": ((T, None, "delete", None), (STOP, None, "unknown kind delete")),
     "foreign milliseconds": ((1_769_824_800_001, None, "put", None), (SKIP, None, "written by no oracle")),
     "foreign small number": ((51, None, "put", None), (SKIP, None, "written by no oracle")),
-    "foreign though committed by the number": ((100, None, "put", None), (SKIP, None, "written by no oracle")),
+    "proved, of when the oracle counted": ((100, None, "put", None), (HEAL, 150, None)),
     "foreign, just below the world clock": ((10**17 - 1, None, "put", None), (SKIP, None, "written by no oracle")),
     "first of the world clock": ((10**17, None, "put", None), (DELETE, None, None)),
 }

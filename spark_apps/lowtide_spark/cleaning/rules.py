@@ -261,12 +261,14 @@ def cell_actions(
         )
         # Its own shadow cell outranks a mark; rewritten so that no compaction parts the two.
         .when(own.isNotNull(), _do(HEAL, tc=own, rule=Rule.REWRITE, proof=_word(Proof.OWN_SHADOW)))
-        .when(F.col("timestamp") < first_ts, _do(SKIP, why=F.lit(FOREIGN)))
         .when(
             committed & (F.col("v_tc") < F.col("start_ts") + CHECKPOINTS),
             _do(STOP, why=F.lit(f"by what proves it a commit before the start; {_WRONG_ROW}")),
         )
         .when(committed, _do(HEAL, tc=F.col("v_tc"), rule=Rule.HEAL, proof=F.col("v_proof")))
+        # Behind what is proved: an oracle that went over to the world's clock has entries of when it counted, and
+        # readers go by them. Else nobody knows whose it is.
+        .when(F.col("timestamp") < first_ts, _do(SKIP, why=F.lit(FOREIGN)))
         .when(
             (F.col("verdict") == ABSENT) & (F.col("start_ts") <= horizon) & F.col("region").isin(list(unwatched)),
             _do(STOP, why=F.lit(UNPROVED)),
