@@ -280,8 +280,8 @@ class Omid(_Section):
     #: Where HBase has another oracle's commit table too, jobs refuse to run until every transactional table is named,
     #: here or in ``foreign``. Here: the tables of this oracle, names or patterns with ``*``. Else not used.
     tables: list[str] = []
-    #: The tables of other oracles, their commit tables among them, names or patterns with ``*``: never touched, never a
-    #: proof, and they keep nothing back.
+    #: The tables of other oracles, their commit tables and their Lowtide's own among them, names or patterns with
+    #: ``*``: never touched, never a proof, and they keep nothing back.
     foreign: list[str] = []
     #: Addresses of the oracle, host:port; a run that acts is refused while none answers. Empty: not checked.
     oracle: list[Annotated[str, Field(pattern=r"^[^:\s]+:\d{1,5}$")]] = ["127.0.0.1:24758"]

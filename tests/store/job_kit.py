@@ -61,6 +61,10 @@ class Outcome:
         return "\n".join([*self.summary["problems"], *(p for t in self.summary["tables"] for p in t["problems"])])
 
 
+#: Lowtide's own tables of tests that keep records apart: on one store they are other installations to each other.
+APART = ["LOWTIDE_*", "CHAOS_*", "CHECKED_*", "CROSSED_*"]
+
+
 def settings_for(stack: Stack, folder: Path, **sections: Any) -> dict[str, Any]:
     """A configuration's content for *stack*; *sections* are merged over it."""
     content: dict[str, Any] = {
@@ -73,7 +77,7 @@ def settings_for(stack: Stack, folder: Path, **sections: Any) -> dict[str, Any]:
                 "hbase.rootdir": stack.hbase_properties()["hbase.rootdir"],
             },
         },
-        "omid": {"oracle": [f"127.0.0.1:{stack.config.tso_port}"]},
+        "omid": {"oracle": [f"127.0.0.1:{stack.config.tso_port}"], "foreign": APART},
         "state": {"sideline": str(folder / "sideline")},
         "defaults": {"budget": {"share": 1.0}},
     }

@@ -635,7 +635,7 @@ def test_a_commit_table_that_may_have_lost_entries_is_not_gone_by_until_somebody
     omid.advance_watermark()
     assert start not in omid.commit_table()
     cleanup = ("orphan_cleanup", "--table", table)
-    for name, *options in (cleanup, (*cleanup, "--execute"), ("commit_table_pruning", "--grace", "0s", "--execute")):
+    for name, *options in ((*cleanup, "--execute"), cleanup, ("commit_table_pruning", "--grace", "0s", "--execute")):
         refused = job(name, *options)
         assert scene.has(table, start), "its proof is gone, and it is deleted"
         assert (refused.code, f"the commit table {ENTRIES} was" in refused.problems) == (1, True), refused.problems

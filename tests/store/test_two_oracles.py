@@ -29,6 +29,8 @@ pytestmark = pytest.mark.usefixtures("swept")
 Job = Callable[..., Outcome]
 
 COMMITS, TIMESTAMPS = "OTHER_COMMITS", "OTHER_TIMESTAMPS"
+#: The second installation's own tables.
+OWN = {"table": "OTHER_STATE", "journal_table": "OTHER_JOURNAL"}
 _MODULE = r"(commitTableStoreModule|timestampStoreModule): (!!\S+) \[ \]"
 
 
@@ -95,8 +97,42 @@ def second(stack: Stack, omid: OmidClient, tmp_path_factory: pytest.TempPathFact
         yield oracle
     finally:
         oracle.stop()
-        omid.drop(COMMITS)
-        omid.drop(TIMESTAMPS)
+        for table in (COMMITS, TIMESTAMPS, *OWN.values()):
+            omid.drop(table)
+
+
+def test_another_installation_on_the_same_tables_stops_both(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], tmp_path: Path
+) -> None:
+    """On one oracle (this stands before what starts the second). What one has pruned the other's journal does not
+    prove. Each refuses for the other's tables, until they are named as not this oracle's, or nobody's any more.
+    """
+    table = scene.table()
+    start, commit = scene.crashed_after_commit(table)
+    omid.advance_watermark()
+    name = f"{table}_before"
+    omid.snapshot(table, name)
+    theirs = configure(state=OWN, omid={"foreign": []}).rename(tmp_path / "theirs.yaml")
+    cleanup = ("orphan_cleanup", "--table", table, "--execute")
+    prune = ("commit_table_pruning", "--grace", "0s", "--execute")
+    for command in (cleanup, prune):
+        outcome = job(*command)
+        assert outcome.code == 0, outcome.problems
+    assert start not in omid.commit_table()
+    omid.restore(name)
+    omid.delete_snapshot(name)
+    try:
+        refused = job(*cleanup, config=theirs)
+        assert scene.has(table, start), "the other's journal proves it, and it is deleted"
+        assert (refused.code, "LOWTIDE_STATE is the state table of another" in refused.problems) == (2, True)
+        assert "LOWTIDE_JOURNAL is the journal of another" in refused.problems
+        refused = job(*cleanup)
+        assert (refused.code, f"{OWN['table']} is the state table" in refused.problems) == (2, True), refused.problems
+        outcome = job(*cleanup, config=configure(omid={"foreign": [OWN["table"]]}).rename(tmp_path / "named.yaml"))
+        assert outcome.code == 0, outcome.problems
+    finally:
+        omid.drop(OWN["table"])
+    assert scene.healed(table, start) == commit
 
 
 @seeds.each("two oracles")
@@ -133,7 +169,7 @@ def test_each_oracle_keeps_its_cells(
             other: config(
                 "theirs.yaml",
                 omid={"commit_table": COMMITS, "timestamp_table": TIMESTAMPS, "oracle": [second.oracle]},
-                state={"table": "OTHER_STATE", "journal_table": "OTHER_JOURNAL"},
+                state=OWN,
             ),
         }
         before = {table: omid.raw(table) for table in (*mine.tables, *theirs.tables)}
@@ -143,8 +179,8 @@ def test_each_oracle_keeps_its_cells(
             assert (outcome.code, commits in outcome.problems) == (2, True)
 
         said = {
-            omid: {"tables": [*ours, "mine*"], "foreign": [COMMITS, "theirs*"]},
-            other: {"tables": ["theirs*"], "foreign": [*ours, "mine*"]},
+            omid: {"tables": [*ours, "mine*"], "foreign": [COMMITS, "theirs*", *OWN.values()]},
+            other: {"tables": ["theirs*"], "foreign": [*ours, "mine*", "LOWTIDE_*"]},
         }
         for client, foreign, commits in ((omid, theirs, COMMITS), (other, mine, "OMID_COMMIT_TABLE")):
             named = configure(omid=said[client]) if client is omid else _theirs(configure, second, said[client])
@@ -161,7 +197,7 @@ def test_each_oracle_keeps_its_cells(
 def _theirs(configure: Callable[..., Path], second: Oracle, said: dict[str, list[str]]) -> Path:
     return configure(
         omid={"commit_table": COMMITS, "timestamp_table": TIMESTAMPS, "oracle": [second.oracle], **said},
-        state={"table": "OTHER_STATE", "journal_table": "OTHER_JOURNAL"},
+        state=OWN,
     )
 
 

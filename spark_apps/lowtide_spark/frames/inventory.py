@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
 from lowtide.errors import UsageError
+from lowtide.journal import others
 from lowtide.run import oracles
 from lowtide.store.records import Listing
 from lowtide.tables import consent
@@ -80,7 +81,8 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
         entry = _doubted(store, entry, d, recorded)
         entries.append(replace(entry, shape=shape_of(d, entry.families), veto=consent.veto(d.attributes)))
     entries = _newcomers_settled(store, entries, listing, recorded)
-    problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *labels]
+    another = others.problems(store.state().connection, config.state, descriptors)
+    problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *labels, *another]
     if problems and doubts is None:
         raise UsageError("; ".join(problems))
     (doubts if doubts is not None else []).extend(problems)
