@@ -1,4 +1,4 @@
-"""What Java's client of HBase says where nobody is let in, for people. Pure.
+"""What Java's client of HBase says where nobody is let in, by login or by TLS, for people. Pure.
 
 Of the Thrift gateway's logins it is :mod:`lowtide.store.kerberos` that speaks.
 """
@@ -42,7 +42,24 @@ _MEANINGS = (
         "MasterNotRunningException: org.apache.hadoop.hbase.exceptions.ConnectionClosedException",
         "HBase ends the connection. It does so without a word where it asks for a login and none is shown: then set "
         "hbase.security.authentication: kerberos among hbase.properties, or in the cluster's hbase-site.xml "
-        "(hbase.conf_dir). Else see its log",
+        "(hbase.conf_dir); and where it takes TLS alone: hbase.client.netty.tls.enabled: true. Else see its log",
+    ),
+    (
+        "NotSslRecordException",
+        "HBase's servers speak no TLS, and hbase.client.netty.tls.enabled says so: take it off",
+    ),
+    (
+        "SSLHandshakeException",
+        "HBase's servers show a certificate that this client does not take: its authority is not in the store that "
+        "hbase.rpc.tls.truststore.location names, or it bears another host's name. Both are the administrator's to "
+        "tell; the driver's log says which it is",
+    ),
+    (  # raised where the handler of TLS cannot be made: the reason stands in the log alone
+        "StacklessClosedChannelException",
+        "no connection to HBase can be made. Where hbase.client.netty.tls.enabled is set, the store that "
+        "hbase.rpc.tls.truststore.location names cannot be used: it is not there for this user to read, it is of "
+        "another type or has another password than hbase.rpc.tls.truststore.type and .password say, or nothing is "
+        "trusted in it; the driver's log says which it is (NettyRpcConnection)",
     ),
 )
 

@@ -46,19 +46,19 @@ class Ended:
 
 class Site:
     """Where ``lowtide`` is called: the cluster's configuration in a folder of its own, as an administrator hands it
-    out, without anybody's keytab. *more*: what Hadoop's and HBase's clients are told besides.
+    out, without anybody's keytab. *more*: what Hadoop's and HBase's clients are told besides; None: they are not.
     """
 
-    def __init__(self, gateway: Gateway, folder: Path, more: Mapping[str, str] | None = None) -> None:
+    def __init__(self, gateway: Gateway, folder: Path, more: Mapping[str, str | None] | None = None) -> None:
         self.gateway, self.folder = gateway, folder
         config = gateway.stack.config
         self.conf = folder / "conf"
         self.conf.mkdir()
-        (self.conf / "core-site.xml").write_text(files.site({**secured.CORE, **(more or {})}), "utf-8")
+        hadoops = {**secured.CORE, **(more or {})}
+        (self.conf / "core-site.xml").write_text(files.site(_told(hadoops)), "utf-8")
         quorum = {"hbase.zookeeper.quorum": "127.0.0.1", "hbase.zookeeper.property.clientPort": config.zookeeper_port}
-        told = {**quorum, **secured.client_properties(), **config.extra_hbase, **(more or {})}
-        own = {name: str(value) for name, value in told.items()}
-        (self.conf / "hbase-site.xml").write_text(files.site(own), "utf-8")
+        hbases = {**quorum, **secured.client_properties(), **config.extra_hbase, **(more or {})}
+        (self.conf / "hbase-site.xml").write_text(files.site(_told(hbases)), "utf-8")
         self._runs = 0
 
     @property
@@ -123,3 +123,7 @@ class Site:
         given = ("--config", str(config), "--summary", str(summary))
         done = self.lowtide("run", job, *given, *arguments, **environment)
         return Ended(done.code, done.output, json.loads(summary.read_text()) if summary.exists() else {})
+
+
+def _told(properties: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in properties.items() if value is not None}

@@ -31,6 +31,16 @@ EXHAUSTED = "RetriesExhaustedException: Failed after attempts=4, exceptions:\n20
             "java.io.IOException: Found no valid authentication method from options",
             ("neither a valid ticket nor a token", "hbase.client.keytab.file"),
         ),
+        (EXHAUSTED + CLOSED, ("hbase.client.netty.tls.enabled: true",)),
+        (EXHAUSTED + "NotSslRecordException: not an SSL/TLS record: 00", ("hbase.client.netty.tls.enabled", "no TLS")),
+        (
+            EXHAUSTED + "javax.net.ssl.SSLHandshakeException: PKIX path building failed",
+            ("hbase.rpc.tls.truststore.location", "certificate"),
+        ),
+        (
+            EXHAUSTED + "io.netty.channel.StacklessClosedChannelException",
+            ("hbase.rpc.tls.truststore.location", ".password", "not there"),
+        ),
         ("GSSException: Clock skew too great (37)", ("clocks",)),
         ("KrbException: Cannot contact any KDC for realm", ("krb5.conf",)),
     ],
