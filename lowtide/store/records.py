@@ -55,6 +55,8 @@ class Listing(NamedTuple):
     low_watermark: int = 0
     #: Tables of which somebody confirmed that their transactions are this oracle's.
     confirmed: frozenset[str] = frozenset()
+    #: HBase's time, ms, before the tables were listed; 0: not known.
+    at: int = 0
 
 
 class Recorded(NamedTuple):

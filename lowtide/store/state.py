@@ -13,7 +13,7 @@ zero-padded so that they sort):
 ``bound/INVERTED-MILLIS`` the prune bound computed then, newest first
 ``journal``               whether the journal was ever made, what it records of itself, in which life it was whole
 ``commits``               commit entries and invalidation marks as counted, one column a count, the newest few hundred
-``inventory``             the tables found last, and the low watermark that was read before them
+``inventory``             the tables found last, with their settings, the low watermark that was read before, and when
 ``confirmed/NAME``        that somebody confirmed that a table's transactions are this oracle's
 ``watermarks/NAME``       region watermarks computed last
 ``history/NAME``          the ancient history mark applied, and the one that a run intends to apply
@@ -80,7 +80,8 @@ class StateStore(
         value = {"generation": self.generation() + 1, "since": since}
         self._table.put(b"generation", {VALUE: dump(value)})  # first: a run under way reads it before it acts
         self.record_format()
-        self.put_inventory(self.inventory())  # its low watermark says nothing of another life's timestamps
+        known = self.listing()
+        self.put_inventory(known.entries, at=known.at)  # its low watermark says nothing of another life's timestamps
         for row, _ in list(self._scan(b"table/")):
             self.void(row.removeprefix(b"table/").decode())
         for prefix in (b"oracle", b"clock/", b"bound/", b"watermarks/"):

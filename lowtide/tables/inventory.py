@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 OMID_COMPACTOR = "org.apache.omid.transaction.OmidCompactor"
 #: Substrings of coprocessor class names that say: this table's cells are written in Omid transactions.
@@ -51,6 +52,14 @@ class Descriptor:
     families: Mapping[str, Mapping[str, str]]
 
 
+class Change(NamedTuple):
+    """A change of a table's settings that not every region's server may know of."""
+
+    #: When a collection saw the table without it last, ms by HBase's clock: it came after that.
+    since: int
+    what: str
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One table of the inventory; *families* are the transactional ones, *unmarked* those with shadow cells and no
@@ -76,6 +85,10 @@ class Entry:
     #: Of the transactional families, see ``lowtide.tables.settings.shape_of``; only known of a table that was listed
     #: now.
     shape: str = ""
+    #: The shape of all of its families, as the master told it last; empty: not known. A plain table's is not kept.
+    settings: str = ""
+    #: What of it servers may not go by yet; None: as far as is known they all do.
+    change: Change | None = None
     #: A low watermark that a collection recorded while the table was not there, inclusive: a transaction of this oracle
     #: that began at or below it was over before the table came. 0: nothing of the kind is known, or it is settled.
     came_after: int = 0

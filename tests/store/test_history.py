@@ -26,6 +26,7 @@ from lowtide.history.mark import Hold, at_most
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient, Result, Shape, run
 from lowtide.store.state import StateStore
+from lowtide.tables import settings
 from lowtide.values.formats import shadow_qualifier
 from tests import seeds
 from tests.prove import PROVE
@@ -144,6 +145,68 @@ def test_a_family_that_does_not_keep_all_versions_is_left_alone(
     assert outcome.code == 0, outcome.problems
     assert omid.read(few, snapshot) == omid.read(all_of_them, snapshot) == {}
     assert min(outcome.table(table)["counts"]["deleted"] for table in (few, all_of_them)) > 0
+
+
+def alter_without_reopening(connector: Store, table: str, setting: str, value: str) -> None:
+    """Give all of a table's families a setting that no region's server reads before it opens the region again."""
+    hadoop: Any = connector.spark._jvm.org.apache.hadoop.hbase  # type: ignore[union-attr]
+    client = hadoop.HBaseConfiguration.create()
+    for name, text in connector.config.hbase.client_properties().items():
+        client.set(name, text)
+    connection = hadoop.client.ConnectionFactory.createConnection(client)
+    try:
+        before = connection.getAdmin().getDescriptor(hadoop.TableName.valueOf(table))
+        after = hadoop.client.TableDescriptorBuilder.newBuilder(before)
+        for family in before.getColumnFamilies():
+            described = hadoop.client.ColumnFamilyDescriptorBuilder.newBuilder(family).setValue(setting, value)
+            after = after.modifyColumnFamily(described.build())
+        connection.getAdmin().modifyTable(after.build(), False)
+    finally:
+        connection.close()
+
+
+def test_settings_that_servers_do_not_go_by_yet_leave_a_table_alone(
+    job: Job,
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    connector: Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An alter to all versions that opens no region again: HBase's master tells the new setting, servers go on to hide
+    what lies below a deletion, and would show it when the deletion went. The table is left alone by name until each of
+    its regions was opened, others are worked on meanwhile; and so is one whose alter opened its regions itself.
+    """
+    monkeypatch.setattr(settings, "_MARGIN", 0)  # the tables are younger than that
+    few, other = scene.table(("f",), versions=1, splits=(b"s",)), scene.table(("f",))
+    for table in (few, other):
+        for value in (b"deleted", b""):
+            scene.committed(table, family=b"f", value=value)
+            omid.flush(table)
+    assert job("watermark_collection", "--execute").code == 0
+    alter_without_reopening(connector, few, "VERSIONS", str(2**31 - 1))
+    omid.set(other, DURABILITY="FSYNC_WAL")
+    snapshot = cleaned(job, omid)
+    before = omid.raw(few)
+    outcome = gc(few, other)
+    assert omid.read(few, snapshot) == omid.read(other, snapshot) == {}, "a deleted value is shown again"
+    assert outcome.code == 1
+    assert "(VERSIONS of family f 1 -> 2147483647), and 2 of its 2 regions, such as " in outcome.problems
+    assert outcome.table(other)["problems"] == []
+    named = job("orphan_cleanup", "--table", few, "--table", other, "--execute")
+    assert (named.code, named.table(other)["problems"]) == (1, [])
+    assert f"table {few} is left alone, and keeps the prune bound back" in named.problems
+    collected = job("watermark_collection", "--execute")
+    assert [b["table"] for b in collected.summary["blockers"] if "were not opened since" in b["reason"]] == [few]
+    assert omid.raw(few) == before
+    omid.move(few, b"a")
+    assert "and 1 of its 2 regions, such as " in gc(few).problems
+    omid.move(few, b"z")
+    snapshot = cleaned(job, omid)
+    outcome = gc(few, other)
+    assert outcome.code == 0, outcome.problems
+    assert omid.read(few, snapshot) == omid.read(other, snapshot) == {}
+    assert min(outcome.table(table)["counts"]["deleted"] for table in (few, other)) > 0
 
 
 # -- exactness, on real workloads and on random cells

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,7 +34,7 @@ from lowtide.store.records import Claim
 from lowtide.store.rows import FAMILY, FORMAT
 from lowtide.store.state import StateStore
 from lowtide.tables import settings
-from lowtide.tables.inventory import Descriptor, Entry, Kind, classify, has_compactor, marked_families
+from lowtide.tables.inventory import Change, Descriptor, Entry, Kind, classify, has_compactor, marked_families
 from lowtide.values import formats
 from lowtide.values.clock import EPOCH, WorldClock, clock_contradiction, on_world_clock, oracle_clock
 from lowtide.values.text import number_and_time
@@ -326,7 +327,8 @@ def test_what_is_written_to_the_state(
     store.remember_journal(horizon=100, pruned=900, stated=7)
     store.doubt_journal("it had a TTL")
     orders = Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f"), mark="OMID_ENABLED", bytes=1, compactor=True)
-    store.put_inventory([orders, Entry("notes", Kind.PLAIN, True, bytes=1)], 5)
+    orders = replace(orders, settings="f: TTL=9", change=Change(3, "TTL of family f 8 -> 9"))
+    store.put_inventory([orders, Entry("notes", Kind.PLAIN, True, bytes=1)], 5, at=7)
     for v in VECTORS["state"]["rows"]:
         written = json.loads(connection.held[v["row"].encode()][f"s:{v['column']}".encode()])
         assert sorted(written) == sorted(v["value"]), v["row"]

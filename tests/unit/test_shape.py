@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lowtide.tables.inventory import Descriptor
-from lowtide.tables.settings import ALL_VERSIONS, hiding, losing, shape_of
+from lowtide.tables.inventory import Change, Descriptor, Entry, Kind
+from lowtide.tables.settings import ALL_VERSIONS, change_of, doubt_unopened, hiding, losing, shape_of
+from lowtide.values.skew import MARGIN
 
 OPEN = {
     "VERSIONS": str(ALL_VERSIONS),
@@ -85,3 +86,69 @@ def test_a_durability_that_loses_what_was_acknowledged_is_named_with_both_ways_o
 def test_a_durability_that_keeps_what_was_acknowledged(attributes: dict[str, str]) -> None:
     """HBase's default writes its log before it answers."""
     assert losing(Descriptor("t", True, attributes, (), {"f": OPEN})) == ""
+
+
+# -- settings that servers may not go by yet
+
+ONE = "f: VERSIONS=1 TTL=FOREVER; DURABILITY=SYNC_WAL"
+ALL = "f: VERSIONS=9 TTL=FOREVER; DURABILITY=SYNC_WAL"
+SEEN, AGAIN = 10_000_000, 20_000_000
+
+
+def seen(settings: str, change: Change | None = None) -> Entry:
+    """A table as a collection recorded it."""
+    return Entry("ns:t", Kind.TRANSACTIONAL, True, settings=settings, change=change)
+
+
+def test_a_change_is_told_with_the_time_when_the_table_was_without_it() -> None:
+    """What is as it was is no change; a table of which nothing was recorded, as by a Lowtide that did not keep
+    settings, is taken at the master's word.
+    """
+    assert change_of(ALL, seen(ONE), SEEN) == Change(SEEN, "VERSIONS of family f 1 -> 9")
+    assert change_of(ONE.replace("SYNC", "SKIP"), seen(ONE), SEEN) == Change(SEEN, "DURABILITY SYNC_WAL -> SKIP_WAL")
+    assert [change_of(ALL, before, SEEN) for before in (seen(ALL), seen(""), None)] == [None] * 3
+
+
+def test_a_setting_that_one_of_two_shapes_lacks_is_no_change() -> None:
+    """A family that came has its regions opened for it; a later Lowtide may compare more."""
+    for settings in (
+        f"g: VERSIONS=1; {ALL}",
+        ALL.replace("TTL=FOREVER", "TTL=FOREVER NEW=TRUE"),
+        "DURABILITY=SYNC_WAL",
+    ):
+        assert change_of(settings, seen(ALL), SEEN) is None
+
+
+def test_a_change_is_kept_until_every_region_was_opened_after_it() -> None:
+    """A collection that has seen the new settings does not end it, nor does an alter back: regions that were opened in
+    between go by what was then.
+    """
+    change = change_of(ALL, seen(ONE), SEEN)
+    assert change is not None
+    doubted = doubt_unopened(seen(ALL), change, {"r1": SEEN + 1, "r2": SEEN - 86_400_000, "r3": 0})
+    assert doubted.change == change
+    for word in (
+        "VERSIONS of family f 1 -> 9",
+        "1970-01-01 02:46 UTC",
+        "2 of its 3 regions, such as r2,",
+        "alter_status 'ns:t'",
+        "disable 'ns:t', then enable 'ns:t'",
+    ):
+        assert word in doubted.doubt
+    assert change_of(ALL, doubted, AGAIN) == change
+    assert change_of(ONE, doubted, AGAIN) == Change(AGAIN, "VERSIONS of family f 9 -> 1")
+    settled = doubt_unopened(seen(ALL), change, {"r1": SEEN + 1, "r2": SEEN + 2})
+    assert (settled.doubt, settled.change) == ("", None)
+
+
+def test_a_region_that_the_alter_opened_counts_though_clocks_are_apart() -> None:
+    """By up to the margin: the one is the master's, the other that of the state table's region server."""
+    margin = int(MARGIN.total_seconds() * 1000)
+    change = Change(SEEN, "")
+    assert doubt_unopened(seen(ALL), change, {"r": SEEN - margin + 1}).workable
+    assert not doubt_unopened(seen(ALL), change, {"r": SEEN - margin}).workable
+
+
+def test_a_table_of_whose_regions_nothing_is_told_stays_in_doubt() -> None:
+    """That none is late is then no sign that each was opened."""
+    assert "its regions, as far as is known, were not" in doubt_unopened(seen(ALL), Change(SEEN, ""), {}).doubt

@@ -24,7 +24,7 @@ from lowtide.store.gateway import CheckedPut
 from lowtide.store.records import Epoch, Listing
 from lowtide.store.rows import FORMAT
 from lowtide.store.state import StateStore
-from lowtide.tables.inventory import Entry, Kind
+from lowtide.tables.inventory import Change, Entry, Kind
 from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
 
@@ -338,11 +338,14 @@ def test_what_was_done_by_hand_is_told_among_the_runs() -> None:
 
 
 def test_the_inventory_is_kept_with_its_low_watermark() -> None:
-    """That of format 1 had none; after a reset of the records the numbers are another oracle's."""
-    entry = Entry("t", Kind.TRANSACTIONAL, True, frozenset("f"), doubt="d", came_after=7)
+    """That of format 1 had none, nor its time, nor its tables' settings; after a reset of the records the numbers are
+    another oracle's.
+    """
+    changed = Change(5, "DURABILITY SYNC_WAL -> ASYNC_WAL")
+    entry = Entry("t", Kind.TRANSACTIONAL, True, frozenset("f"), doubt="d", settings="s", change=changed, came_after=7)
     records = Records()
-    store(records).put_inventory([entry], 1000)
-    assert store(records).listing() == Listing((entry,), 1000)
+    store(records).put_inventory([entry], 1000, at=9)
+    assert store(records).listing() == Listing((entry,), 1000, at=9)
     assert store(records).inventory() == [entry]
     old = Records(
         inventory=b'[{"table": "t", "kind": "plain", "enabled": true, "families": [], "unmarked": [], "mark": "", '

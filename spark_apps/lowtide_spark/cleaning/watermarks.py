@@ -16,6 +16,7 @@ from lowtide.store.state import StateStore
 from lowtide.tables import consent
 from lowtide.tables.consent import Pause
 from lowtide.tables.inventory import Entry, Kind
+from lowtide.values.clock import millis
 from lowtide.values.skew import MARGIN
 from lowtide_spark.frames.inventory import take_inventory, transactional
 from lowtide_spark.run import own_tables
@@ -46,7 +47,8 @@ def collect(run: Run) -> None:
     if wanted and not run.summary.execute:
         # What comes to the store while jobs wait must be known for what it is when they go on; nothing else is written.
         records = run.state()
-        records.put_inventory(_with_compactors(inventory, _had_compactor(records)), run.summary.low_watermark)
+        known = _with_compactors(inventory, _had_compactor(records))
+        records.put_inventory(known, run.summary.low_watermark, millis(run.request.now))
     if run.summary.execute:
         _publish(run, inventory, marks, bound)
         state = run.config.state.table
@@ -181,7 +183,7 @@ def _publish(run: Run, inventory: Sequence[Entry], marks: Sequence[RegionMark], 
     # Read then, so given out before: what starts later has a greater timestamp.
     state.add_sample(run.read_at, run.summary.low_watermark)
     state.add_bound(Bound(state.server_time(), bound, tuple(run.summary.blockers)))
-    state.put_inventory(inventory, run.summary.low_watermark)
+    state.put_inventory(inventory, run.summary.low_watermark, millis(run.request.now))
     state.sweep_confirmed(inventory)
     for table in tables:
         state.put_watermarks(

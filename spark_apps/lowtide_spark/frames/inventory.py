@@ -28,7 +28,7 @@ from lowtide.tables.inventory import (
     marked_families,
 )
 from lowtide.tables.phoenix_catalog import CATALOG_TABLES, COLUMNS, Catalog, parse, with_catalog
-from lowtide.tables.settings import hiding, losing, shape_of
+from lowtide.tables.settings import change_of, doubt_unopened, hiding, losing, shape_of
 from lowtide.values.clock import first_timestamp, on_world_clock
 from lowtide.values.formats import after
 from lowtide.values.keyranges import KeyRange
@@ -79,6 +79,8 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     for d in sorted(descriptors, key=lambda d: d.table):
         entry = with_catalog(catalog, classify(d, kinds[d.table], shadowed.get(d.table, frozenset())), d)
         entry = _doubted(store, entry, d, recorded)
+        if entry.kind is not Kind.PLAIN:
+            entry = _change_settled(store, entry, shape_of(d, d.families), recorded.get(d.table), listing.at)
         entries.append(replace(entry, shape=shape_of(d, entry.families), veto=consent.veto(d.attributes)))
     entries = _newcomers_settled(store, entries, listing, recorded)
     another = others.problems(store.state().connection, config.state, descriptors)
@@ -105,6 +107,20 @@ def _doubted(store: Store, entry: Entry, descriptor: Descriptor, recorded: Mappi
         return entry
     entry = entry.doubted("; ".join(hiding(descriptor, entry.families)))
     return entry if store.config.table(entry.table).accept_durability else entry.doubted(losing(descriptor))
+
+
+def _change_settled(store: Store, entry: Entry, settings: str, before: Entry | None, at: int) -> Entry:
+    """*entry* with the *settings* that the master tells, doubted where some region may be run by others.
+
+    hbase:meta is read of a table whose settings changed, alone. One that is disabled is asked for when it is enabled.
+    """
+    change = change_of(settings, before, at)
+    entry = replace(entry, settings=settings)
+    if change is None:
+        return entry
+    if not entry.enabled:
+        return replace(entry, change=change)
+    return doubt_unopened(entry, change, store.opened(entry.table))
 
 
 def _newcomers_settled(

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -17,7 +19,7 @@ from lowtide.run.patience import Patience
 from lowtide.run.rate import READS
 from lowtide.tables.inventory import Descriptor
 from lowtide.values.keyranges import KeyRange
-from lowtide_spark.frames.connector import Connector
+from lowtide_spark.frames.connector import Connector, explained
 
 #: Above every timestamp: no upper bound on the time range.
 FOREVER = 2**63 - 1
@@ -151,6 +153,19 @@ class Reading(Connector):
             StoreError: they do not cover the table from end to end (one is between states).
         """
         return _covering(table, self._listed("regions", table))
+
+    def opened(self, table: str) -> dict[str, int]:
+        """By region of *table*: no server has read the table's settings for it before this time, ms by the clock of
+        HBase's master; 0 where it is not open.
+
+        Raises:
+            StoreError: hbase:meta does not tell.
+        """
+        try:
+            told: dict[str, int] = json.loads(self._admin().opened(self._java_options, table))
+        except (Py4JError, PySparkException) as error:
+            raise explained(error, table) from error
+        return told
 
     def regions_of(self, tables: Sequence[str]) -> Callable[[str], list[Region]]:
         """The regions of several tables, listed now and all at once: by table, as :meth:`regions` gives and raises

@@ -50,6 +50,12 @@ public final class Admin {
         return Tables.stated(Connections.get(options), Options.tableName(table));
     }
 
+    /** JSON of {@link Tables#opened}: by which table's settings each region may be run. */
+    public static String opened(Map<String, String> options, String table) throws IOException {
+        return new ObjectMapper().writeValueAsString(
+                Tables.opened(Connections.get(options), Options.tableName(table)));
+    }
+
     /** See {@link ScratchFolders#make}. */
     public static String scratchDir(Map<String, String> options, String name) throws IOException {
         return ScratchFolders.make(Connections.configuration(options), name);

@@ -22,12 +22,17 @@ import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.RegionLocator;
 import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.ResultScanner;
+import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
+import org.apache.hadoop.hbase.util.Bytes;
 
 /** What HBase tells about its tables: whether one is there, where its regions are, and when its state changed last. */
 final class Tables {
     private static final long PAUSE_MILLIS = 500;
+    /** As hbase:meta has it of a region that a server has opened: the master's {@code RegionState.State}. */
+    private static final String OPEN = "OPEN";
 
     private Tables() {
     }
@@ -101,6 +106,36 @@ final class Tables {
     private static long stamp(Result answer) {
         Cell state = answer.getColumnLatestCell(HConstants.TABLE_FAMILY, HConstants.TABLE_STATE_QUALIFIER);
         return state == null ? 0 : state.getTimestamp();
+    }
+
+    /**
+     * By encoded name of each region that the table has now: before which time its server cannot have read the table's
+     * settings, by the clock of HBase's master in ms; 0 where it is not open, or hbase:meta does not say.
+     *
+     * <p>A server reads them once, when it opens a region. The master writes down which server is to open one before it
+     * tells that server, and nothing more to that column once it is open: so it is older than what was read, while the
+     * columns of the open region may be younger, by what the opening took.
+     */
+    static Map<String, Long> opened(Connection connection, TableName name) throws IOException {
+        Map<String, Long> opened = new HashMap<>();
+        // Its rows are sorted by table, key and id, not by their bytes: no prefix finds them.
+        Scan rows = new Scan().addFamily(HConstants.CATALOG_FAMILY)
+                .withStartRow(Bytes.toBytes(name.getNameAsString() + ",,"))
+                .withStopRow(Bytes.toBytes(name.getNameAsString() + " ,,"));
+        try (Table meta = connection.getTable(TableName.META_TABLE_NAME); ResultScanner regions = meta.getScanner(rows)) {
+            for (Result region : regions) {
+                RegionInfo info = RegionInfo.parseFromOrNull(
+                        region.getValue(HConstants.CATALOG_FAMILY, HConstants.REGIONINFO_QUALIFIER));
+                if (info == null || info.isSplitParent()) {
+                    continue;
+                }
+                byte[] state = region.getValue(HConstants.CATALOG_FAMILY, HConstants.STATE_QUALIFIER);
+                Cell sent = region.getColumnLatestCell(HConstants.CATALOG_FAMILY, HConstants.SERVERNAME_QUALIFIER);
+                boolean open = state != null && Bytes.toString(state).equals(OPEN);
+                opened.put(info.getEncodedName(), open && sent != null ? sent.getTimestamp() : 0);
+            }
+        }
+        return opened;
     }
 
     /** A table's regions as they are now: no replicas, no parents of a split. */
