@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from conftest import Outcome
 from lowtide_spark.cleaning import suspects
+from lowtide_spark.frames.inventory import META
 from lowtide_spark.frames.store import Store
 from scene import Scene
 
 from lowtide.cleaning.facts import cleaned_intervals, region_watermark, valid
 from lowtide.lab.workload import OmidClient
+from lowtide.store.gateway import connect
 from lowtide.store.state import StateStore
 from lowtide.tables import settings
 from lowtide.values.formats import after, encode_long, shadow_qualifier
@@ -63,6 +65,36 @@ def test_daughters_and_merged_regions_keep_what_was_recorded(
     assert job("watermark_collection", "--execute").code == 0
     published = state.watermarks()[table]["regions"]
     assert [r["watermark"] for r in published] == [second] * 3
+
+
+def test_a_region_is_told_as_opened_when_its_server_had_not_opened_it_yet(
+    scene: Scene, omid: OmidClient, connector: Store
+) -> None:
+    """By that time the server cannot have read the table's settings, and hbase:meta has it as open only later. Each
+    region is told of, parents of splits are not; of a table that is disabled it is told that none is open.
+    """
+    table = scene.table(splits=(b"g", b"s"))
+    scene.table()
+    scene.orphan(table)
+    omid.flush(table)
+    first = connector.opened(table)
+    omid.split(table, b"n")
+    omid.move(table, b"a")
+    opened = connector.opened(table)
+    kept = first.keys() & opened.keys()
+    assert (len(first), len(opened), len(kept)) == (3, 4, 2), "the parent of the split is gone"
+    assert sorted(opened[region] > first[region] for region in kept) == [False, True]
+    assert set(opened) == {region.name for region in connector.regions(table)}
+    with connect(connector.config.hbase.thrift) as gateway:
+        rows = gateway.table(META).scan(row_start=f"{table},,".encode(), row_stop=f"{table} ,,".encode())
+        located = {row.split(b".")[-2].decode(): row for row, _ in rows}
+        for region, sent in opened.items():
+            _, at = gateway.table(META).row(located[region], [b"info:server"], include_timestamp=True)[b"info:server"]
+            assert 0 < sent < at, region
+        gateway.disable_table(table)
+        assert set(connector.opened(table).values()) == {0}
+        gateway.enable_table(table)
+    assert min(connector.opened(table).values()) > max(opened.values())
 
 
 def test_a_region_that_splits_while_the_run_reads_is_covered(
