@@ -10,6 +10,7 @@ from typing import Any
 from lowtide.config import HBase
 from lowtide.errors import GatewayError, StoreError, UsageError
 from lowtide.run import hbases
+from lowtide.store.permissions import Lack, unreadable, unwritable
 from lowtide.values.clock import from_millis
 from lowtide.values.skew import Allotted, machine_apart, oracle_ahead, oracle_apart
 from lowtide.values.text import names_text
@@ -104,12 +105,13 @@ def masters_time(found: Cluster) -> datetime:
     return from_millis(found.heard)
 
 
-def judge_rights(found: Cluster, refused: Mapping[str, str], tables: int) -> str:
+def judge_rights(found: Cluster, refused: Mapping[str, str], lacks: Sequence[Lack], tables: int) -> str:
     """Whether the driver's user may do what jobs do.
 
     Args:
         found: with HBase's own answer, if it gives one.
         refused: by table why HBase refuses a write that can never be done.
+        lacks: rights on whole tables that jobs ask for and do not have.
         tables: how many were asked for.
     """
     grant = f"as an administrator, in HBase's shell: grant '{found.user}', 'RWCA'"
@@ -122,6 +124,11 @@ def judge_rights(found: Cluster, refused: Mapping[str, str], tables: int) -> str
         more = f" and for {len(refused) - 1} more" if len(refused) > 1 else ""
         fact = f"HBase does not answer for {table}{more}: {why}"
         raise StoreError(fact, "see that their regions are open and the families are those of the configuration")
+    fact, remedy = unreadable(lacks)
+    if fact:
+        raise StoreError(fact, remedy)
+    if lacks:
+        raise StoreError(unwritable(lacks[0]))
     written = f"{found.user} may read and write {tables} tables"
     if not found.checks:
         return f"{written}; HBase checks no permissions"

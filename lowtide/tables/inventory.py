@@ -94,6 +94,9 @@ class Entry:
     came_after: int = 0
     #: What its descriptor says against being written to (``lowtide.tables.consent.veto``); empty: nothing.
     veto: str = ""
+    #: Why this user may not write to all of it (``lowtide.store.permissions.unwritable``); empty: they may, or HBase
+    #: was not asked. Only known of a table that was listed now.
+    denied: str = ""
 
     @property
     def title(self) -> str:

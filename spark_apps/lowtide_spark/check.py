@@ -4,7 +4,8 @@ A job of Spark rather than a client of the connector's in a JVM of its own: it t
 with their master, class path, Kerberos tickets and executors, and those are what is to be checked.
 
 It writes a row of its own to the state table, where there is one, and files of its own into the sideline, and removes
-both. Rights are asked for by writes that can never be done: each is checked against a value that no cell has.
+both. Rights are asked for by writes that can never be done: each is checked against a value that no cell has. Whether
+they are rights on whole tables is asked as jobs ask it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from lowtide.errors import StoreError
 from lowtide.journal import life
 from lowtide.run import rate
 from lowtide.store.gateway import allotted, low_watermark, table_state
+from lowtide.store.permissions import judged
 from lowtide.store.rows import FAMILY
 from lowtide.store.state import StateStore, opened
 from lowtide.tables.inventory import Descriptor, marked_families
@@ -189,7 +191,10 @@ class Driver:
         for family, tables in by_family.items():
             answers = self.store.work_rows(family, [_never_done(table) for table in tables])
             refused |= {table: answer for table, answer in zip(tables, answers, strict=True) if isinstance(answer, str)}
-        return cluster.judge_rights(self._cluster, refused, len(targets))
+        own = {d.table: d.families for d in self._descriptors if d.enabled and d.table in targets}
+        lacks = self.store.lacking(judged(self.config, self._descriptors) | own)
+        asked = [lack for lack in lacks if lack.right == "READ" or lack.table in targets]
+        return cluster.judge_rights(self._cluster, refused, asked, len(targets))
 
     def _targets(self) -> dict[str, str]:
         """The tables that jobs write to, as far as they are there, each with one of its families."""

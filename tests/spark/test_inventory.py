@@ -33,7 +33,7 @@ def a_store(spark: SparkSession, shadowed: dict[str, set[str]], *descriptors: De
         cells += [(bytearray(f.encode()), 100, "shadow") for f in shadowed.get(table, ())]
         return spark.createDataFrame(cells, "family binary, commit_ts bigint, kind string")
 
-    return SimpleNamespace(config=Config(), descriptors=lambda: list(descriptors), sample=sample)
+    return SimpleNamespace(config=Config(), descriptors=lambda: list(descriptors), sample=sample, lacking=lambda _: [])
 
 
 def test_a_family_without_mark_is_looked_into(spark: SparkSession) -> None:

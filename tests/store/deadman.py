@@ -72,7 +72,7 @@ JAVA_READS = {
     "Admin": frozenset({"takeReport", "durability", "stated", "opened", "attribute"}),
     "Rows": frozenset(),
     "GatewayCalls": frozenset(),
-    "Cluster": frozenset({"look", "principal"}),
+    "Cluster": frozenset({"look", "principal", "lacking"}),
     "Catalog": frozenset({"look"}),
     "Gates": frozenset({"queue", "waited"}),
 }

@@ -18,12 +18,19 @@ from tests import warm
 ALL = ("READ", "WRITE", "CREATE", "ADMIN")
 
 
+#: HBase's own class that decides who may what; and one that does as it does, of which its master does not know that.
+OWN = "org.apache.hadoop.hbase.security.access.AccessController"
+ANOTHERS = "lowtide.store.AnotherController"
+
+
 @contextmanager
-def guarded_store(folder: Path) -> Iterator[Stack]:
-    """One in which who started it may do everything, and whoever else has a name nothing."""
+def guarded_store(folder: Path, checking: str = OWN, **settings: str) -> Iterator[Stack]:
+    """One in which who started it may do everything, and whoever else has a name nothing; *checking* decides that.
+    With more *settings* of HBase's, with ``__`` for each dot of their names.
+    """
     config = warm.store_config(folder)
-    checking = "org.apache.hadoop.hbase.security.access.AccessController"
     extra = {
+        **{name.replace("__", "."): value for name, value in settings.items()},
         "hbase.security.authorization": "true",
         **{f"hbase.coprocessor.{kind}.classes": checking for kind in ("master", "region", "regionserver")},
     }
@@ -53,8 +60,19 @@ def settings_of(guarded: Stack, user: str, **thrift: Any) -> dict[str, Any]:
     return {"hbase": hbase, "omid": {"oracle": [f"127.0.0.1:{guarded.config.tso_port}"]}}
 
 
-def grant(spark: SparkSession, guarded: Stack, user: str, actions: Sequence[str], tables: Sequence[str] = ()) -> None:
-    """Give a user rights on these tables, or in all of HBase, as whoever started it."""
+def grant(
+    spark: SparkSession,
+    guarded: Stack,
+    user: str,
+    actions: Sequence[str],
+    tables: Sequence[str] = (),
+    *,
+    family: bytes | None = None,
+    qualifier: bytes | None = None,
+) -> None:
+    """Give a user rights on these tables, on a family or a column of them, or in all of HBase, as whoever started it.
+    They have no others in that place then.
+    """
     hadoop: Any = spark._jvm.org.apache.hadoop  # type: ignore[union-attr]
     settings = hadoop.hbase.HBaseConfiguration.create()
     for name, value in guarded.hbase_properties().items():
@@ -66,6 +84,8 @@ def grant(spark: SparkSession, guarded: Stack, user: str, actions: Sequence[str]
         given[at] = action.valueOf(name)
     named = [hadoop.hbase.TableName.valueOf(table) for table in tables]
     builders = [access.Permission.newBuilder(table) for table in named] or [access.Permission.newBuilder()]
+    if family is not None:
+        builders = [builder.withFamily(family).withQualifier(qualifier) for builder in builders]
     connection = hadoop.hbase.client.ConnectionFactory.createConnection(settings)
     try:
         for builder in builders:

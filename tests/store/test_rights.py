@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from conftest import Outcome
-from guarded import ALL, acting_as, grant, guarded_store, settings_of
+from guarded import ALL, ANOTHERS, acting_as, grant, guarded_store, settings_of
 from pyspark.sql import SparkSession
 from scene import Scene, staged
 
@@ -30,6 +31,10 @@ ACTING: tuple[tuple[str, ...], ...] = (
     ("sideline_restore", "--restore", "{run}"),
     ("journal_replay", "--from", "2020-01-01T00:00:00Z"),
 )
+#: Those by which commit entries go, in their order.
+PRUNING = ACTING[:3]
+#: What these leave in the state, by the beginning of its rows.
+FACTS = (b"table/", b"watermarks/", b"bound/")
 LOOKING = (("survey",), ("verify", "--table", "{table}"), ("why", "--table", "{table}", "--row", "late"))
 #: Of a row of the journal.
 ENTRY = b"C"
@@ -106,6 +111,53 @@ class Users:
         assert totals["sideline_restore"]["restored"] == 1
 
 
+def facts(omid: OmidClient, table: str) -> tuple[object, ...]:
+    """What nothing may change that does not see all of it: cells, commit entries, what is recorded."""
+    state = [cell for cell in omid.raw(Config().state.table) if cell.row.startswith(FACTS)]
+    return omid.raw(table), omid.commit_table(), state
+
+
+def refused(users: Users, omid: OmidClient, user: str, hidden: str, jobs: Iterable[tuple[str, ...]]) -> list[str]:
+    """Each of these jobs does nothing, and names the table that HBase may hide a part of, with the grant; what each
+    said.
+    """
+    before = facts(omid, users.table)
+    told = []
+    for name, _, done in users.each(user, jobs):
+        assert facts(omid, users.table) == before, name
+        assert done.code != 0, name
+        for words in ("the right READ is missing on ", f"{hidden} as a whole", f"grant '{user}', 'RWA', '{hidden}'"):
+            assert words in done.problems, (name, done.problems)
+        told.append(done.problems)
+    return told
+
+
+def half_seen(scene: Scene, omid: OmidClient) -> str:
+    """A table of two families: what one holds lacks the shadow cell that only the other one's reader would put."""
+    table = scene.table(("a", "b"))
+    scene.committed(table, row=b"whole")
+    scene.crashed_after_commit(table, row=b"late", family=b"b")
+    omid.advance_watermark()
+    return table
+
+
+@contextmanager
+def another_store(
+    folder: Path, configure: Callable[..., Path], job: Job, spark: SparkSession, **settings: str
+) -> Iterator[tuple[Stack, OmidClient, Users]]:
+    """A store of its own with such a table, and Lowtide's own tables; it checks permissions by *settings*."""
+    with guarded_store(folder, **settings) as stack, OmidClient(stack) as omid:
+
+        def configured(user: str) -> Path:
+            return configure(**settings_of(stack, user), defaults=DEFAULTS)
+
+        for scene in staged(omid):
+            users = Users(job, spark, configured, half_seen(scene, omid))
+            for name, _, done in users.each("root", [("commit_table_pruning", "--grace", "0s")]):  # makes the journal
+                assert done.code == 0, (name, done.problems)
+            yield stack, omid, users
+
+
 @pytest.fixture
 def users(job: Job, spark: SparkSession, configured: Configured, table: str) -> Users:
     """Of the table in which each job has something to do."""
@@ -129,7 +181,7 @@ def test_with_a_right_less_a_job_does_nothing_and_names_it(
             continue
         assert done.code != 0, name
         assert f"the right {missing} is missing on " in done.problems, name
-        assert f"grant '{user}', '{missing[0]}', '" in done.problems, name
+        assert f"grant '{user}', '{'RWA' if missing == 'READ' else 'W'}', '" in done.problems, name
         for word in ("unexpected", "org.apache", "no answer"):
             assert word not in done.problems, name
         assert (omid.raw(table), omid.commit_table()) == before, name
@@ -217,3 +269,89 @@ def test_who_does_not_see_every_snapshot_removes_nothing_from_the_journal(
     assert kept()
     assert job(*prune, config=configured("root", **keep)).code == 0
     assert not kept(), "who sees that there is none removes it"
+
+
+@pytest.mark.parametrize("qualifier", [None, b"q"])
+def test_a_part_of_a_table_is_not_enough(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    configured: Configured,
+    guarded: Stack,
+    spark: SparkSession,
+    qualifier: bytes | None,
+) -> None:
+    """HBase shows who may read a family, or a column, just that, and answers as if the rest were not there: every job
+    is refused before it judges by that.
+    """
+    users = Users(job, spark, configured, half_seen(scene, omid))
+    for name, _, done in users.each("root", [("commit_table_pruning", "--grace", "0s")]):  # which makes the journal
+        assert done.code == 0, (name, done.problems)
+    user = f"half-{'family' if qualifier is None else 'column'}"
+    grant(spark, guarded, user, ["READ", "WRITE", "ADMIN"], [t for t in omid.tables() if t != users.table])
+    grant(spark, guarded, user, ["WRITE", "ADMIN"], [users.table])
+    for family in (b"a", b"b") if qualifier else (b"a",):
+        grant(spark, guarded, user, ["READ"], [users.table], family=family, qualifier=qualifier)
+    refused(users, omid, user, users.table, [*ACTING[:4], ("verify", "--table", "{table}")])
+    grant(spark, guarded, user, ["READ", "WRITE", "ADMIN"], [users.table])
+    for name, _, done in users.each(user, [("orphan_cleanup", "--table", "{table}")]):
+        assert (done.code, done.totals["healed"]) == (0, 1), (name, done.problems)
+
+
+def test_where_a_part_may_be_written_nothing_is(
+    job: Job, scene: Scene, omid: OmidClient, configured: Configured, guarded: Stack, spark: SparkSession
+) -> None:
+    """It is named with the grant before anything is put anywhere, and other tables are cleaned."""
+    users = Users(job, spark, configured, half_seen(scene, omid))
+    other = scene.table()
+    scene.orphan(other)
+    omid.advance_watermark()
+    grant(spark, guarded, "half-writer", ["READ", "ADMIN"], [users.table])
+    grant(spark, guarded, "half-writer", ["READ", "WRITE", "ADMIN"], [t for t in omid.tables() if t != users.table])
+    grant(spark, guarded, "half-writer", ["WRITE"], [users.table], family=b"a")
+    before = omid.raw(users.table)
+    with acting_as(spark, "half-writer"):
+        done = job("orphan_cleanup", "--execute", config=configured("half-writer"))
+    assert done.code != 0
+    assert f"the right WRITE is missing on {users.table} as a whole" in done.problems
+    assert f"grant 'half-writer', 'RWA', '{users.table}'" in done.problems
+    assert omid.raw(users.table) == before
+    assert done.totals["deleted"] == 1, "of the other table"
+
+
+def test_a_store_that_answers_what_is_not_allowed_with_nothing(
+    tmp_path: Path, configure: Callable[..., Path], job: Job, spark: SparkSession
+) -> None:
+    """Where HBase is told not to refuse reads (``early_out``), an empty table, commit table, state or journal is
+    believed only of who may read all of it.
+    """
+    own = Config()
+    with another_store(tmp_path / "store", configure, job, spark, hbase__security__access__early_out="false") as (
+        stack,
+        omid,
+        users,
+    ):
+        for n, hidden in enumerate((users.table, own.omid.commit_table, own.state.table, own.state.journal_table)):
+            user = f"blind-{n}"
+            grant(spark, stack, user, ["READ", "WRITE", "ADMIN"], [t for t in omid.tables() if t != hidden])
+            grant(spark, stack, user, ["WRITE", "ADMIN"], [hidden])
+            refused(users, omid, user, hidden, [*PRUNING, ("verify", "--table", "{table}")])
+
+
+def test_families_are_tried_where_another_product_decides(
+    tmp_path: Path, configure: Callable[..., Path], job: Job, spark: SparkSession
+) -> None:
+    """HBase's master would answer by grants that nobody goes by. So each family is read by itself: one that is refused
+    is named, and who is refused none does all the work.
+    """
+    with another_store(tmp_path / "store", configure, job, spark, checking=ANOTHERS) as (stack, omid, users):
+        others = [t for t in omid.tables() if t != users.table]
+        grant(spark, stack, "half", ["READ", "WRITE", "ADMIN"], others)
+        grant(spark, stack, "half", ["WRITE", "ADMIN"], [users.table])
+        grant(spark, stack, "half", ["READ"], [users.table], family=b"a")
+        told = refused(users, omid, "half", users.table, [*PRUNING, ("verify", "--table", "{table}")])
+        assert all(f"of {users.table} it refused b" in text for text in told), told
+        grant(spark, stack, "half", ["READ"], [users.table], family=b"b")
+        for name, _, done in users.each("half", PRUNING):
+            assert done.code == 0, (name, done.problems)
+        assert omid.commit_table() == {}

@@ -478,7 +478,7 @@ def test_rights_that_are_missing_are_named_with_the_grant(
     found: cluster.Cluster, refused: Mapping[str, str], named: str
 ) -> None:
     """Table or action, user, and the statement for HBase's shell."""
-    fact, remedy = raised(StoreError, lambda: cluster.judge_rights(found, refused, 3))
+    fact, remedy = raised(StoreError, lambda: cluster.judge_rights(found, refused, (), 3))
     assert named in fact
     assert "grant 'lowtide', 'RWCA'" in remedy
 
@@ -486,16 +486,16 @@ def test_rights_that_are_missing_are_named_with_the_grant(
 def test_a_region_that_does_not_answer_is_no_missing_right() -> None:
     """No grant would help."""
     refused = dict.fromkeys("ab", "NotServingRegionException")
-    fact, remedy = raised(StoreError, lambda: cluster.judge_rights(FOUND, refused, 3))
+    fact, remedy = raised(StoreError, lambda: cluster.judge_rights(FOUND, refused, (), 3))
     assert fact == "HBase does not answer for a and for 1 more: NotServingRegionException"
     assert "grant" not in remedy
 
 
 def test_rights_as_far_as_hbase_tells() -> None:
     """It may check none, or not answer of two of them."""
-    assert "has READ, WRITE, CREATE, ADMIN globally" in cluster.judge_rights(FOUND, {}, 3)
-    assert "HBase checks no permissions" in cluster.judge_rights(replace(FOUND, checks=False), {}, 3)
-    assert "HBase does not tell" in cluster.judge_rights(replace(FOUND, lacks=None), {}, 3)
+    assert "has READ, WRITE, CREATE, ADMIN globally" in cluster.judge_rights(FOUND, {}, (), 3)
+    assert "HBase checks no permissions" in cluster.judge_rights(replace(FOUND, checks=False), {}, (), 3)
+    assert "HBase does not tell" in cluster.judge_rights(replace(FOUND, lacks=None), {}, (), 3)
 
 
 def test_a_sideline_that_loses_rows_is_named() -> None:

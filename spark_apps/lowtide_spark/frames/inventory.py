@@ -9,9 +9,10 @@ from dataclasses import replace
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
-from lowtide.errors import UsageError
+from lowtide.errors import StoreError, UsageError
 from lowtide.journal import others
 from lowtide.run import oracles
+from lowtide.store.permissions import judged, unreadable, unwritable
 from lowtide.store.records import Listing
 from lowtide.tables import consent
 from lowtide.tables.inventory import (
@@ -62,9 +63,17 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
 
     Raises:
         UsageError: what the configuration says of tables contradicts what is seen of them.
+        StoreError: HBase may leave out families of one of them in what it shows this user, or does not tell.
     """
     config = store.config
-    listed = [d for d in store.descriptors() if d.table not in config.own_tables]
+    there = store.descriptors()
+    lacks = store.lacking(judged(config, there))
+    fact, remedy = unreadable(lacks)
+    hidden = [StoreError(fact, remedy)] if fact else []
+    if hidden and doubts is None:
+        raise hidden[0]
+    denied = {lack.table: unwritable(lack) for lack in lacks if lack.right == "WRITE"}
+    listed = [d for d in there if d.table not in config.own_tables]
     descriptors = [d for d in listed if not config.omid.is_foreign(d.table)]
     listing, labels = _recorded(store)
     recorded = {e.table: e for e in listing.entries}
@@ -81,13 +90,14 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
         entry = _doubted(store, entry, d, recorded)
         if entry.kind is not Kind.PLAIN:
             entry = _change_settled(store, entry, shape_of(d, d.families), recorded.get(d.table), listing.at)
-        entries.append(replace(entry, shape=shape_of(d, entry.families), veto=consent.veto(d.attributes)))
+        entry = replace(entry, veto=consent.veto(d.attributes), denied=denied.get(d.table, ""))
+        entries.append(replace(entry, shape=shape_of(d, entry.families)))
     entries = _newcomers_settled(store, entries, listing, recorded)
     another = others.problems(store.state().connection, config.state, descriptors)
     problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *labels, *another]
     if problems and doubts is None:
         raise UsageError("; ".join(problems))
-    (doubts if doubts is not None else []).extend(problems)
+    (doubts if doubts is not None else []).extend([*map(str, hidden), *problems])
     return entries
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from lowtide.check.cluster import Cluster
 from lowtide.errors import GatewayError, StoreError
 from lowtide.store.logins import refusal
+from lowtide.store.permissions import Lack, unreadable
 from lowtide_spark.frames.connector import cause
 from lowtide_spark.frames.consent import Consent
 from lowtide_spark.frames.reading import Source
@@ -64,6 +65,35 @@ class Master(Consent):
         except Py4JError as error:
             told = refusal(error) or f"no login to HBase: {cause(error)}"
             raise StoreError(told, "see docs/clusters.md, Kerberos") from error
+
+    def lacking(self, families: Mapping[str, Iterable[str]]) -> list[Lack]:
+        """What of READ and WRITE this user lacks on these tables, which are enabled, as a whole; nothing where HBase
+        checks no permissions. Where another product than HBase's own checks them, READ alone is tried.
+
+        One question for all of them; what is tried is a small read a family, some tables at once.
+
+        Args:
+            families: all of each table's, by table.
+
+        Raises:
+            StoreError: HBase does not tell.
+        """
+        asked = json.dumps({table: sorted(of) for table, of in families.items()})
+        try:
+            return [Lack.from_json(v) for v in json.loads(self._java().Cluster.lacking(self._java_options, asked))]
+        except Py4JError as error:
+            fact = f"HBase does not tell what this user may read: {refusal(error) or cause(error)}"
+            raise StoreError(fact, "nothing is judged; see that its master is up, and run again") from error
+
+    def check_readable(self, families: Mapping[str, Iterable[str]]) -> None:
+        """Refuse to judge by tables of which HBase may leave families out; *families* as for :meth:`lacking`.
+
+        Raises:
+            StoreError: this user may not read all of one, or HBase does not tell.
+        """
+        fact, remedy = unreadable(self.lacking(families))
+        if fact:
+            raise StoreError(fact, remedy)
 
     def snapshots(self) -> list[HBaseSnapshot]:
         """All HBase snapshots of the cluster."""

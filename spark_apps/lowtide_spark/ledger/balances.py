@@ -37,6 +37,7 @@ def balances(run: Run) -> None:
     run.summary.execute = False
     node = node_on(run.store.connections, run.config, size=1)
     frames = dataframes.LedgerFrames(run.store)
+    frames.check_readable()
     report = TableReport(frames.name(Table.RECORDS))
     run.summary.tables = [report]
     # Kept before the records are read: a finished transaction's records were finished before it, both or none are

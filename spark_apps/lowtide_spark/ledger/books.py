@@ -47,9 +47,10 @@ class Books:
         """The books of a run, which has its report from then on.
 
         Raises:
-            StoreError: there is no ledger.
+            StoreError: there is no ledger, or this user may not read all of it.
         """
         frames = dataframes.LedgerFrames(run.store)
+        frames.check_readable()
         name = frames.name(Table.TRANSACTIONS)
         run.summary.execute = run.executes(name) and run.permitted(*map(frames.name, Table))
         now = millis(run.request.now)  # HBase's time

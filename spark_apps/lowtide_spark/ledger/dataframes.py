@@ -46,6 +46,14 @@ class LedgerFrames:
         """The table's name in HBase."""
         return f"{self._prefix}{table}"
 
+    def check_readable(self) -> None:
+        """Refuse books of which HBase may leave something out.
+
+        Raises:
+            StoreError: this user may not read all of one of the ledger's tables, or HBase does not tell.
+        """
+        self._store.check_readable({self.name(table): (FAMILY,) for table in Table})
+
     def transactions(self, columns: Sequence[str] = TRANSACTION_COLUMNS, since: int = 0) -> DataFrame:
         """``key`` and the *columns* of transactions, as text, null where absent.
 

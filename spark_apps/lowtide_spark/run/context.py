@@ -15,6 +15,7 @@ from lowtide.journal import life
 from lowtide.run import approval, hbases
 from lowtide.store.gateway import connect, failures
 from lowtide.store.records import Journal
+from lowtide.store.rows import FAMILY
 from lowtide.store.state import StateStore
 from lowtide_spark.run.oracle import OracleChecks
 from lowtide_spark.run.tables import TableChoice
@@ -41,6 +42,22 @@ class Run(OracleChecks, TableChoice):
         self.summary.hbase = self.store.cluster().version
         if note := hbases.untried(self.summary.hbase):
             self.summary.notes.append(note)
+
+    def check_rights(self) -> None:
+        """Refuse records, a commit table and a journal of which HBase may leave something out in what it shows this
+        user: what is missing there would be taken for never there.
+
+        Raises:
+            StoreError: they may not read all of one, or HBase does not tell.
+        """
+        omid, state = self.config.omid, self.config.state
+        self.store.check_readable(
+            {
+                state.table: (FAMILY,),
+                state.journal_table: (life.FAMILY,),
+                omid.commit_table: (omid.commit_family, omid.watermark_family),
+            }
+        )
 
     def check_cluster(self) -> None:
         """Refuse records that vanish, and a gateway of another HBase than ZooKeeper leads to: what people are shown,

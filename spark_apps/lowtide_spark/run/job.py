@@ -68,6 +68,7 @@ def run_job(
         if run.acting and not read_only:
             audit_log.began(run, summary, list(sys.argv[1:] if argv is None else argv))
             entered = True
+        run.check_rights()
         run.check_cluster()
         run.check_clock()
         run.note_hbase()

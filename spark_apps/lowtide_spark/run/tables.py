@@ -18,7 +18,8 @@ class TableChoice(RunBase):
         """The tables to work on, out of the inventory.
 
         One that was asked for by name and is unknown, plain, of unknown standing, disabled, or that nothing may be
-        written to although the run would, makes the run red; the others are worked on.
+        written to although the run would, makes the run red, and so does any of which HBase lets this user write only a
+        part; the others are worked on.
         """
         by_name = {e.table: e for e in inventory}
         names = self.options.table or [e.table for e in inventory if e.kind is Kind.TRANSACTIONAL and e.workable]
@@ -31,6 +32,9 @@ class TableChoice(RunBase):
                 self.summary.problems.append(refusal(name, entry))
             else:
                 print(f"{self.summary.job}: {name} is passed over: {refusal(name, entry)}", flush=True)
+        denied = [entry for entry in chosen if entry.denied and self.executes(entry.table)]
+        self.summary.problems += [entry.denied for entry in denied]
+        chosen = [entry for entry in chosen if entry not in denied]
         self._report_left_alone(inventory, names)
         objections = self._objections(chosen)
         chosen = [entry for entry in chosen if entry.table not in objections]

@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError, TableError, UsageError
 from lowtide.run.summary import TableReport
+from lowtide.store.permissions import judged
 from lowtide.tables.inventory import OMID_COMPACTOR, Descriptor, has_compactor
 from lowtide.values.text import number_and_time
 from lowtide_spark.frames import kinds
@@ -58,6 +59,7 @@ def _restore(run: Run, wanted: str) -> None:
         run.summary.problems.append(f"run {wanted} put nothing of {name} aside; it has cells of {', '.join(tables)}")
     there = {d.table: d for d in run.store.descriptors()}
     chosen = [table for table in tables if not run.options.table or table in run.options.table]
+    run.store.check_readable(judged(run.config, [there[table] for table in chosen if table in there]))
     for table in chosen:
         work = TableWork(TableReport(table, execute=run.summary.execute))
         run.summary.tables.append(work.report)

@@ -13,7 +13,6 @@ import org.apache.hadoop.hbase.ServerMetrics;
 import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.Connection;
-import org.apache.hadoop.hbase.client.security.SecurityCapability;
 import org.apache.hadoop.hbase.security.access.Permission;
 
 /** What HBase's master tells of the cluster and of what this user may do in it; read by the driver, changes nothing. */
@@ -29,7 +28,8 @@ public final class Cluster {
      * JSON: {@code id}, {@code master}, {@code version} (the master's; of region servers HBase tells clients none),
      * {@code servers} (those that live), {@code dead} (those that do not), {@code heard} (the master's clock in ms when a region server reported last, 0: none did),
      * {@code user}, {@code checks} (whether HBase checks permissions), {@code lacks} (of READ, WRITE, CREATE, ADMIN
-     * what this user does not have globally; null where HBase does not answer that).
+     * what this user does not have globally; null where HBase does not answer that, as where another product checks
+     * permissions in its place).
      */
     public static String look(Map<String, String> options) throws IOException {
         Connection connection = Connections.get(options);
@@ -51,11 +51,16 @@ public final class Cluster {
             metrics.getDeadServerNames().forEach(server -> dead.add(server.getAddress().toString()));
             found.put("heard", heard);
             found.put("user", Connections.user(options).getShortName());
-            boolean checks = checksPermissions(admin);
+            boolean checks = Rights.checked(admin);
             found.put("checks", checks);
             found.set("lacks", checks ? lacks(admin) : JSON.createArrayNode());
             return found.toString();
         }
+    }
+
+    /** See {@link Rights#lacking}. */
+    public static String lacking(Map<String, String> options, String tables) throws IOException {
+        return Rights.lacking(options, tables);
     }
 
     /** As whom HBase knows this driver, by its whole name; it is not asked. */
@@ -63,19 +68,14 @@ public final class Cluster {
         return Connections.user(options).getName();
     }
 
-    private static boolean checksPermissions(Admin admin) {
-        try {
-            return admin.getSecurityCapabilities().contains(SecurityCapability.AUTHORIZATION);
-        } catch (IOException e) {
-            return true; // it does not tell: whatever it refuses shows when it is asked to write
-        }
-    }
-
-    /** Null where HBase does not answer, as where another product checks permissions in its place. */
+    /** Null where HBase does not answer for itself. */
     private static ArrayNode lacks(Admin admin) {
         List<Permission> wanted = NEEDED.stream()
                 .map(action -> Permission.newBuilder().withActions(action).build()).toList();
         try {
+            if (!Rights.answered(admin)) {
+                return null;
+            }
             List<Boolean> has = admin.hasUserPermissions(wanted);
             ArrayNode lacks = JSON.createArrayNode();
             for (int i = 0; i < has.size(); i++) {
