@@ -124,11 +124,9 @@ def judge_rights(found: Cluster, refused: Mapping[str, str], lacks: Sequence[Lac
         more = f" and for {len(refused) - 1} more" if len(refused) > 1 else ""
         fact = f"HBase does not answer for {table}{more}: {why}"
         raise StoreError(fact, "see that their regions are open and the families are those of the configuration")
-    fact, remedy = unreadable(lacks)
-    if fact:
-        raise StoreError(fact, remedy)
-    if lacks:
-        raise StoreError(unwritable(lacks[0]))
+    for fact, remedy in (unreadable(lacks), unwritable(lacks)):
+        if fact:
+            raise StoreError(fact, remedy)
     written = f"{found.user} may read and write {tables} tables"
     if not found.checks:
         return f"{written}; HBase checks no permissions"

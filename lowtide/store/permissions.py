@@ -63,16 +63,19 @@ def unreadable(lacks: Sequence[Lack]) -> tuple[str, str]:
     if not missing:
         return "", ""
     hides = "HBase leaves out of an answer what its reader may not see, without a word, so nothing is judged"
-    if unknown := next((lack for lack in missing if lack.unknown), None):
-        tables = names_text([lack.table for lack in missing if lack.unknown], _LISTED)
-        fact = f"it is not known whether {unknown.user} may read all families of {tables} ({unknown.unknown}); {hides}"
-        return fact, "see that their regions are open, and run again"
-    return f"{_whole(missing)}; {hides}", _grant_whole(missing)
+    if known := [lack for lack in missing if not lack.unknown]:
+        return f"{_whole(known)}; {hides}", _grant_whole(known)
+    tables, first = names_text([lack.table for lack in missing], _LISTED), missing[0]
+    fact = f"it is not known whether {first.user} may read all families of {tables} ({first.unknown}); {hides}"
+    return fact, "see that their regions are open, and run again"
 
 
-def unwritable(lack: Lack) -> str:
-    """Why nothing is done to a table that may not be written to as a whole, with what to do."""
-    return f"{_whole([lack])}, so nothing is done to it. {_grant_whole([lack])}"
+def unwritable(lacks: Sequence[Lack]) -> tuple[str, str]:
+    """Which tables a user may not write to as a whole, so that nothing is done to them, and what to do; empty texts
+    where there is none.
+    """
+    missing = [lack for lack in lacks if lack.right == "WRITE"]
+    return (f"{_whole(missing)}; nothing is done to it", _grant_whole(missing)) if missing else ("", "")
 
 
 def _whole(lacks: Sequence[Lack]) -> str:
@@ -88,7 +91,7 @@ def _whole(lacks: Sequence[Lack]) -> str:
 def _grant_whole(lacks: Sequence[Lack]) -> str:
     more = ", and on each of the others" if len(lacks) > 1 else ""
     return (
-        f"As an administrator, in HBase's shell: grant '{lacks[0].user}', 'RWA', '{lacks[0].table}'{more}, never on "
+        f"As an administrator, in HBase's shell: grant '{lacks[0].user}', 'RW', '{lacks[0].table}'{more}, never on "
         f"families or columns; by a policy of Ranger's, for all families and all columns; {_NEEDED}"
     )
 

@@ -27,6 +27,7 @@ from lowtide.config import DEFAULTS, Config, HBase, Omid, Spark, Thrift
 from lowtide.errors import GatewayError, LowtideError, StoreError, UsageError
 from lowtide.run import sparks
 from lowtide.store import oracle_probe
+from lowtide.store.permissions import Lack
 from lowtide.store.rows import FORMAT
 from lowtide.values.clock import from_millis, millis
 from lowtide.values.skew import Allotted
@@ -481,6 +482,14 @@ def test_rights_that_are_missing_are_named_with_the_grant(
     fact, remedy = raised(StoreError, lambda: cluster.judge_rights(found, refused, (), 3))
     assert named in fact
     assert "grant 'lowtide', 'RWCA'" in remedy
+
+
+@pytest.mark.parametrize("right", ["READ", "WRITE"])
+def test_rights_on_a_part_of_a_table_are_named_with_the_grant(right: str) -> None:
+    """A write that is never done asks for one family of it."""
+    lacks = [Lack("lowtide", "orders", right)]
+    fact, _ = raised(StoreError, lambda: cluster.judge_rights(FOUND, {}, lacks, 3))
+    assert f"the right {right} is missing on orders as a whole" in fact
 
 
 def test_a_region_that_does_not_answer_is_no_missing_right() -> None:

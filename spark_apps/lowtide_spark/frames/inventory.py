@@ -72,7 +72,7 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     hidden = [StoreError(fact, remedy)] if fact else []
     if hidden and doubts is None:
         raise hidden[0]
-    denied = {lack.table: unwritable(lack) for lack in lacks if lack.right == "WRITE"}
+    denied = {lack.table: str(StoreError(*unwritable([lack]))) for lack in lacks if lack.right == "WRITE"}
     listed = [d for d in there if d.table not in config.own_tables]
     descriptors = [d for d in listed if not config.omid.is_foreign(d.table)]
     listing, labels = _recorded(store)
