@@ -415,6 +415,17 @@ def test_a_user_who_may_write_and_not_create(
     assert "has READ, WRITE, CREATE, ADMIN globally" in lines["rights"].text
 
 
+def test_a_user_who_may_read_a_part(
+    spark: SparkSession, look: Look, guarded: Stack, guarded_config: Callable[..., Path]
+) -> None:
+    """Of a table, a family: HBase would show just that. It answers for whole tables when it is asked."""
+    grant(spark, guarded, "fay", ["WRITE", "ADMIN", "CREATE"])
+    grant(spark, guarded, "fay", ["READ"], ["OMID_COMMIT_TABLE"], family=b"F")
+    with acting_as(spark, "fay"):
+        lines = look(guarded_config("fay"), "driver", "hbase", "listing", "rights")
+    wrong(lines["rights"], "the right READ is missing on", "OMID_COMMIT_TABLE", "as a whole", "grant 'fay', 'RW', '")
+
+
 def test_a_gateway_that_may_not_write(
     spark: SparkSession, look: Look, guarded: Stack, guarded_config: Callable[..., Path]
 ) -> None:

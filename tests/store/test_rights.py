@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import Outcome
 from guarded import ALL, ANOTHERS, acting_as, grant, guarded_store, settings_of
+from lowtide_spark.frames.store import Store
 from pyspark.sql import SparkSession
 from scene import Scene, staged
 
@@ -310,6 +311,8 @@ def test_where_a_part_may_be_written_nothing_is(
 ) -> None:
     """It is named with the grant before anything is put anywhere, and other tables are cleaned."""
     users = Users(job, spark, configured, half_seen(scene, omid))
+    for name, _, done in users.each("root", [("commit_table_pruning", "--grace", "0s")]):  # makes Lowtide's own tables
+        assert done.code == 0, (name, done.problems)
     scene.crashed_after_commit(users.table, row=b"late")
     other = scene.table()
     scene.orphan(other)
@@ -358,6 +361,8 @@ def test_families_are_tried_where_another_product_decides(
     is named, and who is refused none does all the work.
     """
     with another_store(tmp_path / "store", configure, job, spark, checking=ANOTHERS) as (stack, omid, users):
+        with acting_as(spark, "half"):
+            assert Store(spark, load(users.configured("half"))).cluster().lacks is None, "nobody knows"
         others = [t for t in omid.tables() if t != users.table]
         grant(spark, stack, "half", ["READ", "WRITE", "ADMIN"], others)
         grant(spark, stack, "half", ["WRITE", "ADMIN"], [users.table])

@@ -32,7 +32,7 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     file.write_text("")
     monkeypatch.setattr(program, "check_place", lambda: None)
     monkeypatch.setattr(program, "nobody_answers", lambda *_: False)
-    for check in ("check_cluster", "check_clock", "note_hbase"):
+    for check in ("check_rights", "check_cluster", "check_clock", "note_hbase"):
         monkeypatch.setattr(program.Run, check, lambda _: None)
 
     def started(_: str) -> SimpleNamespace:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lowtide.errors import StoreError, UsageError
-from lowtide.store.permissions import judged
 from lowtide.verification.findings import Verification
 from lowtide.verification.records import bound, horizon, numbered_anew
 from lowtide_spark.frames.store import cause
@@ -54,9 +53,9 @@ def _check(run: Run, found: Verification, look: Look) -> None:
     claimed = records.read(run)
     found.bound, found.horizon, found.numbered_anew = bound(claimed), horizon(claimed), numbered_anew(claimed)
     described = {d.table: d for d in run.store.descriptors()}
-    run.store.check_readable(judged(run.config, described.values()))
     families = families_by_table(run, described.values(), claimed, found)
     tables = [planned(run, described[name], of, claimed) for name, of in sorted(families.items())]
+    run.store.check_readable({table.name: table.all_families for table in tables})
     run.phase("plan")
     with _part(found, "the records"):
         records.check(run, found, claimed, families)

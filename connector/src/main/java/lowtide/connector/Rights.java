@@ -14,6 +14,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.apache.hadoop.hbase.ClusterMetrics.Option;
+import org.apache.hadoop.hbase.DoNotRetryIOException;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.TableNotFoundException;
 import org.apache.hadoop.hbase.client.Admin;
@@ -43,11 +44,14 @@ final class Rights {
     private Rights() {
     }
 
-    /** Whether HBase checks permissions; true where it does not tell: what it refuses shows when it is asked for. */
-    static boolean checked(Admin admin) {
+    /**
+     * Whether HBase checks permissions; true where it answers that it does not tell: what it refuses shows when it is
+     * asked for. Where it does not answer, why is in that error, and in no later one.
+     */
+    static boolean checked(Admin admin) throws IOException {
         try {
             return admin.getSecurityCapabilities().contains(SecurityCapability.AUTHORIZATION);
-        } catch (IOException e) {
+        } catch (DoNotRetryIOException e) {
             return true;
         }
     }
@@ -132,7 +136,7 @@ final class Rights {
      * What the user lacks; null: nothing. Asked whether a row exists, Apache Ranger refuses a family of which it would
      * hide but a column; asked for the row, it would hide that.
      */
-    private static ObjectNode tryOne(Connection connection, String user, String name, List<String> families) {
+    static ObjectNode tryOne(Connection connection, String user, String name, List<String> families) {
         List<String> refused = new ArrayList<>();
         String unknown = "";
         try (Table table = connection.getTable(Options.tableName(name))) {

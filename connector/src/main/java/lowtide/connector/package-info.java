@@ -11,10 +11,10 @@
  * <li><b>Spark's side of a read.</b> {@code Options}, {@code View}, {@code LowtideTable}; {@code CellScanBuilder},
  *     {@code CellScan}, {@code CatalogScan}; {@code Pushdown}, {@code Condition}, {@code LongSet}, {@code RowFilter};
  *     {@code Planner}, {@code Piece}, {@code Bundle}, {@code PieceReaderFactory}, {@code PieceReader}, {@code BundleReader}.
- * <li><b>HBase.</b> {@code Connections}, {@code Tables}, {@code Rights}, {@code Pause}; where cells come from: {@code CellStore} and
- *     {@code CellSource}, of a live table {@code RpcStore}, of files {@code FileStore}; {@code
- *     RestoredFiles}, the files of an HBase snapshot in a folder of their own, one of {@code ScratchFolders}; rows
- *     that cut a read: {@code RegionFiles}, {@code TableProbe}.
+ * <li><b>HBase.</b> {@code Connections}, {@code Tables}, {@code Pause}; what this user may read of it: {@code
+ *     Rights}; where cells come from: {@code CellStore} and {@code CellSource}, of a live table {@code RpcStore}, of
+ *     files {@code FileStore}; {@code RestoredFiles}, the files of an HBase snapshot in a folder of their own, one of
+ *     {@code ScratchFolders}; rows that cut a read: {@code RegionFiles}, {@code TableProbe}.
  * <li><b>Rates.</b> {@code Pacer}, of a task that reads or writes; {@code Gate}, which all of a run pass; {@link
  *     lowtide.connector.Gates}, those of the driver, and {@link lowtide.connector.PacePlugin}, the way to them.
  * <li><b>Omid's cells.</b> {@code Omid}, their shape; {@code Kind}; {@code RowReader} and {@code ShownRow}, the row
