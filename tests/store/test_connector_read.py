@@ -510,6 +510,46 @@ def test_snapshots_leave_nothing_behind(kit: Kit, mixed: str, stack: Stack) -> N
     assert kit.read(None, view="snapshots").where(F.col("snapshot") == options["snapshot"]).count() == 0
 
 
+def test_large_values_are_read_from_an_hbase_snapshot(kit: Kit, omid: OmidClient) -> None:
+    """Values that lie in a table's MOB files are read from its HBase snapshots too, also when the table is gone;
+    HBase's own folder of them gets nothing new. One whose file is lost fails the read.
+    """
+    table = kit.table()
+    omid.set(table, families={"IS_MOB": "true", "MOB_THRESHOLD": "100"})
+    cells = [
+        Cell(b"r%02d" % row, qualifier, start, start + 1, bytes([row]) * length)
+        for row in range(20)
+        for qualifier, length in ((b"large", 1000), (b"small", 100), (b"tombstone", 0))
+        for start in (10, 20)
+    ]
+    expected = sorted((c.row, c.qualifier, c.timestamp, c.commit, c.value) for c in cells)
+    home = Path(urlparse(kit.options["hbase.rootdir"]).path)
+
+    def read(**options: str) -> list[tuple[Any, ...]]:
+        return shown(kit.read(table, **options).select("row", "qualifier", "timestamp", "commit_ts", "value"))
+
+    def large(folder: str) -> list[Path]:
+        return [p for p in (home / folder).rglob("*") if p.is_file() and table in p.parts and p.suffix != ".crc"]
+
+    kit.put(table, cells[: len(cells) // 2])
+    omid.flush(table)
+    kit.put(table, cells[len(cells) // 2 :])
+    assert read() == expected
+    with kit.snapshot(table) as options:
+        files = large("mobdir")
+        assert len(files) == 2, "the test is of nothing else"
+        assert read(**options) == expected
+        assert shown(kit.read(table, splitBytes="1000", **options)) == shown(kit.read(table))
+        assert large("mobdir") == files
+        omid.drop(table)
+        assert read(**options) == expected
+        gone = [file for file in large("archive") if file.name in {each.name for each in files}]
+        assert len(gone) == 2
+        gone[0].unlink()
+        with pytest.raises(Exception, match=gone[0].name):
+            read(**options)
+
+
 def test_errors_name_the_thing_and_the_remedy(kit: Kit, mixed: str) -> None:
     """What cannot be read is refused with its name and what to do."""
     with pytest.raises(IllegalArgumentException, match="Unknown table: nowhere"):

@@ -42,11 +42,14 @@ class Shape:
 
 
 REPLICAS = Shape("region replicas", {"attributes": {"REGION_REPLICATION": "2"}})
+#: With values on both sides of the threshold; shadow cells, of 8 bytes, are above it.
+MOB = Shape("MOB", {"settings": {"IS_MOB": "true", "MOB_THRESHOLD": "2"}})
 SHAPES = [
     Shape("a namespace", {"namespace": "shop"}),
     REPLICAS,
     Shape("GZ and FAST_DIFF", {"settings": {"COMPRESSION": "GZ", "DATA_BLOCK_ENCODING": "FAST_DIFF"}}),
     Shape("ROW_INDEX_V1", {"settings": {"DATA_BLOCK_ENCODING": "ROW_INDEX_V1"}}),
+    MOB,
 ]
 
 

@@ -2,12 +2,14 @@ package lowtide.connector;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.HConstants;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
 import org.apache.hadoop.hbase.client.IsolationLevel;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.Scan;
@@ -19,6 +21,7 @@ import org.apache.hadoop.hbase.mob.MobFileCache;
 import org.apache.hadoop.hbase.regionserver.HRegion;
 import org.apache.hadoop.hbase.regionserver.RegionScanner;
 import org.apache.hadoop.hbase.regionserver.ScannerContext;
+import org.apache.hadoop.hbase.regionserver.Shipper;
 import org.apache.hadoop.hbase.regionserver.Store;
 import org.apache.hadoop.hbase.util.CommonFSUtils;
 
@@ -34,6 +37,7 @@ final class FileStore implements CellStore {
     private final HRegion region;
     private final BlockCache blockCache;
     private final MobFileCache mobFileCache;
+    private final boolean mob;
 
     /**
      * @param count how many files the region has in the HBase snapshot; HBase opens what it finds, and with fewer rows
@@ -44,6 +48,7 @@ final class FileStore implements CellStore {
         this.pacer = pacer;
         Configuration configuration = configuration(options);
         FileSystem files = restored.getFileSystem(configuration);
+        mob = Arrays.stream(descriptor.getColumnFamilies()).anyMatch(ColumnFamilyDescriptor::isMobEnabled);
         TableDescriptor readOnly = TableDescriptorBuilder.newBuilder(descriptor).setReadOnly(true).build();
         region = HRegion.newHRegion(CommonFSUtils.getTableDir(restored, readOnly.getTableName()), null, files,
                 configuration, info, readOnly, null);
@@ -91,7 +96,7 @@ final class FileStore implements CellStore {
         scan.setIsolationLevel(IsolationLevel.READ_UNCOMMITTED)
                 .setCacheBlocks(false)
                 .setReadType(Scan.ReadType.STREAM);
-        return new Source(region.getScanner(scan), pacer);
+        return new Source(region.getScanner(scan), mob, pacer);
     }
 
     @Override
@@ -109,14 +114,16 @@ final class FileStore implements CellStore {
 
     private static final class Source implements CellSource {
         private final RegionScanner scanner;
+        private final boolean mob;
         private final Pacer pacer;
         private final ScannerContext context;
         private final ArrayList<Cell> batch = new ArrayList<>(BATCH_CELLS);
         private Cell[] cells = new Cell[BATCH_CELLS];
         private boolean more = true;
 
-        Source(RegionScanner scanner, Pacer pacer) {
+        Source(RegionScanner scanner, boolean mob, Pacer pacer) {
             this.scanner = scanner;
+            this.mob = mob;
             this.pacer = pacer;
             this.context = ScannerContext.newBuilder()
                     .setBatchLimit(pacer.portion(BATCH_CELLS))
@@ -129,6 +136,9 @@ final class FileStore implements CellStore {
             batch.clear();
             while (more && batch.isEmpty()) {
                 pacer.beforeRead(() -> { }); // nobody's lease
+                if (mob && scanner instanceof Shipper server) {
+                    server.shipped(); // else what each large value was read with stays open to the region's end
+                }
                 more = scanner.nextRaw(batch, context);
                 pacer.read(batch.size());
             }

@@ -14,6 +14,7 @@ import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.TableDescriptor;
+import org.apache.hadoop.hbase.mob.MobUtils;
 import org.apache.hadoop.hbase.shaded.protobuf.ProtobufUtil;
 import org.apache.hadoop.hbase.shaded.protobuf.generated.SnapshotProtos.SnapshotDescription;
 import org.apache.hadoop.hbase.shaded.protobuf.generated.SnapshotProtos.SnapshotRegionManifest;
@@ -113,7 +114,10 @@ final class RestoredFiles {
         TreeMap<byte[], Region> regions = new TreeMap<>(Bytes.BYTES_COMPARATOR);
         for (SnapshotRegionManifest region : manifest.getRegionManifests()) {
             RegionInfo info = ProtobufUtil.toRegionInfo(region.getRegionInfo());
-            if (info.isSplitParent() || info.isSplit() || info.getReplicaId() != RegionInfo.DEFAULT_REPLICA_ID) {
+            // Large values (MOB) lie in a region of their own that no row belongs to: where a cell refers to one, HBase
+            // looks it up as it does on a server, or fails.
+            if (info.isSplitParent() || info.isSplit() || info.getReplicaId() != RegionInfo.DEFAULT_REPLICA_ID
+                    || MobUtils.isMobRegionInfo(info)) {
                 continue;
             }
             long bytes = 0;
