@@ -39,6 +39,7 @@ from lowtide.store.rows import FAMILY
 from lowtide.store.state import StateStore, opened
 from lowtide.tables.inventory import Descriptor, marked_families
 from lowtide.values.formats import LOW_WATERMARK_ROW
+from lowtide_spark.frames.inventory import left_behind
 from lowtide_spark.frames.sideline import try_out
 from lowtide_spark.frames.store import Store, cause
 from lowtide_spark.run.session import check_place, session
@@ -180,7 +181,9 @@ class Driver:
 
     def _listing(self) -> str:
         marked = [d for d in self._descriptors if marked_families(d)[0]]
-        return f"complete: {len(self._descriptors)} tables, {len(marked)} of them bear Omid's marks"
+        listed = f"complete: {len(self._descriptors)} tables, {len(marked)} of them bear Omid's marks"
+        ours = {d.table: marked_families(d)[0] for d in marked if not self.config.omid.is_foreign(d.table)}
+        return "; ".join(filter(None, (listed, *left_behind(self.config, self._descriptors, ours))))
 
     def _rights(self) -> str:
         targets = self._targets()

@@ -30,7 +30,7 @@ from lowtide_spark.cleaning.orphans import find_and_decide
 from lowtide_spark.cleaning.suspects import prepare_all
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames import omid
-from lowtide_spark.frames.inventory import take_inventory
+from lowtide_spark.frames.inventory import left_behind, take_inventory, transactional
 from lowtide_spark.frames.kinds import END_OF_RANGE
 from lowtide_spark.frames.store import FOREVER
 from lowtide_spark.run.context import Run
@@ -264,6 +264,10 @@ def _notices(
     found = [Notice(Severity.DANGER, "", doubt) for doubt in doubts]
     found += watermark_notices(watermark, age)
     found += timestamp_store_notices(run.config.omid.timestamp_table, _persisted(run, descriptors), watermark)
+    fact, remedy = left_behind(
+        run.config, list(descriptors.values()), {e.table: e.families for e in transactional(inventory)}
+    )
+    found += [Notice(Severity.CAUTION, "", fact, remedy)] if fact else []
     for entry in inventory:
         if entry.kind is not Kind.PLAIN and entry.table in descriptors:
             found += table_notices(entry, descriptors[entry.table])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -13,10 +14,12 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
+from lowtide_spark.check import Driver
 from lowtide_spark.cleaning import suspects
 from pyspark.sql import SparkSession
 from scene import Scene
 
+from lowtide.config import load
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient, RawCell, Shape, run
 from lowtide.store.state import StateStore
@@ -289,3 +292,36 @@ def test_a_survey_tells_what_is_wrong_with_the_store(
         with pytest.raises(SystemExit) as refused:
             job("survey", *bad)
         assert refused.value.code == 2
+
+
+def test_a_peer_that_gets_no_journal_is_told_of(
+    job: Job, spark: SparkSession, scene: Scene, omid: OmidClient, configure: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Where HBase replicates a transactional table and not the journal and the state table, check, survey and pruning
+    say so and fail nothing; the statements that the survey tells end it.
+    """
+    own = {"table": "PEER_STATE", "journal_table": "PEER_JOURNAL"}
+    file, out = configure(state=own), tmp_path / "survey.json"
+    table = scene.table()
+    scene.tables += own.values()
+    assert job("commit_table_pruning", "--execute", config=file).code == 0
+
+    def told() -> list[str]:
+        pruned = job("commit_table_pruning", config=file)
+        assert (job("survey", "--table", table, "--json", str(out), config=file).code, pruned.code) == (0, 0)
+        notices = [n["what"] + ": " + n["remedy"] for n in json.loads(out.read_text())["notices"]]
+        listing = Driver(spark, load(file)).looks()["listing"]()
+        notes = pruned.table("OMID_COMMIT_TABLE")["notes"]
+        return [each for each in (*notices, listing, *notes) if "REPLICATION_SCOPE" in each]
+
+    assert told() == []
+    omid.set(table, families={"REPLICATION_SCOPE": "1"})
+    surveyed, listing, note = told()
+    for text in (surveyed, listing, note):
+        assert f"HBase replicates {table} to another cluster (REPLICATION_SCOPE), and not PEER_JOURNAL and P" in text
+    assert listing.startswith("complete: ")
+    altered = re.findall(r"alter '(\w+)', {NAME => '(\w)', REPLICATION_SCOPE => '1'}", surveyed)
+    assert altered == [("PEER_JOURNAL", "j"), ("PEER_STATE", "s")]
+    for each, _ in altered:
+        omid.set(each, families={"REPLICATION_SCOPE": "1"})
+    assert told() == []

@@ -21,7 +21,7 @@ from lowtide_spark.cleaning import undecided
 from lowtide_spark.cleaning.watermarks import region_marks
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen_with
-from lowtide_spark.frames.inventory import take_inventory
+from lowtide_spark.frames.inventory import left_behind, take_inventory
 from lowtide_spark.frames.kinds import PUT
 from lowtide_spark.frames.store import Written, by_region
 from lowtide_spark.run.context import Run
@@ -52,6 +52,8 @@ def prune(run: Run) -> None:
             "without grace: a client that is suspended between its commit and the answer finds no entry any more, "
             "takes itself for aborted and rolls back what others have read"
         )
+    if staying := left_behind(run.config, run.store.descriptors(), {e.table: e.families for e in inventory})[0]:
+        report.notes.append(f"{staying}: docs/backups.md")
     run.phase("plan")
 
     _count(run, "before")

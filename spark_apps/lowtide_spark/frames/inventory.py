@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.planning import WorkRange
+from lowtide.config import Config
 from lowtide.errors import StoreError, UsageError
 from lowtide.journal import others
 from lowtide.run import oracles
 from lowtide.store.permissions import judged, unreadable, unwritable
 from lowtide.store.records import Listing
-from lowtide.tables import consent
+from lowtide.tables import consent, replication
 from lowtide.tables.inventory import (
     Descriptor,
     Entry,
@@ -200,6 +201,14 @@ def _shadowed_families(store: Store, descriptors: Sequence[Descriptor]) -> dict[
     for r in union(samples, like=samples[0]).where("seen").collect():
         found[r.table].add(bytes(r.family).decode())
     return {table: frozenset(families) for table, families in found.items()}
+
+
+def left_behind(
+    config: Config, descriptors: Sequence[Descriptor], families: Mapping[str, Collection[str]]
+) -> tuple[str, str]:
+    """:func:`lowtide.tables.replication.left_behind` of this store, whose transactional tables have these *families*."""
+    replicated = {config.omid.commit_table: (config.omid.commit_family,), **families}
+    return replication.left_behind(descriptors, replicated, (config.state.journal_table, config.state.table))
 
 
 def transactional(entries: Sequence[Entry]) -> list[Entry]:
