@@ -32,6 +32,9 @@ REMOVING = ("orphan_cleanup", "history_gc")
 #: it reads may be as old.
 SWEEPING = (*REMOVING, "watermark_collection", "commit_table_pruning", "transaction_repair")
 
+#: Those that read what runs put aside, whether they act or not.
+ASIDE = ("sideline_restore", "verify", "sideline", "why")
+
 
 def all_but(*others: Iterable[str]) -> tuple[str, ...]:
     """Every job that is in none of *others*."""

@@ -39,6 +39,7 @@ from lowtide.store.rows import FAMILY
 from lowtide.store.state import StateStore, opened
 from lowtide.tables.inventory import Descriptor, marked_families
 from lowtide.values.formats import LOW_WATERMARK_ROW
+from lowtide_spark.frames import owner
 from lowtide_spark.frames.inventory import left_behind
 from lowtide_spark.frames.sideline import try_out
 from lowtide_spark.frames.store import Store, cause
@@ -216,6 +217,7 @@ class Driver:
 
     def _sideline(self) -> str:
         self.config.state.check_sideline(self.spark.sparkContext.master or "")
+        owner.check(self)
         parts = max(2, self._tasks)
         written = _ROWS * parts
         read = try_out(self, written, parts)

@@ -64,6 +64,7 @@ def test_killed_at_any_effect_and_run_again(
     omid: OmidClient,
     state: StateStore,
     stack: Stack,
+    connector: Store,
     configure: Callable[..., Path],
     tmp_path: Path,
     seed: int,
@@ -80,7 +81,7 @@ def test_killed_at_any_effect_and_run_again(
 
     state.create()  # or the first run had effects more than those after it
     state.record_format()
-    wreck.make_audit_folders(tmp_path / "sideline")
+    wreck.make_shared_folders(connector)
     reference = leftovers(scene)
     whole = deadman.run(lambda: cleanup(reference, "whole"))
     assert whole.result is not None

@@ -1,4 +1,6 @@
-"""Two stores, of which a configuration mixes the ways: ZooKeeper leads to the one, the gateway to the other."""
+"""Two stores: a configuration mixes the ways, so that ZooKeeper leads to the one, the gateway to the other; or both put
+aside in one folder.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from conftest import JOBS, Outcome, booted
+from lowtide_spark.frames.owner import FOLDER
 from scene import Scene
 from typer.testing import CliRunner
 
 from lowtide.cli.app import app
-from lowtide.config import Thrift
+from lowtide.config import Thrift, load
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
 from lowtide.run.jobs import INSPECTIONS
@@ -77,3 +80,57 @@ def test_the_gateway_of_another_store_is_refused_by_every_job(
             assert StateStore(connection, crossed_state).read(table).facts == ()
     assert job("orphan_cleanup", "--table", table, "--execute").code == 0
     assert not scene.has(table, orphan)
+
+
+def test_the_sideline_of_another_store_is_refused_by_every_job_that_needs_it(
+    job: Job,
+    configure: Callable[..., Path],
+    scene: Scene,
+    omid: OmidClient,
+    stack: Stack,
+    other: Stack,
+    crossed_state: str,
+    tmp_path: Path,
+) -> None:
+    """Of another HBase, and of another state table in the same one: nothing is put there, swept, restored or shown, the
+    owner is named; with a folder of its own each goes on, and the owner always did.
+    """
+    table = scene.table()
+    orphan = scene.orphan(table)
+    omid.advance_watermark()
+    folder = tmp_path / "sideline"
+    acting = ("orphan_cleanup", "--table", table, "--execute", "--run-id", "one")
+    assert job(*acting).code == 0
+
+    def files() -> dict[str, bytes]:
+        return {str(file): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+    def others(**state: str) -> list[Path]:
+        elsewhere = {
+            "zookeeper_port": other.config.zookeeper_port,
+            "thrift": {"port": other.config.thrift_port},
+        }
+        swept = {"table": crossed_state, "sideline_keep": "1s", **state}
+        return [configure(state=swept), configure(hbase=elsewhere, state=swept)]
+
+    before, later, records = files(), omid.raw(table), load(configure()).state.table
+    assert any("part-" in name for name in before), "there is something to lose"
+    for config in others():
+        for name in set(JOBS) - {"balances", "survey"}:
+            needs = {"sideline_restore": ["--restore", "one"], "journal_replay": ["--from", "2020-01-01T00:00:00Z"]}
+            acts = [] if name in INSPECTIONS else ["--execute"]
+            shown = ["--table", table, "--row", "r"] if name == "why" else []
+            refused = job(name, *needs.get(name, []), *acts, *shown, "--run-id", "one", config=config)
+            assert "belongs to another store" in refused.problems, name
+            assert (refused.code, f"with the records {records} in HBase" in refused.problems) == (2, True)
+        assert "belongs to another store" in job("orphan_cleanup", "--list", config=config).problems
+        assert "belongs to another store" in job("sideline_restore", "--restore", "one", config=config).problems
+    assert files() == before
+    assert omid.raw(table) == later
+    for number, _ in enumerate(others()):
+        own = tmp_path / f"own{number}"
+        config = others(sideline=str(own))[number]
+        assert "another store" not in job("watermark_collection", "--execute", config=config).problems
+        assert [path.name.split("~")[1] for path in (own / FOLDER).iterdir() if path.name[0] != "."] == [crossed_state]
+    back = job("sideline_restore", "--restore", "one", "--execute")
+    assert (back.code, back.totals["restored"], scene.has(table, orphan)) == (0, 1, True), back.problems

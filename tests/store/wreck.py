@@ -7,10 +7,14 @@ from __future__ import annotations
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import urlsplit
 
+from lowtide_spark.frames import owner
 from lowtide_spark.frames.audit_log import FOLDER
 from lowtide_spark.frames.folders import safe
+from lowtide_spark.frames.store import Store
 from pyarrow import parquet
 
 from lowtide.lab.stack import Stack
@@ -28,14 +32,19 @@ def aside(folder: Path, run: str, table: str) -> set[Key]:
     return found
 
 
-def make_audit_folders(sideline: Path) -> None:
-    """The folders of the audit log, as runs make them: the first has some effects more than those after it."""
+def make_shared_folders(connector: Store) -> None:
+    """The folders of the audit log, and the store's claim, as runs make them: the first has some effects more than
+    those after it.
+    """
+    sideline = Path(connector.config.state.sideline)
     sideline.mkdir(exist_ok=True)
     folder = sideline
     for name in (FOLDER, f"{datetime.now(UTC):%Y-%m}"):
         folder = folder / name
         folder.mkdir()
         folder.chmod(0o1000 | stat.S_IMODE(sideline.stat().st_mode))
+    run: Any = SimpleNamespace(store=connector, config=connector.config)
+    owner.claim(run)
 
 
 def snapshots(omid: OmidClient, table: str) -> list[str]:

@@ -13,7 +13,7 @@ from lowtide_spark.frames.store import told
 from lowtide_spark.run import job as program
 from py4j.protocol import Py4JError
 
-from lowtide.errors import GatewayError, StoreError
+from lowtide.errors import GatewayError, StoreError, UsageError
 from lowtide.run import deploy
 
 
@@ -176,6 +176,7 @@ ACTING = ["--execute"]
 def entered(nothing_there: list[str], monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What a run does around its body, in its order: entries of the audit log, the sweep, the summary that is kept."""
     done: list[object] = []
+    monkeypatch.setattr(program.owner, "claim", lambda _: None)
     monkeypatch.setattr(program.audit_log, "began", lambda _, _summary, given: done.append(("began", given)))
     monkeypatch.setattr(program.audit_log, "ended", lambda _, _summary, code: done.append(("ended", code)))
     monkeypatch.setattr(program.sideline, "sweep", lambda _: done.append("swept") or [])
@@ -233,6 +234,36 @@ def test_a_run_that_cannot_be_entered_does_nothing(
     body = entered.append
     assert program.run_job("watermark_collection", body, [*nothing_there, *ACTING]) != 0
     assert entered == ["kept"]
+
+
+@pytest.mark.parametrize(
+    ("job", "arguments", "asked"),
+    [
+        ("watermark_collection", ACTING, ["claim"]),
+        ("sideline_restore", ["--restore", "r1", *ACTING], ["claim"]),
+        ("orphan_cleanup", ["--list"], ["claim"]),
+        ("sideline_restore", ["--restore", "r1"], ["check"]),
+        ("watermark_collection", [], []),
+    ],
+)
+def test_a_run_asks_whose_the_sideline_is_before_anything_lies_there(
+    nothing_there: list[str],
+    entered: list[object],
+    monkeypatch: pytest.MonkeyPatch,
+    job: str,
+    arguments: list[str],
+    asked: list[str],
+) -> None:
+    """Who puts something there claims it, who only reads there looks; where it is another's nothing is done."""
+
+    def refusing(what: str) -> None:
+        entered.append(what)
+        raise UsageError("another's")
+
+    for name in ("claim", "check"):
+        monkeypatch.setattr(program.owner, name, lambda _, what=name: refusing(what))
+    code = program.run_job(job, lambda _: None, [*nothing_there, *arguments])
+    assert (code, entered) == ((2, [*asked, "kept"]) if asked else (0, ["first effect", "kept"]))
 
 
 def test_an_end_that_cannot_be_entered_makes_a_run_red(

@@ -13,7 +13,13 @@ RECORDS = ("JOURNAL", "STATE")
 
 def told(**scopes: str) -> tuple[str, str]:
     """Of a store whose families have these scopes, by table and family; what is not named has none."""
-    families = {"COMMITS": ("F", "LWF"), "orders": ("a", "b", "plain"), "others": ("c",), "JOURNAL": ("j",), "STATE": "s"}
+    families = {
+        "COMMITS": ("F", "LWF"),
+        "orders": ("a", "b", "plain"),
+        "others": ("c",),
+        "JOURNAL": ("j",),
+        "STATE": "s",
+    }
     described = [
         Descriptor(
             table,
@@ -54,7 +60,7 @@ def test_no_proof_is_left_behind(scopes: dict[str, str]) -> None:
 def test_what_is_left_behind_is_named_with_the_statements(
     scopes: dict[str, str], going: str, staying: list[str]
 ) -> None:
-    """Of the commit table or of a transactional table one family is enough; what stays is named, and how it goes too."""
+    """One family is enough, of the commit table or of a transactional one; what stays is named, and how it goes too."""
     fact, remedy = told(**scopes)
     assert f"HBase replicates {going} to another cluster (REPLICATION_SCOPE), and not {' and '.join(staying)}: " in fact
     assert [f"alter '{table}', {{NAME => '" in remedy for table in RECORDS] == [t in staying for t in RECORDS]

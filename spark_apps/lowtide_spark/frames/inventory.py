@@ -206,7 +206,9 @@ def _shadowed_families(store: Store, descriptors: Sequence[Descriptor]) -> dict[
 def left_behind(
     config: Config, descriptors: Sequence[Descriptor], families: Mapping[str, Collection[str]]
 ) -> tuple[str, str]:
-    """:func:`lowtide.tables.replication.left_behind` of this store, whose transactional tables have these *families*."""
+    """What :func:`lowtide.tables.replication.left_behind` says of this store, whose transactional tables have these
+    *families*.
+    """
     replicated = {config.omid.commit_table: (config.omid.commit_family,), **families}
     return replication.left_behind(descriptors, replicated, (config.state.journal_table, config.state.table))
 

@@ -15,12 +15,12 @@ from typing import Any
 from lowtide.config import Config, Rate, load, source
 from lowtide.errors import LowtideError, StoreError, UsageError
 from lowtide.run.arguments import arguments, understood
-from lowtide.run.jobs import REMOVING, SWEEPING
+from lowtide.run.jobs import ASIDE, REMOVING, SWEEPING
 from lowtide.run.summary import Summary, here
 from lowtide.store.gateway import failures, is_failure, no_answer, text_of
 from lowtide.store.ports import nobody_answers
 from lowtide.store.state import opened
-from lowtide_spark.frames import audit_log, sideline
+from lowtide_spark.frames import audit_log, owner, sideline
 from lowtide_spark.frames.store import Store, meaning, told
 from lowtide_spark.run.context import Run
 from lowtide_spark.run.printing import report
@@ -65,6 +65,7 @@ def run_job(
         check_place()
         run = _prepare(job, options, summary, now, started)
         run.read_only = read_only
+        _check_owner(run, job)
         if run.acting and not read_only:
             audit_log.began(run, summary, list(sys.argv[1:] if argv is None else argv))
             entered = True
@@ -154,6 +155,16 @@ def _check_sideline(config: Config, job: str, options: argparse.Namespace, summa
             raise
         if summary.execute:
             summary.notes.append(f"the audit log of this run lies on the driver's machine alone: {error}")
+
+
+def _check_owner(run: Run, job: str) -> None:
+    """Refuse another store's sideline, before anything is put there (the audit log's entry is the first), swept or
+    read.
+    """
+    if (run.acting and not run.read_only) or getattr(run.options, "list", False):
+        owner.claim(run)
+    elif job in ASIDE:
+        owner.check(run)
 
 
 def _check_zookeeper(config: Config) -> None:

@@ -1,0 +1,103 @@
+"""Which store a folder of sidelines, lists and audit log belongs to: the one that acted first.
+
+Two stores in one folder may bear the same run ids, so that one would restore, or take for its own, what the other has
+put aside; and each would sweep away what is older than its own ``sideline_keep``.
+
+A store is known by HBase's cluster id and the name of its state table. Its claim is a file whose *name* says both:
+nothing has to be made in one step, which object stores cannot, and half a file says as much as a whole one. Who claims
+looks, puts its file there, and looks again, so that of two that come at once at least one sees the other.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+from lowtide.errors import StoreError, UsageError
+from lowtide_spark.frames.folders import SHARED, Context, at, child, make_shared, name_of, root_of, safe, write_text
+from lowtide_spark.frames.store import cause
+
+#: In the folder of the sidelines.
+FOLDER = f"{SHARED}store"
+#: No name that :func:`safe` gives has it.
+_BETWEEN = "~"
+
+
+def check(run: Context) -> bool:
+    """Refuse a sideline of another store; whether it is this one's already, else it is nobody's. Writes nothing.
+
+    Raises:
+        UsageError: it is another's.
+        StoreError: that cannot be told.
+    """
+    folder, files = at(run, f"{root_of(run)}/{FOLDER}")
+    try:
+        there = [status.getPath() for status in files.listStatus(folder)] if files.exists(folder) else []
+    except Py4JError as error:
+        fact = f"whose the sideline {root_of(run)} is cannot be told: {cause(error)}; nothing was done"
+        raise StoreError(fact, f"let Spark's user read {folder.toString()}, and run again") from error
+    claims = {path.getName(): path for path in there if _BETWEEN in path.getName()[1:]}
+    mine = _claim_of(run) if claims else ""
+    for name in sorted(claims.keys() - {mine}):
+        cluster, table = (name_of(part) for part in name.split(_BETWEEN, 1))
+        here, ours = (name_of(part) for part in mine.split(_BETWEEN))
+        fact = (
+            f"the sideline {root_of(run)} belongs to another store, with the records {table} in HBase {cluster}; this "
+            f"one has {ours} in HBase {here}. Nothing was done"
+        )
+        raise UsageError(
+            fact,
+            "Give each store a state.sideline of its own; or, where that store is gone or has become this one (moved "
+            f"to another HBase, its state table renamed), remove {claims[name].toString()}",
+        )
+    return mine in claims
+
+
+def claim(run: Context) -> None:
+    """Make the sideline this store's, unless it is already: before anything is put there, swept or restored.
+
+    Raises:
+        UsageError: it is another's.
+        StoreError: that cannot be told, or the claim not be put there; nothing may be done then.
+    """
+    if check(run):
+        return
+    folder, files = at(run, f"{root_of(run)}/{FOLDER}")
+    path = child(run, folder, _claim_of(run))
+    try:
+        make_shared(run, folder)
+        _put(files, path)
+    except Exception as error:  # a file system's
+        fact = f"the sideline {root_of(run)} cannot be made this store's: {cause(error)}; nothing was done"
+        raise StoreError(fact, "let Spark's user write there (state.sideline), and run again") from error
+    try:
+        check(run)
+    except UsageError:  # it came at the same time, and sees this one's
+        with suppress(Py4JError):
+            files.delete(path, False)
+        raise
+
+
+def _put(files: Any, path: Any) -> None:
+    """Make the file; another job of this store may do so at the same time."""
+    try:
+        write_text(files, path, "", over=False)
+    except Py4JError:
+        if not files.exists(path):
+            raise
+
+
+def _claim_of(run: Context) -> str:
+    """The name of this store's claim.
+
+    Raises:
+        GatewayError: HBase's master does not answer.
+        StoreError: it does not tell its cluster's id.
+    """
+    cluster = run.store.cluster().id
+    if not cluster:
+        msg = "HBase's master does not tell the id of its cluster, by which the sideline's store is known; run again"
+        raise StoreError(msg)
+    return f"{safe(cluster)}{_BETWEEN}{safe(run.config.state.table)}"
