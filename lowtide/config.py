@@ -303,8 +303,8 @@ class State(_Section):
     #: What was pruned from the commit table: the last proof of it.
     journal_table: str = "LOWTIDE_JOURNAL"
     #: A folder (relative: to the configuration file) or URL that driver and executors can write to; on a cluster a URL.
-    #: What runs put aside is kept there for ``sideline_keep``, and lists of cells (``--list``); and for ever the audit
-    #: log (docs/security.md).
+    #: One store's alone: the first run that acts claims it, and another's is refused. What runs put aside is kept there
+    #: for ``sideline_keep``, and lists of cells (``--list``); and for ever the audit log (docs/security.md).
     sideline: str = ".lowtide/sideline"
     #: What is older is removed by the next run that acts, of any job but a restore.
     sideline_keep: Duration = timedelta(days=30)

@@ -30,7 +30,7 @@ from lowtide.check.hops import Line, Look, NotCheckedError, walk
 from lowtide.check.machine import hbase_client
 from lowtide.cleaning.planning import Request
 from lowtide.config import Config, load
-from lowtide.errors import StoreError
+from lowtide.errors import GatewayError, StoreError
 from lowtide.journal import life
 from lowtide.run import rate
 from lowtide.store.gateway import allotted, low_watermark, table_state
@@ -217,7 +217,10 @@ class Driver:
 
     def _sideline(self) -> str:
         self.config.state.check_sideline(self.spark.sparkContext.master or "")
-        owner.check(self)
+        try:
+            owner.check(self)
+        except GatewayError as error:  # told at its own hop
+            raise NotCheckedError(f"HBase has to tell which store it is of, and does not: {error.fact}") from error
         parts = max(2, self._tasks)
         written = _ROWS * parts
         read = try_out(self, written, parts)

@@ -20,6 +20,7 @@ import pytest
 from guarded import acting_as, grant, guarded_store, settings_of
 from lowtide_spark import check as program
 from lowtide_spark.check import Driver
+from lowtide_spark.frames.owner import FOLDER
 from pyspark.sql import SparkSession
 from scene import Scene
 from typer.testing import CliRunner
@@ -344,6 +345,15 @@ def test_a_sideline_that_takes_nothing(look: Look, configure: Callable[..., Path
     sideline = str(tmp_path / "file" / "sideline") if place == "file" else "nosuch://host/sideline"
     lines = look(configure(state={"sideline": sideline}), "driver", "sideline")
     wrong(lines["sideline"], sideline, "share")
+
+
+def test_a_sideline_of_another_store(look: Look, configure: Callable[..., Path], tmp_path: Path) -> None:
+    """The line names whose it is, and the two ways out."""
+    claims = tmp_path / "sideline" / FOLDER
+    claims.mkdir(parents=True)
+    (claims / "a-1~ns=3ASTATE").touch()
+    lines = look(configure(), "driver", "sideline")
+    wrong(lines["sideline"], "with the records ns:STATE in HBase a-1", "of its own", f"remove file:{claims}/a-1~ns=3A")
 
 
 @pytest.mark.turns(2, group="executors of their own")

@@ -316,7 +316,9 @@ def test_a_peer_that_gets_no_journal_is_told_of(
 
     assert told() == []
     omid.set(table, families={"REPLICATION_SCOPE": "1"})
-    surveyed, listing, note = told()
+    found = told()
+    assert len(found) == 3, "survey, check and pruning"
+    surveyed, listing, note = found
     for text in (surveyed, listing, note):
         assert f"HBase replicates {table} to another cluster (REPLICATION_SCOPE), and not PEER_JOURNAL and P" in text
     assert listing.startswith("complete: ")

@@ -48,6 +48,11 @@ class Oracle:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def records(self) -> dict[str, str]:
+        """Lowtide's, of the store that this oracle is of: nothing of them is the first one's."""
+        return {**OWN, "sideline": str(self.folder / "sideline")}
+
+    @property
     def conflict_map_size(self) -> int:
         return self.stack.conflict_map_size
 
@@ -112,7 +117,8 @@ def test_another_installation_on_the_same_tables_stops_both(
     omid.advance_watermark()
     name = f"{table}_before"
     omid.snapshot(table, name)
-    theirs = configure(state=OWN, omid={"foreign": []}).rename(tmp_path / "theirs.yaml")
+    state = {**OWN, "sideline": str(tmp_path / "theirs")}
+    theirs = configure(state=state, omid={"foreign": []}).rename(tmp_path / "theirs.yaml")
     cleanup = ("orphan_cleanup", "--table", table, "--execute")
     prune = ("commit_table_pruning", "--grace", "0s", "--execute")
     for command in (cleanup, prune):
@@ -169,7 +175,7 @@ def test_each_oracle_keeps_its_cells(
             other: config(
                 "theirs.yaml",
                 omid={"commit_table": COMMITS, "timestamp_table": TIMESTAMPS, "oracle": [second.oracle]},
-                state=OWN,
+                state=second.records,
             ),
         }
         before = {table: omid.raw(table) for table in (*mine.tables, *theirs.tables)}
@@ -197,7 +203,7 @@ def test_each_oracle_keeps_its_cells(
 def _theirs(configure: Callable[..., Path], second: Oracle, said: dict[str, list[str]]) -> Path:
     return configure(
         omid={"commit_table": COMMITS, "timestamp_table": TIMESTAMPS, "oracle": [second.oracle], **said},
-        state=OWN,
+        state=second.records,
     )
 
 

@@ -32,12 +32,13 @@ def check(run: Context) -> bool:
         UsageError: it is another's.
         StoreError: that cannot be told.
     """
-    folder, files = at(run, f"{root_of(run)}/{FOLDER}")
     try:
+        folder, files = at(run, f"{root_of(run)}/{FOLDER}")
         there = [status.getPath() for status in files.listStatus(folder)] if files.exists(folder) else []
     except Py4JError as error:
         fact = f"whose the sideline {root_of(run)} is cannot be told: {cause(error)}; nothing was done"
-        raise StoreError(fact, f"let Spark's user read {folder.toString()}, and run again") from error
+        remedy = "let Spark's user read there, or name a place that driver and executors share; then run again"
+        raise StoreError(fact, remedy) from error
     claims = {path.getName(): path for path in there if _BETWEEN in path.getName()[1:]}
     mine = _claim_of(run) if claims else ""
     for name in sorted(claims.keys() - {mine}):

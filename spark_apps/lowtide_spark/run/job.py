@@ -65,7 +65,6 @@ def run_job(
         check_place()
         run = _prepare(job, options, summary, now, started)
         run.read_only = read_only
-        _check_owner(run, job)
         if run.acting and not read_only:
             audit_log.began(run, summary, list(sys.argv[1:] if argv is None else argv))
             entered = True
@@ -73,6 +72,7 @@ def run_job(
         run.check_cluster()
         run.check_clock()
         run.note_hbase()
+        _check_owner(run, job)
         # An inspection shows it itself, and then what it found.
         with nullcontext() if read_only else progress(run.store.spark, job):
             body(run)
@@ -158,8 +158,8 @@ def _check_sideline(config: Config, job: str, options: argparse.Namespace, summa
 
 
 def _check_owner(run: Run, job: str) -> None:
-    """Refuse another store's sideline, before anything is put there (the audit log's entry is the first), swept or
-    read.
+    """Refuse another store's sideline, before anything is put aside, swept or read; all that is there of the run is
+    that it began, and how it ended.
     """
     if (run.acting and not run.read_only) or getattr(run.options, "list", False):
         owner.claim(run)
