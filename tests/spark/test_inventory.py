@@ -20,8 +20,8 @@ OWN = sorted(Config().own_tables)
 
 @pytest.fixture(autouse=True)
 def nothing_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No collection has run, and HBase keeps no labels: what the gateway would tell (tests/store/test_worlds.py)."""
-    monkeypatch.setattr(inventory, "_recorded", lambda _: (Listing(), []))
+    """No collection has run, HBase keeps no labels and nobody else's records: what the gateway would tell."""
+    monkeypatch.setattr(inventory, "_recorded", lambda *_: (Listing(), []))
 
 
 def a_store(spark: SparkSession, shadowed: dict[str, set[str]], *descriptors: Descriptor) -> Any:

@@ -76,7 +76,7 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
     denied = {lack.table: str(StoreError(*unwritable([lack]))) for lack in lacks if lack.right == "WRITE"}
     listed = [d for d in there if d.table not in config.own_tables]
     descriptors = [d for d in listed if not config.omid.is_foreign(d.table)]
-    listing, labels = _recorded(store)
+    listing, beside = _recorded(store, descriptors)
     recorded = {e.table: e for e in listing.entries}
     contradictions = _contradictions(store, descriptors, recorded)
     kinds = {d.table: None if d.table in contradictions else config.table(d.table).kind for d in descriptors}
@@ -94,21 +94,23 @@ def take_inventory(store: Store, doubts: list[str] | None = None) -> list[Entry]
         entry = replace(entry, veto=consent.veto(d.attributes), denied=denied.get(d.table, ""))
         entries.append(replace(entry, shape=shape_of(d, entry.families)))
     entries = _newcomers_settled(store, entries, listing, recorded)
-    another = others.problems(store.state().connection, config.state, descriptors)
-    problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *labels, *another]
+    problems = [*contradictions.values(), *oracles.problems(config.omid, listed, entries), *beside]
     if problems and doubts is None:
         raise UsageError("; ".join(problems))
     (doubts if doubts is not None else []).extend([*map(str, hidden), *problems])
     return entries
 
 
-def _recorded(store: Store) -> tuple[Listing, list[str]]:
-    """The inventory as recorded last; and why no cell may be copied, where HBase labels cells."""
+def _recorded(store: Store, descriptors: Sequence[Descriptor]) -> tuple[Listing, list[str]]:
+    """The inventory as recorded last; and why nothing may be judged by what else HBase has: labels of cells, or records
+    of another installation.
+    """
     config = store.config
     state = store.state()
     listing = state.listing()
     labelled = bool(state.connection.table(META).row(LABELS_TABLE.encode()))
-    return listing, [LABELLED] if labelled and not config.hbase.unlabelled else []
+    labels = [LABELLED] if labelled and not config.hbase.unlabelled else []
+    return listing, [*labels, *others.problems(state.connection, config.state, descriptors)]
 
 
 def _doubted(store: Store, entry: Entry, descriptor: Descriptor, recorded: Mapping[str, Entry]) -> Entry:
