@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from lowtide.cli.by_hand import keep
+from lowtide.cli.by_hand import check_same, keep
 from lowtide.cli.configuration import configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
 from lowtide.config import Config
-from lowtide.errors import StoreError, TableError
+from lowtide.errors import TableError
 from lowtide.store.gateway import table_state
 from lowtide.store.state import StateStore, opened
 from lowtide.terminal.console import new_console
@@ -38,9 +38,7 @@ def commit_table_whole(config: ConfigFile = None, yes: Yes = False) -> None:
         yes=yes,
     )
     with opened(loaded) as state:
-        if _lives(loaded, state) != lives:
-            msg = f"{name} changed before the answer came; nothing was recorded. Give the command again: it asks anew"
-            raise StoreError(msg)
+        check_same(lives, _lives(loaded, state), name)
         state.settle_commit_table(lives[1])
         keep(state, loaded, config, "commit-table whole", f"took {name} for whole")
     console.print(f"Noted. {name} is gone by again.", soft_wrap=True)

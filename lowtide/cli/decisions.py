@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from lowtide.cli.by_hand import keep
+from lowtide.cli.by_hand import check_same, keep
 from lowtide.cli.configuration import configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
 from lowtide.config import Config
-from lowtide.errors import StoreError, UsageError
+from lowtide.errors import UsageError
 from lowtide.journal import life
 from lowtide.journal.decision_lines import UNDECIDED, Decision, parse, row_of
 from lowtide.journal.decisions import Decisions, became
@@ -99,7 +99,7 @@ def resolve(
     ask(f"Record in {name} that {decided}?", yes=yes)
     with opened(loaded) as state:
         allowed, now = _allowed(loaded, state, decisions)
-        _check_same(replaced, now, f"what {name} says of these transactions")
+        check_same(replaced, now, f"what {name} says of these transactions")
         for each in decisions:
             allowed.record(each.start, each.commit, overrule=each.shown is not None)
         state.create()
@@ -120,17 +120,6 @@ def _allowed(config: Config, state: StateStore, decisions: list[Decision]) -> tu
     allowed = Decisions(state.connection, config, anew)
     replaced = [allowed.check(each.start, each.commit, each.shown) for each in decisions]
     return allowed, [old for old in replaced if old]
-
-
-def _check_same(before: object, now: object, what: str) -> None:
-    """Refuse to act on an answer that was given to a question about something else.
-
-    Raises:
-        StoreError: what was read *before* the question is not what there is *now*.
-    """
-    if now != before:
-        msg = f"{what} changed before the answer came; nothing was recorded. Give the command again: it asks anew"
-        raise StoreError(msg)
 
 
 def _decisions(
@@ -226,7 +215,7 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
     )
     with opened(loaded) as state:
         still_there, horizon = _lost(loaded, state)  # no lower, and higher by what was pruned since
-        _check_same(there, still_there, f"whether there is a table {name}")
+        check_same(there, still_there, f"whether there is a table {name}")
         state.create()
         life.settle(state.connection, state, name, lost_up_to=horizon)
         note = f"went on without what {name} has lost, of transactions up to {horizon}"
@@ -267,7 +256,7 @@ def journal_whole(config: ConfigFile = None, yes: Yes = False) -> None:
         yes=yes,
     )
     with opened(loaded) as state:
-        _check_same(doubted, _doubted(loaded, state), f"what speaks against {name}")
+        check_same(doubted, _doubted(loaded, state), f"what speaks against {name}")
         life.settle(state.connection, state, name)
         keep(state, loaded, config, "journal whole", f"took {name} for whole: {why}")
     console.print(f"Noted. {name} is gone by again.", soft_wrap=True)
