@@ -69,7 +69,7 @@ JAVA_EFFECTS = {
     "Gates": frozenset(),
 }
 JAVA_READS = {
-    "Admin": frozenset({"takeReport", "durability", "stated", "opened", "attribute"}),
+    "Admin": frozenset({"takeReport", "durability", "stated", "statedOf", "opened", "attribute"}),
     "Rows": frozenset(),
     "GatewayCalls": frozenset(),
     "Cluster": frozenset({"look", "principal", "lacking"}),

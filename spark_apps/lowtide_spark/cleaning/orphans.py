@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from lowtide.cleaning.planning import WorkRange
 from lowtide.tables.inventory import Entry
-from lowtide_spark.cleaning import acting, listing, plan, proofs, recording, suspects, undecided
+from lowtide_spark.cleaning import acting, listing, plan, proofs, recording, searched, suspects, undecided
 from lowtide_spark.cleaning.work import CleanupWork
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.startset import StartSet, start_set
@@ -41,6 +41,7 @@ def clean(run: Run) -> None:
         run.check_approved()
         if taken:
             run.check_low_watermark_again()
+            searched.check_word(run, works)
             acting.act_all(run, taken, found.known, held)
             for work in taken:
                 with failures_kept(work):

@@ -39,6 +39,10 @@ class CleanupWork(RegionWork):
     ranges: list[WorkRange]
     source: Source = LIVE
     suspects: DataFrame | None = None
+    #: With a ``table``, whose shadow cells the reading of the suspects met in each of its parts: ``shadow_starts``.
+    met: DataFrame | None = None
+    #: Whether its word was taken that it holds no proof of any transaction in question.
+    vouches: bool = False
     plan: DataFrame | None = None
     #: The plan with the cells of ranges that are stopped.
     decided: DataFrame | None = None

@@ -83,6 +83,19 @@ class Writing(Consent):
             )
             raise StoreError(msg) from error
 
+    def changed(self, lives: Sequence[Life]) -> list[str]:
+        """Those of these tables that are others now, in one question.
+
+        Raises:
+            StoreError: HBase cannot tell.
+        """
+        try:
+            told = json.loads(self._admin().statedOf(self._java_options, [life.table for life in lives]))
+        except Py4JError as error:
+            msg = f"cannot tell whether {len(lives)} tables are the ones that were read: {cause(error)}. Run again"
+            raise StoreError(msg) from error
+        return [life.table for life in lives if told[life.table] != life.stated]
+
     def check_life(self, life: Life, remedy: str = "Run again: what there is now is read then") -> None:
         """What was planned for a table is done to no other, also not to what a backup has brought back under its name.
 

@@ -8,6 +8,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.hadoop.hbase.DoNotRetryIOException;
 import org.apache.hadoop.hbase.RegionMetrics;
@@ -48,6 +49,14 @@ public final class Admin {
     /** When the table was made, enabled or disabled last, in ms; 0 where there is none. See {@link Tables#stated}. */
     public static long stated(Map<String, String> options, String table) throws IOException {
         return Tables.stated(Connections.get(options), Options.tableName(table));
+    }
+
+    /** JSON of the same of several tables, asked at once. */
+    public static String statedOf(Map<String, String> options, List<String> tables) throws IOException {
+        Map<String, Long> stated = new TreeMap<>();
+        Tables.stated(Connections.get(options), tables.stream().map(Options::tableName).toList())
+                .forEach((name, at) -> stated.put(name.getNameAsString(), at));
+        return new ObjectMapper().writeValueAsString(stated);
     }
 
     /** JSON of {@link Tables#opened}: by which table's settings each region may be run. */

@@ -21,7 +21,8 @@ enum View {
             .add("problem", DataTypes.StringType)
             .add("cells_read", DataTypes.LongType)
             .add("bytes_read", DataTypes.LongType)
-            .add("table", DataTypes.StringType)),
+            .add("table", DataTypes.StringType)
+            .add("shadow_starts", DataTypes.BinaryType)),
     CELLS(new StructType()
             .add("region", DataTypes.StringType)
             .add("row", DataTypes.BinaryType)
