@@ -35,7 +35,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from lowtide import paths
 from lowtide.errors import UnnamedStoreError, UsageError
-from lowtide.sources import site, variables
+from lowtide.sources import document, site, variables
 from lowtide.tables.inventory import Kind
 from lowtide.values.durations import Ages, duration_text, parse_duration
 
@@ -596,7 +596,8 @@ def load(path: Path | str | None = None, *, store_named: bool = False, one_of_se
             and, unless the caller knows, where its gateway is.
 
     Raises:
-        UsageError: the file is missing, no YAML, or has unknown keys or bad values; the message names each of them.
+        UsageError: the file is missing, no YAML, not in UTF-8, or has unknown keys, bad values, or a key twice; the
+            message names each of them.
         UnnamedStoreError: neither the file, if there is one, nor a variable says where the store is, and
             ``HBASE_CONF_DIR`` or ``HADOOP_CONF_DIR`` is set, without a file, or without leading to an
             ``hbase-site.xml``: the defaults mean this machine's store, and may not be what is meant. Or it is one of
@@ -605,7 +606,7 @@ def load(path: Path | str | None = None, *, store_named: bool = False, one_of_se
     path = None if path is None else Path(path)
     name, text = _read(path)
     try:
-        content = yaml.safe_load(text) or {}
+        content = document.from_yaml(text) or {}
     except yaml.YAMLError as error:
         msg = f"{name} is not valid YAML: {error}"
         raise UsageError(msg) from error
@@ -647,6 +648,8 @@ def _has_address(content: Mapping[str, Any]) -> bool:
 
 
 def _check_defaults(name: str) -> None:
+    except document.RepeatedKeysError as error:
+        raise UsageError(_listed(name, [f"{place}: {what}" for place, what in error.found.items()])) from error
     """Refuse to take the defaults' store on a machine that is set up for a cluster; *name*: of the configuration that
     names none.
     """
@@ -728,23 +731,27 @@ def _read(path: Path | None) -> tuple[str, str]:
     if chosen is None:
         return DEFAULTS, ""
     try:
-        return str(chosen), chosen.read_text()
+        return str(chosen), document.read_text(chosen)
     except OSError as error:
         msg = f"cannot read the configuration {chosen}: {error.strerror}; give --config FILE or set {CONFIG_VARIABLE}"
         raise UsageError(msg) from error
 
 
 def _explain(source: str, error: ValidationError, variables_given: Mapping[str, Any]) -> str:
-    lines = [f"{source} has {error.error_count()} problem(s):"]
+    lines = []
     for problem in error.errors():
         place = ".".join(str(part) for part in problem["loc"]) or "(whole file)"
         if by := _variable(variables_given, problem["loc"]):
             place = f"{place} (environment variable {by})"
         if problem["type"] == "extra_forbidden":
-            lines.append(f"  {place}: unknown key; see docs/configuration.md for the known ones")
+            lines.append(f"{place}: unknown key; see docs/configuration.md for the known ones")
         else:
-            lines.append(f"  {place}: {_message(problem)}")
-    return "\n".join(lines)
+            lines.append(f"{place}: {_message(problem)}")
+    return _listed(source, lines)
+
+
+def _listed(source: str, problems: Sequence[str]) -> str:
+    return "\n  ".join([f"{source} has {len(problems)} problem(s):", *problems])
 
 
 def _variable(given: Mapping[str, Any], path: Sequence[object]) -> str:

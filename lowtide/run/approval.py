@@ -64,7 +64,7 @@ def read(file: Path, job: str) -> Approved:
         UsageError: there is no such file, or it holds no plan of this job.
     """
     try:
-        return approved(json.loads(file.read_text()), job)
+        return approved(json.loads(file.read_text("utf-8")), job)
     except OSError as error:
         msg = f"--approved: cannot read {file}: {error.strerror}; give the file that a dry run wrote with --summary"
         raise UsageError(msg) from error

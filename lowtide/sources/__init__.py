@@ -1,1 +1,1 @@
-"""Where settings come from beside the configuration file: HBase's and Hadoop's own files, and environment variables."""
+"""Where settings come from: the configuration file's text, HBase's and Hadoop's own files, environment variables."""

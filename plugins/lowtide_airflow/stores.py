@@ -11,7 +11,6 @@ Every process of Airflow reads that section: DAG files, tasks, the triggerer and
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from airflow.sdk.configuration import conf
 from lowtide.config import CONFIG_VARIABLE, DEFAULTS, Config, load, source
 from lowtide.errors import UnnamedStoreError, UsageError
 from lowtide.run.submit import POOL
-from lowtide.sources import variables
+from lowtide.sources import document, variables
 
 _SECTION = "lowtide"
 #: Without a dot: that is what parts the name of a store from the name of a thing of it.
@@ -101,7 +100,9 @@ def check(text: str) -> dict[str, Path]:
         UsageError: it is no such mapping; says what was found.
     """
     try:
-        given = json.loads(text)
+        given = document.from_json(text)
+    except document.RepeatedKeysError as error:
+        raise UsageError(f"[lowtide] stores has {error}") from error
     except ValueError:
         given = None
     if not isinstance(given, dict):

@@ -307,7 +307,15 @@ def test_a_store_has_one_name(stores: dict[str, Path], monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     "given",
-    ["orders", '["orders"]', '{"a.b": "/x.yaml"}', '{"": "/x.yaml"}', '{"orders": "x.yaml"}', '{"orders": 3}'],
+    [
+        "orders",
+        '["orders"]',
+        '{"a.b": "/x.yaml"}',
+        '{"": "/x.yaml"}',
+        '{"orders": "x.yaml"}',
+        '{"orders": 3}',
+        '{"orders": "/x.yaml", "orders": "/y.yaml"}',
+    ],
 )
 def test_a_section_that_names_no_stores_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what it says; an Airflow with one store needs none of it."""

@@ -91,6 +91,9 @@ def test_a_file_that_is_no_summary_is_named(tmp_path: Path) -> None:
             file.write_text(content)
         with pytest.raises(UsageError, match=r"--approved: .*plan\.json.*--summary"):
             read(file, "orphan_cleanup")
+    file.write_bytes(b"\xfc")
+    with pytest.raises(UsageError, match=r"--approved: .*plan\.json.*UnicodeDecodeError.*byte.*--summary"):
+        read(file, "orphan_cleanup")
     file.write_text(json.dumps(plan()))
     assert read(file, "orphan_cleanup").parts["orders"].counts["healed"] == 3
 

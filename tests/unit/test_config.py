@@ -80,10 +80,21 @@ def test_order_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
         ("tables: {accounts: {modee: execute}}", "tables.accounts.modee", "unknown key"),
         ("tables: {accounts: {budget: {rows: none}}}", "tables.accounts.budget.rows", "'none'"),
         ("tables: {accounts: }", "tables.accounts", "None"),
+        ("grace: 8d\nhbase: {}\ngrace: 9d", "grace", "stands in line 1 and again in line 3; only the last would count"),
+        (
+            "tables: {orders: {mode: dry-run}}\ndefaults: {mode: execute}\ntables: {legacy: {mode: dry-run}}",
+            "tables",
+            "line 1 and again in line 3",
+        ),
+        ("tables:\n  orders: {mode: execute}\n  'orders': {}", "tables.orders", "line 2 and again in line 3"),
+        ("tables: {orders: {mode: dry-run, mode: execute}}", "tables.orders.mode", "line 1 and again in line 1"),
+        ("omid: {foreign: [{a: 1, a: 2}]}", "omid.foreign.0.a", "line 1 and again in line 1"),
     ],
 )
 def test_bad_keys_and_values_are_named(text: str, place: str, value: str) -> None:
-    """Every unknown key and bad value is refused with file, place and value, a table's settings too."""
+    """Every unknown key, bad value and key that stands twice is refused with file, place and value, a table's settings
+    too.
+    """
     with pytest.raises(UsageError) as caught:
         load(given(text))
     message = str(caught.value)
@@ -98,6 +109,42 @@ def test_all_problems_are_listed_at_once() -> None:
         UsageError, match=r"2 problem\(s\)(?s:.)*nosuch(?s:.)*grace|2 problem\(s\)(?s:.)*grace(?s:.)*nosuch"
     ):
         load(given("nosuch: 1\ngrace: soon"))
+
+
+def test_merged_settings_are_no_repetition() -> None:
+    """What a mapping takes over by ``<<`` it may say otherwise, also where that mapping took over something itself."""
+    text = """
+tables:
+  a: &a {mode: execute, read: rpc}
+  b: &b {<<: *a, mode: dry-run}
+  c: {<<: [*b, *a], kind: plain}
+defaults: &d {budget: {rows: 5}}
+"""
+    config = load(given(text))
+    assert (config.table("b").mode, config.table("b").read) == (Mode.DRY_RUN, Read.RPC)
+    assert (config.table("c").mode, config.table("c").kind) == (Mode.DRY_RUN, Kind.PLAIN)
+    nested = "tables: {a: {budget: &b {<<: &x {rows: 5}, rows: 6}}}\ndefaults: {budget: {<<: *b, always: 7}}"
+    assert load(given(nested)).table("a").budget.rows == 6
+    assert load(given(nested)).table("z").budget.model_dump() == {"rows": 6, "share": 0.5, "always": 7}
+
+
+def test_a_mapping_that_holds_itself_ends_in_a_sentence() -> None:
+    """As YAML allows: no table is called so, and nothing runs for ever."""
+    with pytest.raises(UsageError, match=r"given\.yaml"):
+        load(given("tables: &t {orders: *t}"))
+
+
+def test_a_configuration_is_in_utf_8(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the machine's encoding is; another is refused with the file and the first byte that shows it."""
+    monkeypatch.setattr("io.text_encoding", lambda given, *_: given or "ascii")
+    path = given("")
+    path.write_bytes("# für uns\ntables: {bücher: {mode: execute}}\n".encode())
+    assert load(path).table("bücher").mode is Mode.EXECUTE
+    path.write_bytes("grace: 8d\n# für uns\n".encode("latin-1"))
+    with pytest.raises(
+        UsageError, match=r"^given\.yaml is not in UTF-8: byte 14 \(line 2\) is 0xfc; save it as UTF-8$"
+    ):
+        load(path)
 
 
 @pytest.mark.parametrize(
