@@ -73,6 +73,8 @@ _ROOT = "hbase.rootdir"
 #: The kind of problems whose text is whole.
 _OURS = "setting"
 _CACHE_TYPE = re.compile(r"[A-Z]+:")
+#: What HBase takes in no name of a table, as far as it is ASCII.
+_NOT_IN_NAMES = re.compile(r"[\x00-,/;-@\[-^`{-\x7f\s]|^[.-]|:.*:|^:|:$|:[.-]|^$")
 _KERBEROS_NAME = re.compile(r"[!-~]+")
 #: Of HBase's client: whom it asks where HBase is; ZooKeeper, unless another is set.
 REGISTRY = "hbase.client.registry.impl"
@@ -513,6 +515,12 @@ class Config(_Section):
             text = "a table is accepted by its name: say it under tables"
             problems.append(InitErrorDetails(type=_ours(text), loc=("defaults", "accept_durability"), input=True))
         for name in self.tables:
+            if _NOT_IN_NAMES.search(name):
+                text = (
+                    f"{name!r} cannot be a table of HBase's: give one table's whole name, NAMESPACE:TABLE outside the "
+                    "default namespace; a pattern is none, and defaults are for all tables"
+                )
+                problems.append(InitErrorDetails(type=_ours(text), loc=("tables", name), input=name))
             try:
                 settings = self.table(name)
                 if "full_pass_every" in self.tables[name]:

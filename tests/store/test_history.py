@@ -117,6 +117,29 @@ def expected(cells: Cells, mark: int) -> set[tuple[bytes, bytes, bytes, int]]:
 # -- what it does not touch
 
 
+@pytest.mark.parametrize(
+    "own", [{"history_mode": "dry-run"}, {"history_max_age": "forever"}, {"min_history_age": "7d"}]
+)
+def test_history_that_is_kept_under_a_wrong_name_stays(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], own: dict[str, str]
+) -> None:
+    """A table's own settings that would keep its history, under a name that HBase does not have, stop the run before
+    anything goes; under the right name they keep it.
+    """
+    table = scene.table()
+    _versions(scene, table)
+    cleaned(job, omid, table)
+    before = omid.raw(table)
+    own = own if "min_history_age" not in own else {**own, "history_max_age": "7d"}
+    eager = {**YOUNG, "history_mode": "execute"}
+    for name, code in ((f"{table}x", 2), (table, 0)):
+        outcome = job("history_gc", "--as-configured", config=configure(defaults=eager, tables={name: own}))
+        assert omid.raw(table) == before
+        assert outcome.code == code, outcome.problems
+    outcome = job("history_gc", "--as-configured", config=configure(defaults=eager))
+    assert outcome.table(table)["counts"]["deleted"] > 0
+
+
 def test_a_family_that_does_not_keep_all_versions_is_left_alone(
     job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient
 ) -> None:

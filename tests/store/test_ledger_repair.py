@@ -138,6 +138,25 @@ def test_a_list_is_what_the_repair_then_does(
     assert (nothing.code, listed(nothing), nothing.totals["candidates"]) == (0, {}, 0)
 
 
+def test_a_repair_that_is_switched_off_under_a_wrong_name_changes_nothing(
+    job: Job, books: Books, configure: Callable[..., Path]
+) -> None:
+    """Where the defaults act, a dry-run that stands under a name that is not the transactions' stops it."""
+    prefix = books.config.ledger.prefix
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+    assert books.stopped(lambda book: book.transfer("ann", "bob", 1), 3, "before")
+    before = {table: books.rows(table) for table in Table}
+    sections = {"ledger": {"prefix": prefix}, "defaults": {"mode": "execute"}}
+    wrong = configure(**sections, tables={f"{prefix}transaction": {"mode": "dry-run"}})
+    outcome = job("transaction_repair", "--grace", "0s", "--as-configured", config=wrong)
+    assert {table: books.rows(table) for table in Table} == before
+    assert outcome.code == 2
+    assert f"({prefix}transactions may be meant), and HBase has no such table" in outcome.problems
+    assert job("transaction_repair", "--grace", "0s", "--as-configured", config=configure(**sections)).code == 0
+    assert books.entries() == []
+
+
 def test_one_run_ends_what_was_stopped_anywhere(run: Job, books: Books) -> None:
     """Every write, in every way: each transfer that has a number is finished once, the mark moves up, and nothing is
     left to do.

@@ -54,6 +54,32 @@ def test_an_unknown_table(job: Job, untouched: Callable[[], bool]) -> None:
     assert untouched()
 
 
+def test_a_table_that_is_protected_under_a_wrong_name(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
+) -> None:
+    """Nothing is deleted, published or pruned where the defaults act and a table's own settings, which would keep runs
+    from it, stand under a name that HBase does not have; under the right name it is left alone.
+    """
+    table = scene.table()
+    orphan = scene.orphan(table)
+    omid.advance_watermark()
+    before = omid.raw(table), omid.commit_table()
+    eager = {"mode": "execute", "history_mode": "execute", "budget": {"share": 1.0}}
+
+    def protected(name: str, **own: str) -> Path:
+        return configure(defaults=eager, tables={name: own})
+
+    dry, marked = protected(f"{table}x", mode="dry-run"), protected(f"{table}x", kind="transactional")
+    for name, config in (("orphan_cleanup", dry), ("commit_table_pruning", dry), ("watermark_collection", marked)):
+        outcome = job(name, "--as-configured", config=config)
+        assert (omid.raw(table), omid.commit_table()) == before
+        refused(outcome, 2, f"tables.{table}x.", f"({table} may be meant)", "HBase has no such table")
+    assert job("orphan_cleanup", "--as-configured", config=protected(table, mode="dry-run")).code == 0
+    assert omid.raw(table) == before[0]
+    assert job("orphan_cleanup", "--as-configured", config=configure(defaults=eager)).code == 0
+    assert not scene.has(table, orphan)
+
+
 def test_a_table_without_marks(job: Job, scene: Scene, omid: OmidClient) -> None:
     """A plain table is refused, with the setting that would make it transactional; discovered, it is passed over."""
     table = scene.table(omid_enabled=False)

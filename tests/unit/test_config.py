@@ -80,6 +80,10 @@ def test_order_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
         ("tables: {accounts: {modee: execute}}", "tables.accounts.modee", "unknown key"),
         ("tables: {accounts: {budget: {rows: none}}}", "tables.accounts.budget.rows", "'none'"),
         ("tables: {accounts: }", "tables.accounts", "None"),
+        ("tables: {orders*: {history_mode: dry-run}}", "tables.orders*", "'orders*' cannot be a table of HBase's"),
+        ("tables: {'a b': {}}", "tables.a b", "cannot be a table"),
+        ("tables: {'a:b:c': {}}", "tables.a:b:c", "cannot be a table"),
+        ("tables: {'-a': {}}", "tables.-a", "cannot be a table"),
         ("grace: 8d\nhbase: {}\ngrace: 9d", "grace", "stands in line 1 and again in line 3; only the last would count"),
         (
             "tables: {orders: {mode: dry-run}}\ndefaults: {mode: execute}\ntables: {legacy: {mode: dry-run}}",
@@ -109,6 +113,13 @@ def test_all_problems_are_listed_at_once() -> None:
         UsageError, match=r"2 problem\(s\)(?s:.)*nosuch(?s:.)*grace|2 problem\(s\)(?s:.)*grace(?s:.)*nosuch"
     ):
         load(given("nosuch: 1\ngrace: soon"))
+
+
+def test_names_that_hbase_takes_have_settings() -> None:
+    """Of a namespace, with all that a name may have in it, in whatever script."""
+    names = ["orders", "bank:orders", "A.b-c_1", "_x", "bücher", "खाता"]
+    config = load(given("tables:\n" + "".join(f"  '{name}': {{mode: execute}}\n" for name in names)))
+    assert all(config.table(name).mode is Mode.EXECUTE for name in names)
 
 
 def test_merged_settings_are_no_repetition() -> None:

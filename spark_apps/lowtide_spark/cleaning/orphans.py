@@ -27,6 +27,7 @@ def clean(run: Run) -> None:
     """The job ``orphan_cleanup``."""
     watermark = run.read_low_watermark()
     inventory = take_inventory(run.store)
+    run.check_names([e.table for e in inventory])
     # Where readers see orphans they go first.
     chosen = sorted(run.choose(inventory), key=lambda e: not e.unfiltered)
     works = suspects.prepare_all(run, chosen, run.limited(watermark))

@@ -33,6 +33,7 @@ def prune(run: Run) -> None:
     """The job ``commit_table_pruning``."""
     watermark = run.read_low_watermark()
     inventory = take_inventory(run.store)
+    run.check_names([e.table for e in inventory])
     marks, blocked = region_marks(run, inventory)
     run.has_journal()
     fresh, blockers = prune_bound(marks, blocked, watermark)

@@ -33,6 +33,7 @@ def collect(run: Run) -> None:
     """
     watermark = run.read_low_watermark()
     inventory = take_inventory(run.store)
+    run.check_names([e.table for e in inventory])
     marks, blocked = region_marks(run, inventory)
     sizes = Counter[str]()
     for mark in marks:

@@ -7,11 +7,8 @@ deleted. A reader reads the applied mark when it begins and when it ends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 
-from lowtide.errors import UsageError
-from lowtide.tables.inventory import Entry
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.history import mark, plan, removal
 from lowtide_spark.history.compaction import compact
@@ -24,7 +21,7 @@ def collect_history(run: Run) -> None:
     """The job ``history_gc``."""
     watermark = run.read_low_watermark()
     inventory = take_inventory(run.store)
-    _check_names(run, inventory)
+    run.check_names([e.table for e in inventory])
     bound, bound_by = mark.bound(run, inventory, watermark)
     prepared = (mark.prepare(run, e, watermark, bound, bound_by) for e in run.choose(inventory))
     works = [w for w in prepared if w is not None]
@@ -61,18 +58,6 @@ def collect_history(run: Run) -> None:
         run.phase("compact")
     if run.summary.execute:
         _clear_holds(run)
-
-
-def _check_names(run: Run, inventory: Sequence[Entry]) -> None:
-    """Refuse an age for a table that is not there: it may be the misspelt name of one whose history is to be kept."""
-    known = {e.table for e in inventory}
-    absent = sorted(n for n, own in run.config.tables.items() if n not in known and "history_max_age" in own)
-    if absent:
-        msg = (
-            f"the configuration has history_max_age for {', '.join(absent)}, and HBase has no such table; nothing is "
-            "removed from any. Mend the name under tables:, or take it out"
-        )
-        raise UsageError(msg)
 
 
 def _clear_holds(run: Run) -> None:

@@ -34,7 +34,8 @@ def repair(run: Run) -> None:
     """The job ``transaction_repair``.
 
     Raises:
-        UsageError: a table was named; the ledger's are known.
+        UsageError: a table was named, and the ledger's are known; or a setting that would keep the repair from acting
+            stands under a name that no table has.
         StoreError: there is no ledger, or its money does not add up before anything was done.
     """
     if run.options.table:
@@ -43,6 +44,7 @@ def repair(run: Run) -> None:
             "--table out"
         )
         raise UsageError(msg)
+    run.check_names([name.decode() for name in run.state().connection.tables()])
     node = node_on(run.store.connections, run.config, run.config.ledger.pool)
     books = Books.open(run, node)
     mark = settled_mark.take_up(books)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from lowtide.run import misnamed
 from lowtide.run.summary import TableReport
 from lowtide.tables.inventory import Entry, Kind
 from lowtide_spark.run.base import RunBase
@@ -13,6 +14,14 @@ from lowtide_spark.run.base import RunBase
 @dataclass
 class TableChoice(RunBase):
     """The tables of a run."""
+
+    def check_names(self, there: Collection[str]) -> None:
+        """Refuse settings that would protect a table and stand under a name that is not *there*, in HBase.
+
+        Raises:
+            UsageError: names them (:mod:`lowtide.run.misnamed`).
+        """
+        misnamed.check(self.config, self.summary.job, there)
 
     def choose(self, inventory: Sequence[Entry]) -> list[Entry]:
         """The tables to work on, out of the inventory.
