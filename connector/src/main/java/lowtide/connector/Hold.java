@@ -12,6 +12,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.time.Instant;
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.UUID;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -248,7 +249,7 @@ class Hold implements Runnable {
         node.put("timestamp", timestamp);
         StringBuilder ascii = new StringBuilder();
         for (char each : node.toString().toCharArray()) {
-            ascii.append(each < 0x80 ? String.valueOf(each) : String.format("\\u%04x", (int) each));
+            ascii.append(each < 0x80 ? String.valueOf(each) : String.format(Locale.ROOT, "\\u%04x", (int) each));
         }
         return Bytes.toBytes(ascii.toString());
     }

@@ -1,6 +1,7 @@
 package lowtide.connector;
 
 import java.io.IOException;
+import java.util.Locale;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.client.Scan;
@@ -103,7 +104,7 @@ final class PlainReader implements RowReader {
 
     @Override
     public String problem() {
-        return kind() == Kind.UNKNOWN ? String.format(UNKNOWN_TYPE, cell.getTypeByte()) : null;
+        return kind() == Kind.UNKNOWN ? String.format(Locale.ROOT, UNKNOWN_TYPE, cell.getTypeByte()) : null;
     }
 
     @Override

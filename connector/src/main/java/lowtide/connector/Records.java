@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import java.io.IOException;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.hbase.TableName;
@@ -85,7 +86,7 @@ final class Records {
             return reached;
         }
         Scan scan = new Scan().withStartRow(Bytes.toBytes("clock/"))
-                .withStopRow(Bytes.toBytes(String.format("clock/%020d", millis)), true);
+                .withStopRow(Bytes.toBytes(String.format(Locale.ROOT, "clock/%020d", millis)), true);
         try (Table table = connection.getTable(TableName.valueOf(options.stateTable));
                 ResultScanner samples = table.getScanner(scan)) {
             for (Result sample : samples) {

@@ -1,6 +1,7 @@
 package lowtide.connector;
 
 import java.io.IOException;
+import java.util.Locale;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.client.Scan;
@@ -235,7 +236,7 @@ final class VersionReader implements RowReader {
             return shown.unknown(cell, NO_PREFIX);
         }
         if (view.valueLength != Long.BYTES) {
-            return shown.unknown(cell, String.format(BAD_LENGTH, view.valueLength));
+            return shown.unknown(cell, String.format(Locale.ROOT, BAD_LENGTH, view.valueLength));
         }
         long value = view.longValue();
         if (value < Omid.start(view.timestamp)) {

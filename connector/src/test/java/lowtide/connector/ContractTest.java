@@ -221,6 +221,21 @@ class ContractTest {
         }
     }
 
+    /** Samples are found, and holds written, in the digits of the records, whatever those of the machine's locale are. */
+    @Test
+    void digitsOfNoPlace() throws IOException {
+        Locale here = Locale.getDefault();
+        try {
+            for (String place : List.of("ar-EG", "fa-IR", "bn-BD")) {
+                Locale.setDefault(Locale.forLanguageTag(place));
+                samples();
+                holds();
+            }
+        } finally {
+            Locale.setDefault(here);
+        }
+    }
+
     /** Where a read of an age is counted. */
     @Test
     void agesOfReads() {

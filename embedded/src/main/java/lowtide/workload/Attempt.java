@@ -6,6 +6,7 @@ import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
 import java.io.IOException;
 import java.util.HashMap;
+import java.util.Locale;
 import java.util.Map;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
@@ -179,7 +180,7 @@ final class Attempt {
     private void end(Outcome reached, String reason) throws Exception {
         over = true;
         outcome = reached;
-        Event event = event("end").with("outcome", reached.name().toLowerCase().replace('_', ' '));
+        Event event = event("end").with("outcome", reached.name().toLowerCase(Locale.ROOT).replace('_', ' '));
         event.json.add("commit", committed() ? new JsonPrimitive(transaction.getCommitTimestamp()) : JsonNull.INSTANCE);
         if (store.crashPoints().disarm(start())) {
             event.with("crash", crash);

@@ -6,6 +6,7 @@ import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
 import java.util.EnumMap;
 import java.util.HashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutorService;
@@ -157,7 +158,7 @@ final class Runner {
     private JsonElement counts() {
         Map<String, Number> named = new HashMap<>();
         JsonObject answer = new JsonObject();
-        counts.forEach((outcome, count) -> named.put(outcome.name().toLowerCase().replace('_', ' '), count.get()));
+        counts.forEach((outcome, count) -> named.put(outcome.name().toLowerCase(Locale.ROOT).replace('_', ' '), count.get()));
         named.forEach(answer::addProperty);
         return answer;
     }
