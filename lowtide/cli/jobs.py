@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from inspect import Parameter, Signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +24,7 @@ from lowtide.cli.configuration import configured_to_act
 from lowtide.cli.options import ConfigFile
 from lowtide.cli.output import Output, OutputStyle, answer
 from lowtide.config import Config
-from lowtide.run import installation
+from lowtide.run import child, installation
 from lowtide.run.arguments import arguments, understood, without_grace
 from lowtide.run.jobs import INSPECTIONS, JOBS
 from lowtide.run.options import Option, options_of
@@ -168,20 +168,26 @@ def submit(job: str, argv: list[str], output: Output = Output.TABLE) -> None:
     if output is Output.TABLE:
         terminal = for_children()
         program = command(quiet(config) if terminal else config, job, argv)
-        done = subprocess.run(program, env={**environment(config), **terminal}, check=False)
-        raise typer.Exit(done.returncode)
+        raise typer.Exit(child.run(program, {**environment(config), **terminal}, stopping=partial(_stopping, job)))
     option = _ANSWERS.get(job, "summary")
     with TemporaryDirectory(prefix="lowtide-") as folder:
         named = getattr(options, option)
         file = named or Path(folder) / "answer.json"
         before = _written(file)
         program = command(config, job, argv if named else [*argv, f"--{option}={file}"])
-        done = subprocess.run(program, env=environment(config), stdout=sys.stderr, check=False)
+        code = child.run(program, environment(config), stdout=sys.stderr, stopping=partial(_stopping, job))
         if _written(file) != before:  # where Spark does not start nothing is
             found = json.loads(file.read_text("utf-8"))
             columns, rows = job_rows.of(job, found)
             answer(output, lambda: found, columns, lambda: rows, lambda: None)
-    raise typer.Exit(done.returncode)
+    raise typer.Exit(code)
+
+
+def _stopping(job: str) -> None:
+    note(
+        f"{job} was told to stop, and is killed if it has not in {child.PATIENCE:.0f} s. What was done until then is "
+        "safe, each step by itself; run it again, and it does the rest"
+    )
 
 
 def quiet(config: Config) -> Config:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -92,16 +91,14 @@ def driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
     about: dict[str, Any] = {"code": 1, "answer": a_summary()}
 
-    def run(
-        command: list[str], *, env: dict[str, str], stdout: Any = None, **_: Any
-    ) -> subprocess.CompletedProcess[bytes]:
+    def run(command: list[str], env: dict[str, str], *, stdout: Any = None, **_: Any) -> int:
         about.update(stdout=stdout, argv=command, env=env)
         for word in command:
             if about["answer"] and word.startswith(("--summary=", "--json=")):
                 Path(word.partition("=")[2]).write_text(json.dumps(about["answer"]))
-        return subprocess.CompletedProcess(command, about["code"])
+        return int(about["code"])
 
-    monkeypatch.setattr(jobs.subprocess, "run", run)
+    monkeypatch.setattr(jobs.child, "run", run)
     return about
 
 

@@ -129,11 +129,11 @@ def test_a_job_is_submitted_by_the_configuration_that_it_is_given(
     file.write_text("spark: {master: 'local[7]', connector_class_path: [one.jar]}\n")
     ran: list[list[str]] = []
 
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+    def run(command: list[str], *_: object, **__: object) -> int:
         ran.append(command)
-        return subprocess.CompletedProcess(command, 0)
+        return 0
 
-    monkeypatch.setattr(jobs.subprocess, "run", run)
+    monkeypatch.setattr(jobs.child, "run", run)
     argv = given.format(file).split()
     assert CliRunner().invoke(app, ["run", "verify", *argv]).exit_code == 0
     assert ran[0][1:3] == ["--master", "local[7]"]
@@ -147,11 +147,11 @@ def submitted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]
     monkeypatch.chdir(tmp_path)
     ran: list[list[str]] = []
 
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+    def run(command: list[str], *_: object, **__: object) -> int:
         ran.append(command)
-        return subprocess.CompletedProcess(command, 0)
+        return 0
 
-    monkeypatch.setattr(jobs.subprocess, "run", run)
+    monkeypatch.setattr(jobs.child, "run", run)
     return ran
 
 
