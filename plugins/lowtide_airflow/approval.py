@@ -21,6 +21,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import TaskGroup, task
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
+from lowtide.errors import UsageError
 from lowtide_airflow import arguments, report
 from lowtide_airflow.approved import APPROVE, PLAN, PLAN_KEY, SHOWN, digest, name_of
 from lowtide_airflow.operator import LowtideSparkOperator
@@ -99,7 +100,10 @@ def approval(chosen: XComArg, job: str, wiring: Wiring) -> PlanApproval:
     @task(execution_timeout=timedelta(minutes=5))
     def choose_to_plan(batches: list[list[str]], params: dict[str, Any], dag_run: Any = None) -> list[list[str]]:
         """The batches whose plans a person is to see: all or, where no approval is asked for, none."""
-        run = arguments.Run.of({"params": params, "dag_run": dag_run})
+        try:
+            run = arguments.Run.of({"params": params, "dag_run": dag_run})
+        except UsageError as error:
+            raise AirflowFailException(str(error)) from error
         return batches if arguments.needs_approval(run) else []
 
     with TaskGroup("approval", prefix_group_id=False, tooltip="The plan, shown to a person where the run asks for it"):

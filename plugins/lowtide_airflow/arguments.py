@@ -17,17 +17,21 @@ from lowtide.run.options import takes
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LENGTH = 150
+#: Run types of runs that nobody asked for, or for their dates alone. Any other is somebody's wish: the form, the API, a
+#: task of a DAG of theirs (``operator_triggered``), an asset that they materialise; and what later versions add.
+_UNASKED = ("scheduled", "backfill", "asset_triggered")
+#: How the ids of runs begin that a schedule or a backfill made. What a backfill takes over keeps its id.
+_BY_DATES = ("scheduled__", "backfill__")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """What Airflow knows of a run.
 
-    *kind* is its run type: ``scheduled``, ``backfill``, ``manual``, ``asset_triggered`` (and what later versions add,
-    taken as the last). *interval* is its data interval [start, end); runs without a logical date have none, nor have
-    manual ones unless somebody specified it. *params* are those that somebody gave: of a manual run the whole form, of
-    any other only those in its ``conf``. *approval* is that of the form of any run: an installation may have set it for
-    all.
+    *kind* is its run type: ``scheduled``, ``backfill``, ``asset_triggered``; any other counts as ``manual``. *interval*
+    is its data interval [start, end); runs without a logical date have none, nor have manual ones unless somebody
+    specified it. *params* are those that somebody gave: of a manual run the whole form, of any other only those in its
+    ``conf``. *approval* is that of the form of any run: an installation may have set it for all.
     """
 
     dag_id: str
@@ -39,10 +43,19 @@ class Run:
 
     @classmethod
     def of(cls, context: Mapping[str, Any]) -> Run:
-        """The run of a task's *context*; asks for nothing that runs without a logical date lack."""
+        """The run of a task's *context*; asks for nothing that runs without a logical date lack.
+
+        Raises:
+            UsageError: a backfill has taken over a run that was made by hand: its form and its interval are still that
+                run's, and the backfill asked for neither.
+        """
         dag_run = context["dag_run"]
         start, end = dag_run.data_interval_start, dag_run.data_interval_end
         kind = str(getattr(dag_run.run_type, "value", dag_run.run_type))
+        kind = kind if kind in _UNASKED else "manual"
+        if kind == "backfill" and (start == end or not dag_run.run_id.startswith(_BY_DATES)):
+            fact = f"the run of this day, {dag_run.run_id}, was made by hand; nothing was done"
+            raise UsageError(fact, "Delete it in Airflow, then backfill the day again")
         params = dict(context["params"])
         given = params if kind == "manual" else {name: params[name] for name in dag_run.conf or {} if name in params}
         interval = (start, end) if start and end else None

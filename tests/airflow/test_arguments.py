@@ -29,14 +29,18 @@ def a_run(kind: str, interval: Any = None, **params: Any) -> Run:
 
 
 def context(
-    kind: str, conf: dict[str, Any] | None, interval: tuple[Any, Any] = (None, None), logical: Any = None
+    kind: str,
+    conf: dict[str, Any] | None,
+    interval: tuple[Any, Any] = (None, None),
+    logical: Any = None,
+    run_id: str | None = None,
 ) -> dict[str, Any]:
     """What a task of a run has in its hands; without a logical date Airflow leaves the keys of dates out. *logical* is
     that date where it is not the interval's beginning.
     """
     dag_run = SimpleNamespace(
         dag_id="orphan_cleanup",
-        run_id="r",
+        run_id=f"{kind}__r" if run_id is None else run_id,
         run_type=SimpleNamespace(value=kind),
         conf=conf,
         logical_date=logical or interval[0],
@@ -95,6 +99,51 @@ def test_a_manual_run_is_dry_unless_execute_is_ticked() -> None:
     assert Run.of(context("manual", None)).dry
     assert Run.of(context("manual", {"execute": None})).dry, "a field of the form that was emptied"
     assert arguments.how(Run.of(context("manual", {"execute": True}))) == ["--execute"]
+
+
+@pytest.mark.parametrize("kind", ["operator_triggered", "asset_materialization", "of_tomorrow"])
+def test_a_run_that_somebody_asked_for_in_another_way_is_a_manual_one(kind: str) -> None:
+    """From a task of a DAG of theirs, by materialising an asset, in a way that nobody knows yet: dry unless the form
+    says otherwise, over what the form or the interval says.
+    """
+    assert Run.of(context(kind, None)).dry
+    assert arguments.how(Run.of(context(kind, {"tables": ["orders"]}))) == []
+    assert arguments.how(Run.of(context(kind, {"execute": True}))) == ["--execute"]
+    noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert arguments.interval(Run.of(context(kind, None, (noon, noon), noon)), "orphan_cleanup") == []
+    asked = Run.of(context(kind, {"to": "2026-01-02T00:00:00Z"}))
+    assert arguments.interval(asked, "orphan_cleanup") == ["--to", "2026-01-02T00:00:00Z"]
+    assert arguments.tables(Run.of(context(kind, {"tables": ["t"]})), "orphan_cleanup", ["t"]) == ["--table", "t"]
+
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("run_id", "interval"),
+    [
+        ("manual__2026-01-31T12:00:00+00:00", (NOON, NOON)),
+        ("manual__2026-01-31T12:00:00+00:00", DAY),
+        ("operator_triggered__2026-01-31T12:00:00+00:00", DAY),
+        ("the one of ours", DAY),
+        ("backfill__2026-01-31T12:00:00+00:00", (NOON, NOON)),
+    ],
+)
+def test_a_backfill_that_took_over_a_run_made_by_hand_does_nothing(run_id: str, interval: Any) -> None:
+    """Airflow calls the run a backfill's and leaves it its form and its interval: with Execute and one table it would
+    act where the table's mode does not, and leave out the others. What to do is said.
+    """
+    conf = {"execute": True, "tables": ["orders"]}
+    with pytest.raises(UsageError, match=rf"{re.escape(run_id)}, was made by hand; nothing was done\. Delete it"):
+        Run.of(context("backfill", conf, interval, NOON, run_id))
+
+
+@pytest.mark.parametrize("kind", ["scheduled", "backfill"])
+def test_a_backfill_may_take_over_what_was_made_by_dates(kind: str) -> None:
+    """A day's scheduled run, or an earlier backfill's."""
+    run = Run.of(context("backfill", None, DAY, run_id=f"{kind}__2026-01-31T00:00:00+00:00"))
+    assert arguments.interval(run, "orphan_cleanup")[0] == "--from"
+    assert arguments.how(run) == ["--as-configured"]
 
 
 def test_a_manual_run_works_on_the_interval_that_somebody_specified() -> None:
