@@ -765,13 +765,13 @@ def _listed(source: str, problems: Sequence[str]) -> str:
 def _variable(given: Mapping[str, Any], path: Sequence[object]) -> str:
     """The environment variable that set the value at *path*, or a mapping or list around it; empty where none did."""
     content: Any = given
-    for depth, part in enumerate(path):
-        if not isinstance(content, dict):
-            return variables.variable_name(*map(str, path[:depth]))
-        if part not in content:
-            return ""
-        content = content[part]
-    return "" if isinstance(content, dict) else variables.variable_name(*map(str, path))
+    for part in path:
+        if isinstance(content, dict):
+            if part not in content:
+                return ""
+            content = content[part]
+    settings = variables.known_settings(Config).items()
+    return next((variable for variable, setting in settings if setting == tuple(path[: len(setting)])), "")
 
 
 def _message(problem: ErrorDetails) -> str:

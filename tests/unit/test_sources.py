@@ -213,7 +213,7 @@ def test_a_machine_that_is_set_up_for_a_cluster_has_no_default_store(
     with pytest.raises(UnnamedStoreError, match=rf"{variable} is set .* may not be what is meant; give --config FILE"):
         load()
     assert load(store_named=True) == Config(state={"sideline": str(Path(".lowtide/sideline").resolve())})
-    monkeypatch.setenv("LOWTIDE_GRACE", "1h")  # no setting, and no address
+    monkeypatch.setenv("LOWTIDE_SEED", "1")  # no setting, and no address
     monkeypatch.setenv("LOWTIDE_OMID__CLOCK", "world")
     monkeypatch.setenv("LOWTIDE_HBASE__ZNODE", "/hbase-secure")  # of whichever store: it is the address of none
     with pytest.raises(UnnamedStoreError):
@@ -348,6 +348,13 @@ def test_a_variable_outranks_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
         ("LOWTIDE_HBASE__THRIFT", "may be meant"),
         ("LOWTIDE_TABLES__ORDERS__MODE", "tables is set in the file alone"),
         ("LOWTIDE_X__Y", "docs/configuration.md"),
+        ("LOWTIDE_HBASE_THRIFT_HOST", "LOWTIDE_HBASE__THRIFT__HOST is meant, with two underscores; unset it"),
+        ("LOWTIDE_HBASE_ZOOKEEPER_QUORUM", "LOWTIDE_HBASE__ZOOKEEPER_QUORUM is meant"),
+        ("lowtide_spark_master", "LOWTIDE_SPARK__MASTER is meant"),
+        ("LOWTIDE_GRACE", "grace is set in the file alone"),
+        ("LOWTIDE_TABLES", "tables is set in the file alone"),
+        ("LOWTIDE_STORE", "store is set in the file alone"),
+        ("LOWTIDE_DEFAULTS", "a section is set key by key, LOWTIDE_DEFAULTS__KEY"),
     ],
 )
 def test_a_variable_that_names_no_setting_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, remedy: str) -> None:
@@ -372,9 +379,21 @@ def test_a_variables_bad_value_is_named_by_the_variable(monkeypatch: pytest.Monk
     monkeypatch.setenv("LOWTIDE_OMID__ORACLE", "tso1:24758")
     with pytest.raises(UsageError, match=r"LOWTIDE_OMID__ORACLE.*JSON"):
         load(given(""))
+    monkeypatch.delenv("LOWTIDE_OMID__ORACLE")
+    monkeypatch.setenv("LOWTIDE_SPARK__CONF", '{"a": 1}')
+    with pytest.raises(UsageError, match=r"spark\.conf\.a \(environment variable LOWTIDE_SPARK__CONF\)"):
+        load(given(""))
+    with pytest.raises(UsageError) as error:
+        load(given("spark: {conf: {b: 2}}"))
+    assert "  spark.conf.b: " in str(error.value), "that is the file's"
 
 
 def test_other_variables_of_the_prefix_are_none_of_these(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has no double underscore is not meant to be a setting."""
+    """What has no double underscore and is no setting's name without them; and what Kubernetes tells of a service that
+    happens to be called like a section.
+    """
     monkeypatch.setenv("LOWTIDE_SEED", "7")
+    monkeypatch.setenv("LOWTIDE_HBASE_THRIFT_PORT", "tcp://10.0.0.1:9090")
+    monkeypatch.setenv("LOWTIDE_HBASE_THRIFT_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("LOWTIDE_HBASE_THRIFT_PORT_9090_TCP_ADDR", "10.0.0.1")
     assert load(given("grace: 8d")).grace.days == 8
