@@ -60,6 +60,17 @@ def _some(span: timedelta) -> timedelta:
     return span
 
 
+def _address(text: str) -> str:
+    if not _ADDRESS.fullmatch(text):
+        msg = (
+            f"host:port is expected, such as tso1.example.org:24758, found {text!r}; give a name in place of an "
+            "address with colons"
+        )
+        raise ValueError(msg)
+    return text
+
+
+Address = Annotated[str, AfterValidator(_address)]
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 PositiveDuration = Annotated[Duration, AfterValidator(_some)]
 Age = Annotated[timedelta | Literal["forever"], BeforeValidator(_age)]
@@ -75,6 +86,9 @@ _OURS = "setting"
 _CACHE_TYPE = re.compile(r"[A-Z]+:")
 #: What HBase takes in no name of a table, as far as it is ASCII.
 _NOT_IN_NAMES = re.compile(r"[\x00-,/;-@\[-^`{-\x7f\s]|^[.-]|:.*:|^:|:$|:[.-]|^$")
+_ADDRESS = re.compile(r"[^:\s]+:\d{1,5}")
+#: A URL's beginning without the slashes that make it one.
+_SCHEME_ALONE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!//)")
 _KERBEROS_NAME = re.compile(r"[!-~]+")
 #: Of HBase's client: whom it asks where HBase is; ZooKeeper, unless another is set.
 REGISTRY = "hbase.client.registry.impl"
@@ -101,7 +115,7 @@ class Thrift(_Section):
     #: As the gateway has it: ``compact`` where it is started with ``hbase.regionserver.thrift.compact``.
     protocol: Literal["binary", "compact"] = "binary"
     #: How long one answer of the gateway may take.
-    timeout: Duration = timedelta(seconds=30)
+    timeout: PositiveDuration = timedelta(seconds=30)
     #: ``kerberos`` where the gateway asks for it: by SASL (``hbase.thrift.security.qop``), or over HTTP with SPNEGO
     #: (``hbase.thrift.spnego.principal``). It needs ``lowtide[kerberos]``.
     login: Literal["none", "kerberos"] = "none"
@@ -286,7 +300,7 @@ class Omid(_Section):
     #: ``*``: never touched, never a proof, and they keep nothing back.
     foreign: list[str] = []
     #: Addresses of the oracle, host:port; a run that acts is refused while none answers. Empty: not checked.
-    oracle: list[Annotated[str, Field(pattern=r"^[^:\s]+:\d{1,5}$")]] = ["127.0.0.1:24758"]
+    oracle: list[Address] = ["127.0.0.1:24758"]
 
     def is_named(self, table: str) -> bool:
         """Whether ``tables`` names the table."""
@@ -314,6 +328,22 @@ class State(_Section):
     #: ``forever`` removes none. What was removed cannot be proved any more: where a table comes back from an HBase
     #: snapshot after that, ``lowtide resolve`` must decide.
     journal_keep: Age = "forever"
+
+    @field_validator("sideline")
+    @classmethod
+    def _folder_or_url(cls, value: str) -> str:
+        """What is neither would be a folder of that very name beside the configuration file."""
+        if not value.strip():
+            msg = "a folder or a URL is expected, such as hdfs://ns/lowtide/sideline, found none"
+            raise ValueError(msg)
+        if value.startswith("~"):
+            msg = f"{value!r} begins with ~, which stands for no folder here: give the whole path, beginning with /"
+            raise ValueError(msg)
+        if scheme := _SCHEME_ALONE.match(value):
+            rest = value[scheme.end() :].lstrip("/")
+            msg = f"{value!r} is no URL: write {scheme[0]}///{rest}, or with its host {scheme[0]}//HOST/{rest}"
+            raise ValueError(msg)
+        return value
 
     def check_sideline(self, master: str) -> None:
         """Refuse a sideline that executors of Spark's *master* may each have for themselves: what goes could not be put
@@ -618,6 +648,8 @@ def load(path: Path | str | None = None, *, store_named: bool = False, one_of_se
     except yaml.YAMLError as error:
         msg = f"{name} is not valid YAML: {error}"
         raise UsageError(msg) from error
+    except document.RepeatedKeysError as error:
+        raise UsageError(_listed(name, [f"{place}: {what}" for place, what in error.found.items()])) from error
     if not isinstance(content, dict):
         msg = f"{name} must hold a mapping of sections, found {type(content).__name__}"
         raise UsageError(msg)
@@ -656,8 +688,6 @@ def _has_address(content: Mapping[str, Any]) -> bool:
 
 
 def _check_defaults(name: str) -> None:
-    except document.RepeatedKeysError as error:
-        raise UsageError(_listed(name, [f"{place}: {what}" for place, what in error.found.items()])) from error
     """Refuse to take the defaults' store on a machine that is set up for a cluster; *name*: of the configuration that
     names none.
     """
@@ -776,6 +806,9 @@ def _variable(given: Mapping[str, Any], path: Sequence[object]) -> str:
 
 def _message(problem: ErrorDetails) -> str:
     """What is wrong with a value. Lowtide's own texts say what was found, pydantic's do not."""
+    if problem["input"] is None and problem["type"] in ("model_type", "dict_type"):
+        key = str(problem["loc"][-1])
+        return f"nothing stands under it: take {key} out too, or write {key}: {{}}"
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
     return problem["msg"] if problem["type"] == _OURS else f"{problem['msg']} (found {problem['input']!r})"

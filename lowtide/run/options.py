@@ -65,10 +65,6 @@ def _count(text: str) -> int:
     return int(_number(int, text, "a whole number above 0 is expected"))
 
 
-def _portion(text: str) -> float:
-    return _number(float, text, "a number above 0 is expected")
-
-
 def _number(kind: Callable[[str], float], text: str, expected: str) -> float:
     try:
         value = kind(text)
@@ -121,7 +117,7 @@ OPTIONS = (
         "N",
         _count,
     ),
-    Option("--budget-share", "and the largest share of those examined, such as 0.5", REMOVING, "X", _portion),
+    Option("--budget-share", "and the largest share of those examined, such as 0.5", REMOVING, "X", _share),
     Option(
         "--approved",
         "a dry run's summary: act only if the plan is still the same",

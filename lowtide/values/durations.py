@@ -64,7 +64,7 @@ def parse_time(text: str, what: str = "time") -> datetime:
     """An ISO 8601 time with zone, in UTC; `` UTC`` for the zone is what Lowtide prints.
 
     Raises:
-        UsageError: no ISO 8601 time, or one without zone.
+        UsageError: no ISO 8601 time, one without zone, or one that UTC has no year for.
     """
     try:
         time = datetime.fromisoformat(re.sub(r" UTC$", "Z", text.strip()))
@@ -72,6 +72,10 @@ def parse_time(text: str, what: str = "time") -> datetime:
         msg = f"{what}: an ISO 8601 time such as 2026-01-31T00:00:00+00:00 is expected, found {text!r}"
         raise UsageError(msg) from None
     if time.tzinfo is None:
-        msg = f"{what}: {text!r} has no time zone; add one, as in {text.strip()}+00:00"
+        msg = f"{what}: {text!r} has no time zone; add one, as in {time.replace(tzinfo=UTC).isoformat()}"
         raise UsageError(msg)
-    return time.astimezone(UTC)
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        msg = f"{what}: a time of the years 1 to 9999 in UTC is expected, found {text!r}"
+        raise UsageError(msg) from None

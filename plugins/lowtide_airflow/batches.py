@@ -16,10 +16,10 @@ def batches(sizes: Mapping[str, int], batch_bytes: int, batch_tables: int, most:
         sizes: bytes by table; 0 where unknown.
         batch_bytes: 0 gives each table a batch of its own.
         batch_tables: at least 1.
-        most: at least 1.
+        most: less than 1 counts as 1.
     """
     found = _fill(sizes, batch_bytes, batch_tables)
-    while len(found) > most:
+    while len(found) > max(1, most):  # that many tables always fit into one batch
         batch_bytes, batch_tables = max(1, batch_bytes * 2), batch_tables * 2
         found = _fill(sizes, batch_bytes, batch_tables)
     return found

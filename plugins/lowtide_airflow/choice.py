@@ -28,7 +28,8 @@ def choose_tables(store: str, params: Mapping[str, Any]) -> list[list[str]]:
     from lowtide_airflow import stores, tables
 
     try:
+        most = number("batches", 300, least=1)
         sizes = tables.sizes(stores.store(store).load(), params["tables"] or [])
     except (UsageError, TableError) as error:
         raise AirflowFailException(str(error)) from error
-    return batches(sizes, number("batch_bytes", 1 << 30), number("batch_tables", 200), number("batches", 300))
+    return batches(sizes, number("batch_bytes", 1 << 30), number("batch_tables", 200), most)

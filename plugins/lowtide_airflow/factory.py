@@ -184,7 +184,7 @@ def _check_alone(store: stores.Store) -> None:
 def _schedules(given: Any, made: Sequence[str], timezone: str) -> dict[str, str | None]:
     try:
         pendulum.timezone(timezone)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise UsageError(f"timezone is {timezone!r}", "give a name such as Europe/Berlin or UTC") from error
     if given is _AS_EACH:
         given = {}

@@ -46,6 +46,8 @@ def problems(section: Mapping[str, Any], mapped_at_most: int) -> Iterator[str]:
                 stores.check(str(value))
             except UsageError as error:
                 yield str(error)
+        elif name == "batches" and int(value) < 1:
+            yield f"[lowtide] batches is {value}, and must be 1 or more"
         elif name == "batches" and int(value) >= mapped_at_most:
             yield f"[lowtide] batches is {value}, and must stay below core.max_map_length, {mapped_at_most}"
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from airflow.sdk import Param
 from airflow.sdk.configuration import conf
 
+from lowtide.errors import UsageError
+
 #: How Airflow shows the mapped task of a batch of tables.
 BATCH_LABEL = "{{ task.tables[0] }}{{ ' and %d more' % (task.tables | length - 1) if task.tables | length > 1 }}"
 
@@ -19,9 +21,16 @@ _DURATION = r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$"
 _TIME = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$"
 
 
-def number(name: str, default: int) -> int:
-    """A whole number of Airflow's section ``[lowtide]``."""
-    return int(conf.getint(_SECTION, name, fallback=default))
+def number(name: str, default: int, *, least: int | None = None) -> int:
+    """A whole number of Airflow's section ``[lowtide]``.
+
+    Raises:
+        UsageError: it is below *least*.
+    """
+    found = int(conf.getint(_SECTION, name, fallback=default))
+    if least is not None and found < least:
+        raise UsageError(f"[lowtide] {name} is {found}", f"give {least} or more, or leave it out for {default}")
+    return found
 
 
 def text(name: str) -> str:

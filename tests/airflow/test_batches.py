@@ -24,6 +24,12 @@ def test_every_table_is_in_exactly_one_batch_and_batches_are_few(
     assert len(found) <= most
 
 
+def test_no_batches_at_all_are_one() -> None:
+    """A limit below 1 cannot be kept, and the choice ends all the same."""
+    assert batches({"a": 1, "b": GIB, "c": 3}, 0, 1, 0) == [["b", "c", "a"]]
+    assert batches({}, 0, 1, -1) == []
+
+
 @given(sizes, st.integers(1, 2 * GIB), st.integers(1, 50))
 def test_a_batch_keeps_its_limits(tables: dict[str, int], batch_bytes: int, batch_tables: int) -> None:
     """A table at the limit is alone; tables that share stay below the limits together."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 from lowtide_airflow import report
+from lowtide_airflow.choice import choose_tables
 from lowtide_airflow.tables import candidates
 
 from lowtide.config import Config
@@ -34,6 +36,15 @@ def test_a_configured_table_that_is_not_there_is_named(caplog: pytest.LogCapture
     """A misspelt name in the configuration would otherwise go unnoticed for good."""
     assert candidates(Config(tables={"ordres": {}}), ["orders"], {}) == ["orders"]
     assert "ordres" in caplog.text
+
+
+def test_a_choice_of_no_batches_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the setting, and no retry: another try finds the same."""
+    monkeypatch.setenv("AIRFLOW__LOWTIDE__BATCHES", "0")
+    with pytest.raises(
+        AirflowFailException, match=r"\[lowtide\] batches is 0; give 1 or more, or leave it out for 300"
+    ):
+        choose_tables.function("", {"tables": []})
 
 
 def a_summary(**changes: object) -> Summary:

@@ -255,6 +255,7 @@ def test_those_who_may_approve_are_called(monkeypatch: pytest.MonkeyPatch) -> No
         ({"schedule": {"history_gc": "@daily"}, "dags": ["verification"]}, "schedule names 'history_gc'"),
         ({"schedule": 3600}, "schedule is 3600"),
         ({"timezone": "Europe/Bern"}, "timezone is 'Europe/Bern'"),
+        ({"timezone": None}, "timezone is None"),
         ({"pool": ""}, "pool has ''"),
         ({"default_args": {"pool": "mine"}}, "default_args has pool='mine'.*pool="),
         ({"default_args": {"trigger_rule": "always"}}, "trigger_rule='always'"),

@@ -35,11 +35,12 @@ def test_the_settings_are_those_of_the_page() -> None:
         ({"retrys": "2"}, "[lowtide] retrys is no setting"),
         ({"job_timeout": "12h"}, "[lowtide] job_timeout is '12h', and a whole number is expected"),
         ({"stores": "orders.yaml"}, "[lowtide] stores is 'orders.yaml'"),
+        ({"batches": "0"}, "[lowtide] batches is 0, and must be 1 or more"),
         ({"batches": "1024"}, "must stay below core.max_map_length, 1024"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(section: dict[str, str], named: str) -> None:
-    """Unknown, no number, or too large for Airflow."""
+    """Unknown, no number, none at all, or too large for Airflow."""
     [found] = problems(section, 1024)
     assert named in found
     assert list(problems({"batches": "1023", "approval": "True", "retries": 0}, 1024)) == []

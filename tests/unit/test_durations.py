@@ -83,11 +83,21 @@ def test_times_become_utc() -> None:
         assert parse_time(text).tzinfo is UTC
 
 
-@pytest.mark.parametrize("text", ["2026-01-31T02:00:00", "2026-01-31"])
+@pytest.mark.parametrize("text", ["2026-01-31T02:00:00", "2026-01-31", " 2026-01-31 02:00", "20260131", "2026-W05-6"])
 def test_naive_times_are_refused(text: str) -> None:
-    """A time without zone is refused, with its name and the way to write it."""
-    with pytest.raises(UsageError, match=r"--from: .* has no time zone; add one"):
+    """A time without zone is refused, with its name and the way to write it, which is then taken."""
+    with pytest.raises(UsageError, match=r"--from: .* has no time zone; add one, as in (\S+)$") as error:
         parse_time(text, "--from")
+    meant = str(error.value).rsplit(" ", 1)[1]
+    assert parse_time(meant) == datetime.fromisoformat(text.strip()).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-01:00"])
+def test_a_time_of_no_year_in_utc_is_refused(text: str) -> None:
+    """Though it is ISO 8601."""
+    with pytest.raises(UsageError, match=r"--to: a time of the years 1 to 9999 in UTC is expected, found '") as error:
+        parse_time(text, "--to")
+    assert text in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01T00:00:00Z"])
