@@ -27,6 +27,8 @@ from lowtide_airflow.sections import SECTIONS
 _SECONDS = 5
 #: Marks drawn of one table; of more, as many steps of equal width.
 _STEPS = 60
+#: Tables drawn, those whose lowest region is furthest behind; all are told as rows.
+_DRAWN = 100
 _PROBLEMS = 3
 
 
@@ -77,6 +79,8 @@ def view(latest: Latest | None) -> dict[str, Any]:
     shown = latest.before if latest.reading.unreachable and latest.before else latest.reading
     clock = shown.clock
     bound = shown.bound
+    statuses = table_statuses(shown, config)
+    drawn = {s.table for s in sorted(statuses, key=lambda s: s.lowest)[:_DRAWN]}
     return {
         "waiting": False,
         "at": latest.reading.at.isoformat(),
@@ -88,7 +92,7 @@ def view(latest: Latest | None) -> dict[str, Any]:
         "low_watermark": _card(shown.low_watermark, shown),
         "bound": _card(bound.value if bound else None, shown),
         "bound_since": _iso(bound.since or bound.at) if bound else None,
-        "tables": [_table(s, shown, clock) for s in table_statuses(shown, config)],
+        "tables": [_table(s, shown, clock, drawn=s.table in drawn) for s in statuses],
         "bounds": [{"at": _iso(b.at), **(_mark(b.value, clock) or {})} for b in reversed(shown.bounds)],
         "commits": [{"at": _iso(c.at), "entries": c.entries, "marks": c.marks} for c in shown.commit_counts],
         "runs": [_run(r, shown.at) for r in shown.runs],
@@ -116,8 +120,10 @@ def marks(watermarks: Sequence[int]) -> list[tuple[int, int]]:
     return sorted(counted.items())
 
 
-def _table(status: TableStatus, reading: Reading, clock: Clock) -> dict[str, Any]:
-    regions = reading.watermarks[status.table]["regions"]
+def _table(status: TableStatus, reading: Reading, clock: Clock, *, drawn: bool) -> dict[str, Any]:
+    """A row, and of a table that is *drawn* its marks; None of another."""
+    regions = reading.watermarks[status.table]["regions"] if drawn else []
+    steps = marks([r["watermark"] for r in regions])
     return {
         "table": status.table,
         "mode": status.mode.value,
@@ -126,7 +132,7 @@ def _table(status: TableStatus, reading: Reading, clock: Clock) -> dict[str, Any
         "lowest": _mark(status.lowest, clock),
         "behind": distance_text(status.behind, clock),
         "collected": _iso(status.collected),
-        "marks": [{**(_mark(m, clock) or {}), "regions": n} for m, n in marks([r["watermark"] for r in regions])],
+        "marks": [{**(_mark(m, clock) or {}), "regions": n} for m, n in steps] if drawn else None,
     }
 
 

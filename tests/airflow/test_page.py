@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -15,6 +17,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
+from lowtide_airflow import web
 from lowtide_airflow.cached import Cached
 from lowtide_airflow.links import PageLink
 from lowtide_airflow.operator import LowtideSparkOperator
@@ -187,6 +190,20 @@ def test_fifty_tables_with_ten_thousand_regions_stay_small() -> None:
     assert len(json.dumps(view(Latest(seen(50, 200), Config())))) < 400_000
 
 
+def test_of_many_tables_those_furthest_behind_are_drawn() -> None:
+    """A hundred of them; the others are told, by name like these, without their marks."""
+    reading = seen(500, 30)
+    for n, value in enumerate(reading.watermarks.values()):
+        for region in value["regions"]:
+            region["watermark"] -= (n * 7919) % 500 * 10  # each table another
+    tables = view(Latest(reading, Config()))["tables"]
+    assert [t["table"] for t in tables] == sorted(reading.watermarks)
+    drawn = [t["lowest"]["x"] for t in tables if t["marks"] is not None]
+    assert sorted(drawn) == sorted(t["lowest"]["x"] for t in tables)[:100]
+    assert all(t["marks"] for t in tables if t["marks"] is not None)
+    assert [len(t["marks"]) for t in view(Latest(seen(2), Config()))["tables"]] == [3, 3], "of few all are"
+
+
 @given(
     st.one_of(
         st.lists(st.integers(0, 3)),
@@ -342,6 +359,34 @@ def test_who_may_see_plugins_gets_the_page(app: FastAPI, manager: Manager) -> No
     assert "default-src 'self'" in client.get("/").headers["content-security-policy"]
     assert client.get("/index.html").status_code == client.get("/..%2Fcached.py").status_code == 404
     assert set(manager.asked) == {"PLUGINS somebody"}
+
+
+@pytest.mark.usefixtures("manager")
+def test_what_the_page_gets_is_made_once_of_a_reading_and_not_on_the_event_loop(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many tabs ask for it: of thousands of tables it takes a second, in which the loop would answer nobody."""
+    made_on: list[tuple[Latest | None, bool]] = []
+
+    def slow(latest: Latest | None) -> dict[str, object]:
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            made_on.append((latest, True))
+            return {}
+        made_on.append((latest, False))
+        return {"waiting": False}
+
+    latest = Latest(seen(), Config())
+    monkeypatch.setattr(web, "Reader", lambda _: lambda: latest)
+    monkeypatch.setattr(web, "view", slow)
+    client = TestClient(app)
+    assert [client.get("/data").json()["waiting"] for _ in range(3)] == [False] * 3
+    assert [on_loop for _, on_loop in made_on] == [False]
+    answers = web.Answers()
+    for reading in (latest, latest, replace(latest, config=None), None):
+        answers.of(reading, "", [""])
+    answers.of(None, "", ["", "east"])
+    assert len(made_on) == 1 + 4, "another reading, none at all, and another store to choose from are made anew"
 
 
 def test_each_store_has_its_data(

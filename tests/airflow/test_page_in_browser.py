@@ -59,7 +59,12 @@ class Site(BaseHTTPRequestHandler):
             self._answer(json.dumps(data).encode(), "application/json")
         elif self.path.startswith("/api/v2/dags?"):
             dags = [{"dag_id": dag, "is_paused": False} for dag in self.shown.get("dags", ())]
-            self._answer(json.dumps({"dags": dags}).encode(), "application/json")
+            asked = parse_qs(urlsplit(self.path).query)
+            first = int(asked["offset"][0])
+            some = dags[
+                first : first + min(100, int(asked["limit"][0]))
+            ]  # as Airflow has it, however many are asked for
+            self._answer(json.dumps({"dags": some, "total_entries": len(dags)}).encode(), "application/json")
         elif self.path.startswith("/lowtide/") and file.is_file():
             self._answer(file.read_bytes(), TYPES[file.suffix])
         else:
@@ -107,6 +112,10 @@ class Desk:
         page.goto(self._address + query)
         page.locator("body[data-ready]").wait_for()
         return page
+
+    def next(self, store: Reading) -> None:
+        """What the page finds when it asks again."""
+        self._shown["seen"] = store
 
     def _note(self, message: ConsoleMessage) -> None:
         if message.type == "error":
@@ -229,4 +238,50 @@ def test_a_store_is_chosen_where_there_are_several(desk: Desk) -> None:
     expect(page.locator("#daglist tbody tr")).to_have_text([re.compile("^orphan_cleanup")])
     expect(choice.locator("option")).to_have_text(["of LOWTIDE_CONFIG", "east", "east-2"])
     expect(desk.show(seen()).get_by_label("Store")).to_be_hidden()
+    assert desk.errors == []
+
+
+def test_of_thousands_of_tables_the_chart_shows_those_furthest_behind(desk: Desk) -> None:
+    """A hundred of them, as high as a hundred are; what is not drawn is said, and every table is in the table."""
+    many = seen(1500, 1)
+    page = desk.show(many)
+    expect(page.locator("#regions-more")).to_have_text(
+        "Drawn are the 100 tables furthest behind, of 1,500; the others are in the table below."
+    )
+    box = page.locator("#regions-chart").bounding_box()
+    assert box is not None
+    assert box["height"] < 130 + 26 * 100 + 20
+    assert page.locator("#tables tbody tr").count() == 1500
+    assert desk.errors == []
+    expect(desk.show(seen(3)).locator("#regions-more")).to_be_hidden()
+
+
+def test_what_a_reader_has_marked_stays_while_the_page_is_drawn_anew(desk: Desk) -> None:
+    """The focus and the selection, in what is still the same; what has changed is drawn."""
+    page = desk.show(seen(2))
+    link = page.locator("#runs a").first
+    link.focus()
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('#runs tbody td'))")
+    marked = page.evaluate("getSelection().toString()")
+    assert marked
+    first = page.locator("body").get_attribute("data-ready")
+    desk.next(replace(seen(3), at=NOW + timedelta(minutes=1)))
+    page.evaluate("load()")
+    page.wait_for_function("was => document.body.dataset.ready !== was", arg=first)
+    assert page.evaluate("getSelection().toString()") == marked
+    expect(link).to_be_focused()
+    assert page.locator("#tables tbody tr").count() == 3
+    desk.next(replace(seen(1), at=NOW + timedelta(minutes=2)))
+    page.evaluate("load()")
+    expect(page.locator("#asof")).to_contain_text("12:02")
+    assert page.locator("#tables tbody tr").count() == 1
+    assert desk.errors == []
+
+
+def test_the_dags_of_a_store_are_found_behind_a_hundred_others(desk: Desk) -> None:
+    """Airflow gives a hundred at a time, of all stores."""
+    dags = [*(f"a{n:03}.orphan_cleanup" for n in range(250)), "z.orphan_cleanup"]
+    page = desk.show(seen(1), stores=[*(f"a{n:03}" for n in range(250)), "z"], dags=dags, query="?store=z")
+    expect(page.locator("#daglist tbody tr")).to_have_count(1)
+    expect(page.locator("#daglist")).to_contain_text("z.orphan_cleanup")
     assert desk.errors == []

@@ -20,10 +20,35 @@ function el(tag, attributes = {}, ...children) {
 const number = (value) => value.toLocaleString("en");
 const moment = (iso, length = 16) => (iso ? `${iso.slice(0, length).replace("T", " ")} UTC` : "");
 
+/**
+ * Give *there* these children, and leave every node that is still the same where it is: what a reader has marked, or stands on
+ * with the keyboard, stays while the page is drawn anew.
+ */
+function put(there, ...children) {
+  const made = there.cloneNode(false);
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  merge(there, made);
+}
+
+/** Make *there* equal to *made*, node by node. */
+function merge(there, made) {
+  if (there.isEqualNode(made)) return;
+  if (there.nodeName !== made.nodeName) return there.replaceWith(made);
+  if (there.nodeType === Node.TEXT_NODE) {
+    there.data = made.data;
+    return;
+  }
+  for (const { name } of [...there.attributes]) if (!made.hasAttribute(name)) there.removeAttribute(name);
+  for (const { name, value } of made.attributes) there.setAttribute(name, value);
+  const [old, wanted] = [[...there.childNodes], [...made.childNodes]];
+  wanted.forEach((child, at) => (at < old.length ? merge(old[at], child) : there.append(child)));
+  old.slice(wanted.length).forEach((child) => child.remove());
+}
+
 /** A table's head and rows; a cell is text, an element, or [text, class]. */
 function fill(table, columns, rows) {
   const cell = (tag, value, more = {}) => (Array.isArray(value) ? el(tag, { class: value[1], ...more }, value[0]) : el(tag, more, value));
-  table.replaceChildren(
+  put(table,
     el("thead", {}, el("tr", {}, ...columns.map((name) => cell("th", name, { scope: "col" })))),
     el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((value) => cell("td", value))))),
   );
@@ -68,10 +93,8 @@ function showHealth(data) {
   const { level, sentence } = data.health;
   const signs = { fine: "✓ ", attention: "! ", alarm: "✗ ", unknown: "? " };
   $("health").className = level;
-  $("health").replaceChildren(el("p", { class: "sentence" }, signs[level] + sentence));
-  if (data.known && data.as_of !== data.at) {
-    $("health").append(el("p", { class: "soft small" }, `What follows was read before, at ${moment(data.as_of)}.`));
-  }
+  put($("health"), el("p", { class: "sentence" }, signs[level] + sentence),
+    data.known && data.as_of !== data.at ? el("p", { class: "soft small" }, `What follows was read before, at ${moment(data.as_of)}.`) : null);
   $("asof").textContent = `read ${moment(data.at)}`;
 }
 
@@ -90,13 +113,13 @@ function showNumbers(data) {
     [total("pruned"), "commit table rows pruned"],
   ];
   // Since when the bound stands there is told below, by the chart and its table.
-  $("numbers").replaceChildren(...shown.map(([value, text, date]) =>
+  put($("numbers"), ...shown.map(([value, text, date]) =>
     el("li", {}, el("b", {}, value), date ? el("span", { class: "date" }, date) : null, el("span", {}, text))));
 }
 
 function showFindings(data) {
   $("findings").hidden = data.findings.length === 0;
-  $("findings").replaceChildren(
+  put($("findings"),
     el("h2", {}, "What does not move, and what to do"),
     el("ul", {}, ...data.findings.map(finding)),
   );
@@ -158,7 +181,7 @@ function showRuns(data) {
 
 function showSections(data) {
   $("sections").hidden = data.sections.length === 0;
-  $("sections").replaceChildren(...data.sections.flatMap((section) => {
+  put($("sections"), ...data.sections.flatMap((section) => {
     const table = el("table");
     const columns = section.columns.map((name, i) => (section.rows.every((row) => typeof row[i] === "number") ? [name, "right"] : name));
     fill(table, columns, section.rows.map((row) => row.map((value) => (typeof value === "number" ? [number(value), "right"] : value))));
@@ -167,11 +190,23 @@ function showSections(data) {
   }));
 }
 
+/** All DAGs of Lowtide's, of every store, that the user may see: Airflow gives a hundred at a time. None: it gives none. */
+async function dagsOfLowtide() {
+  const found = [];
+  for (;;) {
+    const answer = await fetch(new URL(`api/v2/dags?tags=lowtide&limit=100&offset=${found.length}`, BASE)).catch(() => null);
+    if (!answer || !answer.ok) return null;
+    const { dags, total_entries: all } = await answer.json();
+    found.push(...dags);
+    if (dags.length === 0 || found.length >= (all ?? 0)) return found;
+  }
+}
+
 /** What Airflow itself knows of the DAGs, as far as the user may see them. */
 async function showDags(data) {
-  const answer = await fetch(new URL("api/v2/dags?tags=lowtide&limit=100", BASE)).catch(() => null);
-  if (!answer || !answer.ok) return;
-  const dags = (await answer.json()).dags.filter((dag) => storeOf(dag.dag_id, data.stores ?? []) === (data.store ?? ""));
+  const all = await dagsOfLowtide();
+  if (all === null) return;
+  const dags = all.filter((dag) => storeOf(dag.dag_id, data.stores ?? []) === (data.store ?? ""));
   $("dags").hidden = dags.length === 0;
   fill($("daglist"), ["DAG", "", "schedule", "next run"], dags.map((dag) => [
     airflowLink(`dags/${encodeURIComponent(dag.dag_id)}`, dag.dag_id),
@@ -213,7 +248,11 @@ function drawCharts(data) {
 }
 
 function drawRegions(data) {
-  const marks = data.tables.flatMap((table) => table.marks.map((mark) => ({ ...mark, table: table.table })));
+  // Of many, those furthest behind.
+  const charted = data.tables.filter((table) => table.marks !== null);
+  $("regions-more").hidden = charted.length === data.tables.length;
+  $("regions-more").textContent = `Drawn are the ${number(charted.length)} tables furthest behind, of ${number(data.tables.length)}; the others are in the table below.`;
+  const marks = charted.flatMap((table) => table.marks.map((mark) => ({ ...mark, table: table.table })));
   const lines = [["low watermark", data.low_watermark, "--heal", "solid"], ["prune bound", data.bound, "--before", "dash"]]
     .filter(([, mark]) => mark && mark.x);
   // Regions that were never cleaned, or whose records are void, have no time: they stand at the left edge.
@@ -223,7 +262,7 @@ function drawRegions(data) {
   const high = Math.max(...known.map(value));
   const edge = data.world ? low - Math.max((high - low) * 0.06, 60_000) : 0;
   const at = (x) => (data.world ? new Date(x ? value(x) : edge).toISOString() : x);
-  const tables = data.tables.map((table) => table.table);
+  const tables = charted.map((table) => table.table);
   const narrow = $("regions-chart").clientWidth < 600;
   const short = (name) => (narrow && name.length > 16 ? `${name.slice(0, 15)}…` : name);
   const group = (name, wanted, colour, symbol) => {
