@@ -41,6 +41,7 @@ class Proof(StrEnum):
     SHADOW = "shadow cell"
     JOURNAL = "journal"
     ENTRY = "commit entry"
+    DECIDED = "decision"
     MARK = "mark"
     JOURNALED_MARK = "journaled mark"
     NONE = "nothing"
@@ -53,6 +54,7 @@ IN_WORDS = {
     Proof.SHADOW: "a shadow cell of its transaction says that it committed at %d",
     Proof.JOURNAL: "the journal says that its transaction committed at %d",
     Proof.ENTRY: "the commit table says that its transaction committed at %d",
+    Proof.DECIDED: "a person decided that its transaction never committed (lowtide resolve)",
     Proof.MARK: "its transaction bears an invalidation mark in the commit table",
     Proof.JOURNALED_MARK: "the journal says that its transaction never committed",
     Proof.NONE: (

@@ -21,6 +21,20 @@ def beginning(recorded: int) -> int:
     return base(min(recorded + BEYOND, (recorded + WORLD_CLOCK_MIN) // 2))
 
 
+def skipped(recorded: int, current: int) -> tuple[int, int] | None:
+    """The numbers [from, to) that a counter was set beyond, so that no transaction of its new life has them; those of
+    its last life's end are among them, and cannot be told apart. None: it was not set as :func:`refusal` says.
+
+    Args:
+        recorded: the highest low watermark seen before.
+        current: the low watermark that the oracle stores now.
+    """
+    begins = beginning(recorded)
+    if is_world(recorded) or is_world(current) or current < begins:
+        return None
+    return recorded + 1, begins
+
+
 def refusal(recorded: int, current: int, timestamp_table: str, own_tables: tuple[str, str]) -> str:
     """Why the records are not reset, and what is to be done; empty where they may be.
 

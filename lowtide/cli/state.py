@@ -44,8 +44,8 @@ def state_reset(
         _check_reset(loaded, state)
     ask(f"Forget every recorded watermark in {loaded.state.table}?", yes=yes)
     with opened(loaded) as state:
-        _check_reset(loaded, state)
-        state.reset(same_oracle=same_oracle)
+        skipped = _check_reset(loaded, state)
+        state.reset(same_oracle=same_oracle, skipped=skipped)
         if state.exists():
             oracle = ", of the same oracle" if same_oracle else ""
             note = f"forgot what was recorded of all tables{oracle}"
@@ -53,12 +53,13 @@ def state_reset(
     console.print("Forgotten. The next orphan_cleanup reads from 0.", soft_wrap=True)
 
 
-def _check_reset(config: Config, state: StateStore) -> None:
-    """Refuse to reset while the oracle gives numbers that it has given before."""
+def _check_reset(config: Config, state: StateStore) -> tuple[int, int] | None:
+    """Refuse to reset while the oracle gives numbers that it has given before; the numbers that it has skipped."""
     recorded = state.recorded_low_watermark()
     if recorded is None:
-        return
+        return None
     current = low_watermark(state.connection, config)
     own = (config.state.table, config.state.journal_table)
     if why := renumbered.refusal(recorded.low_watermark, current, config.omid.timestamp_table, own):
         raise WatermarkError(why)
+    return renumbered.skipped(recorded.low_watermark, current)

@@ -27,6 +27,10 @@ class OracleRows(Rows):
         """
         return int(self._json(b"generation", {}).get("since", 0))
 
+    def skipped(self) -> list[tuple[int, int]]:
+        """Spans [from, to) of numbers that the oracle skipped when it was made anew, as the resets recorded them."""
+        return [(start, stop) for start, stop in self._json(b"generation", {}).get("skipped", ())]
+
     def check_low_watermark(self, current: int) -> None:
         """Refuse a low watermark below the highest one recorded: the oracle lost its timestamps, and every recorded
         watermark is void.

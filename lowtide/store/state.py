@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lowtide.store.bounds import BoundRows
 from lowtide.store.commit_counts import CommitCountRows
@@ -66,18 +66,21 @@ class StateStore(
 ):
     """The state table: all subjects, and what concerns more than one."""
 
-    def reset(self, *, same_oracle: bool = False) -> None:
+    def reset(self, *, same_oracle: bool = False, skipped: tuple[int, int] | None = None) -> None:
         """Forget all cleaned ranges, bounds, samples and the low watermark seen; epochs and past runs stay.
 
         For an oracle that was made anew: after it, everything is cleaned again from 0, and what the journal holds of a
         transaction proves nothing of another that the oracle gave the same number since.
         ``lowtide.cleaning.renumbered`` says when it may be done. With *same_oracle* no number was given twice, as where
-        only the commit table came back: what the journal holds stays a proof.
+        only the commit table came back: what the journal holds stays a proof. *skipped*: the numbers [from, to) that
+        the oracle was set beyond, which are remembered beside those of the resets before.
         """
         if not self.exists():
             return
         since = self.numbered_anew() if same_oracle else millis(self.server_time())
-        value = {"generation": self.generation() + 1, "since": since}
+        value: dict[str, Any] = {"generation": self.generation() + 1, "since": since}
+        if spans := [*self.skipped(), *([skipped] if skipped else ())]:
+            value["skipped"] = spans
         self._table.put(b"generation", {VALUE: dump(value)})  # first: a run under way reads it before it acts
         self.record_format()
         known = self.listing()

@@ -299,8 +299,14 @@ def test_who_decided_is_no_word_of_its_own(spark: SparkSession) -> None:
         cell(commit_key(100), b"IT", MARK),
         *(cell(commit_key(start), b"by", b"somebody@host") for start in (50, 100, 150)),
     ]
-    found = {r.start_ts: (r.commit_ts, r.odd) for r in omid.journal(frame(spark, cells)).collect()}
-    assert found == {50: (100, False), 100: (None, False), 150: (None, True)}
+    journaled = omid.journal(frame(spark, [*cells, cell(commit_key(200), b"IT", MARK)])).collect()
+    found = {r.start_ts: (r.commit_ts, r.odd, r.decided) for r in journaled}
+    assert found == {
+        50: (100, False, True),
+        100: (None, False, True),
+        150: (None, True, True),
+        200: (None, False, False),
+    }
 
 
 def test_a_journal_row_that_pruning_did_not_write_is_odd(spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ from lowtide_spark.cleaning.work import CleanupWork
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from lowtide.cleaning.evidence import Proof
 from lowtide.cleaning.facts import Incarnation
+from lowtide.cleaning.given import AHEAD, MILLIS, SKIPPED, Doubt, Given, given
+from lowtide.cleaning.renumbered import beginning, skipped
 from lowtide.run.summary import TableReport
 from lowtide.store.records import TableState
 from lowtide.tables.inventory import Entry, Kind
@@ -40,11 +44,12 @@ class Case:
         strangers: tuple[tuple[int, int | None], ...] = (),
         hidden: bool = False,
         odd_journal: bool = False,
+        decided: bool = False,
     ) -> None:
         self.expected, self.when_blind = expected, when_blind or expected
         self.entry, self.mark, self.problem = entry, mark, problem
         self.journal, self.siblings, self.hidden = journal, siblings, hidden
-        self.odd_journal, self.strangers = odd_journal, strangers
+        self.odd_journal, self.strangers, self.decided = odd_journal, strangers, decided
 
 
 #: By name; commit timestamps count from the start timestamp: +50 is the first that can be.
@@ -72,6 +77,9 @@ CASES = {
     "a journaled fence": Case((COMMITTED, 0), journal=(0,)),
     "a journaled mark": Case((ABORTED, None), (UNDECIDED, None), journal=(None,)),
     "a journaled mark decides a hidden row": Case((ABORTED, None), (UNDECIDED, None), journal=(None,), hidden=True),
+    "a decision": Case((ABORTED, None), (UNDECIDED, None), journal=(None,), decided=True),
+    "a decision beside a mark": Case((ABORTED, None), (UNDECIDED, None), mark=True, journal=(None,), decided=True),
+    "an entry outranks a decision": Case((COMMITTED, 50), entry=50, journal=(None,), decided=True),
     "a journal row of unknown form": Case((UNDECIDED, None), journal=(None,), odd_journal=True),
     "a journal row of unknown form with a commit": Case((UNDECIDED, None), journal=(50,), odd_journal=True),
     "a journal row of unknown form beside an entry": Case(
@@ -118,12 +126,12 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
         "entries": spark.createDataFrame(entries + stray, ENTRIES),
         "journal": spark.createDataFrame(
             [
-                (t, None if c.journal[0] is None else t + c.journal[0], c.odd_journal)
+                (t, None if c.journal[0] is None else t + c.journal[0], c.odd_journal, c.decided)
                 for t, c in known
                 if c.journal is not None
             ]
-            + [(78_000, None, False)],
-            "start_ts bigint, commit_ts bigint, odd boolean",
+            + [(78_000, None, False, False)],
+            "start_ts bigint, commit_ts bigint, odd boolean, decided boolean",
         ),
         "siblings": spark.createDataFrame(
             [(t, t + k, t + tc, None) for t, c in known for k, tc in c.siblings]
@@ -249,7 +257,7 @@ def actions(spark: SparkSession, cases: dict[str, Any], world_clock: bool) -> di
         [(t, *said, None) for t, said in known.items()],
         KNOWN_COLUMNS,
     )
-    found = rules.cell_actions(suspects, frame, first_timestamp(world_clock))
+    found = rules.cell_actions(suspects, frame, Given(first_timestamp(world_clock)))
     assert set(suspects.columns) < set(found.columns)
     rows = {bytes(r.row).decode(): r for r in found.collect()}
     assert len(rows) == len(cases)
@@ -299,7 +307,7 @@ def test_absence_decides_nothing_where_the_journal_let_go_and_a_cell_may_have_co
     found = rules.cell_actions(
         spark.createDataFrame(cells, COLUMNS),
         spark.createDataFrame(known, KNOWN_COLUMNS),
-        first_timestamp(world_clock=True),
+        Given(first_timestamp(world_clock=True)),
         T + 50,
         ["came back"],
     )
@@ -307,6 +315,73 @@ def test_absence_decides_nothing_where_the_journal_let_go_and_a_cell_may_have_co
     always = {"above": DELETE, "aborted": DELETE, "committed": HEAL}
     assert {name: done["came back", name] for name in starts} == {"below": STOP, "at": STOP, **always}
     assert {name: done["watched", name] for name in starts} == {"below": DELETE, "at": DELETE, **always}
+
+
+NOW = datetime(2026, 11, 27, tzinfo=UTC)
+MILLI = 1_795_737_600_000  # now
+LAST = 5000
+#: The same for a counter whose low watermark is far beyond what a plain cell's milliseconds are.
+BEYOND: dict[str, tuple[int, str, str | None, tuple[str, str | None]]] = {
+    "a plain cell's time": (MILLI, ABSENT, Proof.NONE, (SKIP, SKIPPED)),
+    "it bears a mark of a reader's": (MILLI + 50, ABORTED, Proof.MARK, (SKIP, SKIPPED)),
+    "it bears a mark of a reader's that was pruned": (MILLI + 100, ABORTED, Proof.JOURNALED_MARK, (SKIP, SKIPPED)),
+    "a person decided": (MILLI + 150, ABORTED, Proof.DECIDED, (DELETE, None)),
+    "proved": (MILLI + 200, COMMITTED, Proof.ENTRY, (HEAL, None)),
+    "the last number of before": (LAST, ABSENT, Proof.NONE, (DELETE, None)),
+    "the first that was skipped": (LAST + 1, ABSENT, Proof.NONE, (SKIP, SKIPPED)),
+    "a time in seconds, skipped": (MILLI // 1000, ABSENT, Proof.NONE, (SKIP, SKIPPED)),
+    "the last that was skipped": (beginning(LAST) - 1, ABSENT, Proof.NONE, (SKIP, SKIPPED)),
+    "the first of the new life": (beginning(LAST), ABSENT, Proof.NONE, (DELETE, None)),
+}
+#: The same where it got there unaided.
+UNAIDED: dict[str, tuple[int, str, str | None, tuple[str, str | None]]] = {
+    "before anybody's time": (10**12 - 1, ABSENT, Proof.NONE, (DELETE, None)),
+    "a time of 2001": (10**12, ABSENT, Proof.NONE, (SKIP, MILLIS)),
+    "a time of now": (MILLI, ABSENT, Proof.NONE, (SKIP, MILLIS)),
+    "of a client whose clock is fast": (MILLI + 86_399_999, ABORTED, Proof.MARK, (SKIP, MILLIS)),
+    "later than any clock": (MILLI + 86_400_000, ABSENT, Proof.NONE, (DELETE, None)),
+    "a person decided": (MILLI + 150, ABORTED, Proof.DECIDED, (DELETE, None)),
+    "undecided": (MILLI + 200, UNDECIDED, None, (STOP, "run again")),
+}
+
+
+def far(
+    spark: SparkSession, cases: dict[str, Any], numbers: Given, *, marking: bool = False
+) -> dict[str, tuple[str, str | None]]:
+    """What becomes of each case's cell, and why; with *marking*, once marks were put for none of them."""
+    cells = [
+        ("r", bytearray(name.encode()), b"f", b"q", ts, ts - ts % 50, None, "put", b"v", None)
+        for name, (ts, *_) in cases.items()
+    ]
+    known = {
+        ts - ts % 50: (verdict, ts + 100 if verdict == COMMITTED else None, "run again", False, proof)
+        for ts, verdict, proof, _ in cases.values()
+    }
+    frame = spark.createDataFrame([(start, *said) for start, said in known.items()], KNOWN_COLUMNS)
+    frame = rules.after_marking(frame, spark.createDataFrame([], ENTRIES)) if marking else frame
+    found = rules.cell_actions(spark.createDataFrame(cells, COLUMNS), frame, numbers).collect()
+    return {bytes(r.row).decode(): (r.action, r.why) for r in found}
+
+
+def test_numbers_that_a_counter_was_set_beyond_are_no_orphans(spark: SparkSession) -> None:
+    """A plain cell's milliseconds are at or below the low watermark then, and nothing proves it; what the counter gave
+    before and since is judged as ever, and so is what a proof or a person speaks of.
+    """
+    spans = skipped(LAST, beginning(LAST))
+    assert spans is not None
+    found = far(spark, BEYOND, given(False, [spans], NOW))
+    assert found == {name: expected for name, (*_, expected) in BEYOND.items()}
+    left = {name: why for name, (action, why) in found.items() if action == SKIP}
+    after = far(spark, BEYOND, given(False, [spans], NOW), marking=True)
+    assert {name: why for name, (action, why) in after.items() if action == SKIP} == left, "it stays so in this run"
+
+
+def test_the_milliseconds_of_plain_cells_are_no_orphans_of_a_counter_that_passed_them(spark: SparkSession) -> None:
+    """From when anybody wrote cells to a day from now, where no reset tells that they were skipped."""
+    found = far(spark, UNAIDED, given(False, [], NOW))
+    assert found == {name: expected for name, (*_, expected) in UNAIDED.items()}
+    assert given(False, [], NOW).doubts == (Doubt(10**12, MILLI + AHEAD // timedelta(milliseconds=1), MILLIS),)
+    assert given(True, [(1, 10**15)], NOW) == Given(first_timestamp(True)), "a world clock's numbers are far above"
 
 
 @pytest.mark.parametrize("name", COUNTER)
@@ -337,7 +412,9 @@ def plan(spark: SparkSession) -> DataFrame:
     """One cell without shadow cell of every case of a transaction."""
     known = rules.verdicts(**frames(spark), blind=False)
     cells = [("r", b"r", b"f", b"q", t, t, None, "put", b"v", None) for t in START.values()]
-    return rules.cell_actions(spark.createDataFrame(cells, COLUMNS), known, first_timestamp(False)).localCheckpoint()
+    return rules.cell_actions(
+        spark.createDataFrame(cells, COLUMNS), known, Given(first_timestamp(False))
+    ).localCheckpoint()
 
 
 def names(frame: DataFrame) -> set[str]:

@@ -15,8 +15,11 @@ import pytest
 from conftest import Outcome
 from lowtide_spark.frames.store import Store
 from scene import Scene
+from typer.testing import CliRunner
 
 from lowtide.cleaning import renumbered
+from lowtide.cleaning.given import MILLIS, SKIPPED
+from lowtide.cli.app import app
 from lowtide.lab.servers import Process, spawn
 from lowtide.lab.stack import Stack, free_ports_config, probes
 from lowtide.lab.workload import OmidClient, Shape
@@ -83,6 +86,13 @@ class Oracle:
             assert self.process.alive, (self.folder / "out").read_text()
             assert time.monotonic() < deadline, (self.folder / "out").read_text()
             time.sleep(0.1)
+
+    def begin_at(self, omid: OmidClient, number: int) -> None:
+        """Stop it, and let it begin at *number*, as the statement of a refused reset says."""
+        self.stop()
+        row = (b"MAX_TIMESTAMP_R", b"MAX_TIMESTAMP_CF", b"MAX_TIMESTAMP_Q")
+        omid.put(TIMESTAMPS, *row, time.time_ns() // 10**6, encode_long(number))
+        self.start()
 
     def stop(self) -> None:
         """End it; its tables stay."""
@@ -211,20 +221,57 @@ def test_an_oracle_begins_where_the_statement_of_a_refused_reset_says(omid: Omid
     """The row that is put while it is stopped is the low watermark that it stores and the number below all that it
     gives from then on.
     """
-    second.stop()
     number = renumbered.beginning(10**12)
-    omid.put(
-        TIMESTAMPS,
-        b"MAX_TIMESTAMP_R",
-        b"MAX_TIMESTAMP_CF",
-        b"MAX_TIMESTAMP_Q",
-        time.time_ns() // 10**6,
-        encode_long(number),
-    )
-    second.start()
+    second.begin_at(omid, number)
     with OmidClient(second, commit_table=COMMITS) as other:
         assert other.begin() > number
         assert other.watermark() == number
+
+
+@pytest.mark.parametrize("reset", [True, False], ids=["reset", "unaided"])
+def test_plain_cells_of_a_counter_that_has_passed_their_times_stay(
+    job: Job, scene: Scene, omid: OmidClient, second: Oracle, configure: Callable[..., Path], reset: bool
+) -> None:
+    """A family that counts as transactional is written plainly, with HBase's milliseconds. Once the oracle begins
+    beyond them, as the refused reset says, or got there by itself, they lie at or below the low watermark without a
+    proof: they stay, and the run says so; an orphan beside them goes, and so does what a person decides.
+    """
+    table, plain, small = scene.table(families=("a", "g")), time.time_ns() // 10**6, 4_000_000
+    for own in OWN.values():
+        omid.drop(own)
+    others = [name for name in omid.tables() if name not in (COMMITS, TIMESTAMPS, table)]
+    file = _theirs(configure, second, {"tables": [table], "foreign": [*others, "LOWTIDE_*"]})
+    cleanup = ("orphan_cleanup", "--table", table, "--execute")
+    scene.cell(table, plain, family=b"g")
+    second.begin_at(omid, small // 2)
+    if reset:
+        with OmidClient(second, commit_table=COMMITS) as other:
+            other.advance_watermark()
+        outcome = job(*cleanup, config=file)
+        assert (outcome.code, outcome.totals["candidates"]) == (0, 0), outcome.problems
+        scene.cell(table, small, family=b"g", row=b"counts otherwise")
+    recorded = outcome.summary["low_watermark"] if reset else small
+    second.begin_at(omid, renumbered.beginning(recorded))
+    if reset:
+        asked = ["state", "reset", "--yes", "--config", str(file)]
+        assert CliRunner().invoke(app, asked).exit_code == 0
+    with OmidClient(second, commit_table=COMMITS) as other:
+        orphan = other.begin()
+        scene.cell(table, orphan)
+        assert other.advance_watermark() > orphan > plain
+    outcome = job(*cleanup, config=file)
+    assert scene.has(table, plain, family=b"g"), "other people's data"
+    assert scene.has(table, small, family=b"g", row=b"counts otherwise") is reset
+    assert not scene.has(table, orphan)
+    assert outcome.code == 0, outcome.problems
+    assert outcome.totals["skipped"] == {SKIPPED: 2} if reset else {MILLIS: 1}
+    [note] = [n for n in outcome.table(table)["notes"] if "lowtide resolve" in n]
+    assert f"lowtide resolve {small if reset else plain - plain % 50} --aborted" in note
+    asked = ["resolve", str(plain - plain % 50), "--aborted", "--yes", "--config", str(file)]
+    said = CliRunner().invoke(app, asked)
+    assert said.exit_code == 0, said.output
+    assert job(*cleanup, "--full", config=file).code == 0
+    assert not scene.has(table, plain, family=b"g")
 
 
 def test_in_low_latency_mode_a_second_read_at_a_read_point_would_show_more(

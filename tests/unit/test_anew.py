@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from lowtide.cleaning.renumbered import BEYOND, beginning, refusal
+from datetime import UTC, datetime
+
+from lowtide.cleaning.given import MILLIS, given, left
+from lowtide.cleaning.renumbered import BEYOND, beginning, refusal, skipped
 from lowtide.store.records import Epoch
 from lowtide.values.clock import is_world
 from lowtide.values.formats import CHECKPOINTS, encode_long
@@ -40,6 +43,29 @@ def test_a_counter_begins_far_beyond_what_was_seen_and_stays_a_counter() -> None
         assert not is_world(number)
         assert number % CHECKPOINTS == 0
     assert beginning(10**12) - 10**12 == BEYOND
+
+
+def test_what_a_counter_was_set_beyond_is_known() -> None:
+    """From the highest low watermark seen to where the statement of the refusal lets it begin; one that was not set so
+    skipped nothing that is known, nor did one that is a world clock now.
+    """
+    begins = beginning(1000)
+    assert skipped(1000, begins) == skipped(1000, begins + 5000) == (1001, begins)
+    assert skipped(1000, begins - 1) is skipped(1000, 1000) is skipped(1000, 900) is None
+    assert skipped(1000, 10**18) is skipped(10**18, 10**18 + 50) is None
+
+
+def test_who_meets_a_number_of_a_plain_cell_is_told_what_to_do() -> None:
+    """How many, one of them, why, the mark for the other families, and the word that decides."""
+    [doubt] = given(False, [], datetime(2026, 1, 1, tzinfo=UTC)).doubts
+    told = left(doubt.why, 1200, doubt.start, "ns:t")
+    for word in (
+        "1,200 cells",
+        MILLIS,
+        "alter 'ns:t', {NAME => 'FAMILY', METADATA => {'OMID_ENABLED' => 'true'}}",
+        f"lowtide resolve {10**12} --aborted",
+    ):
+        assert word in told
 
 
 def test_a_world_clock_is_waited_for() -> None:

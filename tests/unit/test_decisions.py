@@ -142,7 +142,8 @@ class World:
     def confirm(self, _: str) -> None:
         self.done.append("confirmed")
 
-    def reset(self, *, same_oracle: bool) -> None:
+    def reset(self, *, same_oracle: bool, skipped: object) -> None:
+        assert skipped is None
         self.done.append("reset" if not same_oracle else "reset, of the same oracle")
 
     def add_run(self, run: dict[str, Any]) -> None:

@@ -337,6 +337,17 @@ def test_what_was_done_by_hand_is_told_among_the_runs() -> None:
     assert (run["state"], done_text(run)) == ("done", "forgot 3 key ranges of orders")
 
 
+def test_what_an_oracle_skipped_is_remembered_through_every_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside what it skipped before: cells of either stay where they are."""
+    records = Records()
+    _answering(records, monkeypatch)
+    assert store(records).skipped() == []
+    for skipped in ((1001, 5000), None, (6000, 9000)):
+        store(records).reset(same_oracle=True, skipped=skipped)
+    assert store(records).skipped() == [(1001, 5000), (6000, 9000)]
+    assert store(records).generation() == 3
+
+
 def test_the_inventory_is_kept_with_its_low_watermark() -> None:
     """That of format 1 had none, nor its time, nor its tables' settings; after a reset of the records the numbers are
     another oracle's.

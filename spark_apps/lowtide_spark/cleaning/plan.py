@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from lowtide.cleaning.given import MILLIS, SKIPPED, given, left
 from lowtide.journal import life
 from lowtide.run.budget import check_budget
-from lowtide.values.clock import first_timestamp
 from lowtide_spark.cleaning import marks, rules, undecided
 from lowtide_spark.cleaning.work import CleanupWork, together
 from lowtide_spark.frames.computed import frozen_with, union
@@ -54,12 +54,13 @@ def _decided(run: Run, group: Sequence[CleanupWork], known: DataFrame) -> tuple[
     unwatched = [r.region for work in found for r in work.ranges if life.unwatched(r.keys, work.facts, horizon)]
     cells = union(suspects, like=suspects[0]).where(F.col("kind") != END_OF_RANGE)
     cells = cells.coalesce(1) if len(found) > 1 else cells  # they are few
-    actions = rules.cell_actions(cells, known, first_timestamp(run.world_clock), horizon, unwatched)
+    numbers = given(run.world_clock, run.state().skipped(), run.request.now)
+    actions = rules.cell_actions(cells, known, numbers, horizon, unwatched)
     if not found:  # nothing is decided, and Spark has nothing to do
         return actions.limit(0), []
     figures = {"lacking": marks.lacks_mark(), "mismarked": marks.has_wrong_mark(), "cells": F.lit(True)}
     counts = (F.count_if(which).alias(name) for name, which in figures.items())
-    return frozen_with(actions, ("table", "region", "action", "why"), *counts)
+    return frozen_with(actions, ("table", "region", "action", "why"), *counts, F.min("start_ts").alias("least"))
 
 
 def _take(run: Run, work: CleanupWork, plan: DataFrame, counted: Sequence[Row]) -> None:
@@ -123,8 +124,13 @@ def _count_plan(work: CleanupWork, counted: Sequence[Row]) -> None:
         else:
             counts.deleted += row.cells
     foreign = counts.skipped.get(rules.FOREIGN, 0)
-    work.report.notes = [n for n in work.report.notes if rules.FOREIGN not in n]
+    told = (rules.FOREIGN, MILLIS, SKIPPED)
+    work.report.notes = [n for n in work.report.notes if not any(why in n for why in told)]
     if foreign:
         work.report.notes.append(
             f"{foreign} cells with timestamps that this oracle cannot have given, {rules.FOREIGN}: left alone"
         )
+    for why in (MILLIS, SKIPPED):
+        if cells := counts.skipped.get(why, 0):
+            such_as = min(row.least for row in counted if row.why == why and row.region not in work.stopped)
+            work.report.notes.append(left(why, cells, such_as, work.table))

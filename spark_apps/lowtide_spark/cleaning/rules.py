@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.evidence import Proof, Rule
+from lowtide.cleaning.given import Given
 from lowtide.values.formats import CHECKPOINTS
 from lowtide_spark.frames.kinds import CELL_KINDS, SHADOW, UNKNOWN
 from lowtide_spark.frames.omid import base_of
@@ -67,6 +68,8 @@ ODD_SHADOW = (
     "a shadow cell of it is of an unknown form; lowtide run orphan_cleanup --full of all tables names that, and what "
     "to do"
 )
+#: Why nothing is done about a cell whose transaction was absent and bears no mark all the same.
+UNREAD = "its invalidation mark cannot be read back; run again"
 OTHER_VERSION = "; the connector's jar is of another version of Lowtide: put this version's beside it"
 BLIND = "a transactional table cannot be searched for its shadow cells; enable it, or drop it"
 
@@ -79,7 +82,7 @@ def verdicts(
     Args:
         starts: ``start_ts`` of the transactions in question.
         entries: the commit table's rows, see :func:`lowtide_spark.frames.omid.entries`.
-        journal: ``start_ts, commit_ts, odd`` of pruned rows, see :func:`lowtide_spark.frames.omid.journal`.
+        journal: ``start_ts, commit_ts, odd, decided`` of pruned rows, see :func:`lowtide_spark.frames.omid.journal`.
         siblings: shadow cells of these transactions in any table: ``start_ts, timestamp, commit_ts``; null where the
             shadow cell is of an unknown form. ``unconfirmed`` is the table where it may be another oracle's
             (:attr:`lowtide.tables.inventory.Entry.unconfirmed`), else null: such a shadow cell is no proof, and
@@ -108,6 +111,7 @@ def verdicts(
         .when(~invalid & F.col("entry").isNotNull(), _of(COMMITTED, tc=F.col("entry"), proof=Proof.ENTRY))
         .when(F.col("unconfirmed").isNotNull(), _of(UNDECIDED, why=F.format_string(UNCONFIRMED, "unconfirmed")))
         .when(F.lit(blind), _of(UNDECIDED, why=BLIND))
+        .when(F.coalesce("decided", F.lit(False)), _of(ABORTED, proof=Proof.DECIDED))
         .when(invalid, _of(ABORTED, proof=Proof.MARK))
         .when(F.col("in_journal"), _of(ABORTED, proof=Proof.JOURNALED_MARK))
         .when(F.col("hidden"), _of(UNDECIDED, why=f"its commit-table row lies behind a delete marker; {RESOLVE}"))
@@ -136,6 +140,7 @@ def _evidence(
             F.col("commit_ts").alias("pruned"),
             F.col("odd").alias("odd_journal"),
             F.lit(True).alias("in_journal"),
+            "decided",
         ),
         # A shadow cell with its own timestamp is index population's and proves its own cell only.
         siblings.select(
@@ -158,6 +163,7 @@ def _evidence(
         "entry_problem",
         "pruned",
         "in_journal",
+        "decided",
         "odd_journal",
         "odd_shadow",
         "unconfirmed",
@@ -206,7 +212,7 @@ def after_marking(known: DataFrame, again: DataFrame) -> DataFrame:
         .when(F.col("invalid"), _of(ABORTED, proof=Proof.FRESH_MARK))
         .when(F.col("commit_ts").isNotNull(), _of(COMMITTED, tc=F.col("commit_ts"), proof=Proof.ENTRY))
     )
-    unread = _of(UNDECIDED, why="its invalidation mark cannot be read back; run again")
+    unread = _of(UNDECIDED, why=UNREAD)
     before = F.struct("verdict", "tc", "why", "proof")
     fresh = again.select("start_ts", now.alias("now"))
     verdict = F.when(F.col("verdict") == ABSENT, F.coalesce("now", unread)).otherwise(before)
@@ -218,7 +224,7 @@ def after_marking(known: DataFrame, again: DataFrame) -> DataFrame:
 
 
 def cell_actions(
-    suspects: DataFrame, known: DataFrame, first_ts: int, horizon: int = 0, unwatched: Sequence[str] = ()
+    suspects: DataFrame, known: DataFrame, given: Given, horizon: int = 0, unwatched: Sequence[str] = ()
 ) -> DataFrame:
     """What becomes of each suspect cell.
 
@@ -226,7 +232,7 @@ def cell_actions(
         suspects: rows of the connector's view ``versions`` with start timestamps at or below the low watermark.
         known: :func:`verdicts`; suspects of transactions not in it are those with a shadow cell and no commit entry
             any more.
-        first_ts: the least timestamp that this oracle can have given, see :func:`lowtide.values.clock.first_timestamp`.
+        given: which timestamps this oracle can have given.
         horizon: what the journal let go of, inclusive.
         unwatched: regions into which cells at or below it may have come since
             (:func:`lowtide.journal.life.unwatched`): there absence of a proof decides nothing. A mark does: whoever
@@ -238,6 +244,9 @@ def cell_actions(
     """
     committed = F.col("verdict") == COMMITTED
     own = F.col("commit_ts")
+    doubted = _doubted(given)
+    # No mark is put for what is doubted, so that it is not absent any more once the others' were.
+    unproved = F.col("verdict").isin(ABORTED, ABSENT) | F.col("v_why").eqNullSafe(UNREAD)
     action = (
         F.when(
             F.col("kind") == UNKNOWN,
@@ -268,11 +277,12 @@ def cell_actions(
         .when(committed, _do(HEAL, tc=F.col("v_tc"), rule=Rule.HEAL, proof=F.col("v_proof")))
         # Behind what is proved: an oracle that went over to the world's clock has entries of when it counted, and
         # readers go by them. Else nobody knows whose it is.
-        .when(F.col("timestamp") < first_ts, _do(SKIP, why=F.lit(FOREIGN)))
+        .when(F.col("timestamp") < given.first, _do(SKIP, why=F.lit(FOREIGN)))
         .when(
             (F.col("verdict") == ABSENT) & (F.col("start_ts") <= horizon) & F.col("region").isin(list(unwatched)),
             _do(STOP, why=F.lit(UNPROVED)),
         )
+        .when(unproved & doubted.isNotNull(), _do(SKIP, why=doubted))
         .when(F.col("verdict").isin(ABORTED, ABSENT), _do(DELETE, rule=Rule.ORPHAN, proof=F.col("v_proof")))
         .otherwise(_do(STOP, why=F.coalesce("v_why", F.lit("nothing is known of its transaction; run again"))))
     )
@@ -284,6 +294,17 @@ def cell_actions(
         .withColumn("a", action)
         .select(*suspects.columns, "a.*", F.coalesce("v_marked", F.lit(False)).alias("marked"), "verdict")
     )
+
+
+def _doubted(given: Given) -> Column:
+    """Why a cell that nothing proves may be nobody's orphan all the same; null: it is one, as far as its number tells.
+
+    Only a person's word decides such a cell. A mark does not: a reader of an oracle in low-latency mode puts one for
+    whatever it meets without shadow cell.
+    """
+    timestamp = F.col("timestamp")
+    spans = (F.when((timestamp >= d.start) & (timestamp < d.stop), F.lit(d.why)) for d in given.doubts)
+    return F.when(~F.col("v_proof").eqNullSafe(Proof.DECIDED.value), F.coalesce(*spans, F.lit(None).cast("string")))
 
 
 def _do(

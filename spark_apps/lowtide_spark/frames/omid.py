@@ -182,7 +182,8 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
 
     Returns:
         ``start_ts, commit_ts`` (null: only a mark was pruned), ``odd`` (whether a key, qualifier or value is none
-        that pruning or a decision writes, or is older than *since*: what was pruned is then not known).
+        that pruning or a decision writes, or is older than *since*: what was pruned is then not known), ``decided``
+        (whether a person said so).
     """
     row, qualifier, value = F.col("row"), F.col("qualifier"), F.col("value")
     start = long_of(F.substring(row, 2, 8))
@@ -203,6 +204,7 @@ def journal(cells: DataFrame, since: int = 0) -> DataFrame:
         .agg(
             F.max("commit_ts").alias("commit_ts"),
             (F.max("old") | F.max(~F.col("said") & ~F.col("by")) | ~F.max("said")).alias("odd"),
+            F.max("by").alias("decided"),
         )
     )
 
