@@ -152,8 +152,8 @@ class TransactionsSettled(_Reached):
 
     def check(self, config: Config, connection: Any) -> CheckResult:
         """The settled mark, and the first open entry after it: what the next repair would make of it."""
-        tables = Tables(connection, config.ledger.prefix)
         now = hbase_time(config, connection)
+        tables = _ledger(config, connection)
         mark = _mark(tables, now)
         horizon = now - millis_of(config.ledger.grace)
         found = steps.run(settled.open_entries(mark.mark, max(horizon, mark.mark), limit=1), tables)
@@ -178,8 +178,8 @@ class TransactionsStuck(Condition):
 
     def check(self, config: Config, connection: Any) -> CheckResult:
         """Open entries from the settled mark on, no more than decide it."""
-        tables = Tables(connection, config.ledger.prefix)
         now = hbase_time(config, connection)
+        tables = _ledger(config, connection)
         mark = _mark(tables, now)
         end = max(mark.mark, now - millis_of(parse_duration(self.older_than)))
         return self.judge(len(steps.run(settled.open_entries(mark.mark, end, limit=self.more_than + 1), tables)))
@@ -212,8 +212,8 @@ class TransactionIs(Condition):
             raise UsageError(msg)
 
     def check(self, config: Config, connection: Any) -> CheckResult:
-        """One row."""
-        tables = Tables(connection, config.ledger.prefix)
+        """One row, and how long the ledger keeps it."""
+        tables = _ledger(config, connection)
         (row,) = tables(steps.Read(Table.TRANSACTIONS, (self.transaction,)))
         return self.judge(parse_transaction(self.transaction, row).state if row else None, bool(row))
 
@@ -349,6 +349,13 @@ def pauses(patience: timedelta, most: float = 30.0) -> Iterator[float]:
     while left > 0:
         yield min(pause, left)
         left, pause = left - pause, min(pause * 2, most)
+
+
+def _ledger(config: Config, connection: Any) -> Tables:
+    """The ledger's tables, none of which loses rows: what expired would count as over."""
+    tables = Tables(connection, config.ledger.prefix)
+    tables.check_kept()
+    return tables
 
 
 def _mark(tables: Tables, now: int) -> settled.Settled:

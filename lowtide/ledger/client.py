@@ -85,6 +85,7 @@ def init(config: Config) -> list[str]:
     """Make the tables that are not there, and the issuer; what is there stays. The names of the tables made.
 
     Raises:
+        StoreError: one of them loses rows (TTL).
         UsageError: they were made with another issuer, or its name can be no nickname.
     """
     user_id(config.ledger.issuer)  # refuses what can be no nickname, before it is written down
@@ -109,6 +110,7 @@ def ledger(config: Config, hook: Hook | None = None, size: int | None = None) ->
     Raises:
         GatewayError: the gateway does not answer.
         TableError: the ledger was never made.
+        StoreError: one of its tables loses rows (TTL).
     """
     with node(config, hook, size) as found:
         yield Ledger(found)

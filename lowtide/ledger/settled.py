@@ -34,6 +34,8 @@ class Settled:
         full_at: when the last full check began; 0: never.
         moved_back_from: where the mark stood before it was moved back last; 0: never.
         moved_back_at: when that was.
+        finished: how many finished transactions the last full check counted. A finished one stays, so that fewer are
+            a loss, of which the money alone tells nothing where both records went too.
     """
 
     mark: int = 0
@@ -43,6 +45,7 @@ class Settled:
     full_at: int = 0
     moved_back_from: int = 0
     moved_back_at: int = 0
+    finished: int = 0
 
     def encode(self) -> str:
         """The cell's value."""
@@ -106,6 +109,21 @@ def money_figures(figures: Mapping[str, int]) -> tuple[int | None, int | None]:
         if checked in figures:
             return figures[checked], figures.get(wrong)
     return None, None
+
+
+def lost(mark: Settled, counted: int, table: str) -> str:
+    """Why a full check that *counted* so many finished transactions goes by a ledger that has lost some, and what is to
+    be done; empty where it has not. *table*: the name of the one that *mark* stands in.
+    """
+    if counted >= mark.finished:
+        return ""
+    return (
+        f"{mark.finished - counted} finished transactions are gone: the last full check counted {mark.finished}, and "
+        f"there are {counted}. They expired (TTL), or somebody removed them with their records, so that the rest adds "
+        "up. Restore the ledger's tables, all of them, from a backup that has them (see 'The ledger came back' in "
+        "docs/backups.md); where they are lost for good and everybody knows, in HBase's shell: deleteall "
+        f"'{table}', '{SETTLED_ROW}'; then repair again"
+    )
 
 
 def next_mark(mark: int, horizon: int, oldest: int | None) -> int:

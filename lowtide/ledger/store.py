@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lowtide.errors import LedgerError, LowtideError, TableError, UsageError
-from lowtide.ledger import steps
+from lowtide.errors import LedgerError, LowtideError, StoreError, TableError, UsageError
+from lowtide.ledger import keeping, steps
 from lowtide.ledger.model import FAMILY, ISSUER_ROW, Table
 from lowtide.ledger.steps import CheckAndPut, Operation, Program, Put, Read, Scan, Write
-from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, failures, no_answer, pool
+from lowtide.store.gateway import FAMILY_SETTINGS, check_and_put, failures, kept_for, no_answer, pool
 
 if TYPE_CHECKING:
     from lowtide.config import Config
@@ -92,10 +92,11 @@ class Tables:
         return missing
 
     def check(self, issuer: str) -> None:
-        """Refuse to work where the ledger was never made, or was made with another *issuer* (nickname).
+        """Refuse to work where the ledger was never made, was made with another *issuer* (nickname), or loses rows.
 
         Raises:
             TableError: a table is missing.
+            StoreError: a table has a TTL.
             UsageError: the issuer is another.
         """
         there = self._connection.tables()
@@ -106,6 +107,7 @@ class Tables:
                 "ledger.prefix)"
             )
             raise TableError(msg)
+        self.check_kept()
         (row,) = self(Read(Table.OPEN, (ISSUER_ROW,)))
         made_with = row.get("nickname", issuer)
         if made_with != issuer:
@@ -114,6 +116,17 @@ class Tables:
                 f"{made_with!r} on every node"
             )
             raise UsageError(msg)
+
+    def check_kept(self) -> None:
+        """Refuse to go by rows that vanish by themselves. One question a table; it does not tell of durability.
+
+        Raises:
+            StoreError: a table has a TTL.
+        """
+        names = map(self.name, Table)
+        expiring = [why for name in names if (why := keeping.expiring(name, kept_for(self._connection, name)))]
+        if expiring:
+            raise StoreError("; ".join(expiring))
 
     def name(self, table: Table) -> str:
         """The table's name in HBase."""
@@ -362,7 +375,7 @@ def node(config: Config, hook: Hook | None = None, size: int | None = None) -> I
 
     Raises:
         GatewayError: the gateway does not answer.
-        TableError, UsageError: as :func:`node_on`.
+        TableError, StoreError, UsageError: as :func:`node_on`.
     """
     size = size or config.ledger.pool
     with pool(config.hbase.thrift, size) as connections:
@@ -374,6 +387,7 @@ def node_on(connections: Any, config: Config, size: int, hook: Hook | None = Non
 
     Raises:
         TableError: the ledger was never made.
+        StoreError: one of its tables has a TTL. It is asked here alone: one that comes later, the jobs notice.
         UsageError: it was made with another issuer.
     """
     found = Node(config, connections, size, hook)

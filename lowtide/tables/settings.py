@@ -34,7 +34,7 @@ _OPEN: dict[str, tuple[str, tuple[str, ...], str]] = {
 #: A table's attribute, and its values with which HBase acknowledges what it has not yet written, or never writes, to
 #: its log.
 DURABILITY = "DURABILITY"
-_LOSING = ("ASYNC_WAL", "SKIP_WAL")
+LOSING = ("ASYNC_WAL", "SKIP_WAL")
 #: By which the clocks of HBase's servers may be apart, ms.
 _MARGIN = MARGIN // timedelta(milliseconds=1)
 
@@ -80,7 +80,7 @@ def losing(descriptor: Descriptor) -> str:
     committed cell looks as an orphan does.
     """
     durability = descriptor.attributes.get(DURABILITY, "").upper()
-    if durability not in _LOSING:
+    if durability not in LOSING:
         return ""
     return (
         f"it has DURABILITY => {durability}: with a region server die shadow cells that were acknowledged, whose "

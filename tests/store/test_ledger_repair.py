@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -32,7 +33,9 @@ from lowtide_spark.run import base, oracle
 from lowtide_spark.run import job as lowtide_job
 
 from lowtide.config import load
-from lowtide.errors import LedgerError, UsageError
+from lowtide.errors import LedgerError, StoreError, UsageError
+from lowtide.health.conditions import TransactionIs, TransactionsSettled, TransactionsStuck, check
+from lowtide.lab.workload import OmidClient
 from lowtide.ledger import State, init, user_id
 from lowtide.ledger.model import FAMILY, Table, parse_transaction, transaction_id
 from lowtide.ledger.settled import Settled
@@ -663,6 +666,98 @@ def test_tables_are_read_by_bloom_filter_and_cache(job: Job, configure: Callable
     new = made(configure)
     mine = [f"{new.config.ledger.prefix}{table}" for table in Table]
     assert families(new, *mine) == {name: (b"ROW", True, 1) for name in mine}
+
+
+def test_a_ledger_whose_rows_expire_is_refused(run: Job, books: Books, omid: OmidClient) -> None:
+    """A TTL on any of its tables takes both sides of a transfer at once, so that what is left adds up: repair,
+    balances, sensors and clients say so with the statement that mends it, write nothing, and go on after it.
+    """
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+    assert run("transaction_repair", *NOW).code == 0
+    assert books.stopped(lambda b: b.transfer("ann", "bob", 7), 4, "after")
+    (entry,) = books.entries()
+    sensors = TransactionIs(entry.id), TransactionsStuck(older_than="0s"), TransactionsSettled(every="1h")
+    before = books.everything()
+    for table in Table:
+        name = f"{books.config.ledger.prefix}{table}"
+        told = f"alter '{name}', {{NAME => 'l', TTL => 'FOREVER'}}"
+        omid.set(name, families={"TTL": "86400"})
+        try:
+            for refused in (run("transaction_repair", *NOW), run("balances")):
+                assert (refused.code, told in refused.problems) == (1, True), refused.problems
+            with pytest.raises(StoreError, match=re.escape(told)), books.open() as book:
+                book.transfer("ann", "bob", 1)
+            with pytest.raises(StoreError, match=re.escape(told)):
+                init(books.config)
+            for sensor in sensors:
+                with pytest.raises(StoreError, match=re.escape(told)):
+                    check(sensor, books.config)
+            assert books.everything() == before
+        finally:
+            omid.set(name, families={"TTL": str(2**31 - 1)})
+    assert run("transaction_repair", *NOW).code == 0
+    assert check(sensors[0], books.config).met
+    assert run("balances").code == 0
+    with books.open() as book:
+        book.transfer("ann", "bob", 1)
+        assert (book.balance("ann"), book.balance("bob")) == (92, 8)
+
+
+def test_a_ledger_whose_servers_lose_what_they_acknowledged_is_refused(
+    run: Job, books: Books, omid: OmidClient
+) -> None:
+    """A claim or a decision that goes with a region server has been gone by; the jobs say so before they read on."""
+    name = f"{books.config.ledger.prefix}{Table.TRANSACTIONS}"
+    assert books.stopped(lambda b: b.transfer("issuer", "ann", 7), 4, "after")
+    before = books.everything()
+    for durability in ("SKIP_WAL", "ASYNC_WAL"):
+        omid.set(name, DURABILITY=durability)
+        for refused in (run("transaction_repair", *NOW), run("balances")):
+            assert refused.code == 1
+            assert f"alter '{name}', DURABILITY => 'SYNC_WAL'" in refused.problems
+        assert books.everything() == before
+    omid.set(name, DURABILITY="SYNC_WAL")
+    assert run("transaction_repair", *NOW).code == 0
+    assert books.balances()[user_id("ann")] == 7
+
+
+def test_finished_transactions_that_went_with_their_records_are_missed(run: Job, books: Books) -> None:
+    """What expires, or is removed whole, leaves books that add up: the full check counts fewer finished transactions
+    than the last one did, and repairs nothing until that is mended or accepted.
+    """
+    with books.open() as book:
+        book.transfer("issuer", "ann", 100)
+        lost = book.transfer("ann", "bob", 10)
+        assert run("transaction_repair", *NOW, "--full").code == 0
+        assert mark(books).finished == 2
+        book.transfer("issuer", "bob", 1)
+    assert books.stopped(lambda b: b.transfer("issuer", "ann", 1), 4, "after")
+    rows = {Table.TRANSACTIONS: [lost.id], Table.RECORDS: [f"{user_id(name)}/{lost.id}" for name in ("ann", "bob")]}
+    for table, gone in rows.items():
+        with raw(books, table) as each:
+            for row in gone:
+                each.delete(row.encode())
+    assert run("transaction_repair", *NOW).code == 0, "the day's runs do not count all"
+    assert run("transaction_repair", *NOW, "--full").code == 0, "one went, one came, and one was repaired"
+    assert mark(books).finished == 3
+    with raw(books, Table.TRANSACTIONS) as each:
+        each.delete(transaction_id(user_id("issuer"), 2).encode())
+    with raw(books, Table.RECORDS) as each:
+        for name in ("issuer", "bob"):
+            each.delete(f"{user_id(name)}/{transaction_id(user_id('issuer'), 2)}".encode())
+    before = books.everything()
+    for mode in (("--grace", "0s"), NOW):
+        refused = run("transaction_repair", *mode, "--full")
+        assert refused.code == 1
+        assert "1 finished transactions are gone: the last full check counted 3, and there are 2" in refused.problems
+        assert books.everything() == before
+    told = f"deleteall '{books.config.ledger.prefix}open_transactions', 'settled'"
+    assert told in refused.problems
+    with raw(books, Table.OPEN) as each:
+        each.delete(b"settled")
+    assert run("transaction_repair", *NOW).code == 0
+    assert mark(books).finished == 2
 
 
 def test_an_interval_repairs_its_own_transactions(run: Job, books: Books) -> None:

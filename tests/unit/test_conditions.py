@@ -185,7 +185,7 @@ def test_a_sensor_believes_no_mark_of_a_time_to_come(monkeypatch: pytest.MonkeyP
     memory, config = opened("ann"), Config()
     now = AT
     memory.rows[Table.OPEN][SETTLED_ROW] = {"mark": Settled(now + 3_600_000, "fast", now + 3_600_000).encode()}
-    monkeypatch.setattr("lowtide.health.conditions.Tables", lambda *_: memory)
+    monkeypatch.setattr("lowtide.health.conditions._ledger", lambda *_: memory)
     monkeypatch.setattr("lowtide.health.conditions.hbase_time", lambda *_: now)
     grace = config.ledger.grace // timedelta(milliseconds=1)
     waiting = TransactionsSettled(past=(EPOCH + timedelta(milliseconds=now - grace - 5)).isoformat())

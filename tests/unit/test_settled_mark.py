@@ -10,7 +10,7 @@ from lowtide_spark.ledger import settled_mark
 
 from lowtide.ledger import steps
 from lowtide.ledger.model import SETTLED_ROW, Entry, Table, transaction_id, user_id
-from lowtide.ledger.settled import Settled
+from lowtide.ledger.settled import Settled, money_figure
 from lowtide.values.clock import millis
 from tests.unit.ledger_memory import Memory, opened
 
@@ -57,3 +57,13 @@ def test_a_repair_does_not_move_the_mark_over_what_another_found_behind_it() -> 
     }
     settled_mark.settle(_books(memory), began, millis(NOW) - GRACE, full=False)
     assert _marked(memory).mark == behind.timestamp
+
+
+def test_a_full_check_remembers_how_many_are_finished() -> None:
+    """The next one refuses fewer; another run's greater count, of meanwhile, stays, and the day's runs count none."""
+    memory = opened("ann")
+    for counted, full, kept in ((7, True, 7), (9, True, 9), (8, True, 9), (20, False, 9)):
+        books = _books(memory)
+        books.run.summary.figures[money_figure("before")[0]] = counted
+        settled_mark.settle(books, 0, millis(NOW) - GRACE, full=full)
+        assert _marked(memory).finished == kept

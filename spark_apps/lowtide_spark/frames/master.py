@@ -153,6 +153,18 @@ class Master(Consent):
                 raise StoreError(msg) from error
             yield Source(name, scratch)
 
+    def durability(self, table: str) -> str:
+        """When HBase acknowledges what is written to *table*: its ``DURABILITY``, by the name of the value.
+
+        Raises:
+            StoreError: HBase does not tell.
+        """
+        try:
+            return str(self._admin().durability(self._java_options, table))
+        except Py4JError as error:
+            fact = f"HBase does not tell the DURABILITY of {table}: {refusal(error) or cause(error)}"
+            raise StoreError(fact, "see that its master is up, and run again") from error
+
     def make_durable(self, table: str) -> None:
         """Write to files what HBase may keep of *table* in memory alone, as clients leave it without a synced log.
 

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError
+from lowtide.ledger import keeping
 from lowtide.ledger.model import FAMILY, MAX_AMOUNT, RecordState, State, Table, entry_bound
 from lowtide.ledger.steps import CheckAndPut, Put, Read, Write
 from lowtide_spark.frames.functions import try_cast, valid_utf8
@@ -47,12 +48,17 @@ class LedgerFrames:
         return f"{self._prefix}{table}"
 
     def check_readable(self) -> None:
-        """Refuse books of which HBase may leave something out.
+        """Refuse books of which HBase may leave something out, or take back what it acknowledged. That none of it
+        expires is asked when the node is made (:func:`lowtide.ledger.store.node_on`).
 
         Raises:
-            StoreError: this user may not read all of one of the ledger's tables, or HBase does not tell.
+            StoreError: this user may not read all of one of the ledger's tables, or HBase does not tell; or a table
+                loses acknowledged writes.
         """
-        self._store.check_readable({self.name(table): (FAMILY,) for table in Table})
+        names = [self.name(table) for table in Table]
+        self._store.check_readable({name: (FAMILY,) for name in names})
+        if lost := [why for name in names if (why := keeping.losing(name, self._store.durability(name)))]:
+            raise StoreError("; ".join(lost))
 
     def transactions(self, columns: Sequence[str] = TRANSACTION_COLUMNS, since: int = 0) -> DataFrame:
         """``key`` and the *columns* of transactions, as text, null where absent.

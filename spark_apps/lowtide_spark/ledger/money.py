@@ -21,8 +21,10 @@ def check_money(books: Books, when: str, since: int, until: int) -> None:
     before anything is read. What does not add up in one reading is checked by itself, since tables are read one after
     the other while clients go on.
 
+    Where all are counted, there are no fewer of them than the last full check counted.
+
     Raises:
-        StoreError: it does not add up.
+        StoreError: it does not add up, or some are gone.
     """
     since = max(0, since - SKEW)
     moving = dataframes.finished(books.frames.transactions(("sender", "recipient", "amount", "state"), since))
@@ -39,6 +41,8 @@ def check_money(books: Books, when: str, since: int, until: int) -> None:
     figures[names[0]] = total
     if not since:
         figures["paid in"] = paid
+        if gone := settled.lost(books.stored, total, books.frames.name(Table.OPEN)):
+            raise StoreError(gone)
     wrong = _checked_again(books, sides.where(~good)) if doubtful else []
     if since:
         wrong += _later_records(books, moving, since, until)

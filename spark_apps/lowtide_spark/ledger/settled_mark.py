@@ -66,11 +66,16 @@ def settle(books: Books, start: int, horizon: int, full: bool) -> None:
         found = books.node.run(lambda: settled.open_entries(begin, end, limit=1), "the index")
         to = settled.next_mark(mark.mark, horizon, found[0].timestamp if found else None)
         mark = _back(books, mark, to)
-        full_at = now if full else mark.full_at
-        return replace(mark, mark=to, run=books.run.summary.run, at=now, checked_at=now, full_at=full_at)
+        mark = replace(mark, mark=to, run=books.run.summary.run, at=now, checked_at=now)
+        return replace(mark, full_at=now, finished=max(mark.finished, _counted(books))) if full else mark
 
     books.run.summary.figures[settled.SETTLED_FIGURE] = _move(books, further).mark
     books.run.phase("record")
+
+
+def _counted(books: Books) -> int:
+    """How many finished transactions the money check of this run counted, before it repaired."""
+    return books.run.summary.figures[settled.money_figure("before")[0]]
 
 
 def _back(books: Books, mark: Settled, to: int) -> Settled:
