@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import typer
 
+from lowtide.cli.by_hand import check_same, keep
 from lowtide.cli.configuration import configured, configured_to_act
-from lowtide.cli.options import ConfigFile
+from lowtide.cli.options import ConfigFile, Yes, ask
 from lowtide.cli.output import Output, OutputStyle, answer
+from lowtide.config import Config
+from lowtide.ledger import mending
 from lowtide.ledger.client import init as make
 from lowtide.ledger.client import ledger
-from lowtide.ledger.model import State, user_id
-from lowtide.terminal.console import new_console
+from lowtide.ledger.mending import Act, Fault, Survey
+from lowtide.ledger.model import State, Table, user_id
+from lowtide.ledger.store import node
+from lowtide.store.state import opened
+from lowtide.terminal.console import new_console, note
 from lowtide.terminal.tables import new_table, print_table
 
 app = typer.Typer(no_args_is_help=True, help="Users, transfers and balances.")
@@ -33,6 +43,8 @@ _ORDER = (
     "decision",
     "request",
 )
+#: Columns of what is set right: cells as they are found, and as they become.
+_FAULT = ("action", "record", "why", "cells", "become")
 
 
 @app.command()
@@ -91,6 +103,67 @@ def show(transaction: str, config: ConfigFile = None, output: OutputStyle = Outp
     names = sorted({n for cells in rows.values() for n in cells}, key=lambda n: (n not in _ORDER, _place(n)))
     lines = ({"row": title, **cells} for title, cells in rows.items())
     answer(output, lambda: rows, ("row", *names), lambda: lines, lambda: _print_rows(names, rows))
+
+
+@app.command()
+def mend(config: ConfigFile = None, yes: Yes = False, output: OutputStyle = Output.TABLE) -> None:
+    """Set right what contradicts itself after tables came back from backups of different times.
+
+    Stop everybody who writes to the ledger first. Records that no transaction can have go, those that one must have are
+    written; each is shown whole before anything is done. JSON and CSV are the list alone, unless --yes is given. Exit
+    code 1 while something contradicts itself.
+    """
+    settings = configured_to_act(config)
+    found = _surveyed(settings)
+    lines = [_fault_line(fault) for fault in found.faults]
+    facts = {"records": lines, "left": found.left, "total": found.total, "paid in": found.paid_in}
+    answer(output, lambda: facts, _FAULT, lambda: lines, lambda: _print_survey(found, lines))
+    if lines and (yes or output is Output.TABLE):
+        removed = sum(fault.act is Act.REMOVE for fault in found.faults)
+        what = f"{removed} records removed, {len(lines) - removed} written as their transactions say"
+        ask(f"Is nobody writing to the ledger, and shall these be set right: {what}?", yes=yes)
+        found = _mended(settings, found, config, what)
+        note(f"{what}. Then: lowtide run transaction_repair --full --execute")
+    if found.faults or found.left or not found.balanced:
+        raise typer.Exit(1)
+
+
+def _mended(settings: Config, found: Survey, config: Path | None, what: str) -> Survey:
+    """Set right what was *found*, if it still is so; what is found afterwards."""
+    tables = [f"{settings.ledger.prefix}{table}" for table in Table]
+    check_same(found.faults, _surveyed(settings).faults, "what contradicts itself in the ledger")
+    with opened(settings) as state, node(settings, size=1) as books:
+        state.check_not_paused(*tables)
+        # First: until the money was counted again, nobody goes by it.
+        books.run(mending.begin_anew, "the settled mark")
+        for fault in found.faults:
+            books.run(partial(mending.mend, fault.id, fault.user), f"record {fault.row}")
+        state.create()
+        keep(state, settings, config, "ledger mend", what)
+    return _surveyed(settings)
+
+
+def _surveyed(settings: Config) -> Survey:
+    issuer = user_id(settings.ledger.issuer)
+    with node(settings, size=1) as books:
+        return books.run(partial(mending.survey, issuer), "the ledger")
+
+
+def _fault_line(fault: Fault) -> dict[str, Any]:
+    return dict(zip(_FAULT, (str(fault.act), fault.row, fault.why, fault.cells, fault.due), strict=True))
+
+
+def _print_survey(found: Survey, lines: Sequence[Mapping[str, Any]]) -> None:
+    grid = new_table("Records that contradict their transactions", *_FAULT)
+    for line in lines:
+        grid.add_row(*(json.dumps(cell) if isinstance(cell, Mapping) else cell for cell in line.values()))
+    if lines:
+        print_table(console, grid)
+    else:
+        console.print("No record contradicts its transaction.", soft_wrap=True)
+    for why in found.left:
+        console.print(f"Left for a person to look at: {why}", soft_wrap=True)
+    console.print(f"By their records all users have {found.total}; {found.paid_in} was paid in.", soft_wrap=True)
 
 
 def _print_rows(names: Sequence[str], rows: Mapping[str, Mapping[str, str]]) -> None:

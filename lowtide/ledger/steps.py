@@ -224,7 +224,7 @@ def drive(observed: Observed, issuer: str, until_decided: bool = False) -> Progr
         if step is None:
             return parse_transaction(observed.id, observed.row)
         if step is Need.RECORDS:
-            observed = yield from _with_records(observed)
+            observed = yield from with_records(observed)
         elif step is Need.DECISION:
             decision = yield from decide(parse_transaction(observed.id, observed.row), issuer)
             observed = yield from _written(
@@ -243,7 +243,7 @@ def _written(observed: Observed, write: Write) -> Program[Observed]:
     """*observed* after *write*, or, where another was faster, all rows read anew."""
     held = yield write
     if isinstance(write, CheckAndPut) and not held:
-        return (yield from _with_records(observed))
+        return (yield from with_records(observed))
     if write.table is Table.RECORDS and isinstance(write, CheckAndPut):
         observed = _known(observed, write)
     return observed.after(write)
@@ -259,7 +259,7 @@ def _known(observed: Observed, write: CheckAndPut) -> Observed:
     return observed
 
 
-def _with_records(observed: Observed) -> Program[Observed]:
+def with_records(observed: Observed) -> Program[Observed]:
     """Transaction and records as they were at one moment.
 
     The records are read between two readings of the transaction that agree. Otherwise a record could seem to be behind
@@ -365,14 +365,17 @@ def _finished(user: str) -> Program[tuple[int, int]]:
 
 def _finished_amount(user: str, id: str, cells: Cells, row: Cells) -> int:
     if not row:
-        msg = f"record {user}/{id} has no transaction"
-        raise ContradictionError(msg)
+        raise ContradictionError(_lone(user, id))
     transaction = parse_transaction(id, row)
     if transaction.state is not State.FINISHED:
         return 0
     record = side(transaction, user)
     record.state(cells)
     return record.amount
+
+
+def _lone(user: str, id: str) -> str:
+    return f"record {user}/{id} has no transaction; where tables came back from a backup: lowtide ledger mend"
 
 
 def side(transaction: Transaction, user: str) -> Record:
@@ -501,9 +504,8 @@ def audit(id: str, user: str | None = None) -> Program[Transaction]:
     """
     (row,) = yield Read(Table.TRANSACTIONS, (id,))
     if not row:
-        msg = f"record {user}/{id} has no transaction" if user else f"transaction {id} is gone"
-        raise ContradictionError(msg)
-    observed = yield from _with_records(Observed(id, row))
+        raise ContradictionError(_lone(user, id) if user else f"transaction {id} is gone")
+    observed = yield from with_records(Observed(id, row))
     transaction = parse_transaction(id, observed.row)
     if user:
         side(transaction, user)

@@ -31,7 +31,9 @@ from lowtide_spark.ledger import listing, money, repair
 from lowtide_spark.ledger.dataframes import LedgerRows
 from lowtide_spark.run import base, oracle
 from lowtide_spark.run import job as lowtide_job
+from typer.testing import CliRunner
 
+from lowtide.cli.app import app
 from lowtide.config import load
 from lowtide.errors import LedgerError, StoreError, UsageError
 from lowtide.health.conditions import TransactionIs, TransactionsSettled, TransactionsStuck, check
@@ -758,6 +760,66 @@ def test_finished_transactions_that_went_with_their_records_are_missed(run: Job,
         each.delete(b"settled")
     assert run("transaction_repair", *NOW).code == 0
     assert mark(books).finished == 2
+
+
+@pytest.mark.parametrize("first", [Table.TRANSACTIONS, Table.RECORDS])
+def test_tables_that_came_back_from_different_times_are_set_right(
+    run: Job, books: Books, omid: OmidClient, first: Table
+) -> None:
+    """Snapshots of two tables with transfers between them, restored: records without transactions lock their users out,
+    transactions without records have lost their money, and no repair acts. The command lists each record whole, and
+    does it when told so; then the full check is green and every call answers.
+    """
+
+    def command(*more: str) -> Any:
+        return CliRunner().invoke(app, ["ledger", "mend", *more, "--config", str(books.file)])
+
+    with books.open() as book:
+        for name in ("ann", "bob"):
+            book.transfer("issuer", name, 100)
+    names = {table: f"{books.config.ledger.prefix}{table}" for table in Table}
+    omid.snapshot(names[first], f"{names[first]}_then")
+    with books.open() as book:
+        between = book.transfer("ann", "bob", 4)
+    assert run("transaction_repair", *NOW, "--full").code == 0
+    assert books.stopped(lambda b: b.transfer("bob", "ann", 1), 9, "after")
+    others = [table for table in Table if table is not first]
+    for table in others:
+        omid.snapshot(names[table], f"{names[table]}_then")
+    for table in Table:
+        omid.restore(f"{names[table]}_then")
+        omid.delete_snapshot(f"{names[table]}_then")
+    broken = books.everything()
+    if first is Table.TRANSACTIONS:
+        with books.open() as book, pytest.raises(LedgerError, match=f"{between.id} has no transaction"):
+            book.balance("ann")
+    else:
+        assert f"{between.id} has 0 finished debit(s) and 0 finished credit(s)" in run("balances").problems
+    assert run("transaction_repair", *NOW, "--full").code == 1
+    assert books.everything() == broken, "no repair acts"
+
+    listed = command("--output", "json")
+    assert listed.exit_code == 1
+    found = json.loads(listed.stdout)
+    assert books.everything() == broken, "a list alone"
+    rows = {f"{user_id(name)}/{between.id}" for name in ("ann", "bob")}
+    assert rows <= {each["record"] for each in found["records"]}
+    for each in found["records"]:
+        assert each["cells"] == broken[Table.RECORDS].get(each["record"], {}), "whole"
+    assert {each["action"] for each in found["records"]} == {"remove" if first is Table.TRANSACTIONS else "write"}
+    done = command("--yes")
+    assert done.exit_code == 0, done.output
+    assert "No record contradicts" in command().output
+
+    full = run("transaction_repair", *NOW, "--full")
+    assert full.code == 0, full.problems
+    assert run("balances").code == 0
+    ann, bob = (100, 100) if first is Table.TRANSACTIONS else (97, 103)
+    with books.open() as book:
+        assert (book.balance("ann"), book.balance("bob")) == (ann, bob)
+        assert book.transfer("ann", "bob", ann).state is State.FINISHED
+        assert book.transfer("bob", "ann", 200).state is State.FINISHED
+    assert run("transaction_repair", *NOW, "--full").code == 0
 
 
 def test_an_interval_repairs_its_own_transactions(run: Job, books: Books) -> None:
