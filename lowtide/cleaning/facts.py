@@ -80,6 +80,8 @@ class Fact:
     #: Of the families when they were read (``lowtide.tables.settings.shape_of``); empty: of a record of before there
     #: were shapes.
     shape: str = ""
+    #: :func:`cleaned_before` of the table, while not all up to it is cleaned again; else 0.
+    before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,30 @@ def valid(facts: Iterable[Fact], families: Iterable[str], incarnation: Incarnati
     """
     wanted = frozenset(families)
     return [f for f in facts if f.incarnation == incarnation.number and wanted <= f.families and f.shape == shape]
+
+
+def cleaned_before(facts: Sequence[Fact], incarnation: Incarnation, bound: int) -> int:
+    """Up to which start timestamp, inclusive, some of a table's cells were cleaned before it came as it is now; 0: none
+    that is known of.
+
+    Whatever had no proof then was marked. So of a cell at or below it that has neither proof nor mark nobody knows: it
+    may have had its shadow cell then, and have come back as it was before that.
+
+    Args:
+        facts: all that is recorded of the table, what no longer counts too.
+        incarnation: the table's now.
+        bound: the greatest prune bound that is known. Up to it all tables were cleaned, so that a table of which
+            nothing is recorded can have cells of before from elsewhere only: a clone, an import, files put in by hand.
+    """
+    if not facts:
+        return bound
+    lives = (f.before if f.incarnation == incarnation.number else max(f.before, _end(f) - 1) for f in facts)
+    # Of the whole table: one transaction's cells lie in several ranges, and a mark for those in one condemns all.
+    return max(lives)
+
+
+def _end(fact: Fact) -> int:
+    return max((end for _, end in fact.intervals), default=1)
 
 
 def cleaned_intervals(keys: KeyRange, facts: Sequence[Fact]) -> Intervals:

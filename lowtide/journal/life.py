@@ -218,12 +218,13 @@ def settle(connection: Any, state: StateStore, name: str, *, lost_up_to: int = 0
 
 
 def unwatched(keys: KeyRange, facts: Sequence[Fact], horizon: int) -> bool:
-    """Whether cells at or below the *horizon* may have come into *keys* since the journal let go of their proofs.
+    """Whether cells at or below the *horizon* may have come into *keys* since their proofs went.
 
     Args:
         keys: the range.
         facts: valid ones of the time before the run.
-        horizon: inclusive; 0: the journal has let go of nothing.
+        horizon: inclusive: what the journal has let go of, or what was cleaned before the table came as it is now
+            (:func:`lowtide.cleaning.facts.cleaned_before`); 0: nothing.
     """
     return horizon > 0 and not cleaned_intervals(keys, facts).covers(0, horizon + 1)
 

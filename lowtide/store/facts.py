@@ -175,6 +175,7 @@ def _fact_value(fact: Fact) -> dict[str, Any]:
         "read": [list(p) for p in fact.read],
         "read_since": fact.read_since,
         "shape": fact.shape,
+        "before": fact.before,
     }
 
 
@@ -192,4 +193,5 @@ def _parse_fact(raw: bytes) -> Fact:
         Intervals.of((a, b) for a, b in value.get("read", [])),
         value.get("read_since", 0),
         value.get("shape", ""),
+        value.get("before", 0),
     )

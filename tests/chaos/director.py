@@ -564,6 +564,7 @@ class Director:
                 own = {*map(str, Table), *self.tables.physical}
                 self.judge.came_up(collected["bound"], collected["low_watermark"], holders - own)
                 return
+            self.people.decide_the_rest()
         self.judge.wrong.append(f"at the end: after {LAST_ROUNDS} rounds the jobs still fail: {last} (9)")
 
     def _read_everything(self, seen: Seen) -> None:

@@ -228,8 +228,8 @@ class History:
     def restorable(self, table: str) -> bool:
         """Whether the HBase snapshot of the table tells who committed: none did that was under way when it was taken.
 
-        Of one that was, it may lack the shadow cells, and nothing else in the store need tell (docs/safety.md, "What
-        Lowtide cannot see").
+        Of one that was, it may lack the shadow cells, and nothing else in the store need tell: a person decides, or the
+        cell goes (docs/safety.md, "What Lowtide cannot see").
         """
         return table in self.snapshots and not self.snapshots[table][1] & self.commits.keys()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from lowtide.errors import LowtideError
-from tests.chaos.judge import Judge
+from tests.chaos.judge import Judge, standing, start_of, unproved
 from tests.chaos.laboratory import STATE, Laboratory
 from tests.chaos.nemeses import Kind
 from tests.chaos.plan import Say, Table, Word
@@ -104,6 +104,15 @@ class People:
         start = known[step.number * 7 % len(known)]
         self._lab.resolve(start, history.commits.get(start))
         return "it committed" if start in history.commits else "it never did"
+
+    def decide_the_rest(self) -> None:
+        """What no proof decides in tables that came back: of each transaction that is over and never committed, so."""
+        history, watermark = self._judge.history, self._lab.omid.watermark()
+        bare = {start_of(key[3]) for table in self._tables.there for key in unproved(standing(self._lab.raw(table)))}
+        for start in sorted(bare & history.ended - history.commits.keys()):
+            if start <= watermark and start not in self._in_flight:
+                with suppress(LowtideError):  # its mark says so
+                    self._lab.resolve(start, None)
 
     _DECIDING: dict[Word, Callable] = {  # type: ignore[type-arg]  # noqa: RUF012
         Word.FORGET: _forget,

@@ -384,6 +384,30 @@ def test_the_milliseconds_of_plain_cells_are_no_orphans_of_a_counter_that_passed
     assert given(True, [(1, 10**15)], NOW) == Given(first_timestamp(True)), "a world clock's numbers are far above"
 
 
+def test_absence_decides_nothing_of_what_began_before_a_table_came_back(spark: SparkSession) -> None:
+    """Up to where the table was cleaned before, each by its own bound: what never committed was marked then. A proof,
+    also of an abort, decides there as ever, and in other tables so does absence.
+    """
+    starts = {"below": T, "at": T + 50, "above": T + 100, "aborted": T - 50, "committed": T - 100}
+    cells = [
+        (region, name.encode(), b"f", b"q", start + 1, start, None, "put", b"v", None)
+        for region in ("back", "back up to less", "watched")
+        for name, start in starts.items()
+    ]
+    said = {"aborted": (ABORTED, None), "committed": (COMMITTED, TC)}
+    known = [(start, *said.get(name, (ABSENT, None)), None, False, None) for name, start in starts.items()]
+    found = rules.cell_actions(
+        spark.createDataFrame(cells, COLUMNS),
+        spark.createDataFrame(known, KNOWN_COLUMNS),
+        Given(first_timestamp(world_clock=True)),
+        before={"back": T + 50, "back up to less": T},
+    )
+    done = {(r.region, bytes(r.row).decode()): r.action for r in found.collect()}
+    always = {"above": DELETE, "aborted": DELETE, "committed": HEAL}
+    for region, below, at in (("back", STOP, STOP), ("back up to less", STOP, DELETE), ("watched", DELETE, DELETE)):
+        assert {name: done[region, name] for name in starts} == {"below": below, "at": at, **always}, region
+
+
 @pytest.mark.parametrize("name", COUNTER)
 def test_cells_under_a_counter(counter: dict[str, Row], name: str) -> None:
     """Under a counting oracle small numbers are timestamps like others, but none is below its first, 50."""

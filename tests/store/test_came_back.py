@@ -327,6 +327,63 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     assert as_of(table) == {b"healed"}
 
 
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("way", ["restored", "cleaned in part", "renamed"])
+def test_what_its_client_completed_after_the_snapshot_is_left_to_a_person(
+    job: Job,
+    scene: Scene,
+    omid: OmidClient,
+    snapshot: Callable[[str], str],
+    said: Callable[..., str],
+    way: str,
+) -> None:
+    """The HBase snapshot has a committed cell without its shadow cell; then its client writes that, and takes its
+    commit entry away, of which no journal knows. When the table comes back nothing proves the commit, and nothing is
+    proof of an abort: what had never committed was marked when the table was cleaned before.
+    """
+    table = scene.table()
+    assert job("watermark_collection", "--execute").code == 0
+    between = datetime.now(UTC)
+    paused = omid.begin()
+    start, commit = scene.crashed_after_commit(table, row=b"cut")
+    orphan = scene.orphan(table, row=b"orphan")
+    name = snapshot(table)
+    scene.shadow(table, start, commit, row=b"cut")
+    omid.delete_commit_entry(start)
+    omid.flush(ENTRIES)
+    omid.compact(ENTRIES, major=True)
+    omid.advance_watermark()
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    assert job("watermark_collection", "--execute").code == 0
+    back = table
+    if way == "renamed":
+        back = f"{table}copy"
+        omid.drop(table)  # whose shadow cell would be proof
+        omid.clone(name, back)
+        scene.tables.append(back)
+        said("confirm", back)
+    else:
+        omid.restore(name)
+    if way == "cleaned in part":
+        part = job("orphan_cleanup", "--table", back, "--to", between.isoformat(), "--execute")
+        assert part.code == 0, part.problems
+    for _ in range(2):  # the first has recorded nothing
+        outcome = job("orphan_cleanup", "--table", back, "--execute")
+        assert scene.has(back, start, row=b"cut"), "a committed cell is deleted"
+        assert (outcome.code, "no proof is no proof of an abort" in outcome.problems) == (1, True), outcome.problems
+        assert f"lowtide resolve {start} --aborted" in outcome.problems
+        assert start not in omid.commit_table()
+    said("resolve", str(start), "--committed", str(commit))
+    cleaned, pruned = clean_and_prune(job, back)
+    assert (cleaned.code, pruned.code) == (0, 0), cleaned.problems + pruned.problems
+    assert scene.healed(back, start, row=b"cut") == commit
+    assert not scene.has(back, orphan, row=b"orphan"), "its mark is proof"
+    scene.cell(back, paused, row=b"late")
+    full = job("orphan_cleanup", "--table", back, "--full", "--execute")
+    assert (full.code, scene.has(back, paused, row=b"late")) == (0, False), "it is under watch again"
+
+
 def test_the_journal_keeps_what_a_table_that_came_back_waits_for(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], snapshot: Callable[[str], str]
 ) -> None:

@@ -17,6 +17,7 @@ from lowtide.cleaning.facts import (
     Incarnation,
     Region,
     RegionMark,
+    cleaned_before,
     cleaned_intervals,
     last_full_pass,
     prune_bound,
@@ -301,3 +302,19 @@ def test_blockers_name_what_to_do() -> None:
 def test_nothing_blocks_at_the_low_watermark() -> None:
     """Regions cleaned up to the low watermark or past it (its checkpoints) hold nothing."""
     assert prune_bound([mark(100), mark(149)], [], 100) == (100, [])
+
+
+def test_how_far_a_table_was_cleaned_before_it_came_as_it_is() -> None:
+    """The furthest of all its ranges, by facts of another life, also where a fact of this one has taken their place and
+    tells of it; facts that are void for another reason, such as new families, tell of this life. One of which nothing
+    is recorded has what is older than the prune bound from elsewhere.
+    """
+    now = Incarnation(2, 7)
+    assert cleaned_before([], now, 30) == 30
+    of_now = fact(0, 4, (0, 90), families=frozenset({"other"}), number=2)
+    assert cleaned_before([of_now], now, 30) == 0
+    of_before = [fact(4, 6, (0, 50)), fact(6, 8, (0, 20), (60, 71))]
+    assert cleaned_before([of_now, *of_before], now, 30) == 70
+    assert cleaned_before([replace(of_now, before=70)], now, 30) == 70
+    assert cleaned_before([replace(of_now, before=95, incarnation=1)], now, 0) == 95, "it came back twice"
+    assert cleaned_before([fact(0, 8)], now, 30) == 0

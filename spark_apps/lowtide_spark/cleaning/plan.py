@@ -52,10 +52,13 @@ def _decided(run: Run, group: Sequence[CleanupWork], known: DataFrame) -> tuple[
     suspects = [work.suspects for work in found or group[:1] if work.suspects is not None]
     horizon = run.journal.horizon
     unwatched = [r.region for work in found for r in work.ranges if life.unwatched(r.keys, work.facts, horizon)]
+    before = {
+        r.region: work.before for work in found for r in work.ranges if life.unwatched(r.keys, work.facts, work.before)
+    }
     cells = union(suspects, like=suspects[0]).where(F.col("kind") != END_OF_RANGE)
     cells = cells.coalesce(1) if len(found) > 1 else cells  # they are few
     numbers = given(run.world_clock, run.state().skipped(), run.request.now)
-    actions = rules.cell_actions(cells, known, numbers, horizon, unwatched)
+    actions = rules.cell_actions(cells, known, numbers, horizon, unwatched, before)
     if not found:  # nothing is decided, and Spark has nothing to do
         return actions.limit(0), []
     figures = {"lacking": marks.lacks_mark(), "mismarked": marks.has_wrong_mark(), "cells": F.lit(True)}

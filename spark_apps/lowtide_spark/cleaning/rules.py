@@ -6,7 +6,8 @@ They are sections 2.3, 2.5 and 2.6 of Omid's protocol as its reader and compacto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -49,6 +50,12 @@ _WRONG_ROW = f"{RESOLVE}; then in HBase's shell: {PROOFS}"
 UNPROVED = (
     "the journal has let go of what it held of its time, and the cell may have come back since, so that no proof is no "
     "proof of an abort; " + RESOLVE
+)
+#: The same where the proof need not have been the journal's: the client may have removed it itself.
+CAME_BACK = (
+    "it began before the table came back (or was disabled and enabled, or came from elsewhere), at a time of which "
+    "what never committed was marked, and it has no mark: its client may have completed it after the HBase snapshot "
+    "was made, so that no proof is no proof of an abort; " + RESOLVE
 )
 #: Why a shadow cell in a table that has to be confirmed decides nothing, with that table for each ``%1$s``.
 UNCONFIRMED = (
@@ -224,7 +231,12 @@ def after_marking(known: DataFrame, again: DataFrame) -> DataFrame:
 
 
 def cell_actions(
-    suspects: DataFrame, known: DataFrame, given: Given, horizon: int = 0, unwatched: Sequence[str] = ()
+    suspects: DataFrame,
+    known: DataFrame,
+    given: Given,
+    horizon: int = 0,
+    unwatched: Sequence[str] = (),
+    before: Mapping[str, int] | None = None,
 ) -> DataFrame:
     """What becomes of each suspect cell.
 
@@ -237,6 +249,9 @@ def cell_actions(
         unwatched: regions into which cells at or below it may have come since
             (:func:`lowtide.journal.life.unwatched`): there absence of a proof decides nothing. A mark does: whoever
             put it found the transaction's cell, still unhealed, in a range that was under watch.
+        before: regions into which cells may have come back, by the start timestamp up to which, inclusive, what never
+            committed had been marked by then (:func:`lowtide.cleaning.facts.cleaned_before`): there, too, absence
+            decides nothing and a mark does.
 
     Returns:
         the suspects with ``action``, ``tc`` (for heal), ``why`` (for skip and stop), ``marked``; and for heal and
@@ -283,6 +298,7 @@ def cell_actions(
             _do(STOP, why=F.lit(UNPROVED)),
         )
         .when(unproved & doubted.isNotNull(), _do(SKIP, why=doubted))
+        .when((F.col("verdict") == ABSENT) & _began_before(before or {}), _do(STOP, why=F.lit(CAME_BACK)))
         .when(F.col("verdict").isin(ABORTED, ABSENT), _do(DELETE, rule=Rule.ORPHAN, proof=F.col("v_proof")))
         .otherwise(_do(STOP, why=F.coalesce("v_why", F.lit("nothing is known of its transaction; run again"))))
     )
@@ -305,6 +321,15 @@ def _doubted(given: Given) -> Column:
     timestamp = F.col("timestamp")
     spans = (F.when((timestamp >= d.start) & (timestamp < d.stop), F.lit(d.why)) for d in given.doubts)
     return F.when(~F.col("v_proof").eqNullSafe(Proof.DECIDED.value), F.coalesce(*spans, F.lit(None).cast("string")))
+
+
+def _began_before(bounds: Mapping[str, int]) -> Column:
+    """Whether a cell's transaction began at or below the bound of the cell's region."""
+    regions: dict[int, list[str]] = defaultdict(list)
+    for region, bound in bounds.items():
+        regions[bound].append(region)
+    each = ((F.col("start_ts") <= bound) & F.col("region").isin(names) for bound, names in regions.items())
+    return reduce(lambda a, b: a | b, each, F.lit(False))
 
 
 def _do(

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lowtide.cleaning.facts import DROPPING, VOID, Region, valid
+from lowtide.cleaning.facts import DROPPING, VOID, Region, cleaned_before, valid
 from lowtide.cleaning.planning import WorkRange, first_unrecorded, plan_ranges, without_read
 from lowtide.errors import StoreError
 from lowtide.journal import life
@@ -50,15 +50,17 @@ def prepare_all(run: Run, entries: Sequence[Entry], watermark: int) -> list[Clea
         reports[table].problems.append(taken_over(state))
     states = taken | run.state().read_all(regions.keys() - acting.keys())
     known = [entry for entry in entries if entry.table in states]
-    works = (_prepared(run, e, reports[e.table], regions[e.table], states[e.table], watermark) for e in known)
+    bound = max((b.value for b in run.state().bounds()), default=0)
+    works = (_prepared(run, e, reports[e.table], regions[e.table], states[e.table], watermark, bound) for e in known)
     return [work for work in works if work is not None]
 
 
 def _prepared(
-    run: Run, entry: Entry, report: TableReport, regions: list[Region], state: TableState, watermark: int
+    run: Run, entry: Entry, report: TableReport, regions: list[Region], state: TableState, watermark: int, bound: int
 ) -> CleanupWork | None:
+    incarnation = state.incarnation.advance(regions)
     try:
-        facts = valid(state.facts, entry.families, state.incarnation.advance(regions), entry.shape)
+        facts = valid(state.facts, entry.families, incarnation, entry.shape)
         if state.facts and not facts:
             report.notes.append(f"{VOID}; it is read from 0")
             if entry.compactor:  # no problem: when this run is through it has healed what is still there
@@ -79,7 +81,8 @@ def _prepared(
         return None
     report.regions = len(ranges)
     report.intervals = list(Intervals.of((r.from_ts, r.to_ts) for r in ranges))
-    return CleanupWork(report, entry, regions, state, facts, ranges)
+    before = cleaned_before(state.facts, incarnation, bound)
+    return CleanupWork(report, entry, regions, state, facts, ranges, before)
 
 
 def _unknown_files(table: str, horizon: int) -> str:

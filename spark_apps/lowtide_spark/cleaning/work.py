@@ -37,6 +37,8 @@ class CleanupWork(RegionWork):
     state: TableState
     facts: list[Fact]
     ranges: list[WorkRange]
+    #: Up to which start timestamp, inclusive, it was cleaned before it came as it is now; 0: nothing is known of that.
+    before: int = 0
     source: Source = LIVE
     suspects: DataFrame | None = None
     #: With a ``table``, whose shadow cells the reading of the suspects met in each of its parts: ``shadow_starts``.
