@@ -77,6 +77,7 @@ def take(
                 "run watermark_collection --execute` see it, and hold again"
             )
             raise HistoryError(msg)
+        _check_elsewhere(state, new)
         state.create()
         taken = state.server_time()  # by which its end is judged: a reader's machine may be days off
         new = replace(new, taken=taken, expires=taken + lasting)
@@ -272,6 +273,21 @@ def _check_mark(state: StateStore, held: Hold, now: datetime) -> None:
             f"a run of history_gc is about to remove the history of {held.table} before "
             f"{number_and_time(history.intended)}, so a hold at {number_and_time(held.timestamp)} comes too late; hold "
             f"{history.intended} or later, or try again after it (if it was killed: from {moment_text(ends)} on)"
+        )
+        raise HistoryError(msg)
+
+
+def _check_elsewhere(state: StateStore, held: Hold) -> None:
+    """Refuse a hold whose history may have been removed when the table was here under another name. Once is enough: of
+    a clone that was before it was made.
+    """
+    if held.timestamp < (mark := state.mark_of_any(held.table)):
+        msg = (
+            f"the read point {number_and_time(held.timestamp)} of {held.table} lies {mark - held.timestamp} before "
+            f"{number_and_time(mark)}, the greatest ancient history mark of any table: {held.table} is new to "
+            "watermark_collection, or came from elsewhere, and a clone lacks what was removed of the table that it was "
+            f"made of. Read at {mark} or later; a table that was made new has its own history when "
+            "watermark_collection --execute has listed it"
         )
         raise HistoryError(msg)
 

@@ -91,6 +91,22 @@ class StateStore(
             for row, _ in list(self._scan(prefix)):
                 self._table.delete(row)
 
+    def mark_of_any(self, table: str) -> int:
+        """The greatest mark that was ever applied to any table, where *table* may have been here under another name:
+        marks are kept by name, and a clone lacks what was removed of the table that it was made of. 0: it was not.
+        """
+        entry = next((e for e in self.inventory() if e.table == table), None)
+        if entry is not None and not entry.unconfirmed:
+            return 0
+        return max((history.applied for history in self.histories()), default=0)
+
+    def confirm(self, table: str) -> None:
+        """Remember that the transactions of *table* are this oracle's; first, as its mark, :meth:`mark_of_any`: it is
+        a table like any other then.
+        """
+        self.raise_mark(table, self.mark_of_any(table), "lowtide confirm")
+        super().confirm(table)
+
     def record_cluster(self) -> None:
         """Write a new token: whoever reaches the same table otherwise reads it, or a newer run's."""
         self._table.put(b"cluster", {VALUE: dump({"token": self._nonce(), "at": now_millis()})})

@@ -299,7 +299,16 @@ class Records:
 
     def marks(self) -> dict[str, int]:
         """The history marks that readers are held to."""
-        return {name: json.loads(cells[b"mark"])["mark"] for name, cells in self._of(b"history/") if b"mark" in cells}
+        return {name: mark["mark"] for name, mark in self._marks().items()}
+
+    def removing(self) -> dict[str, int]:
+        """Those before which a run removes history. Who confirms a table removes nothing: what lies before its mark
+        was gone when it came.
+        """
+        return {name: mark["mark"] for name, mark in self._marks().items() if mark.get("run") != "lowtide confirm"}
+
+    def _marks(self) -> dict[str, dict[str, Any]]:
+        return {name: json.loads(cells[b"mark"]) for name, cells in self._of(b"history/") if b"mark" in cells}
 
     def bound(self) -> int:
         """The prune bound that was published last."""
@@ -508,9 +517,9 @@ class Judge:
             if new.marks().get(table, 0) < mark:
                 self._say(where, f"the history mark of {table} went from {mark} back to {new.marks().get(table)} (6)")
         for table, points in self.held.items():
-            if points and new.marks().get(table, 0) > min(points):
+            if points and new.removing().get(table, 0) > min(points):
                 self._say(
-                    where, f"the history mark of {table}, {new.marks()[table]}, passed the hold {min(points)} (5)"
+                    where, f"the history mark of {table}, {new.removing()[table]}, passed the hold {min(points)} (5)"
                 )
 
     def dropped(self, table: str) -> None:

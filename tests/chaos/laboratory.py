@@ -53,6 +53,7 @@ TIMESTAMPS = "OMID_TIMESTAMP_TABLE"
 REFUSED = (
     "cannot be read with asOf: ",
     "before its ancient history mark",
+    "the greatest ancient history mark of any table",
     ", later than the low watermark ",
     "history GC has overtaken this read",
     "enabled since the read began",

@@ -22,8 +22,10 @@ from connector_kit import Kit
 from lowtide_spark.run.context import Run
 from pyspark.sql import DataFrame, SparkSession
 from scene import Scene
+from typer.testing import CliRunner
 
 from lowtide import paths
+from lowtide.cli.app import app
 from lowtide.config import CONFIG_VARIABLE, Config, load
 from lowtide.errors import HistoryError
 from lowtide.history.holding import read_options, release, take
@@ -586,6 +588,50 @@ def test_beside_an_oracle_in_low_latency_mode_nothing_is_read_at_a_read_point(
         as_of(table, at, lowLatency=told["lowLatency"]).collect()
     assert "lowLatency" not in read_options(config)
     assert len(as_of(table, at).collect()) == 1
+
+
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("source", ["kept", "dropped"])
+def test_a_clone_gives_no_more_than_its_source_had(
+    as_of: Read,
+    scene: Scene,
+    job: Job,
+    collected: Callable[[str], int],
+    snapshot: Callable[[str], str],
+    config: Config,
+    configure: Callable[..., Path],
+    source: str,
+) -> None:
+    """What history GC removed before the HBase snapshot was made is missing in the clone as well, under whatever name:
+    an earlier read point is refused there, and a hold, before it is listed, when it is in doubt, when it is confirmed,
+    and when that is forgotten. Later ones are read.
+    """
+    table, early = _two_regions(scene)
+    mark = collected(table)
+    assert job("watermark_collection", "--execute").code == 0
+    copy = f"{table}copy"
+    scene.omid.clone(snapshot(table), copy)
+    scene.tables.append(copy)
+    if source == "dropped":
+        scene.omid.drop(table)
+
+    def refused() -> None:
+        said = f"{early} of {copy} lies {mark - early} before .*{mark}"
+        with pytest.raises(Exception, match=said):
+            as_of(copy, early).collect()
+        with pytest.raises(HistoryError, match=said):
+            take(config, copy, early, owner="test", reason="later", lasting=timedelta(hours=1))
+
+    refused()
+    assert job("watermark_collection", "--execute").code == 0
+    refused()
+    confirmed = CliRunner().invoke(app, ["confirm", copy, "--yes", "--config", str(configure())])
+    assert confirmed.exit_code == 0, confirmed.output
+    refused()
+    for _ in range(2):
+        assert job("watermark_collection", "--execute").code == 0
+    refused()
+    assert {bytes(r.value) for r in as_of(copy, mark).collect()} == {b"now"}
 
 
 def test_a_read_with_a_hold_is_not_overtaken(

@@ -307,6 +307,7 @@ def test_what_is_read_of_the_state(connection: Connection, store: StateStore) ->
     for v in VECTORS["state"]["rows"]:
         connection.put(v["row"].encode(), {f"s:{v['column']}".encode(): json.dumps(v["value"]).encode()})
     assert {table: store.history(table).applied for table in read["mark"]} == read["mark"]
+    assert {table: store.mark_of_any(table) for table in read["mark of any table"]} == read["mark of any table"]
     assert store.numbered_anew() == read["numbered anew"]
     listed = {entry.table: entry for entry in store.inventory()}
     assert {t: listed[t].kind.value if t in listed else None for t in read["kind"]} == read["kind"]
@@ -328,7 +329,8 @@ def test_what_is_written_to_the_state(
     store.doubt_journal("it had a TTL")
     orders = Entry("orders", Kind.TRANSACTIONAL, True, frozenset("f"), mark="OMID_ENABLED", bytes=1, compactor=True)
     orders = replace(orders, settings="f: TTL=9", change=Change(3, "TTL of family f 8 -> 9"))
-    store.put_inventory([orders, Entry("notes", Kind.PLAIN, True, bytes=1)], 5, at=7)
+    copy = Entry("copy", Kind.TRANSACTIONAL, True, frozenset("f"), mark="OMID_ENABLED", bytes=1, came_after=5)
+    store.put_inventory([orders, Entry("notes", Kind.PLAIN, True, bytes=1), copy], 5, at=7)
     for v in VECTORS["state"]["rows"]:
         written = json.loads(connection.held[v["row"].encode()][f"s:{v['column']}".encode()])
         assert sorted(written) == sorted(v["value"]), v["row"]

@@ -78,6 +78,7 @@ final class AsOf implements Serializable {
         refuseUnfit(connection, options);
         asOf.count(connection, options);
         asOf.refuseRemoved(connection, options, "");
+        asOf.refuseRemovedElsewhere(connection, options);
         long stated = Tables.stated(connection, options.tableName());
         Commits commits = Commits.of(connection, options, readPoint);
         return new AsOf(readPoint, world, commits, Journal.of(connection, options), stated); // after the commit table
@@ -139,6 +140,22 @@ final class AsOf implements Serializable {
                     + since + ": that history was removed. Read at " + mark + " or later (as soon as the low watermark"
                     + " has passed it); to keep more from now on, raise history_max_age for " + options.table + ", or"
                     + " take a hold (hold = true, or lowtide hold add).");
+        }
+    }
+
+    /**
+     * Fails where the table may have been here under another name when history was removed of it. Once is enough: of a
+     * clone that was before it was made.
+     */
+    private void refuseRemovedElsewhere(Connection connection, Options options) throws IOException {
+        long any = Records.markOfAny(connection, options);
+        if (readPoint < any) {
+            throw new IllegalArgumentException("The read point " + Moment.described(readPoint) + " of " + options.table
+                    + " lies " + (any - readPoint) + " before " + Moment.described(any) + ", the greatest"
+                    + " ancient history mark of any table: " + options.table + " is new to watermark_collection, or"
+                    + " came from elsewhere, and a clone lacks what was removed of the table that it was made of. Read"
+                    + " at " + any + " or later; a table that was made new has its own history when"
+                    + " watermark_collection --execute has listed it.");
         }
     }
 

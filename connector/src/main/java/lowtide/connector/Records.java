@@ -37,11 +37,36 @@ final class Records {
     /** The mark that history GC applied last; 0 where there is none. */
     static long mark(Connection connection, Options options) throws IOException {
         byte[] row = historyRow(options.table);
-        JsonNode applied = read(connection, options, row, MARK);
+        return mark(read(connection, options, row, MARK), row, options);
+    }
+
+    /**
+     * The greatest mark that was ever applied to any table, where this one may have been here under another name: marks
+     * are kept by name, and a clone lacks what was removed of the table that it was made of. 0: it was not. As {@code
+     * StateStore.mark_of_any}.
+     */
+    static long markOfAny(Connection connection, Options options) throws IOException {
+        JsonNode listed = listed(connection, options);
+        if (!listed.isMissingNode() && number(listed, "came_after") == 0 || !there(connection, options)) {
+            return 0;
+        }
+        long greatest = 0;
+        Scan scan = new Scan().withStartRow(historyRow("")).withStopRow(Bytes.toBytes("history0")) // '0' follows '/'
+                .addColumn(FAMILY, MARK);
+        try (Table table = connection.getTable(TableName.valueOf(options.stateTable));
+                ResultScanner marks = table.getScanner(scan)) {
+            for (Result mark : marks) {
+                greatest = Math.max(greatest, mark(parsed(mark, MARK), mark.getRow(), options));
+            }
+        }
+        return greatest;
+    }
+
+    private static long mark(JsonNode applied, byte[] row, Options options) {
         if (applied != null && !applied.path("mark").isIntegralNumber()) {
-            throw new IllegalArgumentException("The ancient history mark of " + options.table + " (row "
-                    + Bytes.toString(row) + " of " + options.stateTable + ") cannot be understood: " + applied + "."
-                    + " Nothing is read with asOf without knowing what was removed.");
+            throw new IllegalArgumentException("The ancient history mark of " + Bytes.toString(row).substring(8)
+                    + " (row " + Bytes.toString(row) + " of " + options.stateTable + ") cannot be understood: "
+                    + applied + ". Nothing is read with asOf without knowing what was removed.");
         }
         return number(applied, "mark");
     }

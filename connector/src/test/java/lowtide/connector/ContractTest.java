@@ -302,6 +302,10 @@ class ContractTest {
         for (Map.Entry<String, JsonNode> mark : read.path("mark").properties()) {
             assertEquals(mark.getValue().longValue(), Records.mark(rows.connection, options("table", mark.getKey())));
         }
+        for (Map.Entry<String, JsonNode> any : read.path("mark of any table").properties()) {
+            assertEquals(any.getValue().longValue(),
+                    Records.markOfAny(rows.connection, options("table", any.getKey())), any::getKey);
+        }
         assertEquals(read.path("numbered anew").longValue(), Records.numberedAnew(rows.connection, options()));
         for (Map.Entry<String, JsonNode> kind : read.path("kind").properties()) {
             JsonNode listed = Records.listed(rows.connection, options("table", kind.getKey()));
