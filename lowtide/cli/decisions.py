@@ -31,8 +31,8 @@ _NAMED = 20
 
 
 def forget(table: Annotated[str, typer.Argument(metavar="TABLE")], config: ConfigFile = None, yes: Yes = False) -> None:
-    """Forget what was cleaned of a table: after a bulk load, an incremental restore, or whatever else put old cells
-    under it.
+    """Forget what was cleaned of a table: at the end of a bulk load, an hbase restore, an Import, or whatever else put
+    old cells under it.
     """
     loaded = configured_to_act(config)
     with opened(loaded) as state:
@@ -199,14 +199,25 @@ def _check_there(state: StateStore, table: str) -> None:
 
 
 @journal_app.command("lost")
-def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
+def journal_lost(
+    config: ConfigFile = None,
+    promoted: Annotated[
+        bool,
+        typer.Option(
+            "--promoted",
+            help="This cluster was replicated to, and not all had come: nor is absence proof of anything up to the low "
+            "watermark, whatever was pruned.",
+        ),
+    ] = False,
+    yes: Yes = False,
+) -> None:
     """Go on without what the journal has lost for good, or without a journal: below the prune bound, absence of a
     proof decides nothing any more.
     """
     loaded = configured_to_act(config)
     name = loaded.state.journal_table
     with opened(loaded) as state:
-        there, horizon = _lost(loaded, state)
+        there, horizon = _lost(loaded, state, promoted=promoted)
     ask(
         f"Go on without {f'rows that {name} has lost' if there else name}? Of tables that come back from an HBase "
         f"snapshot, transactions up to {horizon} that have no shadow cell and no proof can then only be decided by "
@@ -214,7 +225,7 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
         yes=yes,
     )
     with opened(loaded) as state:
-        still_there, horizon = _lost(loaded, state)  # no lower, and higher by what was pruned since
+        still_there, horizon = _lost(loaded, state, promoted=promoted)  # no lower, and higher by what was pruned since
         check_same(there, still_there, f"whether there is a table {name}")
         state.create()
         life.settle(state.connection, state, name, lost_up_to=horizon)
@@ -223,16 +234,19 @@ def journal_lost(config: ConfigFile = None, yes: Yes = False) -> None:
     console.print(f"Noted. Horizon: {horizon}.", soft_wrap=True)
 
 
-def _lost(config: Config, state: StateStore) -> tuple[bool, int]:
-    """Whether the journal is there, and up to which start timestamp, inclusive, it may have lost what was pruned."""
+def _lost(config: Config, state: StateStore, *, promoted: bool) -> tuple[bool, int]:
+    """Whether the journal is there, and up to which start timestamp, inclusive, it may lack what proved a commit: what
+    was pruned, and of a cluster that was *promoted* also what clients removed themselves, before their shadow cells
+    had come.
+    """
     name = config.state.journal_table
     state.check_not_paused(name)
     known, observed = state.journal(), life.observe(state.connection, name)
     life.check_kept(observed, name)
     own_row = observed.own_row or life.OwnRow()
     horizon = max(known.pruned, own_row.pruned, *(bound.value for bound in state.bounds()))
-    if not known.pruned and observed.own_row is None:
-        # Neither side knows how far was pruned, as where both are lost. It was never beyond this.
+    if promoted or (not known.pruned and observed.own_row is None):
+        # Or neither side knows how far was pruned, as where both are lost. It was never beyond this.
         horizon = max(horizon, low_watermark(state.connection, config))
     return observed.listed, horizon
 

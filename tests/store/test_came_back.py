@@ -600,6 +600,29 @@ def test_a_journal_that_lost_rows_is_not_gone_by_until_somebody_says_so(
     assert as_of(table) == {b"healed"}
 
 
+def test_what_a_promoted_cluster_lacks_is_left_to_a_person(
+    job: Job, scene: Scene, omid: OmidClient, journal: str, said: Callable[..., str]
+) -> None:
+    """It has a committed cell, of after all that was pruned, and its commit entry's delete, which the client sent when
+    the shadow cell was written that never came. The journal never had its proof, so that more than what was pruned is
+    said to be lost.
+    """
+    table = scene.table()
+    omid.advance_watermark()
+    for outcome in clean_and_prune(job, table):
+        assert outcome.code == 0, outcome.problems
+    start, commit = scene.crashed_after_commit(table, row=b"healed")
+    omid.delete_commit_entry(start)
+    for compacted in (ENTRIES, journal):
+        omid.flush(compacted)
+        omid.compact(compacted, major=True)
+    omid.advance_watermark()
+    omid.disable(table)  # of the other cluster no fact speaks
+    omid.enable(table)
+    assert f"Horizon: {omid.watermark()}." in " ".join(said("journal", "lost", "--promoted").split())
+    decided(job, scene, table, said, start, commit)
+
+
 def test_a_journal_that_loses_rows_while_a_run_reads_it_is_not_gone_by(
     job: Job,
     scene: Scene,

@@ -195,6 +195,21 @@ def decided(world: World) -> None:
     )
 
 
+@pytest.mark.parametrize(("options", "horizon"), [([], 50), (["--promoted"], 100)], ids=["lost", "promoted"])
+def test_up_to_where_absence_is_no_proof_when_the_journal_is_lost(
+    options: list[str], horizon: int, world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Up to where was pruned; at a cluster that is promoted up to the low watermark: there clients' own deletes of
+    their commit entries may have come before their shadow cells.
+    """
+    world.known = replace(world.known, pruned=50)
+    settled: list[int] = []
+    monkeypatch.setattr(life, "settle", lambda *_, lost_up_to: settled.append(lost_up_to))
+    done = say(world, monkeypatch, tmp_path, ["journal", "lost", *options], lambda _: None)
+    assert (done.exit_code, settled) == (0, [horizon]), done.output
+    assert f"Horizon: {horizon}." in done.output
+
+
 @pytest.mark.parametrize(
     ("argv", "done"),
     [
