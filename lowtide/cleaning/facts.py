@@ -80,7 +80,7 @@ class Fact:
     #: Of the families when they were read (``lowtide.tables.settings.shape_of``); empty: of a record of before there
     #: were shapes.
     shape: str = ""
-    #: :func:`cleaned_before` of the table, while not all up to it is cleaned again; else 0.
+    #: :func:`cleaned_before` of the table.
     before: int = 0
 
 

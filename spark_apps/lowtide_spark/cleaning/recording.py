@@ -82,10 +82,9 @@ def _facts(run: Run, work: CleanupWork, now: int) -> list[Fact]:
         is_full = done.from_ts == 0 and done.to_ts >= known.prefix_end(0)
         full = now if is_full else last_full_pass(done.keys, work.facts)
         read, since = read_by(run.request.run, done.keys, work.facts, now)
-        cleaned = known | Intervals.of([(done.from_ts, done.to_ts)])
         fact = Fact(
             done.keys,
-            cleaned,
+            known | Intervals.of([(done.from_ts, done.to_ts)]),
             frozenset(work.families),
             work.state.incarnation.number,
             run.request.run,
@@ -94,7 +93,7 @@ def _facts(run: Run, work: CleanupWork, now: int) -> list[Fact]:
             read | Intervals.of([(done.from_ts, done.to_ts)]),
             since,
             work.entry.shape,
-            0 if cleaned.covers(0, work.before + 1) else work.before,
+            work.before,
         )
         facts.append(fact)
     return facts

@@ -50,7 +50,8 @@ def prepare_all(run: Run, entries: Sequence[Entry], watermark: int) -> list[Clea
         reports[table].problems.append(taken_over(state))
     states = taken | run.state().read_all(regions.keys() - acting.keys())
     known = [entry for entry in entries if entry.table in states]
-    bound = max((b.value for b in run.state().bounds()), default=0)
+    unrecorded = any(not state.facts for state in states.values())  # of others it is not asked, and there are many
+    bound = max((b.value for b in run.state().bounds()), default=0) if unrecorded else 0
     works = (_prepared(run, e, reports[e.table], regions[e.table], states[e.table], watermark, bound) for e in known)
     return [work for work in works if work is not None]
 
