@@ -16,26 +16,36 @@ from lowtide.errors import UsageError
 from lowtide.tables.inventory import Kind
 
 
-def check(config: Config, job: str, there: Collection[str]) -> None:
-    """Refuse what would protect a table of no name in *there*, the tables that HBase has; Omid's, Lowtide's own, other
-    oracles' and the ledger's transactions need not be among them.
+def check(config: Config, job: str, there: Collection[str]) -> str:
+    """Refuse what would protect a table of no name in *there*, the tables that HBase has, and may be the misspelt name
+    of one; Omid's, Lowtide's own, other oracles' and the ledger's transactions need not be among them.
+
+    A name that is like none of them may be of a table that is gone, or yet to be made, for which no other is to wait.
+    History that goes does not come back: there every such name is refused.
+
+    Returns:
+        a note on those that are not refused; empty where there are none.
 
     Raises:
         UsageError: names each setting that *job* goes by, and the table that may be meant.
     """
     known = {*there, *config.own_tables, f"{config.ledger.prefix}transactions"}
-    found = [
-        f"tables.{name}.{key}" + (f" ({near[0]} may be meant)" if (near := get_close_matches(name, known, n=1)) else "")
-        for name in sorted(config.tables)
-        if name not in known and not config.omid.is_foreign(name)
-        for key in _protecting(config, job, name)
-    ]
-    if found:
+    refused: list[str] = []
+    noted: list[str] = []
+    for name in sorted(config.tables):
+        if name in known or config.omid.is_foreign(name):
+            continue
+        near = get_close_matches(name, known, n=1)
+        found = refused if near or job == "history_gc" else noted
+        meant = f" ({near[0]} may be meant)" if near else ""
+        found += [f"tables.{name}.{key}{meant}" for key in _protecting(config, job, name)]
+    if refused:
         fact = (
-            f"the configuration has {', '.join(found)}, and HBase has no such table: the one that is meant would be "
+            f"the configuration has {', '.join(refused)}, and HBase has no such table: the one that is meant would be "
             "worked on without that. Nothing was done"
         )
         raise UsageError(fact, "Correct the name under tables:, or take it out")
+    return f"the configuration has {', '.join(noted)}, and HBase has no such table" if noted else ""
 
 
 def _protecting(config: Config, job: str, name: str) -> Iterator[str]:

@@ -63,6 +63,17 @@ def test_a_table_that_is_gone_stops_no_job_otherwise(job: str, own: dict[str, An
         misnamed.check(given({**own, "kind": "transactional"}), job, THERE)
 
 
+def test_a_name_that_is_like_no_other_stops_no_job_but_the_one_that_removes_history() -> None:
+    """It may be of a table that was dropped, or is yet to be made: a note says so."""
+    gone = given({"mode": "dry-run", "history_mode": "dry-run"}, "archive_2019")
+    assert misnamed.check(gone, "orphan_cleanup", THERE) == (
+        "the configuration has tables.archive_2019.mode, and HBase has no such table"
+    )
+    assert misnamed.check(gone, "watermark_collection", THERE) == ""
+    with pytest.raises(UsageError, match=r"has tables\.archive_2019\.history_mode, and HBase has no such table"):
+        misnamed.check(gone, "history_gc", THERE)
+
+
 @pytest.mark.parametrize("name", ["OMID_COMMIT_TABLE", "LOWTIDE_STATE", "ledger_transactions", "theirs_1"])
 def test_tables_beside_the_inventory_may_have_settings(name: str) -> None:
     """Omid's, Lowtide's own, the ledger's before it is made, another oracle's."""

@@ -21,7 +21,8 @@ class TableChoice(RunBase):
         Raises:
             UsageError: names them (:mod:`lowtide.run.misnamed`).
         """
-        misnamed.check(self.config, self.summary.job, there)
+        if note := misnamed.check(self.config, self.summary.job, there):
+            self.summary.notes.append(note)
 
     def choose(self, inventory: Sequence[Entry]) -> list[Entry]:
         """The tables to work on, out of the inventory.
