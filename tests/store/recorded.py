@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from lowtide_spark.frames.store import Store
 
-from lowtide.cleaning.facts import Fact, cleaned_intervals, valid
+from lowtide.cleaning.facts import Fact, cleaned_before, cleaned_intervals, valid
 from lowtide.lab.workload import OmidClient
 from lowtide.store.state import StateStore
 from lowtide.tables import settings
+from lowtide.tables.inventory import Kind, classify
 from lowtide.values.formats import SHADOW_PREFIX, SHADOW_SUFFIX, after, base, shadow_qualifier
 from lowtide.values.intervals import Intervals
 
 
 def record_as_cleaned(omid: OmidClient, store: Store, state: StateStore, tables: Iterable[str]) -> int:
-    """Record what ``orphan_cleanup --full`` would of *tables*, and the time sample of ``watermark_collection``; the low
-    watermark.
+    """Record what ``orphan_cleanup --full`` would of *tables*, and the time sample of ``watermark_collection``, with
+    them among the tables that it has listed, if it has any; the low watermark.
 
     Only for tables in which that run would write nothing: every data cell has its shadow cell and no commit entry any
     more. Anything else fails the test. tests/store/test_recorded.py compares it with the jobs.
@@ -32,8 +34,21 @@ def record_as_cleaned(omid: OmidClient, store: Store, state: StateStore, tables:
         unclean = _to_be_cleaned(omid, table, watermark, set(entries))
         assert unclean == [], f"a cleanup of {table} would have something to do"
         record(store, state, table, watermark)
+        _list(store, state, table)
     state.add_sample(read_at, watermark)
     return watermark
+
+
+def _list(store: Store, state: StateStore, table: str) -> None:
+    """One that is not listed may be a clone of whatever table, and is read no further back than any was cleaned."""
+    listing = state.listing()
+    if not listing.entries or any(e.table == table for e in listing.entries):
+        return
+    (descriptor,) = [d for d in store.descriptors() if d.table == table]
+    entry = classify(descriptor, None, frozenset())
+    if entry.kind is Kind.TRANSACTIONAL:
+        entry = replace(entry, settings=settings.shape_of(descriptor, descriptor.families))
+        state.put_inventory([*listing.entries, entry], listing.low_watermark, listing.at)
 
 
 def _to_be_cleaned(omid: OmidClient, table: str, watermark: int, entries: set[int]) -> list[object]:
@@ -58,12 +73,21 @@ def record(store: Store, state: StateStore, table: str, watermark: int) -> None:
     regions = store.regions(table)
     taken = state.begin(table, regions)
     facts = valid(taken.facts, families, taken.incarnation, look)
+    before = cleaned_before(taken.facts, taken.incarnation, max((b.value for b in state.bounds()), default=0))
     now = int(time.time() * 1000)
     for region in regions:
         intervals = cleaned_intervals(region.keys, facts) | Intervals.of([(0, after(watermark))])
         state.record(
             taken,
             Fact(
-                region.keys, intervals, families, taken.incarnation.number, "recorded by a test", now, now, shape=look
+                region.keys,
+                intervals,
+                families,
+                taken.incarnation.number,
+                "recorded by a test",
+                now,
+                now,
+                shape=look,
+                before=before,
             ),
         )
