@@ -201,7 +201,7 @@ def test_the_question_is_put_with_the_plans_and_the_answer_is_told(
     with pytest.raises(TaskAwaitingInput) as parked:
         task.execute(about)
     assert parked.value.timeout == timedelta(hours=8)
-    assert (put["subject"], put["options"]) == ("orphan_cleanup: act on the plan of r?", ["Approve", "Reject"])
+    assert (put["subject"], put["options"]) == ("orphan_cleanup: act on the plan of manual__r?", ["Approve", "Reject"])
     assert "| `t002` | 2 | 20 |" in put["body"]
     event = {"params_input": {}, "responded_at": datetime.now(UTC), "responded_by_user": {"id": "1", "name": "ann"}}
     assert parked.value.method_name == "execute_complete"

@@ -354,7 +354,8 @@ def far(
         for name, (ts, *_) in cases.items()
     ]
     known = {
-        ts - ts % 50: (verdict, ts + 100 if verdict == COMMITTED else None, "run again", False, proof)
+        # As text: Spark 3.5 takes no member of an enumeration.
+        ts - ts % 50: (verdict, ts + 100 if verdict == COMMITTED else None, "run again", False, proof and str(proof))
         for ts, verdict, proof, _ in cases.values()
     }
     frame = spark.createDataFrame([(start, *said) for start, said in known.items()], KNOWN_COLUMNS)

@@ -33,6 +33,12 @@ time.sleep(60)
 """
 
 
+def heard() -> None:
+    """Whoever started the tests in the background has them ignore what a terminal sends."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
@@ -65,6 +71,7 @@ def started(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
                 stderr=said,
                 start_new_session=True,
+                preexec_fn=heard,
             )
         processes.append(process)
         until((tmp_path / "began").exists)

@@ -39,9 +39,8 @@ def without_proofs(run: Run, works: Sequence[CleanupWork], starts: StartSet) -> 
     """
     sought = starts.packed()
     whole = {work.table: work for work in works if sought and _tells_all(work, starts)}
-    met = {
-        id(work.met): work.met for work in whole.values() if work.met is not None
-    }  # one of all that were read at once
+    # One frame of all that were read at once.
+    met = {id(work.met): work.met for work in whole.values() if work.met is not None}
     if not met:
         return set()
     run.store.spark.udf.registerJavaFunction(_HAS_ANY, "lowtide.connector.HasAnyStart", BooleanType())
@@ -65,8 +64,9 @@ def check_word(run: Run, works: Sequence[CleanupWork]) -> None:
     vouching = [Life.of(work.table, work.regions) for work in works if work.vouches]
     if changed := run.store.changed(vouching) if vouching else ():
         fact = (
-            f"{names_text(changed)} had no proof of any transaction in question when it was read, and is not the table "
-            "any more that was read: restored, made anew, or disabled and enabled; nothing is done to any table"
+            f"{names_text(changed)} {'was' if len(changed) == 1 else 'were'} restored, made anew, or disabled and "
+            "enabled while the run went on, after it had been read and had no proof of any transaction in question; "
+            "nothing is done to any table"
         )
         raise StoreError(fact, "run again: what came back is read then")
 
