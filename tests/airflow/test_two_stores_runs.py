@@ -179,7 +179,10 @@ def test_a_failure_of_one_store_calls_its_people_and_the_other_goes_on(two: Two)
     assert collected.state == "success"
     # The task that failed, when its retry had failed too; at its end the run; and nobody for those behind it.
     two.until_called(f"over {WEST}.orphan_cleanup")
-    assert sorted(two.called()) == [f"failed {WEST}.orphan_cleanup choose_tables", f"over {WEST}.orphan_cleanup"]
+    called = two.called()
+    assert set(called) == {f"failed {WEST}.orphan_cleanup choose_tables", f"over {WEST}.orphan_cleanup"}
+    # Once for each run: there is another where the hour turned meanwhile.
+    assert max(called.count(line) for line in called) <= len(two.dags.runs(f"{WEST}.orphan_cleanup"))
     assert two.dags.runs(f"{WEST}.watermark_collection") == []
 
 

@@ -170,8 +170,15 @@ def test_a_pause_that_begins_while_a_batch_waits_keeps_it_from_being_sent(
     state.record_format()
     now = state.server_time()
     pause = Pause("while-it-waits", table, "a test", "in time", now, now + timedelta(minutes=5))
-    assert not store._await("writes", 8 * 10**9), "nobody is before it; whoever comes next waits for 8 s"
-    later = threading.Timer(2.5, state.add_pause, (pause, now))
+    assert not store._await("writes", 10 * 10**9), "nobody is before it; whoever comes next waits for 10 s"
+
+    def add_once_it_waits() -> None:
+        deadline = time.monotonic() + 60
+        while not store.pace().get("waited", {}).get("writes") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        state.add_pause(pause, now)
+
+    later = threading.Thread(target=add_once_it_waits, name="pauses")
     later.start()
     try:
         (written,) = store.write(row, table)
