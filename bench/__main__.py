@@ -131,6 +131,13 @@ def _config(stack: Stack) -> Path:
     return path
 
 
+def anew() -> None:
+    """A place for a store of its own: nothing of another's is left, nor its sideline, which belongs to that one."""
+    for name in ("store", ".lowtide"):
+        shutil.rmtree(HOME / name, ignore_errors=True)
+    HOME.mkdir(parents=True, exist_ok=True)
+
+
 def _timed(action: Callable[[], object]) -> float:
     started = time.perf_counter()
     action()

@@ -5,7 +5,9 @@ then runs every job once, warm. Told of each phase: its seconds, how many Spark 
 one of them was running, how often Python called the JVM, and how often the driver called HBase for records. The rest of
 a phase's seconds is Spark's planning, HBase's master, and Python.
 
-Then a cleanup of tables of which few have something to do, against those few in a store without the others.
+Then a cleanup of tables of which few have something to do, against those few in a store without the others. And the
+three jobs of a day with nothing to do in any of them, submitted one after the other as Airflow does, against one
+``spark-submit`` of a program that only makes its session.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ import argparse
 import cProfile
 import json
 import pstats
-import shutil
 import statistics
+import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -39,9 +41,11 @@ from lowtide_spark.verification.verify import verify
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from bench.__main__ import HOME, Ratio, _config, _print, _spark, _store, _work_seconds, console
+from bench.__main__ import HOME, Ratio, _config, _print, _spark, _store, _work_seconds, anew, console
+from lowtide.config import load
 from lowtide.lab.stack import Stack
 from lowtide.lab.workload import OmidClient
+from lowtide.run import submit
 from lowtide.values.formats import encode_long, shadow_qualifier
 
 TABLES = ("tiny1", "tiny2", "tiny3")
@@ -229,8 +233,7 @@ def main() -> int:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's queries")
     parser.add_argument("--profile", action="store_true", help="also write fixed-JOB.prof, for Python's pstats")
     options = parser.parse_args()
-    shutil.rmtree(HOME / "store", ignore_errors=True)
-    HOME.mkdir(parents=True, exist_ok=True)
+    anew()
     with _store() as stack, OmidClient(stack) as omid, _spark() as spark:
         config = _tiny_config(stack)
         for setting in options.set:
@@ -247,13 +250,14 @@ def main() -> int:
         for table in TABLES:
             omid.drop(table)
         idle = _idle(meter, omid, config, options)
+        chain = _chain(config, options.rounds)
     for job, profile in (meter.profiles or {}).items():
         profile.dump_stats(HOME / f"fixed-{job}.prof")
     rows = _medians(meter)
     _print_rows(rows)
-    _print([idle])
-    ratio = {**idle.__dict__, "ratio": idle.value}
-    (HOME / "fixed.json").write_text(json.dumps({"phases": rows, "idle": ratio}, indent=2))
+    _print([idle, chain])
+    ratios = {name: {**each.__dict__, "ratio": each.value} for name, each in (("idle", idle), ("chain", chain))}
+    (HOME / "fixed.json").write_text(json.dumps({"phases": rows, **ratios}, indent=2))
     return 0
 
 
@@ -270,6 +274,27 @@ def _idle(meter: Meter, omid: OmidClient, config: Path, options: argparse.Namesp
             console.print(f"  {scene.tables[0]}, round {number}: {_work_seconds(summary):.1f} s; {summary['phases']}")
             if number:
                 side.append(_work_seconds(summary))
+    return ratio
+
+
+def _chain(config: Path, rounds: int) -> Ratio:
+    """A day's jobs with nothing to do, in drivers of their own, against an empty program in one."""
+    ratio = Ratio("a day's three jobs, nothing to do, against an empty program of Spark's", "<= 1.5")
+    empty = HOME / "empty.py"
+    empty.write_text("from pyspark.sql import SparkSession\n\nSparkSession.builder.getOrCreate()\n")
+    settings, arguments = load(config), ("--config", str(config), "--execute")
+    day = ("orphan_cleanup", "watermark_collection", "commit_table_pruning")
+    jobs = [submit.command(settings, job, arguments) for job in day]
+    for number in range(rounds + 1):  # the first may have something left to do
+        for commands, side in (
+            ([submit.command(settings, "watermark_collection", (), program=empty)], ratio.theirs),
+            (jobs, ratio.ours),
+        ):
+            began = time.monotonic()
+            for command in commands:
+                subprocess.run(command, env=submit.environment(settings), capture_output=True, check=True)
+            if number:
+                side.append(time.monotonic() - began)
     return ratio
 
 

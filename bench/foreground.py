@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -36,7 +35,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from rich.table import Table
 
-from bench.__main__ import HOME, TABLE, _config, _spark, console
+from bench.__main__ import HOME, TABLE, _config, _spark, anew, console
 from bench.bare import FAMILY, Bare
 from lowtide.config import load
 from lowtide.lab.stack import Stack, free_ports_config
@@ -85,8 +84,7 @@ def main() -> int:
     parser.add_argument("--write-rate", type=int, default=WRITES, help="mutations a second")
     parser.add_argument("--jobs", nargs="+", default=list(JOBS), choices=list(JOBS))
     options = parser.parse_args()
-    shutil.rmtree(HOME / "store", ignore_errors=True)
-    HOME.mkdir(parents=True, exist_ok=True)
+    anew()
     ours, theirs = _cores()
     os.sched_setaffinity(0, theirs)  # what is started from here on has it too
     stack = Stack(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 from collections.abc import Iterable
 from functools import partial
@@ -23,7 +22,7 @@ from lowtide_spark.history.collection import collect_history
 from lowtide_spark.run.job import run_job
 from pyspark.sql import SparkSession
 
-from bench.__main__ import HOME, Ratio, _config, _print, _spark, _store, _timed, _turns, console
+from bench.__main__ import HOME, Ratio, _config, _print, _spark, _store, _timed, _turns, anew, console
 from bench.bare import COLUMNS, FAMILY, Bare
 from lowtide.config import load
 from lowtide.lab.workload import OmidClient
@@ -40,8 +39,7 @@ def main() -> int:
     parser.add_argument("--versions", type=int, default=10, help="of each cell")
     parser.add_argument("--rounds", type=int, default=5, help="warm runs counted on each side")
     options = parser.parse_args()
-    shutil.rmtree(HOME / "store", ignore_errors=True)
-    HOME.mkdir(parents=True, exist_ok=True)
+    anew()
     with _store() as stack, OmidClient(stack) as omid, _spark() as spark:
         config = _eager(_config(stack))
         bare = Bare(stack)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from lowtide_spark.run.job import run_job
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bench.__main__ import HOME, Ratio, _config, _print, _spark, _store, _timed, console
+from bench.__main__ import HOME, Ratio, _config, _print, _spark, _store, _timed, anew, console
 from lowtide.config import Config, load
 from lowtide.health.conditions import TransactionsSettled, check
 from lowtide.ledger import init, ledger, steps, user_id
@@ -43,8 +42,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--transfers", type=int, default=300, help="of one client, in a round")
     options = parser.parse_args()
-    HOME.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(HOME / "store", ignore_errors=True)
+    anew()
     with _store() as stack, _spark() as spark:
         file = _config(stack)
         store = Store(spark, load(file))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +23,7 @@ from lowtide_spark.run.context import Run
 from lowtide_spark.run.job import run_job
 from pyspark.sql import functions as F
 
-from bench.__main__ import HOME, TABLE, Ratio, _config, _print, _spark, _store, _work_seconds, console
+from bench.__main__ import HOME, TABLE, Ratio, _config, _print, _spark, _store, _work_seconds, anew, console
 from bench.bare import Bare
 from lowtide.config import load
 from lowtide.lab.stack import Stack
@@ -43,8 +42,7 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=5, help="warm runs counted")
     options = parser.parse_args()
-    shutil.rmtree(HOME / "store", ignore_errors=True)
-    HOME.mkdir(parents=True, exist_ok=True)
+    anew()
     ratios: list[Ratio] = []
     journal = Ratio("bytes of a journal row against one of the commit table", "printed", unit="B")
     with _store() as stack, OmidClient(stack) as omid, _spark() as spark:

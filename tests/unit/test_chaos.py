@@ -20,7 +20,7 @@ from lowtide.lab.workload.model import cell_from_json
 from lowtide.lab.workload.phoenix import PHYSICAL
 from tests.chaos import cutting, judge, ledger_plan, plan, sql_plan, striking
 from tests.chaos.actor import Actor
-from tests.chaos.judge import Cell, Entry, Judge, Seen
+from tests.chaos.judge import Cell, Entry, Judge, Seen, low_watermark
 from tests.chaos.laboratory import Laboratory
 from tests.chaos.nemeses import ANY, MOST, SEAMS, SERVERS, SHARED, Kind, Nemesis
 from tests.chaos.plan import Act, Run
@@ -247,6 +247,14 @@ def of(made: Judge, before: Seen, after: Seen, aside: Sequence[tuple[Any, ...]] 
 
 
 KEY = (*Q, T)
+
+
+def test_the_low_watermark_is_the_newest_that_stands() -> None:
+    """One that lies above the oracle's and was deleted hides no other; its delete marker stays for a while."""
+    other = LOW._replace(timestamp=1 << 61, value=(W - 50).to_bytes(8, "big"))
+    assert low_watermark([LOW]) == low_watermark([LOW, other, other._replace(kind="delete", value=b"")]) == W
+    assert low_watermark([LOW, other]) == W - 50
+    assert low_watermark([]) == 0
 
 
 def test_what_is_right_is_not_wrong() -> None:
