@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import Outcome
-from lowtide_spark.cleaning import orphans, work
+from lowtide_spark.cleaning import orphans, suspects
 from lowtide_spark.frames import reading
 from lowtide_spark.frames.store import MET, Source, Store, TableRead
 from scene import Scene
@@ -83,7 +83,7 @@ def test_only_a_table_that_met_a_proof_is_searched_for_what_it_says(
     """A torn transaction, whose commit entry is gone, has its proof in one table of the run: its cell in another is
     healed by it, whether they are read at once or one by one.
     """
-    monkeypatch.setattr(work, "TOGETHER", together)
+    monkeypatch.setattr(suspects, "READ_TOGETHER", together)
     table, other, third = scene.table(), scene.table(("x", "y"), splits=(b"m",)), scene.table()
     start, commit = scene.committed(other, row=b"r", family=b"y")
     scene.cell(table, start)
@@ -181,7 +181,7 @@ def test_every_part_of_a_region_tells(
         parts.append(found.rdd.getNumPartitions())
         return found
 
-    monkeypatch.setattr(work, "TOGETHER", 1)
+    monkeypatch.setattr(suspects, "READ_TOGETHER", 1)
     monkeypatch.setattr(reading.Reading, "_read", in_parts)
     assert clean(job, table, other).code == 0
     assert max(parts) > 3

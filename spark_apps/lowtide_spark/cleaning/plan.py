@@ -34,33 +34,37 @@ def decide(run: Run, works: Sequence[CleanupWork], known: DataFrame) -> None:
 
     def decide_some(group: Sequence[CleanupWork]) -> None:
         actions, counted = _decided(run, group, known)
-        nothing = actions.limit(0)
         for work in group:
             with failures_kept(work):
                 mine = [row for row in counted if row.table == work.table]
-                _take(run, work, nothing if work.idle else actions.where(F.col("table") == work.table), mine)
+                _take(run, work, actions.where(F.col("table") == work.table), mine)
 
     readable = [work for work in works if work.suspects is not None]
-    together(readable, decide_some, lambda work: work.weight)
+    together([work for work in readable if not work.idle], decide_some, lambda work: work.weight)
+    if idle := [work for work in readable if work.idle]:
+        nothing = _actions(run, idle[:1], known).limit(0)  # nothing is decided, and Spark has nothing to do
+        for work in idle:
+            with failures_kept(work):
+                _take(run, work, nothing, [])
+
+
+def _actions(run: Run, group: Sequence[CleanupWork], known: DataFrame) -> DataFrame:
+    """What becomes of each suspect cell of these tables."""
+    suspects = [work.suspects for work in group if work.suspects is not None]
+    horizon = run.journal.horizon
+    unwatched = [r.region for work in group for r in work.ranges if life.unwatched(r.keys, work.facts, horizon)]
+    before = {
+        r.region: work.before for work in group for r in work.ranges if life.unwatched(r.keys, work.facts, work.before)
+    }
+    cells = union(suspects, like=suspects[0]).where(F.col("kind") != END_OF_RANGE)
+    cells = cells.coalesce(1) if len(group) > 1 else cells  # they are few
+    numbers = given(run.world_clock, run.state().skipped(), run.request.now)
+    return rules.cell_actions(cells, known, numbers, horizon, unwatched, before)
 
 
 def _decided(run: Run, group: Sequence[CleanupWork], known: DataFrame) -> tuple[DataFrame, list[Row]]:
-    """What becomes of each suspect cell of these tables, computed once; and counted by table, region, action and
-    reason.
-    """
-    found = [work for work in group if not work.idle]
-    suspects = [work.suspects for work in found or group[:1] if work.suspects is not None]
-    horizon = run.journal.horizon
-    unwatched = [r.region for work in found for r in work.ranges if life.unwatched(r.keys, work.facts, horizon)]
-    before = {
-        r.region: work.before for work in found for r in work.ranges if life.unwatched(r.keys, work.facts, work.before)
-    }
-    cells = union(suspects, like=suspects[0]).where(F.col("kind") != END_OF_RANGE)
-    cells = cells.coalesce(1) if len(found) > 1 else cells  # they are few
-    numbers = given(run.world_clock, run.state().skipped(), run.request.now)
-    actions = rules.cell_actions(cells, known, numbers, horizon, unwatched, before)
-    if not found:  # nothing is decided, and Spark has nothing to do
-        return actions.limit(0), []
+    """Those actions, computed once; and counted by table, region, action and reason."""
+    actions = _actions(run, group, known)
     figures = {"lacking": marks.lacks_mark(), "mismarked": marks.has_wrong_mark(), "cells": F.lit(True)}
     counts = (F.count_if(which).alias(name) for name, which in figures.items())
     return frozen_with(actions, ("table", "region", "action", "why"), *counts, F.min("start_ts").alias("least"))
@@ -103,6 +107,11 @@ def plans(work: CleanupWork, action: str) -> bool:
     """Whether a cell of that action is planned, in a range that is not stopped."""
     planned = {region for (what, region), cells in work.planned.items() if what == action and cells}
     return bool(planned - work.stopped.keys())
+
+
+def number(work: CleanupWork, action: str) -> int:
+    """How many cells of that action are planned, but for those in ranges that are stopped."""
+    return sum(cells for (what, region), cells in work.planned.items() if what == action and region not in work.stopped)
 
 
 def _planned(work: CleanupWork, action: str) -> DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from lowtide.cleaning.facts import DROPPING, VOID, Region, cleaned_before, valid
@@ -18,7 +18,7 @@ from lowtide.store.records import TableState
 from lowtide.tables.inventory import Entry, without_compactor
 from lowtide.values.intervals import Intervals
 from lowtide_spark.cleaning import undecided
-from lowtide_spark.cleaning.work import FEW_SUSPECTS, CleanupWork, together
+from lowtide_spark.cleaning.work import FEW_SUSPECTS, READ_TOGETHER, CleanupWork, together
 from lowtide_spark.frames import omid
 from lowtide_spark.frames.computed import frozen, frozen_with, union
 from lowtide_spark.frames.kinds import END_OF_RANGE
@@ -184,7 +184,7 @@ def read_all(run: Run, works: Sequence[CleanupWork]) -> None:
     error and hides no other.
     """
     readable = [work for work in works if work.filter is not None]
-    together(readable, lambda group: _read(run, group), lambda work: work.weight_before)
+    together(readable, lambda group: _read(run, group), lambda work: work.weight_before, READ_TOGETHER)
 
 
 def _read(run: Run, group: Sequence[CleanupWork]) -> None:
@@ -193,17 +193,21 @@ def _read(run: Run, group: Sequence[CleanupWork]) -> None:
         return
     found, read = read_once(_asked(run, group))
     met, suspects = found.where(F.col("kind") == END_OF_RANGE).select("table", MET), found.drop(MET)
+    mine: dict[str, list[Row]] = {}
+    for row in read:
+        mine.setdefault(row.table, []).append(row)
     for work in group:
         work.suspects, work.met = suspects, met
         with failures_kept(work):
-            count_read(work, [row for row in read if row.table == work.table], len(work.ranges), "key ranges")
+            count_read(work, mine.get(work.table, []), len(work.ranges), "key ranges")
     weight = sum(work.weight for work in group)
     if len(group) > 1 and 0 < weight <= FEW_SUSPECTS:  # else each table would be looked for in the key ranges of all
         suspects = frozen(suspects.coalesce(1))
     for work in (work for work in group if work.suspects is not None):
         with failures_kept(work):
-            mine = suspects.where(F.col("table") == work.table) if len(group) > 1 else suspects
-            work.suspects = frozen(mine) if len(group) > 1 and weight > FEW_SUSPECTS else mine
+            own = suspects.where(F.col("table") == work.table) if len(group) > 1 else suspects
+            # Of one with nothing in question nothing is asked any more, but how much was read.
+            work.suspects = frozen(own) if len(group) > 1 and weight > FEW_SUSPECTS and not work.idle else own
 
 
 def _asked(run: Run, group: Sequence[CleanupWork]) -> DataFrame:

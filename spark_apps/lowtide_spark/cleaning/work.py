@@ -17,8 +17,10 @@ from lowtide_spark.frames.startset import StartSet
 from lowtide_spark.frames.store import LIVE, Source
 from lowtide_spark.run.table_work import RegionWork, failures_kept
 
-#: Tables are read, and decided, so many at a time: a query costs some tenths of a second, however few its rows are.
+#: Tables are decided so many at a time: a query costs some tenths of a second, however few its rows are.
 TOGETHER = 50
+#: And read so many: most have nothing in question, and then nothing more is done to them.
+READ_TOGETHER = 500
 #: While they have no more suspects than these together, and no more bytes were read of them: whatever is done to one of
 #: them goes through the rows of all.
 FEW_SUSPECTS, FEW_BYTES = 10_000, 64 << 20
@@ -90,35 +92,49 @@ class CleanupWork(RegionWork):
 
 
 def together(
-    works: Sequence[CleanupWork], do: Callable[[Sequence[CleanupWork]], None], weight: Callable[[CleanupWork], int]
+    works: Sequence[CleanupWork],
+    do: Callable[[Sequence[CleanupWork]], None],
+    weight: Callable[[CleanupWork], int],
+    most: int | None = None,
 ) -> None:
-    """*do* something to tables, some at a time. Where that fails it is done to each by itself; one that fails then
-    keeps its error, its work ends, and it hides no other.
+    """*do* something to tables, some at a time. Where that fails it is done to each half of them, down to a table by
+    itself; one that fails then keeps its error, its work ends, and it hides no other.
 
     Args:
         works: the tables, in this order.
         do: to a few of them, which a failure leaves as they were.
         weight: of a table; those that are done together weigh no more than :data:`FEW_SUSPECTS`.
+        most: so many at a time; None: :data:`TOGETHER`.
     """
-    for group in _groups(works, weight):
-        try:
+    for group in _groups(works, weight, most or TOGETHER):
+        _done(group, do)
+
+
+def _done(group: Sequence[CleanupWork], do: Callable[[Sequence[CleanupWork]], None]) -> None:
+    if len(group) == 1:
+        with failures_kept(group[0]):
             do(group)
-        except Exception:
-            if len(group) > 1:
-                traceback.print_exc()
-            for work in group:
-                with failures_kept(work):
-                    if len(group) == 1:
-                        raise
-                    do([work])
+        return
+    try:
+        do(group)
+    except Exception:
+        traceback.print_exc()
+        middle = len(group) // 2
+        for half in (group[:middle], group[middle:]):
+            _done(half, do)
 
 
-def _groups(works: Sequence[CleanupWork], weight: Callable[[CleanupWork], int]) -> Iterator[list[CleanupWork]]:
+def _groups(
+    works: Sequence[CleanupWork], weight: Callable[[CleanupWork], int], most: int
+) -> Iterator[list[CleanupWork]]:
     group: list[CleanupWork] = []
+    weighs = 0
     for work in works:
-        if group and (len(group) == TOGETHER or sum(map(weight, [*group, work])) > FEW_SUSPECTS):
+        more = weight(work)
+        if group and (len(group) == most or weighs + more > FEW_SUSPECTS):
             yield group
-            group = []
+            group, weighs = [], 0
         group.append(work)
+        weighs += more
     if group:
         yield group

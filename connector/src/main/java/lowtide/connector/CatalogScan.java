@@ -26,7 +26,6 @@ import org.apache.hadoop.hbase.client.SnapshotDescription;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableState;
-import org.apache.hadoop.hbase.exceptions.DeserializationException;
 import org.apache.hadoop.hbase.security.User;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -142,20 +141,11 @@ final class CatalogScan implements LocalScan {
             for (Result state : states) {
                 TableName name = TableName.valueOf(state.getRow());
                 if (!isSystem(name)) {
-                    enabled.put(name, isEnabled(name, state));
+                    enabled.put(name, Tables.isInState(name, state, TableState.State.ENABLED));
                 }
             }
         }
         return enabled;
-    }
-
-    private static boolean isEnabled(TableName name, Result state) throws IOException {
-        try {
-            byte[] value = state.getValue(HConstants.TABLE_FAMILY, HConstants.TABLE_STATE_QUALIFIER);
-            return value != null && TableState.parseFrom(name, value).isInStates(TableState.State.ENABLED);
-        } catch (DeserializationException e) {
-            throw new IOException("The state of table " + name + " in hbase:meta cannot be read: " + e.getMessage(), e);
-        }
     }
 
     private static boolean isSystem(TableName name) {

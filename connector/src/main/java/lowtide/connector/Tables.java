@@ -26,11 +26,15 @@ import org.apache.hadoop.hbase.client.ResultScanner;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
+import org.apache.hadoop.hbase.client.TableState;
+import org.apache.hadoop.hbase.exceptions.DeserializationException;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /** What HBase tells about its tables: whether one is there, where its regions are, and when its state changed last. */
 final class Tables {
     private static final long PAUSE_MILLIS = 500;
+    /** The regions of so many tables are looked up in one scan of hbase:meta: else each is a call of its own. */
+    private static final int MANY = 20;
     /** As hbase:meta has it of a region that a server has opened: the master's {@code RegionState.State}. */
     private static final String OPEN = "OPEN";
 
@@ -59,11 +63,12 @@ final class Tables {
             if (names.size() > 1) { // in one call, which leaves out what is not there
                 admin.listTableDescriptors(names).forEach(table -> found.put(table.getTableName(), table));
             }
+            Map<TableName, Result> states = states(connection, names);
             for (TableName name : names) {
                 if (!found.containsKey(name)) {
                     found.put(name, known(connection, name));
                 }
-                if (admin.isTableDisabled(name)) {
+                if (isInState(name, states.get(name), TableState.State.DISABLED)) {
                     throw new IllegalArgumentException("Table " + name + " is disabled. Enable it (in the HBase shell:"
                             + " enable '" + name + "') and run again.");
                 }
@@ -85,18 +90,32 @@ final class Tables {
 
     /** The same of several tables, in one call. */
     static Map<TableName, Long> stated(Connection connection, List<TableName> names) throws IOException {
-        List<Get> asked = new ArrayList<>();
-        for (TableName name : names) {
-            asked.add(state(name));
-        }
         Map<TableName, Long> stated = new HashMap<>();
+        states(connection, names).forEach((name, state) -> stated.put(name, stamp(state)));
+        return stated;
+    }
+
+    /** What hbase:meta has of their states, in one call. */
+    private static Map<TableName, Result> states(Connection connection, List<TableName> names) throws IOException {
+        List<Get> asked = names.stream().map(Tables::state).toList();
+        Map<TableName, Result> states = new HashMap<>();
         try (Table meta = connection.getTable(TableName.META_TABLE_NAME)) {
             Result[] answers = meta.get(asked);
             for (int i = 0; i < answers.length; i++) {
-                stated.put(names.get(i), stamp(answers[i]));
+                states.put(names.get(i), answers[i]);
             }
         }
-        return stated;
+        return states;
+    }
+
+    /** Whether a row of hbase:meta says that the table is in this state; one that says nothing does not. */
+    static boolean isInState(TableName name, Result row, TableState.State state) throws IOException {
+        try {
+            byte[] value = row.getValue(HConstants.TABLE_FAMILY, HConstants.TABLE_STATE_QUALIFIER);
+            return value != null && TableState.parseFrom(name, value).isInStates(state);
+        } catch (DeserializationException e) {
+            throw new IOException("The state of table " + name + " in hbase:meta cannot be read: " + e.getMessage(), e);
+        }
     }
 
     private static Get state(TableName name) {
@@ -118,10 +137,7 @@ final class Tables {
      */
     static Map<String, Long> opened(Connection connection, TableName name) throws IOException {
         Map<String, Long> opened = new HashMap<>();
-        // Its rows are sorted by table, key and id, not by their bytes: no prefix finds them.
-        Scan rows = new Scan().addFamily(HConstants.CATALOG_FAMILY)
-                .withStartRow(Bytes.toBytes(name.getNameAsString() + ",,"))
-                .withStopRow(Bytes.toBytes(name.getNameAsString() + " ,,"));
+        Scan rows = regionsOf(name.getName(), name.getName()).addFamily(HConstants.CATALOG_FAMILY);
         try (Table meta = connection.getTable(TableName.META_TABLE_NAME); ResultScanner regions = meta.getScanner(rows)) {
             for (Result region : regions) {
                 RegionInfo info = RegionInfo.parseFromOrNull(
@@ -158,6 +174,46 @@ final class Tables {
     }
 
     /**
+     * The same of many tables, by table, in one scan of hbase:meta, which goes past those between them; of one that is
+     * not there, none.
+     */
+    private static Map<TableName, List<HRegionLocation>> locations(Connection connection, List<TableName> names)
+            throws IOException {
+        Map<TableName, List<HRegionLocation>> locations = new HashMap<>();
+        names.forEach(name -> locations.put(name, new ArrayList<>()));
+        byte[] first = names.stream().map(TableName::getName).min(Bytes.BYTES_COMPARATOR).orElseThrow();
+        byte[] last = names.stream().map(TableName::getName).max(Bytes.BYTES_COMPARATOR).orElseThrow();
+        Scan rows = regionsOf(first, last).addColumn(HConstants.CATALOG_FAMILY, HConstants.REGIONINFO_QUALIFIER)
+                .addColumn(HConstants.CATALOG_FAMILY, HConstants.SERVER_QUALIFIER)
+                .addColumn(HConstants.CATALOG_FAMILY, HConstants.STARTCODE_QUALIFIER);
+        try (Table meta = connection.getTable(TableName.META_TABLE_NAME); ResultScanner regions = meta.getScanner(rows)) {
+            for (Result region : regions) {
+                RegionInfo info = RegionInfo.parseFromOrNull(
+                        region.getValue(HConstants.CATALOG_FAMILY, HConstants.REGIONINFO_QUALIFIER));
+                if (info != null && !info.isSplitParent() && locations.containsKey(info.getTable())) {
+                    locations.get(info.getTable()).add(new HRegionLocation(info, server(region)));
+                }
+            }
+        }
+        return locations;
+    }
+
+    /** The server that has a region, by its row in hbase:meta; null: none. */
+    private static ServerName server(Result region) {
+        byte[] address = region.getValue(HConstants.CATALOG_FAMILY, HConstants.SERVER_QUALIFIER);
+        byte[] since = region.getValue(HConstants.CATALOG_FAMILY, HConstants.STARTCODE_QUALIFIER);
+        return address == null || address.length == 0 || since == null ? null
+                : ServerName.valueOf(Bytes.toString(address), Bytes.toLong(since));
+    }
+
+    /** The rows that hbase:meta has of the regions of these tables, and of those between them. */
+    private static Scan regionsOf(byte[] first, byte[] last) {
+        // They are sorted by table, key and id, not by their bytes: no prefix finds them.
+        return new Scan().withStartRow(Bytes.add(first, Bytes.toBytes(",,")))
+                .withStopRow(Bytes.add(last, Bytes.toBytes(" ,,")));
+    }
+
+    /**
      * Tables' regions as they are now, by table, and what their servers say of them; of one that is open nowhere,
      * nothing. Of some tables there may be metrics of others' regions, too.
      */
@@ -174,6 +230,10 @@ final class Tables {
      */
     static Served served(Connection connection, List<TableName> names) throws IOException {
         return waitedFor(connection, "asking the servers of a table", () -> {
+            if (names.size() >= MANY) {
+                Map<TableName, List<HRegionLocation>> locations = locations(connection, names);
+                return new Served(locations, metrics(connection, null, locations));
+            }
             Map<TableName, List<HRegionLocation>> locations = new HashMap<>();
             for (TableName name : names) {
                 try {
