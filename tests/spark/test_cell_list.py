@@ -146,7 +146,10 @@ def test_lists_are_swept_and_are_no_sidelines(runs: Runs, cells: DataFrame, tmp_
     for name in ("old", "own"):
         make_old(tmp_path / FOLDER / name)
     put_aside(
-        runs(FOLDER), "t", cells.selectExpr("*", "'r' as region", "cast(null as bigint) as commit_ts", "row as value")
+        runs(FOLDER),
+        "t",
+        cells.selectExpr("*", "'r' as region", "cast(null as bigint) as commit_ts", "row as value"),
+        len(HOSTILE),
     )
     found = kept(runs("x"))
     assert found.cells.count() == len(HOSTILE)

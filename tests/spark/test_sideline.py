@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,17 +49,53 @@ def cells(spark: SparkSession) -> DataFrame:
 def test_what_is_put_aside_comes_back(runs: Runs, cells: DataFrame) -> None:
     """All of it, also where the run was tried twice, and of one run alone, whatever it is called."""
     for name in ("one", "..", "a/b", "a=b"):
-        put_aside(runs(name), "orders", cells)
-    put_aside(runs("one"), "orders", cells)
+        put_aside(runs(name), "orders", cells, 10)
+    put_aside(runs("one"), "orders", cells, 10)
     assert sideline(runs("x"), "one").lost == {"orders": []}
     assert sideline(runs("x"), "one").cells.distinct().count() == 10
     assert sideline(runs("x"), "..").cells.count() == 10
     assert set(sideline(runs("x"), "a/b").cells.columns) == set(COLUMNS)
 
 
+def test_a_driver_that_ends_costs_another_of_the_same_name_no_file(runs: Runs, cells: DataFrame) -> None:
+    """As where two copies of Airflow's database start one run at a time, and one is stopped: what it had begun to write
+    is cleared up while the other writes. That one has all that it put aside.
+    """
+    slow = "coalesce(reflect('java.lang.Thread', 'sleep', cast({} as bigint)), '') is not null"
+    waiting = cells.where(slow.format("case when timestamp < 5 then 0 else 800 end"))
+    failing = cells.where(f"if({slow.format(800)}, raise_error('it is ended'), true)")
+    errors: list[StoreError] = []
+
+    def end() -> None:
+        try:
+            put_aside(runs("one"), "orders", failing, 10)
+        except StoreError as error:
+            errors.append(error)
+
+    ending = threading.Thread(target=end)
+    ending.start()
+    try:
+        put_aside(runs("one"), "orders", waiting, 10)
+    finally:
+        ending.join()
+    assert len(errors) == 1
+    assert sideline(runs("x"), "one").lost == {"orders": []}
+    assert sideline(runs("x"), "one").cells.count() == 10
+
+
+def test_of_what_is_not_all_there_nothing_goes(runs: Runs, cells: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where fewer cells can be read than were planned to go, by whatever hand, the run ends before it removes one."""
+    with pytest.raises(StoreError, match=r"holds 10 of the 11 cells that are to go; nothing was removed"):
+        put_aside(runs("one"), "orders", cells, 11)
+    moved = module._moved
+    monkeypatch.setattr(module, "_moved", lambda *given: moved(*given)[1:])
+    with pytest.raises(StoreError, match=r"holds 5 of the 10 cells that are to go; nothing was removed"):
+        put_aside(runs("two"), "orders", cells, 10)
+
+
 def test_files_that_are_missing_or_cut_short_are_named(runs: Runs, cells: DataFrame) -> None:
     """The others can still be read."""
-    folder = Path(put_aside(runs("one"), "orders", cells))
+    folder = Path(put_aside(runs("one"), "orders", cells, 10))
     gone, short = sorted(folder.glob("part-*"))
     gone.unlink()
     assert sideline(runs("x"), "one").lost == {"orders": [gone.name]}
@@ -76,8 +113,8 @@ def test_all_that_is_kept_is_read_with_the_names_of_its_runs(runs: Runs, cells: 
     """
     names = {"one", "a/b", "x y=", "..", "manual__2026-07-28T00:00:00+00:00", "für alle"}
     assert kept(runs("x")).cells.count() == 0
-    folders = {name: Path(put_aside(runs(name), "orders", cells)) for name in sorted(names)}
-    put_aside(runs("one"), "users", cells)
+    folders = {name: Path(put_aside(runs(name), "orders", cells, 10)) for name in sorted(names)}
+    put_aside(runs("one"), "users", cells, 10)
     (tmp_path / "warehouse" / "orders").mkdir(parents=True)
     (tmp_path / "warehouse" / "orders" / "data").write_text("not ours")
     min(folders["für alle"].glob("part-*")).unlink()
@@ -91,7 +128,7 @@ def test_a_damaged_file_is_not_passed_over(runs: Runs, cells: DataFrame) -> None
     """One that has its length and cannot be read fails what reads it: less would come back than went, and nobody were
     told.
     """
-    folder = Path(put_aside(runs("one"), "orders", cells))
+    folder = Path(put_aside(runs("one"), "orders", cells, 10))
     damaged = min(folder.glob("part-*"))
     damaged.write_bytes(bytes(damaged.stat().st_size))
     for checksum in folder.glob(".*.crc"):
@@ -104,7 +141,7 @@ def test_a_damaged_file_is_not_passed_over(runs: Runs, cells: DataFrame) -> None
 def test_only_old_sidelines_are_swept(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
     """Not a young one, not the run's own, and nothing that is no sideline, however old."""
     for name in ("old", "young", "own"):
-        put_aside(runs(name), "orders", cells)
+        put_aside(runs(name), "orders", cells, 10)
     foreign, file = tmp_path / "warehouse", tmp_path / "notes.txt"
     (foreign / "orders").mkdir(parents=True)
     (foreign / "orders" / "data").write_text("not ours")
@@ -125,8 +162,8 @@ def test_what_is_written_today_is_young_whatever_the_folders_time_is(
     """A run's folder bears the time at which its first table came into it, on some object stores that of 1970: what
     counts is its newest file. Where a file has no time either, nothing goes.
     """
-    put_aside(runs("nightly"), "orders", cells)
-    put_aside(runs("timeless"), "orders", cells)
+    put_aside(runs("nightly"), "orders", cells, 10)
+    put_aside(runs("timeless"), "orders", cells, 10)
     for folder in (tmp_path / "nightly", tmp_path / "nightly" / "orders"):
         os.utime(folder, (0, 0))
     make_old(tmp_path / "timeless")
@@ -141,7 +178,7 @@ def test_what_is_written_today_is_young_whatever_the_folders_time_is(
 
 def test_what_a_killed_run_has_put_aside_is_swept_too(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
     """Its files are there, the list of them is not: they are people's data all the same."""
-    folder = Path(put_aside(runs("killed"), "orders", cells))
+    folder = Path(put_aside(runs("killed"), "orders", cells, 10))
     (folder / LIST).unlink()
     make_old(tmp_path / "killed")
     sweep(runs("x"))
@@ -150,7 +187,7 @@ def test_what_a_killed_run_has_put_aside_is_swept_too(runs: Runs, cells: DataFra
 
 def test_a_sideline_that_a_restore_reads_is_not_swept(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
     """Though it is old; afterwards it goes. One that is not there is not made by that."""
-    put_aside(runs("old"), "orders", cells)
+    put_aside(runs("old"), "orders", cells, 10)
     make_old(tmp_path / "old")
     with reserved(runs("restore"), "old"):
         sweep(runs("x"))
@@ -178,7 +215,7 @@ def test_nobody_else_looks_into_a_sideline(
         parquet(writer, folder)
 
     monkeypatch.setattr(type(cells.write), "parquet", looked)
-    put_aside(runs("one"), "orders", cells)
+    put_aside(runs("one"), "orders", cells, 10)
     put_list(runs("two"), "orders", "1 undecided")
     assert modes == [0o700]
     assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("one", "two")} == {0o700}
@@ -192,7 +229,7 @@ def test_a_sideline_that_cannot_be_made_private_takes_nothing(
     """It says so before anything goes."""
     (tmp_path / "one").write_text("a file where the folder ought to be")
     with pytest.raises(StoreError, match=r"cannot be made for this user alone: .*; nothing was removed"):
-        put(runs("one"), "orders", cells if put is put_aside else "1 undecided")
+        put(runs("one"), "orders", *((cells, 10) if put is put_aside else ("1 undecided",)))
 
 
 def test_executors_that_may_not_write_there_are_told_apart(runs: Runs, cells: DataFrame, tmp_path: Path) -> None:
@@ -200,14 +237,14 @@ def test_executors_that_may_not_write_there_are_told_apart(runs: Runs, cells: Da
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "orders").write_text("a file where their folder ought to be")
     with pytest.raises(StoreError, match=r"cannot be written, so nothing .* is removed: .*driver and executors"):
-        put_aside(runs("one"), "orders", cells)
+        put_aside(runs("one"), "orders", cells, 10)
 
 
 @pytest.fixture
 def anothers(runs: Runs, cells: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An old sideline of this user's, and one that this user may not look into."""
     for name in ("mine", "another"):
-        put_aside(runs(name), "orders", cells)
+        put_aside(runs(name), "orders", cells, 10)
         make_old(tmp_path / name)
 
     class Guarded:
@@ -261,7 +298,7 @@ def test_what_the_verifier_may_not_read_it_names(
     runs: Runs, cells: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not seen, which is no violation; a sideline that is not there is."""
-    put_aside(runs("another"), "orders", cells)
+    put_aside(runs("another"), "orders", cells, 10)
     found = Verification("v")
     assert not verified._is_closed(runs("x"), "another", found)
     assert not verified._is_closed(runs("x"), "never", found)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lowtide_spark.cleaning import suspects
+from lowtide_spark.cleaning import plan, rules, suspects
 from lowtide_spark.cleaning import work as works
 from lowtide_spark.cleaning.work import CleanupWork, together
 
@@ -116,3 +116,12 @@ def test_a_table_is_read_to_its_end_by_its_own_ranges(monkeypatch: pytest.Monkey
     assert short.suspects is None, "2 key ranges were to be read"
     assert "2 key ranges of short were to be read, 1 were read to their end" in short.report.problems[0]
     assert (whole.suspects, whole.report.problems, whole.report.counts.cells_read) == (frame, [], 5)
+
+
+def test_what_is_to_go_is_counted_without_what_is_stopped() -> None:
+    """So many cells must lie in the sideline before one goes."""
+    work = table("a")
+    work.planned.update({(rules.DELETE, "r1"): 3, (rules.DELETE, "r2"): 5, (rules.HEAL, "r1"): 7})
+    work.stop(["r2"], "it holds what no rule decides")
+    assert plan.number(work, rules.DELETE) == 3
+    assert plan.number(work, rules.HEAL) == 7

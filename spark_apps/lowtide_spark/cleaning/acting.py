@@ -83,7 +83,7 @@ def _act(run: Run, work: CleanupWork) -> None:
     if plan.plans(work, rules.DELETE):
         deletes = with_evidence(plan.deletes(work))
         list_cells(run, work.table, deletes, acts=True)
-        folder = put_aside(run, work.table, deletes)
+        folder = put_aside(run, work.table, deletes, plan.number(work, rules.DELETE))
         work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
         written = run.store.write(_delete_rows(deletes), work.table, holding=holding)
         counts.deleted = _book(work, written, rules.DELETE)

@@ -67,30 +67,59 @@ _SHARED = "let Spark's user write there, the same for driver and executors, or n
 UNDECIDED = "lowtide-undecided-"
 
 
-def put_aside(run: Context, table: str, cells: DataFrame) -> str:
+def put_aside(run: Context, table: str, cells: DataFrame, number: int) -> str:
     """Export *cells* (rows of the view ``versions`` with values, ``rule`` and ``evidence``); the folder. When it
-    returns, they are durable.
+    returns, they are durable, and all of them can be read there.
+
+    Args:
+        run: whose sideline it is. Another driver may be at work under the same name, as where two copies of Airflow's
+            database act on one store: neither costs the other a file.
+        table: where the cells are.
+        cells: those that are to go.
+        number: how many they are, by what was planned.
 
     Raises:
-        StoreError: the folder cannot be written, or not be finished; nothing may be removed then.
+        StoreError: the folder cannot be written, or not be finished, or not all of them are in it; nothing may be
+            removed then.
     """
     folder = f"{_own_folder(run)}/{safe(table)}"
     with _writing(folder):
-        cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.mode("append").parquet(folder)
         path, files = at(run, folder)
+        # What Spark clears up after a driver that was ended is all that lies in the folder it writes to: others' files,
+        # too, that are written and not finished.
+        own = f"_{uuid.uuid4().hex}"
+        cells.withColumn("table", F.lit(table)).select(*COLUMNS).write.parquet(f"{folder}/{own}")
+        moved = _moved(run, files, path, own)
+        found = _read(run, moved).count()
+        if found != number:
+            fact = f"the sideline {folder} holds {found} of the {number} cells that are to go; nothing was removed"
+            raise StoreError(fact, "see whether another program removes files there; run again")
         listed = {"table": table, "files": _lengths(files, path)}
-        fresh, final = child(run, path, f"{LIST}.new"), child(run, path, LIST)
+        fresh, final = child(run, path, f"{LIST}{own}"), child(run, path, LIST)
         write_text(files, fresh, json.dumps(listed))
         # Under its name it is there whole or not at all: a run may be killed while it writes.
         if files.exists(final):
             files.delete(final, False)
         if not files.rename(fresh, final):
             msg = (
-                f"the sideline {folder} cannot be finished: {LIST}.new cannot be renamed to {LIST}; nothing was "
+                f"the sideline {folder} cannot be finished: {LIST}{own} cannot be renamed to {LIST}; nothing was "
                 "removed. Look at the folder's rights, run again"
             )
             raise StoreError(msg)
     return folder
+
+
+def _moved(run: Context, files: Any, path: Any, own: str) -> list[str]:
+    """The files that lie in the folder *own* of *path*, moved there from it; the folder goes."""
+    written, moved = child(run, path, own), []
+    for name in _lengths(files, written):
+        target = child(run, path, name)
+        if not files.rename(child(run, written, name), target):
+            fact = f"the sideline {path.toString()} cannot be finished: {own}/{name} cannot be moved into it"
+            raise StoreError(f"{fact}; nothing was removed", "look at the folder's rights, run again")
+        moved.append(target.toString())
+    files.delete(written, True)
+    return moved
 
 
 @contextmanager

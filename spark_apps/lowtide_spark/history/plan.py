@@ -111,6 +111,12 @@ def count_regions(work: HistoryWork, going: DataFrame) -> None:
     work.report_regions()
 
 
+def number(work: HistoryWork) -> int:
+    """How many cells are planned to go, but for those in regions that are stopped."""
+    regions = (region for region in work.by_region if region["region"] not in work.stopped)
+    return sum(region["versions"] + region["shadows"] for region in regions)
+
+
 def total(work: HistoryWork) -> None:
     """Sum the regions that are not stopped into the table's counts."""
     total = Counter[str]()

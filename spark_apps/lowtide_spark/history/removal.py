@@ -56,7 +56,7 @@ def _removal(run: Run, intent: Intent) -> Iterator[Intent]:
 
 def _remove(run: Run, work: HistoryWork, going: DataFrame, claim: Intent) -> None:
     list_cells(run, work.table, plan.cells(going), acts=True)
-    folder = put_aside(run, work.table, going)
+    folder = put_aside(run, work.table, going, plan.number(work))
     work.report.notes.append(f"what goes is kept in {folder}; `lowtide restore {run.request.run}` puts it back")
     _delete(run, work, going, claim)
 
