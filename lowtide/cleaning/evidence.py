@@ -42,6 +42,7 @@ class Proof(StrEnum):
     JOURNAL = "journal"
     ENTRY = "commit entry"
     DECIDED = "decision"
+    OWN_MARK = "own mark"
     MARK = "mark"
     JOURNALED_MARK = "journaled mark"
     NONE = "nothing"
@@ -55,6 +56,7 @@ IN_WORDS = {
     Proof.JOURNAL: "the journal says that its transaction committed at %d",
     Proof.ENTRY: "the commit table says that its transaction committed at %d",
     Proof.DECIDED: "a person decided that its transaction never committed (lowtide resolve)",
+    Proof.OWN_MARK: "its transaction bears an invalidation mark of Lowtide's in the commit table",
     Proof.MARK: "its transaction bears an invalidation mark in the commit table",
     Proof.JOURNALED_MARK: "the journal says that its transaction never committed",
     Proof.NONE: (

@@ -17,6 +17,7 @@ from lowtide.values.formats import (
     COMMIT_QUALIFIER,
     INVALID_QUALIFIER,
     INVALID_VALUE,
+    OWN_INVALID_VALUE,
     SHADOW_PREFIX,
     SHADOW_SUFFIX,
     commit_key,
@@ -56,7 +57,7 @@ class Decisions:
                 says: readers go by it.
 
         Returns:
-            Which decision of whom this one replaces; empty: none.
+            What this one outranks: the decision of somebody, or a mark of Omid's; empty: nothing.
 
         Raises:
             UsageError: *start* is no transaction's, *commit* no later, either above the low watermark, or *shown* no
@@ -69,6 +70,9 @@ class Decisions:
         entry, pruned = self._entry(start), self._journaled(start)
         for record in (entry,) if shown else (entry, pruned):
             _check_silent(record, start, commit, shown=shown is not None)
+        if entry.mark and not entry.looked and commit is not None and not shown:
+            who = f"a client or reader of Omid's, by its mark in {entry.table}"
+            return f"what {who}, said: that transaction {start} {became(None)}"
         if not pruned.by or pruned.commit == commit:
             return ""
         return f"what {pruned.by} decided: that transaction {start} {became(pruned.commit)}"
@@ -144,7 +148,12 @@ class Decisions:
             commit = None if entry is None else decode_commit(start, entry)
         except ValueError:
             commit = None
-        return _Record(omid.commit_table, _possible(start, commit), mark == INVALID_VALUE)
+        return _Record(
+            omid.commit_table,
+            _possible(start, commit),
+            mark in (INVALID_VALUE, OWN_INVALID_VALUE),
+            looked=mark != INVALID_VALUE,
+        )
 
     def _journaled(self, start: int) -> _Record:
         """What the journal proves, of what was written since the oracle was made anew."""
@@ -226,13 +235,14 @@ def _check_numbers(start: int, commit: int | None, watermark: int) -> None:
 @dataclass(frozen=True, slots=True)
 class _Record:
     """What one table says of a transaction: a commit timestamp that it can have, which outranks a mark in the journal;
-    and who decided so, if a person.
+    and who decided so, if a person. *looked*: whether whoever put the mark had looked for every proof.
     """
 
     table: str
     commit: int | None = None
     mark: bool = False
     by: str = ""
+    looked: bool = True
 
 
 def _possible(start: int, commit: int | None) -> int | None:
@@ -240,12 +250,13 @@ def _possible(start: int, commit: int | None) -> int | None:
 
 
 def _check_silent(record: _Record, start: int, commit: int | None, *, shown: bool) -> None:
-    """Refuse to contradict a proof, and to say again that it committed; that it never did may be said beside its mark.
-    Of a commit that a shadow cell shows, refuse only where an entry names another one.
+    """Refuse to contradict a proof, and to say again that it committed; that it never did may be said beside its mark,
+    and that it did beside one of Omid's: its reader may have met a cell that came back without its proof. Of a commit
+    that a shadow cell shows, refuse only where an entry names another one.
     """
     if record.by or (shown and record.commit in (None, commit)):
         return
-    if record.commit is not None or (record.mark and commit is not None):
+    if record.commit is not None or (record.mark and record.looked and commit is not None):
         text = f"that it {became(record.commit)}"
         msg = (
             f"{record.table} holds a proof of transaction {start}, {text}: orphan_cleanup goes by it, and "

@@ -29,6 +29,10 @@ ALLOTTED_QUALIFIER = b"MAX_TIMESTAMP_Q"
 COMMIT_QUALIFIER = b"C"
 INVALID_QUALIFIER = b"IT"
 INVALID_VALUE = b"\x00\x00\x00\x01"
+#: Of the marks that Lowtide puts. Omid looks whether there is a mark, never at its value (``HBaseCommitTable``); this
+#: one says that whoever put it had looked for every proof, as Omid's readers and its compactor do not. They write
+#: theirs over it.
+OWN_INVALID_VALUE = b"\x00\x00\x00\x02"
 
 #: World-clock oracles count 1,000,000 a millisecond; no incremental counter gets here, no plain put's milliseconds
 #: either.

@@ -142,7 +142,7 @@ def found(spark: SparkSession) -> dict[bytes, Row]:
         commit(1100, 1150),
         cell(commit_key(1100), b"X", b"?"),
         commit(1200, 1300),
-        cell(commit_key(1200), b"IT", b"\x00\x00\x00\x02"),
+        cell(commit_key(1200), b"IT", b"\x00\x00\x00\x03"),
     ]
     rows = entries(spark, *cells)
     by_row = {bytes(r.row): r for r in rows}
@@ -209,7 +209,7 @@ def test_bad_keys_are_named(found: dict[bytes, Row], row: bytes) -> None:
         (950, "unknown column 47:43"),
         (1003, "start timestamp 1003 is no multiple of 50"),
         (1100, "unknown column 46:58"),
-        (1200, "invalidation mark with value 00000002"),
+        (1200, "invalidation mark with value 00000003"),
     ],
 )
 def test_bad_cells_are_named(found: dict[bytes, Row], start: int, what: str) -> None:
@@ -317,7 +317,7 @@ def test_a_journal_row_that_pruning_did_not_write_is_odd(spark: SparkSession) ->
         cell(commit_key(50), b"C", encode_long(100)[4:]),
         cell(commit_key(100), b"C", b""),
         cell(commit_key(150), b"C", b"\xff" * 8),
-        cell(commit_key(200), b"IT", b"\x00\x00\x00\x02"),
+        cell(commit_key(200), b"IT", b"\x00\x00\x00\x03"),
         cell(commit_key(250), b"D", encode_long(300)),
         cell(b"\x0f" + encode_long(300), b"C", encode_long(350)),
         cell(commit_key(350) + b"\x00", b"C", encode_long(400)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,7 +24,9 @@ from lowtide.values.clock import first_timestamp
 
 #: Of what is known of a transaction, see ``rules.verdicts``.
 KNOWN_COLUMNS = "start_ts bigint, verdict string, tc bigint, why string, marked boolean, proof string"
-ENTRIES = "row binary, start_ts bigint, commit_ts bigint, invalid boolean, problem string, fence boolean"
+ENTRIES = (
+    "row binary, start_ts bigint, commit_ts bigint, invalid boolean, own_mark boolean, problem string, fence boolean"
+)
 
 
 class Case:
@@ -38,6 +41,7 @@ class Case:
         *,
         entry: int | None = None,
         mark: bool = False,
+        own: bool = False,
         problem: str | None = None,
         journal: tuple[int | None] | None = None,
         siblings: tuple[tuple[int, int], ...] = (),
@@ -47,7 +51,7 @@ class Case:
         decided: bool = False,
     ) -> None:
         self.expected, self.when_blind = expected, when_blind or expected
-        self.entry, self.mark, self.problem = entry, mark, problem
+        self.entry, self.mark, self.own, self.problem = entry, mark, own, problem
         self.journal, self.siblings, self.hidden = journal, siblings, hidden
         self.odd_journal, self.strangers, self.decided = odd_journal, strangers, decided
 
@@ -71,6 +75,8 @@ CASES = {
     "the journal outranks a hidden row": Case((COMMITTED, 50), journal=(50,), hidden=True),
     "a mark outranks an entry": Case((ABORTED, None), (UNDECIDED, None), mark=True, entry=50),
     "a mark": Case((ABORTED, None), (UNDECIDED, None), mark=True),
+    "a mark of Lowtide's": Case((ABORTED, None), (UNDECIDED, None), mark=True, own=True),
+    "a shadow cell outranks a mark of Lowtide's": Case((COMMITTED, 50), mark=True, own=True, siblings=((0, 50),)),
     "a mark before an older delete marker": Case((ABORTED, None), (UNDECIDED, None), mark=True, hidden=True),
     "an entry": Case((COMMITTED, 50), entry=50),
     "an entry outranks a journaled mark": Case((COMMITTED, 50), entry=50, journal=(None,)),
@@ -116,11 +122,11 @@ def names_a_remedy(why: str) -> bool:
 def frames(spark: SparkSession) -> dict[str, DataFrame]:
     known = [(START[name], case) for name, case in CASES.items()]
     entries = [
-        (b"", t, None if c.entry is None else t + c.entry, c.mark, c.problem, c.entry == 0)
+        (b"", t, None if c.entry is None else t + c.entry, c.mark, c.own, c.problem, c.entry == 0)
         for t, c in known
         if c.entry is not None or c.mark or c.problem
     ]
-    stray = [(b"", 77_000, 77_100, False, None, False), (b"", None, None, False, "row key", False)]
+    stray = [(b"", 77_000, 77_100, False, False, None, False), (b"", None, None, False, False, "row key", False)]
     return {
         "starts": spark.createDataFrame([(t,) for t, _ in known] * 2, "start_ts bigint"),
         "entries": spark.createDataFrame(entries + stray, ENTRIES),
@@ -175,7 +181,7 @@ def test_entry_of_an_odd_start_leaves_its_transaction_undecided(spark: SparkSess
     given = {name: frame.limit(0) for name, frame in frames(spark).items()}
     given["starts"] = spark.createDataFrame([(1000,)], "start_ts bigint")
     problem = "start timestamp 1003 is no multiple of 50"
-    given["entries"] = spark.createDataFrame([(b"", 1003, 1050, False, problem, False)], ENTRIES)
+    given["entries"] = spark.createDataFrame([(b"", 1003, 1050, False, False, problem, False)], ENTRIES)
     [found] = rules.verdicts(**given, blind=False).collect()
     assert found.verdict == UNDECIDED
 
@@ -292,29 +298,58 @@ def test_cells_under_a_world_clock(world: dict[str, Row], name: str) -> None:
     check(world[name], WORLD[name][1])
 
 
-def test_absence_decides_nothing_where_the_journal_let_go_and_a_cell_may_have_come_since(spark: SparkSession) -> None:
-    """At or below the horizon, in a range that was not under watch; a proof, also of an abort, decides there as ever,
-    and elsewhere so does absence.
-    """
-    starts = {"below": T, "at": T + 50, "above": T + 100, "aborted": T - 50, "committed": T - 100}
+#: Transactions of cells that may have come back, and what is known of each of them.
+BACK = {
+    "below": (T, ABSENT, None),
+    "at": (T + 50, ABSENT, None),
+    "above": (T + 100, ABSENT, None),
+    "marked by Lowtide": (T - 50, ABORTED, Proof.OWN_MARK),
+    "marked in this run": (T - 100, ABORTED, Proof.FRESH_MARK),
+    "marked, and pruned": (T - 150, ABORTED, Proof.JOURNALED_MARK),
+    "decided": (T - 200, ABORTED, Proof.DECIDED),
+    "met by a reader": (T - 250, ABORTED, Proof.MARK),
+    "committed": (T - 300, COMMITTED, Proof.ENTRY),
+}
+
+
+def come_back(spark: SparkSession, regions: Sequence[str], **named: Any) -> dict[str, dict[str, str]]:
+    """What becomes of a cell of each of them, by region."""
     cells = [
         (region, name.encode(), b"f", b"q", start + 1, start, None, "put", b"v", None)
-        for region in ("came back", "watched")
-        for name, start in starts.items()
+        for region in regions
+        for name, (start, *_) in BACK.items()
     ]
-    said = {"aborted": (ABORTED, None), "committed": (COMMITTED, TC)}
-    known = [(start, *said.get(name, (ABSENT, None)), None, False, None) for name, start in starts.items()]
+    known = [
+        (start, verdict, TC if verdict == COMMITTED else None, None, False, proof and str(proof))
+        for start, verdict, proof in BACK.values()
+    ]
     found = rules.cell_actions(
         spark.createDataFrame(cells, COLUMNS),
         spark.createDataFrame(known, KNOWN_COLUMNS),
         Given(first_timestamp(world_clock=True)),
-        T + 50,
-        ["came back"],
+        **named,
     )
-    done = {(r.region, bytes(r.row).decode()): r.action for r in found.collect()}
-    always = {"above": DELETE, "aborted": DELETE, "committed": HEAL}
-    assert {name: done["came back", name] for name in starts} == {"below": STOP, "at": STOP, **always}
-    assert {name: done["watched", name] for name in starts} == {"below": DELETE, "at": DELETE, **always}
+    done: dict[str, dict[str, str]] = {}
+    for row in found.collect():
+        done.setdefault(row.region, {})[bytes(row.row).decode()] = row.action
+    return done
+
+
+def becomes(*stopped: str) -> dict[str, str]:
+    """Of these nobody knows; all others are decided as ever."""
+    return {
+        name: STOP if name in stopped else HEAL if verdict == COMMITTED else DELETE
+        for name, (_, verdict, _) in BACK.items()
+    }
+
+
+def test_absence_decides_nothing_where_the_journal_let_go_and_a_cell_may_have_come_since(spark: SparkSession) -> None:
+    """At or below the horizon, in a range that was not under watch, nor does a mark of Omid's; a proof, also of an
+    abort, decides there as ever, and elsewhere so do absence and every mark.
+    """
+    done = come_back(spark, ["came back", "watched"], horizon=T + 50, unwatched=["came back"])
+    assert done["came back"] == becomes("below", "at", "met by a reader")
+    assert done["watched"] == becomes()
 
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
@@ -387,26 +422,13 @@ def test_the_milliseconds_of_plain_cells_are_no_orphans_of_a_counter_that_passed
 
 def test_absence_decides_nothing_of_what_began_before_a_table_came_back(spark: SparkSession) -> None:
     """Up to where the table was cleaned before, each by its own bound: what never committed was marked then. A proof,
-    also of an abort, decides there as ever, and in other tables so does absence.
+    also of an abort, decides there as ever, but for a mark of Omid's: a reader may have put it for the cell that came
+    back. In other tables absence and every mark decide.
     """
-    starts = {"below": T, "at": T + 50, "above": T + 100, "aborted": T - 50, "committed": T - 100}
-    cells = [
-        (region, name.encode(), b"f", b"q", start + 1, start, None, "put", b"v", None)
-        for region in ("back", "back up to less", "watched")
-        for name, start in starts.items()
-    ]
-    said = {"aborted": (ABORTED, None), "committed": (COMMITTED, TC)}
-    known = [(start, *said.get(name, (ABSENT, None)), None, False, None) for name, start in starts.items()]
-    found = rules.cell_actions(
-        spark.createDataFrame(cells, COLUMNS),
-        spark.createDataFrame(known, KNOWN_COLUMNS),
-        Given(first_timestamp(world_clock=True)),
-        before={"back": T + 50, "back up to less": T},
-    )
-    done = {(r.region, bytes(r.row).decode()): r.action for r in found.collect()}
-    always = {"above": DELETE, "aborted": DELETE, "committed": HEAL}
-    for region, below, at in (("back", STOP, STOP), ("back up to less", STOP, DELETE), ("watched", DELETE, DELETE)):
-        assert {name: done[region, name] for name in starts} == {"below": below, "at": at, **always}, region
+    done = come_back(spark, ["back", "back up to less", "watched"], before={"back": T + 50, "back up to less": T})
+    assert done["back"] == becomes("below", "at", "met by a reader")
+    assert done["back up to less"] == becomes("below", "met by a reader")
+    assert done["watched"] == becomes()
 
 
 @pytest.mark.parametrize("name", COUNTER)

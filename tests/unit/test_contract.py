@@ -94,6 +94,7 @@ def test_cells() -> None:
         "commit": formats.COMMIT_QUALIFIER.hex(),
         "invalid": formats.INVALID_QUALIFIER.hex(),
         "invalid value": formats.INVALID_VALUE.hex(),
+        "own invalid value": formats.OWN_INVALID_VALUE.hex(),
         "decided": life.DECIDED.hex(),
         "state family": FAMILY.encode().hex(),
         "journal family": life.FAMILY.encode().hex(),

@@ -20,6 +20,7 @@ from lowtide.values.formats import (
     INVALID_VALUE,
     LOW_WATERMARK_QUALIFIER,
     LOW_WATERMARK_ROW,
+    OWN_INVALID_VALUE,
     commit_key,
     encode_long,
     shadow_qualifier,
@@ -208,12 +209,22 @@ def test_a_proof_is_not_overruled(table: str, commit: int | None) -> None:
     store.rows[table][commit_key(START)] = {family + COMMIT_QUALIFIER: value}
     with pytest.raises(StoreError, match=f"{table} holds a proof of transaction {START}, that it committed at 5100:"):
         Decisions(store, Config()).check(START, commit)
-    store.rows[table][commit_key(START)] = {family + INVALID_QUALIFIER: INVALID_VALUE}
+    mark = INVALID_VALUE if table == JOURNAL else OWN_INVALID_VALUE
+    store.rows[table][commit_key(START)] = {family + INVALID_QUALIFIER: mark}
     if commit is None:
         Decisions(store, Config()).check(START, commit)
         return
     with pytest.raises(StoreError, match="that it never committed"):
         Decisions(store, Config()).check(START, commit)
+
+
+def test_a_mark_of_omids_is_overruled() -> None:
+    """Its reader may have met a cell that had come back without its proof. Who decides is told of it."""
+    store, family = Tables(ENTRIES, JOURNAL), Config().omid.commit_family.encode() + b":"
+    store.rows[ENTRIES][commit_key(START)] = {family + INVALID_QUALIFIER: INVALID_VALUE}
+    told = Decisions(store, Config()).check(START, START + 100)
+    assert told.startswith("what a client or reader of Omid's, by its mark in OMID_COMMIT_TABLE, said")
+    assert Decisions(store, Config()).check(START, None) == ""
 
 
 @pytest.mark.parametrize("commit", [None, START + 100])
@@ -279,7 +290,7 @@ def shadowed(commit: int, *, journaled: bytes = INVALID_QUALIFIER) -> Tables:
     """A store with a mark in the commit table and a word in the journal, beside a shadow cell that names *commit*."""
     store = Tables(ENTRIES, JOURNAL, "orders")
     family = Config().omid.commit_family.encode() + b":"
-    store.table(ENTRIES).put(commit_key(START), {family + INVALID_QUALIFIER: INVALID_VALUE}, START)
+    store.table(ENTRIES).put(commit_key(START), {family + INVALID_QUALIFIER: OWN_INVALID_VALUE}, START)
     value = INVALID_VALUE if journaled == INVALID_QUALIFIER else encode_long(START + 300)
     store.table(JOURNAL).put(commit_key(START), {b"j:" + journaled: value})
     store.table("orders").put(b"row", {b"f:q": b"v"}, START + 1)

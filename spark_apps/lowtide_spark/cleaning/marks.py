@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from lowtide.cleaning.evidence import IN_WORDS, Proof, Rule
 from lowtide.run.summary import TableReport
-from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, INVALID_VALUE
+from lowtide.values.formats import COMMIT_QUALIFIER, INVALID_QUALIFIER, OWN_INVALID_VALUE
 from lowtide_spark.cleaning import rules
 from lowtide_spark.cleaning.turn import epochs
 from lowtide_spark.cleaning.work import CleanupWork
@@ -112,7 +112,7 @@ def mark_rows(starts: DataFrame, family: str) -> DataFrame:
         F.lit(family.encode()).alias("family"),
         F.lit(INVALID_QUALIFIER).alias("qualifier"),
         F.col("start_ts").alias("timestamp"),
-        F.lit(INVALID_VALUE).alias("value"),
+        F.lit(OWN_INVALID_VALUE).alias("value"),
         F.lit(family.encode()).alias("guard_family"),
         F.lit(COMMIT_QUALIFIER).alias("guard_qualifier"),
     )

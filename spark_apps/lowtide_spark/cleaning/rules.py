@@ -49,13 +49,14 @@ _WRONG_ROW = f"{RESOLVE}; then in HBase's shell: {PROOFS}"
 #: Why nothing is done about a cell that may have come back after its proof was removed.
 UNPROVED = (
     "the journal has let go of what it held of its time, and the cell may have come back since, so that no proof is no "
-    "proof of an abort; " + RESOLVE
+    "proof of an abort, nor is a mark of Omid's, which a reader may have put since; " + RESOLVE
 )
 #: The same where the proof need not have been the journal's: the client may have removed it itself.
 CAME_BACK = (
     "it began before the table came back (or was disabled and enabled, or came from elsewhere), at a time of which "
-    "what never committed was marked, and it has no mark: its client may have completed it after the HBase snapshot "
-    "was made, so that no proof is no proof of an abort; " + RESOLVE
+    "what never committed was marked, and it has no mark of Lowtide's: its client may have completed it after the "
+    "HBase snapshot was made, so that no proof is no proof of an abort, nor is a mark of Omid's, which a reader may "
+    "have put since; " + RESOLVE
 )
 #: Why a shadow cell in a table that has to be confirmed decides nothing, with that table for each ``%1$s``.
 UNCONFIRMED = (
@@ -119,6 +120,7 @@ def verdicts(
         .when(F.col("unconfirmed").isNotNull(), _of(UNDECIDED, why=F.format_string(UNCONFIRMED, "unconfirmed")))
         .when(F.lit(blind), _of(UNDECIDED, why=BLIND))
         .when(F.coalesce("decided", F.lit(False)), _of(ABORTED, proof=Proof.DECIDED))
+        .when(F.coalesce("own_mark", F.lit(False)), _of(ABORTED, proof=Proof.OWN_MARK))
         .when(invalid, _of(ABORTED, proof=Proof.MARK))
         .when(F.col("in_journal"), _of(ABORTED, proof=Proof.JOURNALED_MARK))
         .when(F.col("hidden"), _of(UNDECIDED, why=f"its commit-table row lies behind a delete marker; {RESOLVE}"))
@@ -139,6 +141,7 @@ def _evidence(
             base_of(F.col("start_ts")).alias("start_ts"),
             F.col("commit_ts").alias("entry"),
             "invalid",
+            "own_mark",
             "fence",
             F.col("problem").alias("entry_problem"),
         ),
@@ -166,6 +169,7 @@ def _evidence(
         "asked",
         "entry",
         "invalid",
+        "own_mark",
         "fence",
         "entry_problem",
         "pruned",
@@ -247,11 +251,12 @@ def cell_actions(
         given: which timestamps this oracle can have given.
         horizon: what the journal let go of, inclusive.
         unwatched: regions into which cells at or below it may have come since
-            (:func:`lowtide.journal.life.unwatched`): there absence of a proof decides nothing. A mark does: whoever
-            put it found the transaction's cell, still unhealed, in a range that was under watch.
+            (:func:`lowtide.journal.life.unwatched`): there absence of a proof decides nothing, nor does a mark of
+            Omid's: a reader may have put it for the very cell that came back. One of Lowtide's does, for whoever put it
+            had found the transaction's cell, still unhealed, in a range that was under watch; and so does one in the
+            journal, for nothing is pruned before each table is clean.
         before: regions into which cells may have come back, by the start timestamp up to which, inclusive, what never
-            committed had been marked by then (:func:`lowtide.cleaning.facts.cleaned_before`): there, too, absence
-            decides nothing and a mark does.
+            committed had been marked by then (:func:`lowtide.cleaning.facts.cleaned_before`): there it is the same.
 
     Returns:
         the suspects with ``action``, ``tc`` (for heal), ``why`` (for skip and stop), ``marked``; and for heal and
@@ -261,6 +266,8 @@ def cell_actions(
     own = F.col("commit_ts")
     doubted = _doubted(given)
     # No mark is put for what is doubted, so that it is not absent any more once the others' were.
+    # Nobody who says that its transaction never committed is known to have looked for its proofs while they were there.
+    unwitnessed = (F.col("verdict") == ABSENT) | F.col("v_proof").eqNullSafe(Proof.MARK.value)
     unproved = F.col("verdict").isin(ABORTED, ABSENT) | F.col("v_why").eqNullSafe(UNREAD)
     action = (
         F.when(
@@ -294,11 +301,11 @@ def cell_actions(
         # readers go by them. Else nobody knows whose it is.
         .when(F.col("timestamp") < given.first, _do(SKIP, why=F.lit(FOREIGN)))
         .when(
-            (F.col("verdict") == ABSENT) & (F.col("start_ts") <= horizon) & F.col("region").isin(list(unwatched)),
+            unwitnessed & (F.col("start_ts") <= horizon) & F.col("region").isin(list(unwatched)),
             _do(STOP, why=F.lit(UNPROVED)),
         )
         .when(unproved & doubted.isNotNull(), _do(SKIP, why=doubted))
-        .when((F.col("verdict") == ABSENT) & _began_before(before or {}), _do(STOP, why=F.lit(CAME_BACK)))
+        .when(unwitnessed & _began_before(before or {}), _do(STOP, why=F.lit(CAME_BACK)))
         .when(F.col("verdict").isin(ABORTED, ABSENT), _do(DELETE, rule=Rule.ORPHAN, proof=F.col("v_proof")))
         .otherwise(_do(STOP, why=F.coalesce("v_why", F.lit("nothing is known of its transaction; run again"))))
     )

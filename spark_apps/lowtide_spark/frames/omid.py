@@ -18,6 +18,7 @@ from lowtide.values.formats import (
     INVALID_QUALIFIER,
     INVALID_VALUE,
     LOW_WATERMARK_ROW,
+    OWN_INVALID_VALUE,
     SHADOW_PREFIX,
     SHADOW_SUFFIX,
     encode_long,
@@ -105,10 +106,10 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
 
     Returns:
         ``start_ts`` (null where the row's key is none of a transaction), ``commit_ts`` (of ``C``, null without),
-        ``invalid`` (whether there is a mark), ``fence`` (an entry that commits at its own start: a table fence, no
-        transaction's proof), ``problem`` (text where a value or qualifier is none that Omid writes, else null),
-        ``row``, ``newest`` (the greatest HBase timestamp of its cells), ``entered`` and ``marked`` (that of ``C``, and
-        of the mark).
+        ``invalid`` (whether there is a mark), ``own_mark`` (whether one that Lowtide put), ``fence`` (an entry that
+        commits at its own start: a table fence, no transaction's proof), ``problem`` (text where a value or qualifier
+        is none that Omid or Lowtide writes, else null), ``row``, ``newest`` (the greatest HBase timestamp of its
+        cells), ``entered`` and ``marked`` (that of ``C``, and of the mark).
     """
     row, qualifier, value = F.col("row"), F.col("qualifier"), F.col("value")
     start = long_of(F.substring(row, 2, 8))
@@ -119,7 +120,10 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
     problem = (
         F.when(~is_key, F.concat(F.lit("row key "), F.hex(row), F.lit(" is no transaction's")))
         .when(is_commit & F.try_add(start, delta).isNull(), F.concat(F.lit("commit entry with value "), F.hex(value)))
-        .when(is_mark & (value != INVALID_VALUE), F.concat(F.lit("invalidation mark with value "), F.hex(value)))
+        .when(
+            is_mark & ~value.isin(bytearray(INVALID_VALUE), bytearray(OWN_INVALID_VALUE)),
+            F.concat(F.lit("invalidation mark with value "), F.hex(value)),
+        )
         .when(
             ~is_commit & ~is_mark,
             F.concat(F.lit("unknown column "), F.hex(F.col("family")), F.lit(":"), F.hex(qualifier)),
@@ -130,6 +134,7 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
         F.when(is_key, start).alias("start_ts"),
         F.try_add(start, delta).alias("commit_ts"),
         is_mark.alias("invalid"),
+        (is_mark & (value == OWN_INVALID_VALUE)).alias("own_mark"),
         problem.alias("problem"),
         "timestamp",
         F.when(is_commit, F.col("timestamp")).alias("entered"),
@@ -140,6 +145,7 @@ def entries(cells: DataFrame, family: str) -> DataFrame:
         .agg(
             F.max("commit_ts").alias("commit_ts"),
             F.max("invalid").alias("invalid"),
+            F.max("own_mark").alias("own_mark"),
             F.max("problem").alias("problem"),
             F.max("timestamp").alias("newest"),
             F.max("entered").alias("entered"),
