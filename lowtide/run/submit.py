@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lowtide import paths
 from lowtide.errors import UsageError
-from lowtide.run import deploy, installation, rate
+from lowtide.run import deploy, installation, rate, tokens
 from lowtide.run.jobs import JOBS
 from lowtide.run.pins import contradictions
 from lowtide.sources import site
@@ -88,6 +88,7 @@ def job_conf(config: Config, master: str | None = None, arguments: Sequence[str]
         # A plan is small beside the table it comes from: by default every join would end in 200 near-empty tasks.
         "spark.sql.shuffle.partitions": "16",
         **config.spark.conf,
+        **tokens.submitted(config, where),
         **({} if is_alone else paced),
     }
 

@@ -69,7 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     check_place()
     known = [Line.from_json(value) for value in json.loads(options.known.read_text())]
-    looks = Driver(session("lowtide check", connector=False), load(options.config)).looks()
+    config = load(options.config)
+    looks = Driver(session("lowtide check", config, connector=False), config).looks()
     with options.lines.open("a") as sink:
         for line in walk({name: looks[name] for name in wanted(known)}, known):
             sink.write(json.dumps(line.to_json()) + "\n")

@@ -119,6 +119,11 @@ class Site:
         path = os.pathsep.join([str(self.folder), str(_BIN), str(Path(java()).parent), os.environ["PATH"]])
         return {**kept, "PATH": path, "HADOOP_CONF_DIR": str(self.cluster.conf)}
 
+    @property
+    def archive_environment(self) -> dict[str, str]:
+        """What the commands of the page are called with."""
+        return self.environment
+
     def make_archives(self) -> None:
         """By the commands of docs/clusters.md, word for word."""
         hdfs = self.folder / "hdfs"
@@ -129,7 +134,9 @@ class Site:
         section = page.partition("\n## YARN\n")[2].partition("\n## ")[0]
         commands = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
         assert len(commands) == 2, section
-        subprocess.run(["bash", "-e", "-c", "".join(commands)], cwd=self.folder, env=self.environment, check=True)
+        subprocess.run(
+            ["bash", "-e", "-c", "".join(commands)], cwd=self.folder, env=self.archive_environment, check=True
+        )
 
     def configuration(self, conf: Mapping[str, str | None] = {}, **sections: Any) -> Path:
         """A configuration file by the recipe, with more of ``spark.conf`` (None: without) and other sections."""

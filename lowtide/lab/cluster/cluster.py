@@ -13,6 +13,7 @@ import httpx
 from lowtide.lab.cluster.config import ClusterConfig, write
 from lowtide.lab.servers import Part, Progress, Servers, last_words
 from lowtide.lab.stack import machine
+from lowtide.lab.stack import secured as keys
 from lowtide.lab.stack.config import LOOPBACK, StackError
 from lowtide.lab.waiting import reached
 
@@ -88,13 +89,25 @@ class Cluster:
         """End one server without any of its clean-up, as a crash does; ``status`` then says ``killed``."""
         self._servers.kill(name)
 
-    def fs(self, *arguments: str) -> str:
-        """What Hadoop's shell for file systems says: ``fs("-ls", "/")``, as ``hdfs dfs -ls /`` elsewhere."""
-        return self._run("org.apache.hadoop.fs.FsShell", *arguments)
+    def fs(self, *arguments: str, user: str = "hdfs") -> str:
+        """What Hadoop's shell for file systems says: ``fs("-ls", "/")``, as ``hdfs dfs -ls /`` elsewhere. *user*: who
+        asks, in a secured cluster: ``hdfs``, who may do everything, or one of the clients.
+        """
+        return self._run("org.apache.hadoop.fs.FsShell", *arguments, environment=self.login(user))
 
     def fs_command(self) -> list[str]:
-        """The command of that shell, without its arguments."""
+        """The command of that shell, without its arguments; in a secured cluster it wants a :meth:`login`."""
         return self._command("org.apache.hadoop.fs.FsShell")
+
+    def login(self, user: str) -> dict[str, str]:
+        """The variables by which a program of Hadoop's logs in as *user*; none where nobody asks."""
+        if self.config.realm is None:
+            return {}
+        principal = keys.HDFS if user == "hdfs" else user
+        return {
+            "KRB5PRINCIPAL": f"{principal}@{keys.REALM}",
+            "KRB5KEYTAB": str(keys.keytab(self.config.realm, principal)),
+        }
 
     def applications(self) -> list[Mapping[str, Any]]:
         """What YARN tells of each application that it has seen: its name, its state, when it began and ended."""
@@ -140,15 +153,17 @@ class Cluster:
             raise StackError(f"the {name} did not answer within {_BOOT_SECONDS} s; see {self._servers.output(name)}")
 
     def _command(self, main_class: str, *arguments: str) -> list[str]:
-        class_path = [str(self.conf), str(_libraries() / "*")]
-        return machine.java_command(class_path, main_class, *arguments, heap=_HEAP)
+        class_path = [str(self.config.servers), str(_libraries() / "*")]
+        options = keys.java_options(self.config.realm) if self.config.realm else []
+        return machine.java_command(class_path, main_class, *arguments, heap=_HEAP, options=options)
 
     def _environment(self) -> dict[str, str]:
         """A container's Java is the one that its NodeManager is told of."""
         return {**os.environ, "JAVA_HOME": str(Path(machine.java()).resolve().parents[1])}
 
-    def _run(self, main_class: str, *arguments: str) -> str:
-        done = subprocess.run(self._command(main_class, *arguments), capture_output=True, text=True, check=False)
+    def _run(self, main_class: str, *arguments: str, environment: Mapping[str, str] = {}) -> str:
+        command = self._command(main_class, *arguments)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
         if done.returncode:
             raise StackError(f"{main_class} {' '.join(arguments)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
         return done.stdout

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from lowtide.lab.stack.config import LOOPBACK, free_ports
+from lowtide.lab.cluster import secured
+from lowtide.lab.stack.config import LOOPBACK, StackConfig, free_ports
 from lowtide.lab.stack.files import site
 
 _LOGGING = """\
@@ -25,7 +27,9 @@ class ClusterConfig:
     """A cluster of one node.
 
     ``home`` holds everything. What is not found by its port listens wherever there is room. ``memory_mb`` is what the
-    node has for containers.
+    node has for containers. ``realm`` is the secured store whose key distribution centre it takes its keys from, which
+    must run while it runs: then every server asks for a login, and HDFS checks permissions
+    (:mod:`lowtide.lab.cluster.secured`). None: it asks nobody, and lets everybody do everything.
     """
 
     home: Path
@@ -36,6 +40,9 @@ class ClusterConfig:
     scheduler_port: int
     tracker_port: int
     memory_mb: int = 6144
+    realm: StackConfig | None = None
+    #: Of Hadoop's servers, over what they have here.
+    extra: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "home", Path(self.home).absolute())
@@ -47,22 +54,42 @@ class ClusterConfig:
 
     @property
     def conf(self) -> Path:
-        """The folder of its configuration: what ``HADOOP_CONF_DIR`` names."""
+        """The folder of its clients' configuration: what ``HADOOP_CONF_DIR`` names."""
         return self.home / "conf"
 
+    @property
+    def servers(self) -> Path:
+        """The folder of the servers' configuration, with whose keys they log in."""
+        return self.home / "servers"
 
-def free_ports_cluster(home: Path) -> ClusterConfig:
-    """A configuration on ports that are free now."""
-    return ClusterConfig(home, *free_ports(6))
+
+def free_ports_cluster(home: Path, realm: StackConfig | None = None, **extra: Mapping[str, str]) -> ClusterConfig:
+    """A configuration on ports that are free now; *extra* with ``_`` for the files' ``-``, as in ``hdfs_site``."""
+    files = {name.replace("_", "-"): properties for name, properties in extra.items()}
+    namenode, page, manager, pages, scheduler, tracker = free_ports(6)
+    return ClusterConfig(home, namenode, page, manager, pages, scheduler, tracker, realm=realm, extra=files)
 
 
 def write(config: ClusterConfig) -> None:
-    """Write the configuration of servers and clients, which is the same."""
-    for page in _PAGES:
-        (config.conf / page).mkdir(parents=True, exist_ok=True)
-    (config.conf / "log4j.properties").write_text(_LOGGING, "utf-8")
-    for name, properties in _sites(config).items():
-        (config.conf / f"{name}.xml").write_text(site(properties), "utf-8")
+    """Write the configuration of servers and clients, which differ in the servers' keys alone."""
+    clients = _sites(config)
+    if config.realm:
+        _add(clients, secured.client_properties())
+    servers = {name: dict(properties) for name, properties in clients.items()}
+    if config.realm:
+        _add(servers, secured.server_properties(config.realm))
+    _add(servers, config.extra)
+    for folder, sites in ((config.conf, clients), (config.servers, servers)):
+        for page in _PAGES:
+            (folder / page).mkdir(parents=True, exist_ok=True)
+        (folder / "log4j.properties").write_text(_LOGGING, "utf-8")
+        for name, properties in sites.items():
+            (folder / f"{name}.xml").write_text(site(properties), "utf-8")
+
+
+def _add(sites: dict[str, dict[str, str]], more: Mapping[str, Mapping[str, str]]) -> None:
+    for name, properties in more.items():
+        sites[name] |= properties
 
 
 def _sites(config: ClusterConfig) -> dict[str, dict[str, str]]:

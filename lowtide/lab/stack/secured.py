@@ -23,7 +23,9 @@ REALM = "LOWTIDE.TEST"
 #: Part of the servers' principals: clients of the gateway name it so.
 HOST = "localhost"
 CLIENTS = ("lowtide", "alice")
-PRINCIPALS = (f"hbase/{HOST}", f"thrift/{HOST}", f"HTTP/{HOST}", "omid", *CLIENTS)
+#: For the laboratory's cluster (lowtide/lab/cluster), where it takes its keys from here: its servers, and its pages.
+HDFS, YARN, WEB = f"hdfs/{HOST}", f"yarn/{HOST}", f"HTTP/{HOST}"
+PRINCIPALS = (f"hbase/{HOST}", f"thrift/{HOST}", WEB, "omid", HDFS, YARN, *CLIENTS)
 
 #: Hadoop's own switch: HBase's client and servers log in by this file alone.
 CORE = {"hadoop.security.authentication": "kerberos"}
@@ -154,8 +156,8 @@ def _gateway(config: StackConfig) -> dict[str, str]:
     over_http = {
         **asking,
         "hbase.regionserver.thrift.http": "true",
-        "hbase.thrift.spnego.principal": f"HTTP/{HOST}@{REALM}",
-        "hbase.thrift.spnego.keytab.file": str(keytab(config, f"HTTP/{HOST}")),
+        "hbase.thrift.spnego.principal": f"{WEB}@{REALM}",
+        "hbase.thrift.spnego.keytab.file": str(keytab(config, WEB)),
         # Whom lowtide may speak for.
         "hbase.thrift.support.proxyuser": "true",
         "hadoop.proxyuser.lowtide.hosts": LOOPBACK,

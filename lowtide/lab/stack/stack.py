@@ -58,8 +58,11 @@ class Stack:
         """The region servers that are parts of their own."""
         return tuple(f"{_REGION_SERVER}{n}" for n in range(1, self.config.region_servers + 1))
 
-    def up(self, progress: Progress = lambda _: None) -> None:
+    def up(self, progress: Progress = lambda _: None, until: str | None = None) -> None:
         """Start whatever does not run and wait until every part answers. Harmless when all do.
+
+        *until*: the last part to start, of :attr:`parts`; so what HBase hangs on itself, as the HDFS of its files, can
+        have keys before it.
 
         A part that runs without answering is ended first. When the part with ZooKeeper in it has to start, or the one
         that keys come from, those after it start anew with it: they would otherwise hang on to servers, or keys, that
@@ -71,11 +74,13 @@ class Stack:
             if load(self.config.home).gateway != self.config.gateway:
                 state["thrift"] = "stopped"  # what it asks of its clients does not show from outside in every kind
             missing = [name for name in self.parts if state[name] != "running"]
-            if not missing:
+            if not missing or (until is not None and self.parts.index(missing[0]) > self.parts.index(until)):
                 return
             if anew := [name for name in self._first if name in missing]:
                 missing = list(self.parts[self.parts.index(anew[0]) :])
             self._prepare(missing)
+            if until is not None:
+                missing = [name for name in missing if self.parts.index(name) <= self.parts.index(until)]
             # The oracle waits for HBase by itself, and HBase's servers for each other; the gateway needs ZooKeeper at
             # its start.
             for name in missing:

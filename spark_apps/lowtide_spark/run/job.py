@@ -109,7 +109,7 @@ def _prepare(job: str, options: argparse.Namespace, summary: Summary, now: datet
     if asked.grace is None:
         options.grace = config.ledger.grace if job == "transaction_repair" else config.grace
     _check_zookeeper(config)
-    spark = session(f"lowtide {job}")
+    spark = session(f"lowtide {job}", config)
     _check_sideline(config, job, options, summary, spark.sparkContext.master or "")
     store = Store(spark, config, Rate(reads=options.rate, writes=options.write_rate))
     summary.by["principal"] = store.login()

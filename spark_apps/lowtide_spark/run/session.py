@@ -7,18 +7,20 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from lowtide.config import Config
 from lowtide.errors import UsageError
-from lowtide.run import deploy, sparks
+from lowtide.run import deploy, sparks, tokens
 from lowtide.run.pins import LEGACY, pinned
 from lowtide_spark.frames.connector import JARS
 from lowtide_spark.frames.remembered import Remembered
 
 
-def session(name: str, *, connector: bool = True) -> SparkSession:
+def session(name: str, config: Config, *, connector: bool = True) -> SparkSession:
     """The session that ``spark-submit`` prepared: master, memory and class path are its business, not the program's.
 
     Args:
         name: of the application.
+        config: by which executors are let in to HBase (:mod:`lowtide.run.tokens`).
         connector: whether executors must have the connector; ``lowtide check`` tells by itself where they have not.
 
     Raises:
@@ -26,7 +28,10 @@ def session(name: str, *, connector: bool = True) -> SparkSession:
             the connector; or a setting is not what jobs run with, and stays so.
     """
     check_version(pyspark.__version__, pyspark.__version__)  # before a cluster is asked for anything
-    spark = SparkSession.builder.appName(name).getOrCreate()
+    SparkContext._ensure_initialized()  # the JVM of spark-submit, whose settings these are
+    conf = SparkConf()
+    told = tokens.in_driver(config, conf.get("spark.master", ""), dict(conf.getAll()))
+    spark = SparkSession.builder.appName(name).config(map={**told}).getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     check_version(spark.version, pyspark.__version__)
     pin(spark)
