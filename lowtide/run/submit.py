@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from lowtide import paths
 from lowtide.errors import UsageError
@@ -14,6 +15,7 @@ from lowtide.run import deploy, installation, rate, tokens
 from lowtide.run.jobs import JOBS
 from lowtide.run.pins import contradictions
 from lowtide.sources import site
+from lowtide.store import keytabs
 
 if TYPE_CHECKING:
     from lowtide.config import Config
@@ -106,18 +108,30 @@ def check_conf(conf: Mapping[str, str], where: str) -> None:
         raise UsageError(f"{where} has {'; '.join(wrong)}", "Leave it out: what a job finds and removes depends on it")
 
 
+def check_login(conf: Mapping[str, str]) -> None:
+    """Refuse settings by which Spark would log in with a keytab that is of no use; it has a stack trace for it alone.
+
+    Raises:
+        UsageError: names the file, what it lacks, and what to do.
+    """
+    if file := conf.get(tokens.SPARK_KEYTAB, ""):
+        names = f"{tokens.SPARK_KEYTAB} and {tokens.SPARK_PRINCIPAL}, or of HBase's properties {tokens.NAMES},"
+        keytabs.check(urlsplit(file).path, conf.get(tokens.SPARK_PRINCIPAL, ""), names)
+
+
 def command(config: Config, job: str, arguments: Sequence[str], program: Path | None = None) -> list[str]:
     """The ``spark-submit`` command line of a run of *job*, or of a *program* that is none.
 
     Raises:
         UsageError: no such job, no connector, no ``spark-submit``; a Spark that is not supported
-            (:func:`lowtide.run.installation.find`), a setting that no job can run with, or a driver that would run
-            elsewhere (:mod:`lowtide.run.deploy`).
+            (:func:`lowtide.run.installation.find`), a setting that no job can run with, a driver that would run
+            elsewhere (:mod:`lowtide.run.deploy`), or a keytab that is of no use (:func:`check_login`).
     """
     conf = job_conf(config, arguments=arguments)
     settings = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
     spark = installation.find(os.environ)
     deploy.check_surroundings(conf, os.environ, spark.home)
+    check_login(conf)
     return [
         spark.submit,
         "--master",

@@ -10,18 +10,18 @@ made for those.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
+from lowtide.config import SECURITY
 from lowtide.errors import UsageError
 
 if TYPE_CHECKING:
     from lowtide.config import Config
 
-#: Of HBase's client: whether servers ask it for a login.
-SECURITY = "hbase.security.authentication"
 #: Of HBase's client: a login by a file, in each JVM that has it.
 KEYTAB, PRINCIPAL = "hbase.client.keytab.file", "hbase.client.keytab.principal"
+NAMES = f"{KEYTAB} and {PRINCIPAL}"
 #: Spark's own login, which it renews tokens with.
 SPARK_KEYTAB, SPARK_PRINCIPAL = "spark.kerberos.keytab", "spark.kerberos.principal"
 #: Whether Spark fetches tokens of HBase; of the file systems.
@@ -32,6 +32,8 @@ _HADOOP = "spark.hadoop."
 #: File systems that give tokens to whom has logged in by Kerberos.
 _GIVING = re.compile(r"(hdfs|webhdfs|swebhdfs|viewfs|o3fs|ofs)://[^/]+")
 _MASTERS = ("yarn", "k8s://")
+#: By what a task is let in to HBase.
+_LETS_IN = {"HBASE_AUTH_TOKEN", "Kerberos"}
 
 
 def asked(config: Config, master: str) -> bool:
@@ -78,3 +80,59 @@ def in_driver(config: Config, master: str, conf: Mapping[str, str]) -> dict[str,
         return {}
     known = {_HADOOP + name: value for name, value in config.hbase.client_properties().items()}
     return {n: v for n, v in known.items() if n not in conf and n not in (_HADOOP + KEYTAB, _HADOOP + PRINCIPAL)}
+
+
+class Login(Protocol):
+    """How a driver's JVM is logged in: the connector's class of that name."""
+
+    def ticket(self) -> str: ...
+    def security(self) -> bool: ...
+
+
+def stranger(login: Login, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """Why the driver has no login by Kerberos to fetch tokens with, and what to do; None: it has one."""
+    if not login.security():
+        fact = "HBase asks for logins by Kerberos, and Hadoop in this driver knows nothing of it"
+        remedy = "Have a core-site.xml that says hadoop.security.authentication: kerberos where HADOOP_CONF_DIR leads"
+        return fact, remedy
+    if login.ticket():
+        return None
+    cache = environ.get("KRB5CCNAME")
+    where = f"the ticket cache {cache} (KRB5CCNAME)" if cache else "the ticket cache (KRB5CCNAME is not set)"
+    fact = (
+        f"this driver has no login by Kerberos: there is no valid ticket in {where}, or it has expired, and no keytab"
+    )
+    return fact, f"Run kinit, have something renew the cache, or set {SPARK_KEYTAB} and {SPARK_PRINCIPAL} in spark.conf"
+
+
+def lacking(held: Iterable[str], config: Config, master: str, conf: Mapping[str, str]) -> tuple[str, str]:
+    """Why executors are not let in to HBase, and what to do about it; empty where they are, or HBase asks for nothing.
+
+    Args:
+        held: what the user of a task has, of each executor that was asked: kinds of tokens, with commas between.
+        config: which HBase, and by which keytab.
+        master: where they are.
+        conf: what Spark runs with.
+    """
+    properties = config.hbase.client_properties()
+    if properties.get(SECURITY) != "kerberos":
+        return "", ""
+    off = [name for name in (HBASE_TOKENS, FILE_TOKENS) if conf.get(name, "true").strip().lower() != "true"]
+    if not (KEYTAB in properties and PRINCIPAL in properties) and not all(
+        _LETS_IN & set(kinds.split(",")) for kinds in held
+    ):
+        fact = "executors have no token for HBase, which asks for logins by Kerberos"
+        if not master.startswith(_MASTERS):
+            keytab = f"Have {NAMES} among hbase.properties, and the file on every node"
+            return f"{fact}: {master} is a master that passes none on", keytab
+        if HBASE_TOKENS in off:
+            return f"{fact}: {HBASE_TOKENS}={conf[HBASE_TOKENS]} has Spark fetch none", "Take that off spark.conf"
+        remedy = (
+            "The driver's log has the reason (HBaseDelegationTokenProvider): HBase's servers need the coprocessor "
+            "org.apache.hadoop.hbase.security.token.TokenProvider, and the driver a ticket of its own, or a keytab"
+        )
+        return f"{fact}: Spark's driver was given none by HBase", remedy
+    if FILE_TOKENS in off and asked(config, master) and _GIVING.match(config.state.sideline):
+        fact = f"executors have no token for state.sideline, {config.state.sideline}, and HBase's would not be renewed"
+        return f"{fact}: {FILE_TOKENS}={conf[FILE_TOKENS]} has Spark fetch none", "Take that off spark.conf"
+    return "", ""

@@ -153,6 +153,7 @@ class LowtideSparkOperator(SparkSubmitOperator):
             **given,
             **({"spark.plugins": ",".join(dict.fromkeys(plugins))} if plugins else {}),
         }
+        submit.check_login(self.conf)
         # A dry run needs no sideline, so it is not refused for want of one that all reach: it does without a list.
         with suppress(UsageError):
             self._shares_sideline = False

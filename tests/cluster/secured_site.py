@@ -2,17 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
-from yarn_kit import SMALL, Site
+from yarn_kit import SMALL, Site, tell
 
-from lowtide.lab.cluster import Cluster
-from lowtide.lab.stack import Stack, files, secured
+from lowtide.lab.cluster import Cluster, free_ports_cluster
+from lowtide.lab.cluster import secured as keys
+from lowtide.lab.stack import Stack, files, free_ports_config, secured
 
 ME = f"lowtide@{secured.REALM}"
+#: A queue that nobody but YARN's administrators may submit to.
+CLOSED = "closed"
+#: So long HBase's tokens are good, and HDFS's unless they are renewed, in seconds: shorter than a slow run.
+HBASE_SECONDS, HDFS_SECONDS = 120, 100
+_QUEUES = {
+    "yarn.scheduler.capacity.root.queues": f"default,{CLOSED}",
+    "yarn.scheduler.capacity.root.default.capacity": "90",
+    f"yarn.scheduler.capacity.root.{CLOSED}.capacity": "10",
+    "yarn.scheduler.capacity.root.acl_submit_applications": " ",
+    "yarn.scheduler.capacity.root.default.acl_submit_applications": "*",
+}
+#: YARN shows applications to whom may see them, and the tests ask without a login.
+_ACLS = {"yarn.acl.enable": "true", "yarn.admin.acl": "yarn,dr.who"}
+_HOMES = {"/hbase": "hbase", "/user/lowtide": "lowtide", "/lowtide": "lowtide"}
+
+
+@contextmanager
+def booted(folder: Path) -> Iterator[tuple[Cluster, Stack]]:
+    """A secured cluster and a secured store with its files in that HDFS, which belong to HBase's user alone; this
+    process finds their key distribution centre meanwhile. Tokens are short-lived.
+    """
+    realm = free_ports_config(
+        folder / "store", secured=True, hbase_heap="512m", timestamps="incremental", conflict_map_size=64
+    )
+    tokens = {"dfs.namenode.delegation.token.renew-interval": str(HDFS_SECONDS * 1000)}
+    cluster = Cluster(
+        free_ports_cluster(folder / "cluster", realm, hdfs_site=tokens, yarn_site=_ACLS, capacity_scheduler=_QUEUES)
+    )
+    hdfs = keys.client_properties()
+    properties = {
+        **{name: value for name, value in hdfs["core-site"].items() if not name.startswith("hadoop.security.auth")},
+        **hdfs["hdfs-site"],
+        "hbase.rootdir": f"{cluster.hdfs}/hbase",
+        "hbase.thrift.server.socket.read.timeout": "900000",
+        "hbase.auth.token.max.lifetime": str(HBASE_SECONDS * 1000),
+        "hbase.auth.key.update.interval": "60000",
+    }
+    store = Stack(dataclasses.replace(realm, extra_hbase=properties))
+    before = os.environ.get("KRB5_CONFIG")
+    try:
+        store.up(tell, until="kdc")
+        os.environ["KRB5_CONFIG"] = str(secured.krb5_conf(realm))
+        cluster.up(tell)
+        for path, owner in _HOMES.items():
+            cluster.fs("-mkdir", "-p", path)
+            cluster.fs("-chown", f"{owner}:{owner}", path)
+        cluster.fs("-chmod", "700", "/hbase")
+        store.up(tell)
+        yield cluster, store
+    finally:
+        store.down()
+        cluster.down()
+        os.environ.pop("KRB5_CONFIG", None)
+        if before:
+            os.environ["KRB5_CONFIG"] = before
 
 
 class SecuredSite(Site):

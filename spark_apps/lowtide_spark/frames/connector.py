@@ -35,8 +35,10 @@ _MEANINGS = {
     "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND": (
         "an executor was lost, and with it what this run had planned; what was done until then is safe. Run again"
     ),
-    "ClassNotFoundException: lowtide.connector.": f"an executor lacks the connector. {JARS}",
+    "ClassNotFoundException: lowtide.connector.": f"an executor lacks the connector, or has an older Lowtide's. {JARS}",
 }
+#: What YARN says of a run that it does not take: of an unknown queue, or one that is closed to the user.
+_NOT_TAKEN = re.compile(r"Failed to submit application_\w+ to YARN : ([^\n]+)")
 #: What its errors say of a table that is not there, as contract/vectors.json has it; and what HBase's do.
 UNKNOWN_TABLE = "Unknown table: "
 _NOT_FOUND = "TableNotFoundException"
@@ -179,6 +181,11 @@ def told(error: BaseException) -> str:
 
 def meaning(text: str) -> str:
     """What an error that prints as *text* means, for people; empty where that is not known."""
+    if found := _NOT_TAKEN.search(text):
+        return (
+            f"YARN does not take the run: {found[1].strip()}. spark.yarn.queue in spark.conf names its queue "
+            "(root.default where it is not set); who may submit to one is its administrator's to grant"
+        )
     known = next((meant for words, meant in _MEANINGS.items() if words in text), "")
     return known or denial(text) or refusal(text)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lowtide.config import Config
+from lowtide.config import SECURITY, Config
 from lowtide.errors import UsageError
 from lowtide.run import deploy, sparks, tokens
 from lowtide.run.pins import LEGACY, pinned
@@ -30,12 +33,16 @@ def session(name: str, config: Config, *, connector: bool = True) -> SparkSessio
     check_version(pyspark.__version__, pyspark.__version__)  # before a cluster is asked for anything
     SparkContext._ensure_initialized()  # the JVM of spark-submit, whose settings these are
     conf = SparkConf()
-    told = tokens.in_driver(config, conf.get("spark.master", ""), dict(conf.getAll()))
+    master = conf.get("spark.master") or ""
+    check_login(config, master)
+    told = tokens.in_driver(config, master, dict(conf.getAll()))
     spark = SparkSession.builder.appName(name).config(map={**told}).getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     check_version(spark.version, pyspark.__version__)
     pin(spark)
     check_executors(spark, connector=connector)
+    if connector:
+        check_tokens(spark, config)
     remember_classes(spark)
     return spark
 
@@ -50,6 +57,18 @@ def check_place() -> None:
     """
     SparkContext._ensure_initialized()  # the JVM of spark-submit, which has the settings; nothing is asked of a cluster
     deploy.check_driver(dict(SparkConf().getAll()))
+
+
+def check_login(config: Config, master: str) -> None:
+    """Refuse a driver without a login where executors are let in by tokens: nobody would give it any, and YARN's client
+    asks for many minutes before it says so.
+
+    Raises:
+        UsageError: says what there is not, and what to do.
+    """
+    jvm: Any = SparkContext._jvm
+    if tokens.asked(config, master) and (why := tokens.stranger(jvm.lowtide.connector.Logins, os.environ)):
+        raise UsageError(*why)
 
 
 def check_version(spark: str, package: str) -> None:
@@ -116,6 +135,26 @@ def check_executors(spark: SparkSession, *, connector: bool = True) -> None:
         found = spark.sparkContext.getConf().get("spark.executor.extraClassPath", "nothing")
         msg = f"executors lack the connector (ClassNotFoundException: {_CONNECTORS}); their class path is {found}"
         raise UsageError(msg, JARS)
+
+
+def check_tokens(spark: SparkSession, config: Config) -> None:
+    """Refuse executors that HBase would not let in, where it asks for logins: each of their reads would be tried again
+    for minutes, before it is told.
+
+    Raises:
+        UsageError: says why, and what to do.
+    """
+    master = spark.sparkContext.master or ""
+    if master.startswith("local[") or config.hbase.client_properties().get(SECURITY) != "kerberos":
+        return
+    tasks = max(1, spark.sparkContext.defaultParallelism)
+    held = F.reflect(F.lit("lowtide.connector.Logins"), F.lit("held")).alias("held")
+    rows = spark.range(0, tasks, 1, tasks).select(held).collect()
+    fact, remedy = tokens.lacking(
+        [row.held for row in rows], config, master, dict(spark.sparkContext.getConf().getAll())
+    )
+    if fact:
+        raise UsageError(fact, remedy)
 
 
 #: What PySpark asks its JVM for by name whenever a column is made.

@@ -14,9 +14,14 @@ import org.apache.hadoop.hbase.client.ConnectionFactory;
 import org.apache.hadoop.hbase.security.User;
 import org.apache.hadoop.security.UserGroupInformation;
 
-/** One HBase connection per JVM and map of options. Connections live as long as the JVM: never close one. */
+/**
+ * One HBase connection per JVM, map of options and token of the current user. Connections live as long as the JVM: never
+ * close one.
+ */
 final class Connections {
     private static final Map<Map<String, String>, Connection> OPEN = new HashMap<>();
+    /** Beside the options in a key of {@link #OPEN}; none of HBase's. */
+    private static final String TOKEN = "lowtide.token";
     /**
      * What bounds the time until an unreachable cluster or region becomes an error: HBase's own defaults retry for
      * many minutes. An option of the same name wins.
@@ -37,22 +42,28 @@ final class Connections {
     private Connections() {
     }
 
-    /** The connection for these options; opened if there is none, or if the one there is was closed. */
+    /**
+     * The connection for these options; opened if there is none, or if the one there is was closed, or is of a token that
+     * was replaced since: HBase's client would show the old one to each server that it comes to again, which lets nobody in
+     * by it once its time is over. Who works by the old one goes on with it.
+     */
     static Connection get(Map<String, String> options) throws IOException {
+        Map<String, String> key = new TreeMap<>(options);
+        key.put(TOKEN, Logins.token());
         synchronized (OPEN) {
-            Connection connection = OPEN.get(options);
+            Connection connection = OPEN.get(key);
             if (connection == null || connection.isClosed() || connection.isAborted()) {
                 Configuration configuration = configuration(options);
                 connection = ConnectionFactory.createConnection(configuration, null, user(configuration));
-                OPEN.put(new TreeMap<>(options), connection);
+                OPEN.put(key, connection);
             }
             return connection;
         }
     }
 
     /**
-     * Whom a connection of these options is: the principal of {@code hbase.client.keytab.principal}, where there is one
-     * and HBase asks for logins, else the current user.
+     * Whom a connection of these options is: the current user, who has a token for HBase that Spark fetched, or else the
+     * principal of {@code hbase.client.keytab.principal}, where there is one and HBase asks for logins.
      *
      * <p>HBase's client logs in with that keytab by itself, and goes on as the current user: in a task of Spark's that is
      * the one whom Spark set, who has no ticket. And it makes it the JVM's login, with which Spark goes to its own file
@@ -65,7 +76,8 @@ final class Connections {
     private static User user(Configuration configuration) throws IOException {
         String principal = configuration.get(AuthUtil.HBASE_CLIENT_KERBEROS_PRINCIPAL);
         String keytab = configuration.get(AuthUtil.HBASE_CLIENT_KEYTAB_FILE);
-        if (principal == null || keytab == null || !User.isHBaseSecurityEnabled(configuration)) {
+        if (principal == null || keytab == null || !User.isHBaseSecurityEnabled(configuration)
+                || !Logins.token().isEmpty()) { // an executor need not have the file then
             return User.getCurrent();
         }
         if (!UserGroupInformation.isSecurityEnabled()) {
