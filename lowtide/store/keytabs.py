@@ -26,7 +26,10 @@ def check(file: str, principal: str, where: str) -> None:
         raise UsageError(f"the keytab {file} is not there for this user to read ({error.strerror})", remedy) from error
     if not content.startswith(_MAGIC):
         raise UsageError(f"{file} is no keytab", remedy)
-    known = sorted(set(_principals(content)))
+    try:
+        known = sorted(set(_principals(content)))
+    except (struct.error, ValueError) as error:
+        raise UsageError(f"{file} is no keytab: it ends in the middle", remedy) from error
     if principal not in known and principal not in {each.partition("@")[0] for each in known}:
         raise UsageError(f"the keytab {file} has no key of {principal}, but of {', '.join(known) or 'nobody'}", remedy)
 

@@ -35,7 +35,7 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     for check in ("check_rights", "check_cluster", "check_clock", "note_hbase"):
         monkeypatch.setattr(program.Run, check, lambda _: None)
 
-    def started(_: str) -> SimpleNamespace:
+    def started(*_: object) -> SimpleNamespace:
         time.sleep(0.2)
         return SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
 
@@ -137,6 +137,16 @@ def test_a_driver_in_the_cluster_reads_nothing(
             "an executor lacks the connector",
         ),
         (
+            "calling None.\n: YarnException: Failed to submit application_1_7 to YARN : Application application_1_7 "
+            "submitted by user me to unknown queue: nosuch\n\tat org.apache",
+            "YARN does not take the run: Application application_1_7 submitted by user me to unknown queue: nosuch. "
+            "spark.yarn.queue in spark.conf names its queue",
+        ),
+        (
+            'calling None.\n: AccessControlException: Permission denied: user=al, access=WRITE, inode="/user":hdfs:x',
+            "HDFS refuses al WRITE access to /user: have it granted",
+        ),
+        (
             "calling o59.collectToPython.\n: java.io.IOException: no room",
             "unexpected RuntimeError: : java.io.IOException",
         ),
@@ -161,7 +171,7 @@ def test_a_zookeeper_that_does_not_answer_is_named_before_spark_starts(
 ) -> None:
     """HBase's client would look for it for minutes."""
     monkeypatch.setattr(program, "nobody_answers", lambda addresses, _: addresses == ["127.0.0.1:2181"])
-    monkeypatch.setattr(program, "session", lambda _: pytest.fail("Spark is started"))
+    monkeypatch.setattr(program, "session", lambda *_: pytest.fail("Spark is started"))
     file = tmp_path / "summary.json"
     assert program.run_job("balances", lambda _: None, [*nothing_there, "--summary", str(file)]) == 1
     (problem,) = json.loads(file.read_text())["problems"]

@@ -39,6 +39,8 @@ _MEANINGS = {
 }
 #: What YARN says of a run that it does not take: of an unknown queue, or one that is closed to the user.
 _NOT_TAKEN = re.compile(r"Failed to submit application_\w+ to YARN : ([^\n]+)")
+#: What HDFS says of a folder that is closed to the user; where it is the one above his home, he has none.
+_CLOSED = re.compile(r'Permission denied: user=(\S+), access=(\w+), inode="([^"]+)"')
 #: What its errors say of a table that is not there, as contract/vectors.json has it; and what HBase's do.
 UNKNOWN_TABLE = "Unknown table: "
 _NOT_FOUND = "TableNotFoundException"
@@ -185,6 +187,12 @@ def meaning(text: str) -> str:
         return (
             f"YARN does not take the run: {found[1].strip()}. spark.yarn.queue in spark.conf names its queue "
             "(root.default where it is not set); who may submit to one is its administrator's to grant"
+        )
+    if found := _CLOSED.search(text):
+        return (
+            f"HDFS refuses {found[1]} {found[2]} access to {found[3]}: have it granted; where that is the folder of "
+            f"homes, have one made for {found[1]}, through which Spark ships what executors need (or set "
+            "spark.yarn.stagingDir)"
         )
     known = next((meant for words, meant in _MEANINGS.items() if words in text), "")
     return known or denial(text) or refusal(text)
