@@ -28,7 +28,7 @@ help:
 	@echo "make compose-test   build docker-compose.yaml's images, start it, run a DAG in it, take it down (KEEP=1 leaves it up)"
 	@echo "make prometheus   Prometheus, for the tests of the folder monitoring/; on Debian"
 	@echo "make yarn    the servers of YARN and HDFS, for make cluster-test"
-	@echo "make cluster-test   the jobs on YARN and HDFS, on this machine's loopback: executors killed, Airflow, HBase snapshots"
+	@echo "make cluster-test   the jobs on YARN and HDFS, on this machine's loopback: executors killed, Airflow, HBase snapshots, Kerberos"
 	@echo "make .env    the secrets that docker-compose.yaml asks for, random"
 	@echo "make bench   the speed ratios (20 million cells, a million transactions; takes a while)"
 	@echo "make chaos   clients, runs that die and tables that change, in an order that a seed gives: SECONDS=600 SEED= KEEP= SERVERS= TWICE= NEMESES= RUNS= PARKS= MODE="
@@ -218,9 +218,9 @@ chaos: setup
 screenshots: setup
 	@$(BIN)/python tools/screenshots
 
-# The jobs on YARN and HDFS, as docs/clusters.md says; some 6 GB of memory. What it does and when, it prints. What ran is then
+# The jobs on YARN and HDFS, as docs/clusters.md says, without logins and with; some 12 GB of memory. What it does and when, it prints. What ran is then
 # recorded by: tools/versions.py record "make cluster-test" --results .lowtide/cluster-test
-cluster-test: setup yarn
+cluster-test: setup yarn secured
 	@$(BIN)/python -m pytest -s --junitxml=.lowtide/cluster-test/results.xml tests/cluster
 
 # A store that asks for logins, with each kind of gateway in turn.

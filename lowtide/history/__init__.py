@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from lowtide.history.mark import Hold
 
 if TYPE_CHECKING:
-    from lowtide.history.holding import hold, read_options, read_point_at, release, renew, take
+    from lowtide.history.holding import hold, read_options, read_point_at, release, renew, spark_settings, take
 
-__all__ = ["Hold", "hold", "read_options", "read_point_at", "release", "renew", "take"]
+__all__ = ["Hold", "hold", "read_options", "read_point_at", "release", "renew", "spark_settings", "take"]
 
 
 def __getattr__(name: str) -> object:

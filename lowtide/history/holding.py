@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from lowtide.config import State
 from lowtide.errors import GatewayError, HistoryError, LowtideError, StoreError, TableError, UsageError
 from lowtide.history.mark import Hold, check_hold
+from lowtide.run import tokens
 from lowtide.run.summary import myself
 from lowtide.store.gateway import connect, low_watermark
 from lowtide.store.history import ANNOUNCED_FOR
@@ -330,6 +331,24 @@ def read_options(config: Config, table: str | None = None) -> dict[str, str]:
         "holdMaxAgeMillis": str(longest // timedelta(milliseconds=1)),
         **({"lowLatency": "true"} if config.omid.low_latency else {}),
     }
+
+
+def spark_settings(config: Config, master: str | None = None) -> dict[str, str]:
+    """What a Spark session of one's own needs on a cluster where HBase asks for logins, so that its executors are let
+    in: ``SparkSession.builder.config(map=spark_settings(config))``, before there is a session.
+
+    Jobs have it by themselves. Empty where nobody is asked, on one machine, and on a standalone master. HBase's
+    properties are among it, so it is none for a command line: a trust store's password may be there.
+
+    Args:
+        config: of the store.
+        master: where the session is, if not at ``spark.master``.
+
+    Raises:
+        UsageError: of Spark's own login in ``spark.conf``, half is given.
+    """
+    where = master or config.spark.master
+    return {**tokens.submitted(config, where), **tokens.in_driver(config, where, config.spark.conf)}
 
 
 def read_point_at(config: Config, time: datetime) -> int:

@@ -11,11 +11,10 @@ from urllib.parse import urlsplit
 
 from lowtide import paths
 from lowtide.errors import UsageError
-from lowtide.run import deploy, installation, rate, tokens
+from lowtide.run import deploy, installation, keytabs, rate, tokens
 from lowtide.run.jobs import JOBS
 from lowtide.run.pins import contradictions
 from lowtide.sources import site
-from lowtide.store import keytabs
 
 if TYPE_CHECKING:
     from lowtide.config import Config

@@ -30,7 +30,7 @@ from lowtide.check.hops import Line, Look, NotCheckedError, walk
 from lowtide.check.machine import hbase_client
 from lowtide.cleaning.planning import Request
 from lowtide.config import Config, load
-from lowtide.errors import GatewayError, StoreError
+from lowtide.errors import GatewayError, LowtideError, StoreError
 from lowtide.journal import life
 from lowtide.run import rate
 from lowtide.store.gateway import allotted, low_watermark, table_state
@@ -43,7 +43,7 @@ from lowtide_spark.frames import owner
 from lowtide_spark.frames.inventory import left_behind
 from lowtide_spark.frames.sideline import try_out
 from lowtide_spark.frames.store import Store, cause
-from lowtide_spark.run.session import check_place, session
+from lowtide_spark.run.session import check_place, check_tokens, session
 
 #: A server that is down is told of within a minute, however patient jobs are.
 _BOUNDS = {
@@ -168,7 +168,10 @@ class Driver:
     def _executors(self) -> str:
         table = self.config.omid.commit_table
         try:
+            check_tokens(self.spark, self.config)
             read = self.store.cells(table).where(F.col("row") == F.lit(bytearray(LOW_WATERMARK_ROW))).count()
+        except LowtideError:
+            raise
         except Exception as error:  # Spark's
             fact = f"executors cannot read {table} through the connector: {cause(error)}"
             remedy = (

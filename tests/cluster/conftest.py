@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from secured_site import SecuredSite, booted
 from yarn_kit import Site, tell
 
 from lowtide.lab.cluster import Cluster, free_ports_cluster
@@ -52,6 +53,23 @@ def site(cluster: Cluster, stack: Stack, tmp_path_factory: pytest.TempPathFactor
     site = Site(cluster, stack, tmp_path_factory.mktemp("site"))
     site.make_archives()
     return site
+
+
+@pytest.fixture(scope="session")
+def secured_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredSite]:
+    """Another cluster and another store, which ask for logins, the recipe for them, and Lowtide's own tables."""
+    with booted(tmp_path_factory.mktemp("secured")) as (cluster, stack):
+        site = SecuredSite(cluster, stack, tmp_path_factory.mktemp("secured-site"))
+        site.make_archives()
+        site.make_own_tables()
+        yield site
+
+
+@pytest.fixture(scope="session")
+def secured_omid(secured_site: SecuredSite) -> Iterator[OmidClient]:
+    """Omid's client, which logs in by a keytab of its own."""
+    with OmidClient(secured_site.stack) as client:
+        yield client
 
 
 @pytest.fixture(autouse=True)

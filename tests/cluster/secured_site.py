@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
+from secured_kit import Gateway
 from yarn_kit import SMALL, Site, tell
 
 from lowtide.lab.cluster import Cluster, free_ports_cluster
 from lowtide.lab.cluster import secured as keys
 from lowtide.lab.stack import Stack, files, free_ports_config, secured
 
-ME = f"lowtide@{secured.REALM}"
+#: Whose jobs they are: a user without rights, but for those that a test grants.
+USER = "alice"
+ME = f"{USER}@{secured.REALM}"
 #: A queue that nobody but YARN's administrators may submit to.
 CLOSED = "closed"
 #: So long HBase's tokens are good, and HDFS's unless they are renewed, in seconds: shorter than a slow run.
@@ -30,7 +34,7 @@ _QUEUES = {
 }
 #: YARN shows applications to whom may see them, and the tests ask without a login.
 _ACLS = {"yarn.acl.enable": "true", "yarn.admin.acl": "yarn,dr.who"}
-_HOMES = {"/hbase": "hbase", "/user/lowtide": "lowtide", "/lowtide": "lowtide"}
+_HOMES = {"/hbase": "hbase", "/user/lowtide": "lowtide", "/user/alice": USER, "/lowtide": USER}
 
 
 @contextmanager
@@ -95,17 +99,32 @@ class SecuredSite(Site):
         """As without logins; no ticket of who runs the tests."""
         return {**super().environment, "KRB5CCNAME": str(self.folder / "no-ticket")}
 
-    def keytab(self, name: str = "lowtide") -> str:
+    def keytab(self, name: str = USER) -> str:
         """The key of a client."""
         return str(secured.keytab(self.stack.config, name))
 
+    @contextmanager
+    def ticket(self, seconds: int, name: str = USER) -> Iterator[str]:
+        """A cache with a ticket that lives so long, as ``kinit`` makes it."""
+        with Gateway(self.stack, self.folder).ticket(seconds, name) as cache:
+            yield str(cache)
+
+    def make_own_tables(self) -> None:
+        """Lowtide's, which somebody makes who may: a run that acts does it."""
+        config = self.configuration(keytab="lowtide", state={"sideline": f"{self.cluster.hdfs}/user/lowtide/sideline"})
+        made = self.run("watermark_collection", "--config", str(config), "--execute")
+        assert made.code == 0, made.output
+
+    def grant(self, user: str, tables: Iterable[str]) -> None:
+        """READ, WRITE and ADMIN on each of these, and nothing globally."""
+        command = self.stack.java_command("lowtide.store.Grants", user, *tables, log="grants")
+        subprocess.run(command, check=True, capture_output=True)
+
     @property
     def archive_environment(self) -> dict[str, str]:
-        return {**self.environment, **self.cluster.login("lowtide")}
+        return {**self.environment, **self.cluster.login(USER)}
 
-    def configuration(
-        self, conf: Mapping[str, str | None] = {}, *, keytab: str | None = "lowtide", **sections: Any
-    ) -> Path:
+    def configuration(self, conf: Mapping[str, str | None] = {}, *, keytab: str | None = USER, **sections: Any) -> Path:
         """As without logins; *keytab*: whose, for Spark, None: there is a ticket cache."""
         java = " ".join(secured.java_options(self.stack.config))
         options = {name: f"{value} {java}" for name, value in SMALL.items() if name.endswith("extraJavaOptions")}
@@ -121,8 +140,8 @@ class SecuredSite(Site):
             "host": secured.HOST,
             "port": self.stack.config.thrift_port,
             "login": "kerberos",
-            "principal": "lowtide",
-            "keytab": self.keytab(),
+            "principal": keytab or USER,
+            "keytab": self.keytab(keytab or USER),
         }
         content["hbase"] = {"conf_dir": str(self.conf), "thrift": gateway, **sections.get("hbase", {})}
         content["defaults"] = {"budget": {"share": 1.0}, "read": "rpc", **sections.get("defaults", {})}

@@ -176,11 +176,13 @@ class Site:
         file.write_text(yaml.safe_dump(content), "utf-8")
         return file
 
-    def run(self, *arguments: str, meanwhile: Callable[[], None] = lambda: None) -> Ended:
-        """``lowtide run`` with *arguments*, to its end; *meanwhile* is called as soon as it is started."""
-        return self.lowtide("run", *arguments, meanwhile=meanwhile)
+    def run(self, *arguments: str, meanwhile: Callable[[], None] = lambda: None, **environment: str) -> Ended:
+        """``lowtide run`` with *arguments*, to its end; *meanwhile* is called as soon as it is started. *environment*:
+        what is in it besides.
+        """
+        return self.lowtide("run", *arguments, meanwhile=meanwhile, **environment)
 
-    def lowtide(self, *arguments: str, meanwhile: Callable[[], None] = lambda: None) -> Ended:
+    def lowtide(self, *arguments: str, meanwhile: Callable[[], None] = lambda: None, **environment: str) -> Ended:
         """A command of ``lowtide`` to its end."""
         self._files += 1
         summary, output = self.folder / f"summary-{self._files}.json", self.folder / f"output-{self._files}"
@@ -189,7 +191,7 @@ class Site:
             started = subprocess.Popen(
                 [str(_BIN / "lowtide"), *arguments, *(["--summary", str(summary)] if arguments[0] == "run" else [])],
                 cwd=self.folder,
-                env=self.environment,
+                env={**self.environment, **environment},
                 stdout=sink,
                 stderr=subprocess.STDOUT,
             )
@@ -218,6 +220,10 @@ class Site:
             if log and (started := start_time(process.pid)):
                 found.append(Executor(Process(process.pid, started), Path(log[0]) / "stderr"))
         return found
+
+    def await_executors(self, count: int) -> None:
+        """Wait until so many run."""
+        assert reached(lambda: len(self.executors()) == count, PATIENCE, pause=0.1)
 
     def containers(self, application: str) -> list[Path]:
         """The executors' logs of an application, of those that are gone too."""

@@ -9,8 +9,7 @@ import pytest
 
 from lowtide.config import Config
 from lowtide.errors import UsageError
-from lowtide.run import submit
-from lowtide.store import keytabs
+from lowtide.run import keytabs, submit
 
 
 def entry(principal: str) -> bytes:

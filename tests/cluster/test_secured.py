@@ -1,0 +1,184 @@
+"""The jobs on a YARN that asks for logins, with an HBase that does, on HDFS that does: what executors are let in by.
+
+A keytab, or a ticket, is the driver's alone. In the order of the file: the days of one store.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from secured_site import ME, USER, SecuredSite
+from shown import check_snapshots, unproved
+from yarn_kit import PATIENCE, tell
+
+from lowtide.config import load
+from lowtide.lab.workload import Model, OmidClient, Shape, run
+from lowtide.run import submit
+
+pytestmark = pytest.mark.needs("kerberos")
+
+SHAPE = Shape(tables=("orders", "stock"))
+TRANSACTIONS = 150
+POINTS = 15
+#: History may go as soon as it is history; read from region servers: HBase's files are its user's alone.
+YOUNG = {"budget": {"share": 1.0}, "read": "rpc", "history_max_age": "0s", "min_history_age": "0s"}
+#: Nobody else is to read what driver and executors say to each other, tokens among it.
+ENCRYPTED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+#: A user's program: configuration, table, read point.
+READING = """
+import sys
+
+from pyspark.sql import SparkSession
+
+from lowtide.config import load
+from lowtide.history import read_options, spark_settings
+
+file, table, point = sys.argv[1:]
+config = load(file)
+spark = SparkSession.builder.config(map=spark_settings(config)).getOrCreate()
+read = spark.read.format("lowtide").options(**read_options(config, table)).option("table", table)
+cells = read.option("asOf", point).option("hold", "true").load()
+for cell in cells.collect():
+    print("READ", bytes(cell.row).hex(), bytes(cell.family).hex(), bytes(cell.qualifier).hex(), bytes(cell.value).hex())
+"""
+
+
+@dataclass
+class Days:
+    """What the tests of this file hand on to each other."""
+
+    model: Model
+    watermark: int
+    config: Path
+    #: The name of the run that acted first.
+    first: str = ""
+
+
+@pytest.fixture(scope="module")
+def days(secured_site: SecuredSite, secured_omid: OmidClient, tmp_path_factory: pytest.TempPathFactory) -> Days:
+    """A workload whose clients crashed, and a user who has READ, WRITE and ADMIN on each table, none globally."""
+    out = tmp_path_factory.mktemp("history") / "history"
+    result = run(secured_site.stack, 17, TRANSACTIONS, out, shape=SHAPE, kills=1, halts=1, regions=3, omid=secured_omid)
+    watermark = secured_omid.watermark()
+    secured_site.grant(USER, secured_omid.tables())
+    return Days(result.model, watermark, secured_site.configuration(ENCRYPTED, defaults=YOUNG))
+
+
+def left(omid: OmidClient, days: Days) -> int:
+    return sum(len(unproved(omid, table, days.watermark)) for table in days.model.tables)
+
+
+def test_the_way_is_right_from_end_to_end(secured_site: SecuredSite, days: Days) -> None:
+    """``lowtide check`` finds nothing wrong on it: gateway, HBase, executors, sideline."""
+    checked = secured_site.lowtide("check", "--config", str(days.config))
+    tell(checked.output)
+    assert checked.code == 0, checked.output
+
+
+def test_a_cleanup_by_tokens(secured_site: SecuredSite, secured_omid: OmidClient, days: Days) -> None:
+    """Executors have no keytab and no ticket, and a token of HBase's and of HDFS's; they read, put aside and delete by
+    these, as the driver's principal. Nothing unproved is left, and every read point shows what the model says.
+    """
+    seen: list[dict[str, str]] = []
+
+    def look() -> None:
+        secured_site.await_executors(2)
+        seen.extend(dict(executor.environment) for executor in secured_site.executors())
+
+    surveyed = secured_site.run("survey", "--config", str(days.config))
+    assert surveyed.code == 0, surveyed.output
+    done = secured_site.run("orphan_cleanup", "--config", str(days.config), "--full", "--execute", meanwhile=look)
+    assert (done.code, done.summary["state"]) == (0, "done"), done.output
+    days.first = done.summary["run"]
+    assert done.summary["by"]["principal"] == ME
+    assert done.totals["deleted"] > 0
+    assert left(secured_omid, days) == 0
+    check_snapshots(secured_omid, days.model, days.model.read_timestamps(POINTS))
+    application = secured_site.applications("lowtide orphan_cleanup")[-1]
+    assert application["user"] == USER
+    for environment in seen:
+        assert environment["SPARK_USER"] == USER
+        assert not {"KRB5PRINCIPAL", "KRB5KEYTAB"} & set(environment)
+        assert environment["HADOOP_TOKEN_FILE_LOCATION"]
+    for log in secured_site.containers(application["id"]):
+        said = log.read_text("utf-8", "replace")
+        assert "Updating delegation tokens for current user" in said
+        assert "keytab" not in said
+    listed = secured_site.cluster.fs("-ls", "-R", "/lowtide/sideline").splitlines()
+    assert any(line.endswith(".parquet") and f" {USER} " in line for line in listed), listed
+
+
+def test_watermarks_history_and_proofs(secured_site: SecuredSite, secured_omid: OmidClient, days: Days) -> None:
+    """Collected, removed, pruned; at the marks and now every table shows what the model says."""
+    collected = secured_site.run("watermark_collection", "--config", str(days.config), "--execute")
+    assert collected.code == 0, collected.output
+    gone = secured_site.run("history_gc", "--config", str(days.config), "--execute")
+    assert gone.code == 0, gone.output
+    assert gone.totals["deleted"] > 50
+    marks = [table["mark"]["applied"] for table in gone.summary["tables"] if table["table"] in SHAPE.tables]
+    assert len(marks) == len(SHAPE.tables)
+    check_snapshots(secured_omid, days.model, [*marks, secured_omid.begin()])
+    pruned = secured_site.run("commit_table_pruning", "--config", str(days.config), "--grace", "0s", "--execute")
+    assert (pruned.code, pruned.totals["pruned"] > 0) == (0, True), pruned.output
+    assert [start for start in secured_omid.commit_table() if start <= pruned.summary["bound"]] == []
+    check_snapshots(secured_omid, days.model, [secured_omid.begin()])
+
+
+def test_hbases_files_are_hbases_alone(secured_site: SecuredSite, secured_omid: OmidClient, days: Days) -> None:
+    """``read: snapshot`` is refused in a sentence that names what is closed, and no cell is changed."""
+    before = {table: secured_omid.raw(table) for table in days.model.tables}
+    hbase = {"properties": {"hbase.rootdir": f"{secured_site.cluster.hdfs}/hbase"}}
+    config = secured_site.configuration(hbase=hbase, defaults={**YOUNG, "read": "snapshot"})
+    refused = secured_site.run("orphan_cleanup", "--config", str(config), "--full", "--execute", "--table", "orders")
+    assert "read: rpc" in refused.problems[0]
+    assert "Permission denied: user=alice" in refused.problems[0]
+    assert {table: secured_omid.raw(table) for table in days.model.tables} == before
+
+
+def test_a_program_of_ones_own_reads_at_a_read_point(
+    secured_site: SecuredSite, secured_omid: OmidClient, days: Days
+) -> None:
+    """With the settings that the configuration gives for its session: its executors are let in, and are shown what the
+    model says.
+    """
+    point = secured_omid.watermark()
+    program = secured_site.folder / "reading.py"
+    program.write_text(READING)
+    asked = submit.command(load(days.config), "reading", [str(days.config), "orders", str(point)], program)
+    done = subprocess.run(
+        asked,
+        env={**submit.environment(load(days.config)), **secured_site.environment},
+        cwd=secured_site.folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    read = [line.split(" ")[1:] for line in done.stdout.splitlines() if line.startswith("READ ")]
+    shown = {tuple(bytes.fromhex(part) for part in parts[:3]): bytes.fromhex(parts[3]) for parts in read}
+    assert shown == days.model.shown_at("orders", point)
+    assert shown
+
+
+def test_a_restore_and_a_verification_by_a_ticket(
+    secured_site: SecuredSite, secured_omid: OmidClient, days: Days
+) -> None:
+    """By a ticket cache in place of the keytab, which is in no setting: what was deleted comes back, and the verifier
+    finds nothing wrong with it.
+    """
+    config = secured_site.configuration(keytab=None, defaults=YOUNG)
+    with secured_site.ticket(3600) as cache:
+        ended = secured_site.lowtide("restore", days.first, "--config", str(config), "--execute", KRB5CCNAME=cache)
+        assert ended.code == 0, ended.output
+        check_snapshots(secured_omid, days.model, [secured_omid.begin()])
+        assert left(secured_omid, days) > 0
+        again = secured_site.run("orphan_cleanup", "--config", str(config), "--full", "--execute", KRB5CCNAME=cache)
+        assert (again.code, again.summary["by"]["principal"]) == (0, ME), again.output
+        assert left(secured_omid, days) == 0
+        verified = secured_site.run("verify", "--config", str(config), KRB5CCNAME=cache)
+        assert verified.code == 0, verified.output
+    check_snapshots(secured_omid, days.model, [secured_omid.begin()])
