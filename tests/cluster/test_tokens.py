@@ -18,7 +18,7 @@ from lowtide.lab.workload import OmidClient
 pytestmark = pytest.mark.needs("kerberos")
 
 #: Rows of a table with an orphan in each; at so many cells in a second a run outlives HBase's tokens.
-ROWS, SLOW = 60, 1
+ROWS, SLOW = 30, 1
 SMALL_RUN = {"spark.executor.instances": "1"}
 _numbers = itertools.count(1)
 _NOBODY = f"nobody@{secured.REALM}"

@@ -10,7 +10,7 @@ import pytest
 
 PAGE = runpy.run_path(str(Path(__file__).resolve().parents[2] / "tools" / "api-page"))
 PUBLIC = {
-    "lowtide.history": ["Hold", "hold", "read_options", "read_point_at", "release", "renew", "take"],
+    "lowtide.history": ["Hold", "hold", "read_options", "read_point_at", "release", "renew", "spark_settings", "take"],
     "lowtide.ledger": ["ContradictionError", "Ledger", "Outcome", "State", "init", "ledger", "user_id"],
     "lowtide.health.conditions": [
         "CONDITIONS",

@@ -8,6 +8,9 @@
     ...
     cluster.down()
 
+With ``free_ports_cluster(home, realm)``, where ``realm`` is the configuration of a secured store whose key distribution
+centre runs, all log in by Kerberos (:mod:`lowtide.lab.cluster.secured`).
+
 Every port is open on the loopback interface only. The four servers outlive the program that started them; files,
 containers and logs live under ``home``.
 """

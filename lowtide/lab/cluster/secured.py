@@ -26,6 +26,8 @@ def client_properties() -> Sites:
             **CORE,
             "hadoop.security.authorization": "true",
             "hadoop.rpc.protection": "privacy",
+            # Java's own: there is no native library, and to look for it is told of with a stack trace each time.
+            "hadoop.security.crypto.codec.classes.aes.ctr.nopadding": "org.apache.hadoop.crypto.JceAesCtrCryptoCodec",
             # Nobody of them is a user of this machine.
             "hadoop.user.group.static.mapping.overrides": ";".join(f"{user}={user}" for user in _USERS),
         },

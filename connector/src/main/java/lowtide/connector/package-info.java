@@ -11,7 +11,7 @@
  * <li><b>Spark's side of a read.</b> {@code Options}, {@code View}, {@code LowtideTable}; {@code CellScanBuilder},
  *     {@code CellScan}, {@code CatalogScan}; {@code Pushdown}, {@code Condition}, {@code LongSet}, {@code RowFilter};
  *     {@code Planner}, {@code Piece}, {@code Bundle}, {@code PieceReaderFactory}, {@code PieceReader}, {@code BundleReader}.
- * <li><b>HBase.</b> {@code Connections}, {@code Tables}, {@code Pause}; what this user may read of it: {@code
+ * <li><b>HBase.</b> {@code Logins}, {@code Connections}, {@code Tables}, {@code Pause}; what this user may read of it: {@code
  *     Rights}; where cells come from: {@code CellStore} and {@code CellSource}, of a live table {@code RpcStore}, of
  *     files {@code FileStore}; {@code RestoredFiles}, the files of an HBase snapshot in a folder of their own, one of
  *     {@code ScratchFolders}; rows that cut a read: {@code RegionFiles}, {@code TableProbe}.
