@@ -14,9 +14,14 @@ import yaml
 from secured_kit import Gateway
 from yarn_kit import SMALL, Site, tell
 
+from lowtide.config import load
+from lowtide.journal import life
 from lowtide.lab.cluster import Cluster, free_ports_cluster
 from lowtide.lab.cluster import secured as keys
 from lowtide.lab.stack import Stack, files, free_ports_config, secured
+from lowtide.store.gateway import connect
+from lowtide.store.rows import FAMILY_SETTINGS
+from lowtide.store.state import opened
 
 #: Whose jobs they are: a user without rights, but for those that a test grants.
 USER = "alice"
@@ -110,10 +115,12 @@ class SecuredSite(Site):
             yield str(cache)
 
     def make_own_tables(self) -> None:
-        """Lowtide's, which somebody makes who may: a run that acts does it."""
-        config = self.configuration(keytab="lowtide", state={"sideline": f"{self.cluster.hdfs}/user/lowtide/sideline"})
-        made = self.run("watermark_collection", "--config", str(config), "--execute")
-        assert made.code == 0, made.output
+        """Lowtide's, as its jobs make them: by somebody who may, since the jobs' user may not."""
+        config = load(self.configuration(keytab="lowtide"))
+        with opened(config) as state:
+            state.create()
+        with connect(config.hbase.thrift) as connection:
+            connection.create_table(config.state.journal_table, {life.FAMILY: FAMILY_SETTINGS})
 
     def grant(self, user: str, tables: Iterable[str]) -> None:
         """READ, WRITE and ADMIN on each of these, and nothing globally."""
