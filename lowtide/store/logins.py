@@ -17,6 +17,17 @@ _MEANINGS = (
         "a token nor hbase.client.keytab.file and .principal among hbase.properties. See docs/clusters.md, Kerberos",
     ),
     (
+        "SecretManager$InvalidToken",
+        "the login, or a token that was fetched with it, has ended, and nobody renewed it in time; what was done until "
+        "then is safe. Have something renew the ticket cache, or set spark.kerberos.keytab and spark.kerberos.principal "
+        "in spark.conf, and run again",
+    ),
+    (
+        "Client cannot authenticate via:[TOKEN, KERBEROS]",
+        "HDFS or YARN asks for a login by Kerberos, and the driver has no valid ticket, or an executor no token: those "
+        "of more file systems are fetched where spark.kerberos.access.hadoopFileSystems names them",
+    ),
+    (
         "Can't get Kerberos realm",
         "Java knows no realm of Kerberos's: put krb5.conf where it looks (/etc/krb5.conf), or name the file by "
         "-Djava.security.krb5.conf=FILE in spark.driver.extraJavaOptions and spark.executor.extraJavaOptions",

@@ -41,6 +41,15 @@ EXHAUSTED = "RetriesExhaustedException: Failed after attempts=4, exceptions:\n20
             EXHAUSTED + "io.netty.channel.StacklessClosedChannelException",
             ("hbase.rpc.tls.truststore.location", ".password", "not there"),
         ),
+        (
+            EXHAUSTED + "DecoderException: org.apache.hadoop.ipc.RemoteException(org.apache.hadoop.security.token."
+            "SecretManager$InvalidToken): Token has expired",
+            ("a token that was fetched with it, has ended", "is safe", "spark.kerberos.keytab"),
+        ),
+        (
+            "AccessControlException: Client cannot authenticate via:[TOKEN, KERBEROS]",
+            ("HDFS or YARN asks", "spark.kerberos.access.hadoopFileSystems"),
+        ),
         ("GSSException: Clock skew too great (37)", ("clocks",)),
         ("KrbException: Cannot contact any KDC for realm", ("krb5.conf",)),
     ],
