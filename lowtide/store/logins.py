@@ -19,8 +19,8 @@ _MEANINGS = (
     (
         "SecretManager$InvalidToken",
         "the login, or a token that was fetched with it, has ended, and nobody renewed it in time; what was done until "
-        "then is safe. Have something renew the ticket cache, or set spark.kerberos.keytab and spark.kerberos.principal "
-        "in spark.conf, and run again",
+        "then is safe. Have something renew the ticket cache, or set spark.kerberos.keytab and .principal in "
+        "spark.conf, and run again",
     ),
     (
         "Client cannot authenticate via:[TOKEN, KERBEROS]",

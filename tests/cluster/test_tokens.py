@@ -140,7 +140,7 @@ def test_a_ticket_that_ends_ends_the_run(secured_site: SecuredSite, orphans: Orp
     """One that nobody renews: the run goes on until its tokens end, and then is red, with a sentence that says why and
     what to do. What it did until then stands, and nothing else is changed: another run does the rest.
     """
-    with secured_site.ticket(60) as cache:
+    with secured_site.ticket(75) as cache:  # good when tokens are fetched first, and not when they are to be renewed
         ended, _ = slow_run(secured_site, orphans, None, KRB5CCNAME=cache)
     gone = orphans.gone()
     tell(f"{gone} of {ROWS} cells were gone")
