@@ -154,12 +154,12 @@ def _measure(
                         of[name].append(felt.figure(name) / alone.figure(name))
                         of[f"{name} alone"].append(alone.figure(name))
                     of["seconds"].append(end - begin)
-                last = ", ".join(f"{name} {found[job, rate, phase][name][-1]:.2f}" for name in FIGURES)
-                console.print(
-                    f"  round {number}, {job}, {rate}: {summary['seconds']:.1f} s, "
-                    f"{summary['pace'].get('waited', '')}; {phase}: {last}; "
-                    f"alone {alone.figure('throughput'):.0f}/s, p99 {alone.figure('p99'):.1f} ms"
-                )
+                    last = ", ".join(f"{name} {of[name][-1]:.2f}" for name in FIGURES)
+                    console.print(
+                        f"  round {number}, {job}, {rate}, {phase}: {end - begin:.1f} s, "
+                        f"{summary['pace'].get('waited', '')}; {last}; "
+                        f"alone {alone.figure('throughput'):.0f}/s, p99 {alone.figure('p99'):.1f} ms"
+                    )
 
 
 def _eager(path: Path) -> Path:
