@@ -12,7 +12,7 @@ families of one *shape*: versions that HBase hid from the run were never read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -81,7 +81,7 @@ class Fact:
     #: were shapes.
     shape: str = ""
     #: :func:`cleaned_before` of the table.
-    before: int = 0
+    before: Intervals = field(default_factory=Intervals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,28 +132,31 @@ def valid(facts: Iterable[Fact], families: Iterable[str], incarnation: Incarnati
     return [f for f in facts if f.incarnation == incarnation.number and wanted <= f.families and f.shape == shape]
 
 
-def cleaned_before(facts: Sequence[Fact], incarnation: Incarnation, bound: int) -> int:
-    """Up to which start timestamp, inclusive, some of a table's cells were cleaned before it came as it is now; 0: none
-    that is known of.
+def cleaned_before(
+    facts: Sequence[Fact], incarnation: Incarnation, bound: Callable[[], int], forgotten: Intervals
+) -> Intervals:
+    """The start timestamps for which cells of a table, be it in a part of its key ranges, were cleaned before it came
+    as it is now; empty: none that is known of.
 
-    Whatever had no proof then was marked. So of a cell at or below it that has neither proof nor mark nobody knows: it
-    may have had its shadow cell then, and have come back as it was before that.
+    Whatever had no proof then was marked. So of a cell of that time that has neither proof nor mark nobody knows: it
+    may have had its shadow cell then, and have come back as it was before that. A time between two that were cleaned
+    was under nobody's watch, and is not among them.
 
     Args:
         facts: all that is recorded of the table, what no longer counts too.
         incarnation: the table's now.
-        bound: the greatest prune bound that is known. Up to it all tables were cleaned, so that a table of which
-            nothing is recorded can have cells of before from elsewhere only: a clone, an import, files put in by hand.
+        bound: gives the greatest prune bound that is known. Up to it all tables were cleaned, so that a table of which
+            nothing is recorded as it is now can have cells of before from elsewhere: a clone, be it under a name that
+            another table had, an import, files put in by hand. Asked only then: a table that *was* cleaned in this life
+            has it in its facts.
+        forgotten: what was cleaned of it by facts that somebody had forgotten (``lowtide forget``).
     """
-    if not facts:
-        return bound
-    lives = (f.before if f.incarnation == incarnation.number else max(f.before, _end(f) - 1) for f in facts)
+    is_known = any(f.incarnation == incarnation.number for f in facts)
+    found = forgotten if is_known else forgotten | Intervals.up_to(bound())
     # Of the whole table: one transaction's cells lie in several ranges, and a mark for those in one condemns all.
-    return max(lives)
-
-
-def _end(fact: Fact) -> int:
-    return max((end for _, end in fact.intervals), default=1)
+    for fact in facts:
+        found |= fact.before if fact.incarnation == incarnation.number else fact.before | fact.intervals
+    return found
 
 
 def cleaned_intervals(keys: KeyRange, facts: Sequence[Fact]) -> Intervals:

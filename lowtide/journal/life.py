@@ -29,6 +29,7 @@ from lowtide.values.formats import (
     BUCKETS,
     encode_long,
 )
+from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
 
 FAMILY = "j"
@@ -217,16 +218,17 @@ def settle(connection: Any, state: StateStore, name: str, *, lost_up_to: int = 0
     state.settle_journal(there=observed.listed, horizon=lost_up_to, stated=observed.stated)
 
 
-def unwatched(keys: KeyRange, facts: Sequence[Fact], horizon: int) -> bool:
-    """Whether cells at or below the *horizon* may have come into *keys* since their proofs went.
+def unwatched(keys: KeyRange, facts: Sequence[Fact], times: Intervals) -> bool:
+    """Whether cells of these *times* may have come into *keys* since their proofs went.
 
     Args:
         keys: the range.
         facts: valid ones of the time before the run.
-        horizon: inclusive: what the journal has let go of, or what was cleaned before the table came as it is now
-            (:func:`lowtide.cleaning.facts.cleaned_before`); 0: nothing.
+        times: up to the horizon, of which the journal has let go; or those that were cleaned before the table came as
+            it is now (:func:`lowtide.cleaning.facts.cleaned_before`).
     """
-    return horizon > 0 and not cleaned_intervals(keys, facts).covers(0, horizon + 1)
+    known = cleaned_intervals(keys, facts) if times else Intervals()
+    return not all(known.covers(start, end) for start, end in times)
 
 
 def reaches(connection: Any, name: str, start: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from lowtide.cleaning.facts import Fact, Incarnation, Region
+from lowtide.cleaning.facts import Fact, Incarnation, Region, cleaned_before
 from lowtide.errors import FencedError
 from lowtide.store.gateway import CheckedPut
 from lowtide.store.oracle import OracleRows
@@ -18,6 +18,7 @@ from lowtide.values.keyranges import KeyRange
 
 _EPOCH = COLUMN + b"epoch"
 _INCARNATION = COLUMN + b"incarnation"
+_FORGOTTEN = COLUMN + b"forgotten"
 _FACT = COLUMN + b"fact/"
 
 
@@ -119,12 +120,20 @@ class FactRows(OracleRows):
         if stored != str(taken.epoch).encode():
             raise FencedError(taken_over(taken))
 
-    def void(self, table: str) -> int:
+    def void(self, table: str, *, renumbered: bool = False) -> int:
         """Forget what was cleaned of *table*, which is read from 0 then; a run under way records nothing of it. How
         many ranges were recorded.
+
+        Of which time something was cleaned stays known (:attr:`TableState.forgotten`): what comes back, and has
+        neither proof nor mark, is no orphan for that. Unless the oracle was *renumbered*: then it tells of other
+        transactions, and goes too.
         """
         taken = self.begin(table, [])
         unknown = Incarnation(taken.incarnation.number + 1, -1)
+        known = cleaned_before(taken.facts, unknown, lambda: 0, taken.forgotten)
+        forgotten = Intervals() if renumbered else known
+        if forgotten != taken.forgotten:  # before the facts go
+            self._write_checked(taken, _FORGOTTEN, dump([list(p) for p in forgotten]))
         self._write_checked(taken, _INCARNATION, dump(asdict(unknown)))
         if taken.facts:
             self._table.delete(_row(table), columns=[_fact_column(f.keys) for f in taken.facts])
@@ -148,7 +157,8 @@ def _parse_state(table: str, cells: Mapping[bytes, bytes]) -> TableState:
     raw = cells.get(_INCARNATION)
     incarnation = Incarnation(**json.loads(raw)) if raw else Incarnation.unknown()
     facts = tuple(_parse_fact(value) for column, value in sorted(cells.items()) if column.startswith(_FACT) and value)
-    return TableState(table, Epoch.parse(cells.get(_EPOCH)), incarnation, facts)
+    forgotten = Intervals.of((a, b) for a, b in json.loads(cells.get(_FORGOTTEN, b"[]")))
+    return TableState(table, Epoch.parse(cells.get(_EPOCH)), incarnation, facts, forgotten)
 
 
 def taken_over(taken: TableState) -> str:
@@ -175,7 +185,7 @@ def _fact_value(fact: Fact) -> dict[str, Any]:
         "read": [list(p) for p in fact.read],
         "read_since": fact.read_since,
         "shape": fact.shape,
-        "before": fact.before,
+        "before": [list(p) for p in fact.before],
     }
 
 
@@ -193,5 +203,10 @@ def _parse_fact(raw: bytes) -> Fact:
         Intervals.of((a, b) for a, b in value.get("read", [])),
         value.get("read_since", 0),
         value.get("shape", ""),
-        value.get("before", 0),
+        _parse_before(value.get("before", [])),
     )
+
+
+def _parse_before(value: Any) -> Intervals:
+    """It was a bound, inclusive, before it was intervals."""
+    return Intervals.up_to(value) if isinstance(value, int) else Intervals.of((a, b) for a, b in value)

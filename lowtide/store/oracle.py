@@ -31,6 +31,12 @@ class OracleRows(Rows):
         """Spans [from, to) of numbers that the oracle skipped when it was made anew, as the resets recorded them."""
         return [(start, stop) for start, stop in self._json(b"generation", {}).get("skipped", ())]
 
+    def pruned_before(self) -> int:
+        """How far was pruned into the journal when the oracle was made anew: a number up to it says nothing of the
+        transactions that bear such numbers now. 0: it never was.
+        """
+        return int(self._json(b"generation", {}).get("pruned", 0))
+
     def check_low_watermark(self, current: int) -> None:
         """Refuse a low watermark below the highest one recorded: the oracle lost its timestamps, and every recorded
         watermark is void.

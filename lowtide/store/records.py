@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from lowtide.cleaning.facts import Fact, Incarnation
 from lowtide.tables.inventory import Entry
+from lowtide.values.intervals import Intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class TableState:
     epoch: Epoch
     incarnation: Incarnation
     facts: tuple[Fact, ...]
+    #: Of which start timestamps facts told that were forgotten (:func:`lowtide.cleaning.facts.cleaned_before`).
+    forgotten: Intervals = field(default_factory=Intervals)
 
 
 class Listing(NamedTuple):

@@ -5,9 +5,10 @@ row atomically: a late, killed or second run cannot move state. Rows (family ``s
 zero-padded so that they sort):
 
 ``format``                the records' format, since when, and which version of Lowtide wrote it; without the row: 1
-``table/NAME``            epoch, incarnation, one ``fact/START-STOP`` (hex) per cleaned key range
+``table/NAME``            epoch, incarnation, one ``fact/START-STOP`` (hex) per cleaned key range, what was forgotten
 ``oracle``                the highest low watermark seen, how far it ever went back, the commit table's life
-``generation``            how often the records were reset, and since when the journal's rows are of today's oracle
+``generation``            how often the records were reset, and since when, and from where on, the journal is of today's
+                          oracle
 ``cluster``               the newest run's token: through the gateway and past it the same must be read
 ``clock/MILLIS``          a sample: the oracle's timestamp at that wall-clock time
 ``bound/INVERTED-MILLIS`` the prune bound computed then, newest first
@@ -31,6 +32,7 @@ must not be done: a fact that was not recorded, a hold that was not taken would 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -44,6 +46,7 @@ from lowtide.store.history import HistoryRows, HoldRows, UncompactedRows
 from lowtide.store.journal import JournalRow
 from lowtide.store.listing import ListingRows
 from lowtide.store.pauses import PauseRows
+from lowtide.store.records import Journal
 from lowtide.store.rows import MAX_MILLIS, VALUE, dump
 from lowtide.store.runs import RunRows
 from lowtide.values.clock import millis, now_millis
@@ -72,13 +75,15 @@ class StateStore(
         For an oracle that was made anew: after it, everything is cleaned again from 0, and what the journal holds of a
         transaction proves nothing of another that the oracle gave the same number since.
         ``lowtide.cleaning.renumbered`` says when it may be done. With *same_oracle* no number was given twice, as where
-        only the commit table came back: what the journal holds stays a proof. *skipped*: the numbers [from, to) that
+        only the commit table came back: what the journal holds stays a proof, and it stays known for which times tables
+        were cleaned (:func:`lowtide.cleaning.facts.cleaned_before`). *skipped*: the numbers [from, to) that
         the oracle was set beyond, which are remembered beside those of the resets before.
         """
         if not self.exists():
             return
         since = self.numbered_anew() if same_oracle else millis(self.server_time())
-        value: dict[str, Any] = {"generation": self.generation() + 1, "since": since}
+        pruned = self.pruned_before() if same_oracle else self.journal().pruned
+        value: dict[str, Any] = {"generation": self.generation() + 1, "since": since, "pruned": pruned}
         if spans := [*self.skipped(), *([skipped] if skipped else ())]:
             value["skipped"] = spans
         self._table.put(b"generation", {VALUE: dump(value)})  # first: a run under way reads it before it acts
@@ -86,7 +91,7 @@ class StateStore(
         known = self.listing()
         self.put_inventory(known.entries, at=known.at)  # its low watermark says nothing of another life's timestamps
         for row, _ in list(self._scan(b"table/")):
-            self.void(row.removeprefix(b"table/").decode())
+            self.void(row.removeprefix(b"table/").decode(), renumbered=not same_oracle)
         for prefix in (b"oracle", b"clock/", b"bound/", b"watermarks/"):
             for row, _ in list(self._scan(prefix)):
                 self._table.delete(row)
@@ -116,14 +121,23 @@ class StateStore(
         return self._table.row(b"cluster").get(VALUE) if self.exists() else None
 
     def sweep(self, before: datetime) -> None:
-        """Drop runs, and bounds but the newest, that are older than *before*. A bound that old has passed every
-        grace.
+        """Drop runs, and bounds but the newest and the greatest, that are older than *before*. A bound that old has
+        passed every grace; and up to the greatest one all tables were cleaned, however long one has held it since.
         """
-        for prefix, spare in ((b"run/", 0), (b"bound/", 1)):
-            for row, _ in list(self._scan(prefix))[spare:]:
-                at = MAX_MILLIS - int(row.split(b"/")[1])
-                if at < millis(before):
-                    self._table.delete(row)
+        runs, bounds = ([*self._scan(prefix)] for prefix in (b"run/", b"bound/"))
+        greatest = max(bounds, key=lambda found: json.loads(found[1][VALUE])["value"], default=None)  # the newest such
+        for row, _ in [*runs, *(found for found in bounds[1:] if found is not greatest)]:
+            if MAX_MILLIS - int(row.split(b"/")[1]) < millis(before):
+                self._table.delete(row)
+
+    def greatest_bound(self, journal: Journal) -> int:
+        """The start timestamp up to which, inclusive, all tables are known to have been cleaned once; 0: none.
+
+        By the bounds that were logged, and by the *journal*, which is pruned without a collection, too: not by what it
+        says of before the oracle was made anew.
+        """
+        pruned = journal.pruned if journal.pruned > self.pruned_before() else 0
+        return max(pruned, *(bound.value for bound in self.bounds()), 0)
 
 
 @contextmanager

@@ -32,6 +32,11 @@ class Intervals:
                 joined.append((start, end))
         return cls(tuple(joined))
 
+    @classmethod
+    def up_to(cls, last: int) -> Intervals:
+        """All from 0 to *last*, inclusive; nothing where that is 0, which stands for "none is known"."""
+        return cls(((0, last + 1),)) if last > 0 else cls()
+
     def __or__(self, other: Intervals) -> Intervals:
         """Union."""
         return Intervals.of(self.pairs + other.pairs)

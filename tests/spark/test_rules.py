@@ -21,6 +21,7 @@ from lowtide.run.summary import TableReport
 from lowtide.store.records import TableState
 from lowtide.tables.inventory import Entry, Kind
 from lowtide.values.clock import first_timestamp
+from lowtide.values.intervals import Intervals
 
 #: Of what is known of a transaction, see ``rules.verdicts``.
 KNOWN_COLUMNS = "start_ts bigint, verdict string, tc bigint, why string, marked boolean, proof string"
@@ -421,13 +422,19 @@ def test_the_milliseconds_of_plain_cells_are_no_orphans_of_a_counter_that_passed
 
 
 def test_absence_decides_nothing_of_what_began_before_a_table_came_back(spark: SparkSession) -> None:
-    """Up to where the table was cleaned before, each by its own bound: what never committed was marked then. A proof,
-    also of an abort, decides there as ever, but for a mark of Omid's: a reader may have put it for the cell that came
-    back. In other tables absence and every mark decide.
+    """At the times for which the table was cleaned before, each by its own: what never committed was marked then. A
+    proof, also of an abort, decides there as ever, but for a mark of Omid's: a reader may have put it for the cell that
+    came back. In other tables, and at times between, absence and every mark decide.
     """
-    done = come_back(spark, ["back", "back up to less", "watched"], before={"back": T + 50, "back up to less": T})
+    before = {
+        "back": Intervals.up_to(T + 50),
+        "back up to less": Intervals.up_to(T),
+        "back, and once skipped": Intervals.of([(0, T), (T + 50, T + 51)]),
+    }
+    done = come_back(spark, [*before, "watched"], before=before)
     assert done["back"] == becomes("below", "at", "met by a reader")
     assert done["back up to less"] == becomes("below", "met by a reader")
+    assert done["back, and once skipped"] == becomes("at", "met by a reader")
     assert done["watched"] == becomes()
 
 

@@ -73,7 +73,9 @@ def record(store: Store, state: StateStore, table: str, watermark: int) -> None:
     regions = store.regions(table)
     taken = state.begin(table, regions)
     facts = valid(taken.facts, families, taken.incarnation, look)
-    before = cleaned_before(taken.facts, taken.incarnation, max((b.value for b in state.bounds()), default=0))
+    before = cleaned_before(
+        taken.facts, taken.incarnation, lambda: state.greatest_bound(state.journal()), taken.forgotten
+    )
     now = int(time.time() * 1000)
     for region in regions:
         intervals = cleaned_intervals(region.keys, facts) | Intervals.of([(0, after(watermark))])

@@ -327,8 +327,11 @@ def test_without_its_proof_a_cell_that_came_back_is_left_alone_until_somebody_de
     assert as_of(table) == {b"healed"}
 
 
-@pytest.mark.turns(3)
-@pytest.mark.parametrize("way", ["restored", "cleaned in part", "renamed", "met by a reader"])
+@pytest.mark.turns(7)
+@pytest.mark.parametrize(
+    "way",
+    ["restored", "cleaned in part", "renamed", "named again", "never collected", "forgotten", "met by a reader"],
+)
 def test_what_its_client_completed_after_the_snapshot_is_left_to_a_person(
     job: Job,
     scene: Scene,
@@ -339,10 +342,15 @@ def test_what_its_client_completed_after_the_snapshot_is_left_to_a_person(
 ) -> None:
     """The HBase snapshot has a committed cell without its shadow cell; then its client writes that, and takes its
     commit entry away, of which no journal knows. When the table comes back nothing proves the commit, and nothing is
-    proof of an abort: what had never committed was marked when the table was cleaned before. Nor is the mark that a
-    reader of Omid's puts who meets the cell then, as those of an oracle with a successor do.
+    proof of an abort: what had never committed was marked when the table was cleaned before. So it is where it comes
+    back under a name that is new, or that another table had which was cleaned less far; where only pruning has passed
+    its time, and no collection; and where somebody has its records forgotten, while another table holds the bound. Nor
+    is the mark a proof that a reader of Omid's puts who meets the cell then, as those of an oracle with a successor do.
     """
     table = scene.table(splits=(b"m",))
+    another = scene.table()
+    assert job("orphan_cleanup", "--table", another, "--execute").code == 0
+    omid.drop(another)
     assert job("watermark_collection", "--execute").code == 0
     between = datetime.now(UTC)
     paused = omid.begin()
@@ -354,12 +362,13 @@ def test_what_its_client_completed_after_the_snapshot_is_left_to_a_person(
     omid.flush(ENTRIES)
     omid.compact(ENTRIES, major=True)
     omid.advance_watermark()
-    for outcome in clean_and_prune(job, table):
-        assert outcome.code == 0, outcome.problems
-    assert job("watermark_collection", "--execute").code == 0
+    assert job("orphan_cleanup", "--table", table, "--execute").code == 0
+    if way != "forgotten":
+        assert job("commit_table_pruning", "--grace", "0s", "--execute").summary["bound"] > start
+        assert way == "never collected" or job("watermark_collection", "--execute").summary["bound"] > start
     back = table
-    if way == "renamed":
-        back = f"{table}copy"
+    if way in ("renamed", "named again", "never collected"):
+        back = another if way == "named again" else f"{table}copy"
         omid.drop(table)  # whose shadow cell would be proof
         omid.clone(name, back)
         scene.tables.append(back)
@@ -368,6 +377,8 @@ def test_what_its_client_completed_after_the_snapshot_is_left_to_a_person(
         omid.restore(name)
     if way == "met by a reader":
         assert omid.invalidate(start)
+    if way == "forgotten":
+        assert "2 key ranges" in said("forget", back)
     if way == "cleaned in part":
         part = job("orphan_cleanup", "--table", back, "--to", between.isoformat(), "--execute")
         assert part.code == 0, part.problems

@@ -28,6 +28,7 @@ from lowtide.tables.inventory import without_compactor
 from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
 
+NOTHING = Intervals()
 KEYS = 8
 TIMES = 12
 F = frozenset({"f"})
@@ -305,16 +306,29 @@ def test_nothing_blocks_at_the_low_watermark() -> None:
 
 
 def test_how_far_a_table_was_cleaned_before_it_came_as_it_is() -> None:
-    """The furthest of all its ranges, by facts of another life, also where a fact of this one has taken their place and
-    tells of it; facts that are void for another reason, such as new families, tell of this life. One of which nothing
-    is recorded has what is older than the prune bound from elsewhere.
+    """By facts of another life, of all its ranges, also where a fact of this one has taken their place and tells of it;
+    facts that are void for another reason, such as new families, tell of this life. One of which nothing is recorded
+    *as it is now* may have what is older than the prune bound from elsewhere, whatever had its name before.
     """
     now = Incarnation(2, 7)
-    assert cleaned_before([], now, 30) == 30
+
+    def before(facts: list[Fact], forgotten: Intervals = NOTHING) -> list[tuple[int, int]]:
+        return list(cleaned_before(facts, now, lambda: 30, forgotten))
+
+    assert before([]) == [(0, 31)]
     of_now = fact(0, 4, (0, 90), families=frozenset({"other"}), number=2)
-    assert cleaned_before([of_now], now, 30) == 0
-    of_before = [fact(4, 6, (0, 50)), fact(6, 8, (0, 20), (60, 71))]
-    assert cleaned_before([of_now, *of_before], now, 30) == 70
-    assert cleaned_before([replace(of_now, before=70)], now, 30) == 70
-    assert cleaned_before([replace(of_now, before=95, incarnation=1)], now, 0) == 95, "it came back twice"
-    assert cleaned_before([fact(0, 8)], now, 30) == 0
+    assert before([of_now]) == []
+    of_before = [fact(4, 6, (0, 50), number=1), fact(6, 8, (0, 20), number=1)]
+    assert before([of_now, *of_before]) == [(0, 50)]
+    assert before([replace(of_now, before=Intervals.up_to(70))]) == [(0, 71)]
+    assert before([replace(of_now, before=Intervals.up_to(95), incarnation=1)]) == [(0, 96)], "it came back twice"
+    assert before([fact(0, 8, (0, 20), number=1)]) == [(0, 31)], "another had its name"
+    assert list(cleaned_before([], now, lambda: 0, NOTHING)) == []
+    assert before([], Intervals.of([(0, 60)])) == [(0, 60)]
+    assert before([of_now], Intervals.of([(0, 60)])) == [(0, 60)]
+
+
+def test_a_time_that_was_skipped_between_two_that_were_cleaned_was_not_cleaned() -> None:
+    """As by a run for an interval: below it nothing was marked, and what is there is an orphan like any other."""
+    came = cleaned_before([fact(0, 8, (0, 20), (900, 1000))], Incarnation(2, 7), lambda: 10, NOTHING)
+    assert list(came) == [(0, 20), (900, 1000)]

@@ -158,12 +158,14 @@ def test_what_was_under_watch_up_to_the_horizon_is_watched() -> None:
     is.
     """
     whole = KeyRange(b"", b"")
-    assert not unwatched(whole, [], 0)
-    assert unwatched(whole, [], 1)
-    assert not unwatched(whole, [fact((0, 101))], 100)
-    assert unwatched(whole, [fact((0, 100))], 100)
-    assert unwatched(whole, [fact((0, 50), (51, 200))], 100)
-    assert unwatched(whole, [fact((50, 200))], 100)
+    assert not unwatched(whole, [], Intervals.up_to(0))
+    assert unwatched(whole, [], Intervals.up_to(1))
+    assert not unwatched(whole, [fact((0, 101))], Intervals.up_to(100))
+    assert unwatched(whole, [fact((0, 100))], Intervals.up_to(100))
+    assert unwatched(whole, [fact((0, 50), (51, 200))], Intervals.up_to(100))
+    assert unwatched(whole, [fact((50, 200))], Intervals.up_to(100))
+    assert not unwatched(whole, [fact((50, 200))], Intervals.of([(60, 70), (80, 200)]))
+    assert unwatched(whole, [fact((50, 200))], Intervals.of([(60, 70), (80, 201)]))
 
 
 def test_a_decision_is_kept_where_the_cleanup_looks_for_proofs() -> None:

@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,10 +22,11 @@ from lowtide.health import Cause, assess, reader
 from lowtide.run.summary import Summary, by_hand, here, ran_by
 from lowtide.store import rows
 from lowtide.store.gateway import CheckedPut
-from lowtide.store.records import Epoch, Listing
+from lowtide.store.records import Bound, Epoch, Journal, Listing
 from lowtide.store.rows import FORMAT
 from lowtide.store.state import StateStore
 from lowtide.tables.inventory import Change, Entry, Kind
+from lowtide.values.clock import from_millis
 from lowtide.values.intervals import Intervals
 from lowtide.values.keyranges import KeyRange
 
@@ -58,8 +60,11 @@ class Records:
     def scan(self, row_prefix: bytes, limit: int | None = None) -> list[tuple[bytes, dict[bytes, bytes]]]:
         return [(row, self.held[row]) for row in sorted(self.held) if row.startswith(row_prefix)][:limit]
 
-    def delete(self, row: bytes) -> None:
-        del self.held[row]
+    def delete(self, row: bytes, columns: Sequence[bytes] = ()) -> None:
+        for column in columns:
+            del self.held[row][column]
+        if not columns:
+            del self.held[row]
 
 
 def store(records: Records) -> StateStore:
@@ -346,6 +351,79 @@ def test_what_an_oracle_skipped_is_remembered_through_every_reset(monkeypatch: p
         store(records).reset(same_oracle=True, skipped=skipped)
     assert store(records).skipped() == [(1001, 5000), (6000, 9000)]
     assert store(records).generation() == 3
+
+
+def test_for_which_times_a_table_was_cleaned_outlives_what_is_forgotten_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often; what was cleaned of an earlier life of it is among that. Without it, what comes back then would be
+    judged as if nothing had ever been marked.
+    """
+    records = Records()
+    _answering(records, monkeypatch)
+    taken = store(records).begin("orders", [])
+    earlier = replace(fact(1), before=Intervals.of([(20, 30)]))
+    store(records).record_all([(taken, earlier), (taken, replace(fact(2), intervals=Intervals.of([(50, 60)])))])
+    for ranges in (2, 0):
+        assert store(records).void("orders") == ranges
+        found = store(records).read("orders")
+        assert (found.facts, list(found.forgotten)) == ((), [(0, 9), (20, 30), (50, 60)])
+    store(records).record(store(records).begin("orders", []), replace(fact(1), intervals=Intervals.of([(70, 80)])))
+    store(records).void("orders")
+    assert list(store(records).read("orders").forgotten) == [(0, 9), (20, 30), (50, 60), (70, 80)]
+
+
+def test_a_bound_of_before_there_were_intervals_is_read_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout has recorded up to where a table was cleaned before it came, as a number."""
+    records = Records()
+    _answering(records, monkeypatch)
+    states = store(records)
+    states.record(states.begin("orders", []), fact(1))
+    (column,) = [name for name in records.held[b"table/orders"] if name.startswith(b"s:fact/")]
+    old = json.loads(records.held[b"table/orders"][column])
+    for said, expected in ((70, [(0, 71)]), (0, []), ([[5, 9]], [(5, 9)])):
+        records.put(b"table/orders", {column: json.dumps(old | {"before": said}).encode()})
+        assert list(states.read("orders").facts[0].before) == expected
+
+
+def test_of_what_tables_were_cleaned_for_only_another_oracle_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reset after the oracle was made anew forgets it, for its numbers are others' now; one after which the oracle is
+    the same keeps it.
+    """
+    records = Records()
+    _answering(records, monkeypatch)
+    states = store(records)
+    monkeypatch.setattr(states, "server_time", lambda: from_millis(7))
+    monkeypatch.setattr(StateStore, "put_inventory", lambda *_, **__: None)
+
+    def known() -> tuple[list[tuple[int, int]], int]:
+        return list(states.read("orders").forgotten), states.greatest_bound(states.journal())
+
+    states.record(states.begin("orders", []), fact(1))
+    states.remember_journal(pruned=40)
+    states.reset(same_oracle=True)
+    assert known() == ([(0, 9)], 40)
+    states.reset()
+    assert known() == ([], 0), "another oracle's transactions"
+    states.reset(same_oracle=True)
+    assert known() == ([], 0), "it is not known again by another reset"
+    states.remember_journal(pruned=50)
+    assert known() == ([], 50)
+
+
+def test_the_greatest_bound_is_known_however_long_a_table_holds_it() -> None:
+    """What is older than the records are kept for goes, but for the newest bound and the greatest; and the journal
+    tells of what was pruned without a collection.
+    """
+    records = Records()
+    assert store(records).greatest_bound(Journal()) == 0
+    days = [datetime(2026, 1, day, tzinfo=UTC) for day in range(1, 7)]
+    for day, value in zip(days, (10, 90, 90, 30, 0, 0), strict=True):
+        store(records).add_bound(Bound(day, value))
+    store(records).sweep(before=days[0])
+    assert len(store(records).bounds()) == 6
+    store(records).sweep(before=days[5] + timedelta(days=90))
+    assert [(bound.at, bound.value) for bound in store(records).bounds()] == [(days[5], 0), (days[2], 90)]
+    assert store(records).greatest_bound(Journal(pruned=80)) == 90
+    assert store(records).greatest_bound(Journal(pruned=95)) == 95
 
 
 def test_the_inventory_is_kept_with_its_low_watermark() -> None:

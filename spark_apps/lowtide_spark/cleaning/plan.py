@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from lowtide.cleaning.given import MILLIS, SKIPPED, given, left
 from lowtide.journal import life
 from lowtide.run.budget import check_budget
+from lowtide.values.intervals import Intervals
 from lowtide_spark.cleaning import marks, rules, undecided
 from lowtide_spark.cleaning.work import CleanupWork, together
 from lowtide_spark.frames.computed import frozen_with, union
@@ -52,7 +53,8 @@ def _actions(run: Run, group: Sequence[CleanupWork], known: DataFrame) -> DataFr
     """What becomes of each suspect cell of these tables."""
     suspects = [work.suspects for work in group if work.suspects is not None]
     horizon = run.journal.horizon
-    unwatched = [r.region for work in group for r in work.ranges if life.unwatched(r.keys, work.facts, horizon)]
+    let_go = Intervals.up_to(horizon)
+    unwatched = [r.region for work in group for r in work.ranges if life.unwatched(r.keys, work.facts, let_go)]
     before = {
         r.region: work.before for work in group for r in work.ranges if life.unwatched(r.keys, work.facts, work.before)
     }

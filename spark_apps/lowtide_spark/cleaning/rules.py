@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from lowtide.cleaning.evidence import Proof, Rule
 from lowtide.cleaning.given import Given
 from lowtide.values.formats import CHECKPOINTS
+from lowtide.values.intervals import Intervals
 from lowtide_spark.frames.kinds import CELL_KINDS, SHADOW, UNKNOWN
 from lowtide_spark.frames.omid import base_of
 
@@ -53,10 +55,10 @@ UNPROVED = (
 )
 #: The same where the proof need not have been the journal's: the client may have removed it itself.
 CAME_BACK = (
-    "it began before the table came back (or was disabled and enabled, or came from elsewhere), at a time of which "
-    "what never committed was marked, and it has no mark of Lowtide's: its client may have completed it after the "
-    "HBase snapshot was made, so that no proof is no proof of an abort, nor is a mark of Omid's, which a reader may "
-    "have put since; " + RESOLVE
+    "it began before the table came back (or was disabled and enabled, or came from elsewhere), at a time for which "
+    "some of it at least had been cleaned: what never committed was marked there, and it has no mark of Lowtide's. Its "
+    "client may have completed it after the HBase snapshot was made, so that no proof is no proof of an abort, nor is "
+    "a mark of Omid's, which a reader may have put since; " + RESOLVE
 )
 #: Why a shadow cell in a table that has to be confirmed decides nothing, with that table for each ``%1$s``.
 UNCONFIRMED = (
@@ -240,7 +242,7 @@ def cell_actions(
     given: Given,
     horizon: int = 0,
     unwatched: Sequence[str] = (),
-    before: Mapping[str, int] | None = None,
+    before: Mapping[str, Intervals] | None = None,
 ) -> DataFrame:
     """What becomes of each suspect cell.
 
@@ -255,8 +257,8 @@ def cell_actions(
             Omid's: a reader may have put it for the very cell that came back. One of Lowtide's does, for whoever put it
             had found the transaction's cell, still unhealed, in a range that was under watch; and so does one in the
             journal, for nothing is pruned before each table is clean.
-        before: regions into which cells may have come back, by the start timestamp up to which, inclusive, what never
-            committed had been marked by then (:func:`lowtide.cleaning.facts.cleaned_before`): there it is the same.
+        before: regions into which cells may have come back, by the start timestamps for which what never committed had
+            been marked by then (:func:`lowtide.cleaning.facts.cleaned_before`): there it is the same.
 
     Returns:
         the suspects with ``action``, ``tc`` (for heal), ``why`` (for skip and stop), ``marked``; and for heal and
@@ -330,13 +332,17 @@ def _doubted(given: Given) -> Column:
     return F.when(~F.col("v_proof").eqNullSafe(Proof.DECIDED.value), F.coalesce(*spans, F.lit(None).cast("string")))
 
 
-def _began_before(bounds: Mapping[str, int]) -> Column:
-    """Whether a cell's transaction began at or below the bound of the cell's region."""
-    regions: dict[int, list[str]] = defaultdict(list)
-    for region, bound in bounds.items():
-        regions[bound].append(region)
-    each = ((F.col("start_ts") <= bound) & F.col("region").isin(names) for bound, names in regions.items())
-    return reduce(lambda a, b: a | b, each, F.lit(False))
+def _began_before(times: Mapping[str, Intervals]) -> Column:
+    """Whether a cell's transaction began at one of the times of the cell's region."""
+    regions: dict[Intervals, list[str]] = defaultdict(list)
+    for region, spans in times.items():
+        regions[spans].append(region)
+    start = F.col("start_ts")
+    each = (
+        reduce(or_, ((start >= a) & (start < b) for a, b in spans), F.lit(False)) & F.col("region").isin(names)
+        for spans, names in regions.items()
+    )
+    return reduce(or_, each, F.lit(False))
 
 
 def _do(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import cache
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -50,14 +51,23 @@ def prepare_all(run: Run, entries: Sequence[Entry], watermark: int) -> list[Clea
         reports[table].problems.append(taken_over(state))
     states = taken | run.state().read_all(regions.keys() - acting.keys())
     known = [entry for entry in entries if entry.table in states]
-    unrecorded = any(not state.facts for state in states.values())  # of others it is not asked, and there are many
-    bound = max((b.value for b in run.state().bounds()), default=0) if unrecorded else 0
+
+    @cache  # asked of few tables, and there are many bounds
+    def bound() -> int:
+        return run.state().greatest_bound(run.journal)
+
     works = (_prepared(run, e, reports[e.table], regions[e.table], states[e.table], watermark, bound) for e in known)
     return [work for work in works if work is not None]
 
 
 def _prepared(
-    run: Run, entry: Entry, report: TableReport, regions: list[Region], state: TableState, watermark: int, bound: int
+    run: Run,
+    entry: Entry,
+    report: TableReport,
+    regions: list[Region],
+    state: TableState,
+    watermark: int,
+    bound: Callable[[], int],
 ) -> CleanupWork | None:
     incarnation = state.incarnation.advance(regions)
     try:
@@ -66,8 +76,9 @@ def _prepared(
             report.notes.append(f"{VOID}; it is read from 0")
             if entry.compactor:  # no problem: when this run is through it has healed what is still there
                 report.notes.append(f"{DROPPING}. In HBase's shell, at once: {without_compactor(entry.table)}")
+        before = cleaned_before(state.facts, incarnation, bound, state.forgotten)
         horizon = run.journal.horizon
-        if any(life.unwatched(r.keys, facts, horizon) for r in regions):
+        if any(life.unwatched(r.keys, facts, Intervals.up_to(horizon)) for r in regions):
             report.notes.append(_unknown_files(entry.table, horizon))
         ranges = plan_ranges(
             run.request, regions, facts, run.clock, watermark, run.config.table(entry.table).full_pass_every
@@ -82,7 +93,6 @@ def _prepared(
         return None
     report.regions = len(ranges)
     report.intervals = list(Intervals.of((r.from_ts, r.to_ts) for r in ranges))
-    before = cleaned_before(state.facts, incarnation, bound)
     return CleanupWork(report, entry, regions, state, facts, ranges, before)
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from lowtide.cleaning.facts import Fact
 from lowtide.cleaning.planning import WorkRange
 from lowtide.store.records import TableState
+from lowtide.values.intervals import Intervals
 from lowtide_spark.frames.startset import StartSet
 from lowtide_spark.frames.store import LIVE, Source
 from lowtide_spark.run.table_work import RegionWork, failures_kept
@@ -39,8 +40,8 @@ class CleanupWork(RegionWork):
     state: TableState
     facts: list[Fact]
     ranges: list[WorkRange]
-    #: Up to which start timestamp, inclusive, it was cleaned before it came as it is now; 0: nothing is known of that.
-    before: int = 0
+    #: For which start timestamps it was cleaned before it came as it is now: ``lowtide.cleaning.facts.cleaned_before``.
+    before: Intervals = field(default_factory=Intervals)
     source: Source = LIVE
     suspects: DataFrame | None = None
     #: With a ``table``, whose shadow cells the reading of the suspects met in each of its parts: ``shadow_starts``.
