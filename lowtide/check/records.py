@@ -15,7 +15,9 @@ from lowtide.journal import life
 from lowtide.store.gateway import (
     allotted,
     check_and_put,
+    check_entries_kept,
     described,
+    expiring_entries,
     failures,
     low_watermark,
     no_answer,
@@ -82,7 +84,12 @@ def own_tables(connection: Any, config: Config, state: StateStore) -> str:
 
 
 def commit_table(connection: Any, config: Config) -> str:
-    """The low watermark that the oracle has stored; raises where there is none."""
+    """The low watermark that the oracle has stored.
+
+    Raises:
+        StoreError: there is none, or the table loses it, or entries, by itself.
+    """
+    check_entries_kept(expiring_entries(connection, config), config)
     return f"{config.omid.commit_table} has the low watermark {low_watermark(connection, config)}"
 
 

@@ -9,7 +9,7 @@ from lowtide.cli.configuration import configured_to_act
 from lowtide.cli.options import ConfigFile, Yes, ask
 from lowtide.config import Config
 from lowtide.errors import TableError
-from lowtide.store.gateway import table_state
+from lowtide.store.gateway import check_entries_kept, expiring_entries, table_state
 from lowtide.store.state import StateStore, opened
 from lowtide.terminal.console import new_console
 
@@ -33,8 +33,8 @@ def commit_table_whole(config: ConfigFile = None, yes: Yes = False) -> None:
         console.print(f"Nothing speaks against {name}; nothing was noted.", soft_wrap=True)
         return
     ask(
-        f"{name} was disabled and enabled, restored or made anew. Does it have every entry that it had? A committed "
-        "cell whose only proof was lost is deleted.",
+        f"{name} was disabled and enabled, restored or made anew, or had a TTL. Does it have every entry that it had? "
+        "A committed cell whose only proof was lost is deleted.",
         yes=yes,
     )
     with opened(loaded) as state:
@@ -49,6 +49,7 @@ def _lives(config: Config, state: StateStore) -> tuple[int, int]:
     name = config.omid.commit_table
     if not state.has_table(name):
         raise TableError(f"there is no commit table {name}", "restore it, or correct omid.commit_table")
+    check_entries_kept(expiring_entries(state.connection, config), config)
     enabled, stated = table_state(state.connection, name)
     if not enabled:
         raise TableError(f"the commit table {name} is disabled", f"in HBase's shell: enable '{name}'")

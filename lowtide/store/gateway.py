@@ -6,20 +6,21 @@ the plugin load without it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tenacity import retry, retry_if_not_exception_type, stop_after_attempt, wait_exponential
 
-from lowtide.errors import GatewayError, TableError, WatermarkError
+from lowtide.errors import GatewayError, StoreError, TableError, WatermarkError
 from lowtide.store import connections
 from lowtide.store.kerberos import HandshakeError
 from lowtide.store.logins import refusal
 from lowtide.store.permissions import denial
 from lowtide.tables.settings import FOREVER
 from lowtide.values.clock import from_millis
+from lowtide.values.durations import duration_text
 from lowtide.values.formats import (
     ALLOTTED_QUALIFIER,
     ALLOTTED_ROW,
@@ -191,8 +192,45 @@ def without_bloom_or_cache(connection: Any, table: str) -> list[str]:
 
 def kept_for(connection: Any, table: str) -> timedelta | None:
     """How long *table* keeps a cell, by the least TTL of its families; None: for ever."""
-    finite = [f["time_to_live"] for f in connection.table(table).families().values()]
-    return min((timedelta(seconds=ttl) for ttl in finite if 0 < ttl < FOREVER), default=None)
+    return min(expiring(connection, table).values(), default=None)
+
+
+def expiring(connection: Any, table: str) -> dict[str, timedelta]:
+    """The families of *table* that keep a cell for a time only, and for how long."""
+    ttls = {name.decode().rstrip(":"): f["time_to_live"] for name, f in connection.table(table).families().items()}
+    return {name: timedelta(seconds=ttl) for name, ttl in ttls.items() if 0 < ttl < FOREVER}
+
+
+def expiring_entries(connection: Any, config: Config) -> dict[str, timedelta]:
+    """The families of the commit table that lose entries and marks, or the low watermark, by themselves; none where
+    there is no such table.
+    """
+    name = config.omid.commit_table
+    if name.encode() not in connection.tables():
+        return {}
+    found = expiring(connection, name)
+    return {f: found[f] for f in (config.omid.commit_family, config.omid.watermark_family) if f in found}
+
+
+def check_entries_kept(expired: Mapping[str, timedelta], config: Config) -> None:
+    """Refuse a commit table of which :func:`expiring_entries` gave *expired*.
+
+    Raises:
+        StoreError: one of its families has a TTL.
+    """
+    if not expired:
+        return
+    name, entries = config.omid.commit_table, config.omid.commit_family
+    families = " and ".join(f"{family} for {duration_text(ttl)}" for family, ttl in expired.items())
+    mended = ", ".join(f"{{NAME => '{family}', TTL => 'FOREVER'}}" for family in expired)
+    lost = ": lowtide commit-table whole, or, where entries may be gone: lowtide state reset --same-oracle"
+    msg = (
+        f"the commit table {name} keeps cells for a time only (TTL: {families}): commit entries, marks and the low "
+        "watermark vanish, entries at once where the oracle counts, and what they proved would be taken for aborted. "
+        f"In HBase's shell: alter '{name}', {mended}; then "
+        f"{f'say what became of its entries{lost}' if entries in expired else 'run again'}"
+    )
+    raise StoreError(msg)
 
 
 def table_state(connection: Any, table: str) -> tuple[bool, int]:

@@ -12,6 +12,8 @@ from lowtide.values.clock import from_millis, millis, now_millis
 
 #: In the row ``oracle``: the life of the commit table.
 _LIFE = "commit_table"
+#: There, in place of a time: it lost entries by itself, so that it is whole in no life until somebody says so.
+_DOUBTED = -1
 
 
 class OracleRows(Rows):
@@ -96,7 +98,7 @@ class OracleRows(Rows):
         """
         if self.commit_table_life() not in (0, stated):
             msg = (
-                f"the commit table {name} was disabled and enabled, truncated, restored or made anew, or "
+                f"the commit table {name} was disabled and enabled, truncated, restored or made anew, or had a TTL, or "
                 "omid.commit_table names another: entries may be lost that alone proved commits, and their cells would "
                 "be taken for aborted. If it has all its entries: lowtide commit-table whole. If they are lost for "
                 "good, or nobody knows: lowtide state reset --same-oracle"
@@ -106,6 +108,13 @@ class OracleRows(Rows):
     def commit_table_life(self) -> int:
         """When the commit table was made, enabled or restored last, ms, as a run that acted saw it; 0: none did."""
         return int(self._json(b"oracle", {}).get(_LIFE, 0))
+
+    def doubt_commit_table(self) -> None:
+        """Remember that the commit table may have lost entries, until :meth:`settle_commit_table` or a reset; nothing
+        happens where nothing is known of it yet.
+        """
+        if self.exists() and self.commit_table_life():
+            self.settle_commit_table(_DOUBTED)
 
     def settle_commit_table(self, stated: int) -> None:
         """Remember what a person declared: in this life, *stated* ms, the commit table has all its entries."""

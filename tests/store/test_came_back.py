@@ -833,6 +833,32 @@ def test_records_that_vanish_by_themselves_are_refused(job: Job, scene: Scene, o
     assert job("orphan_cleanup", "--table", table, "--execute").code == 0
 
 
+def test_a_commit_table_that_loses_entries_by_itself_is_not_gone_by(
+    job: Job, scene: Scene, omid: OmidClient, said: Callable[..., str]
+) -> None:
+    """With a TTL on it, every job that decides says so, and how to mend it; and when it is mended, that somebody has to
+    say whether entries went meanwhile. (This TTL is longer than any entry is old, so that none goes.)
+    """
+    table = scene.table()
+    assert job("orphan_cleanup", "--table", table, "--execute").code == 0
+    start, commit = scene.crashed_after_commit(table)
+    omid.advance_watermark()
+    omid.set(ENTRIES, families={"TTL": str(2**31 - 2)})
+    told = f"alter '{ENTRIES}', {{NAME => 'F', TTL => 'FOREVER'}}, {{NAME => 'LWF', TTL => 'FOREVER'}}"
+    try:
+        for name in ("orphan_cleanup", "watermark_collection", "commit_table_pruning", "history_gc"):
+            refused = job(name, "--execute")
+            assert (refused.code, told in refused.problems) == (1, True), name
+        assert told in said("commit-table", "whole")
+    finally:
+        omid.set(ENTRIES, families=FOREVER)
+    doubted = job("orphan_cleanup", "--table", table, "--execute")
+    assert (doubted.code, "lowtide commit-table whole" in doubted.problems) == (1, True), doubted.problems
+    assert "is gone by again" in said("commit-table", "whole")
+    assert job("orphan_cleanup", "--table", table, "--execute").code == 0
+    assert scene.healed(table, start) == commit
+
+
 def test_what_is_forgotten_is_read_from_0(
     job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path]
 ) -> None:

@@ -156,6 +156,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
     for module in (commit_table, decisions, state_command):
         monkeypatch.setattr(module, "opened", made.opened)
+    monkeypatch.setattr(commit_table, "expiring_entries", lambda *_: {})
     monkeypatch.setattr(commit_table, "table_state", lambda *_: (True, made.lives[1]))
     for module in (decisions, state_command):
         monkeypatch.setattr(module, "low_watermark", lambda *_: made.low_watermark)

@@ -15,10 +15,11 @@ from thriftpy2.thrift import TApplicationException
 from thriftpy2.transport import TTransportException
 
 from lowtide import cli
+from lowtide.check import records
 from lowtide.config import Config
-from lowtide.errors import GatewayError, WatermarkError
+from lowtide.errors import GatewayError, StoreError, WatermarkError
 from lowtide.health import reader
-from lowtide.store.gateway import check_and_put, connect, described, parse_low_watermark
+from lowtide.store.gateway import check_and_put, connect, described, expiring_entries, parse_low_watermark
 
 
 def test_low_watermark_is_eight_bytes() -> None:
@@ -38,6 +39,47 @@ def test_malformed_low_watermark_stops(value: bytes) -> None:
     """Another length stops the run, with the table's name and the bytes' number."""
     with pytest.raises(WatermarkError, match=f"OMID is malformed.*found {len(value)}"):
         parse_low_watermark(value, "OMID")
+
+
+class CommitTable:
+    """As a gateway tells of its families."""
+
+    def __init__(self, **ttls: int) -> None:
+        self.ttls = ttls
+
+    def tables(self) -> list[bytes]:
+        return [b"OMID_COMMIT_TABLE"] if self.ttls else []
+
+    def table(self, _: str) -> Any:
+        return SimpleNamespace(
+            families=lambda: {name.encode(): {"time_to_live": ttl} for name, ttl in self.ttls.items()},
+            row=lambda *_, **__: {b"LWF:LWC": bytes(8)},
+        )
+
+
+@pytest.mark.parametrize(
+    ("ttls", "said"),
+    [
+        ({"F": 60, "LWF": 2**31 - 1}, ["F for 1m", "{NAME => 'F', TTL => 'FOREVER'}; then say what became"]),
+        ({"F": 2**31 - 1, "LWF": 3600}, ["LWF for 1h", "alter 'OMID_COMMIT_TABLE', {NAME => 'LWF'", "then run again"]),
+        ({"F": 60, "LWF": 60}, ["F for 1m and LWF for 1m", "{NAME => 'F', TTL => 'FOREVER'}, {NAME => 'LWF'"]),
+    ],
+)
+def test_a_commit_table_that_loses_entries_or_the_low_watermark_is_refused(
+    ttls: dict[str, int], said: list[str]
+) -> None:
+    """By ``lowtide check`` too; with each of the families, the statement that mends them, and what is to be said."""
+    with pytest.raises(StoreError) as refused:
+        records.commit_table(CommitTable(**ttls), Config())
+    for words in said:
+        assert words in str(refused.value)
+
+
+def test_a_commit_table_that_keeps_all_is_in_order() -> None:
+    """So it is where another of its families has a TTL; and of one that is not there nothing is said here."""
+    kept = CommitTable(F=2**31 - 1, LWF=2**31 - 1, OTHER=60)
+    assert records.commit_table(kept, Config()) == "OMID_COMMIT_TABLE has the low watermark 0"
+    assert expiring_entries(CommitTable(), Config()) == {}
 
 
 def test_a_gateway_that_is_not_there_is_told_with_the_remedy_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,6 +154,22 @@ def test_a_commit_table_of_another_life_is_refused_until_it_is_taken_for_whole(m
     assert states.recorded_low_watermark().low_watermark == 600
 
 
+def test_a_commit_table_that_lost_entries_by_itself_is_whole_in_no_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor by what the next run sees; of one of which nothing is known yet, nothing is remembered."""
+    records = Records()
+    _answering(records, monkeypatch)
+    states = store(records)
+    states.doubt_commit_table()
+    assert records.held == {}
+    states.record_low_watermark(500, 7)
+    states.doubt_commit_table()
+    states.record_low_watermark(600, 7)
+    with pytest.raises(StoreError, match="or had a TTL"):
+        states.check_commit_table("C", 7)
+    states.settle_commit_table(7)
+    states.check_commit_table("C", 7)
+
+
 def test_the_format_costs_no_read_of_its_own_where_a_row_is_read_first() -> None:
     """It comes with that; the later ones are read alone."""
     records = Records(oracle=b'{"low_watermark": 5, "at": 1}')

@@ -11,7 +11,7 @@ from functools import cached_property
 from lowtide.errors import GatewayError, StoreError, UsageError, WatermarkError
 from lowtide.run.jobs import INSPECTIONS
 from lowtide.store import oracle_probe
-from lowtide.store.gateway import allotted, failures, low_watermark
+from lowtide.store.gateway import allotted, check_entries_kept, expiring_entries, failures, low_watermark
 from lowtide.store.state import StateStore
 from lowtide.values.clock import Clock, SampledClock, WorldClock, clock_contradiction, on_world_clock
 from lowtide.values.skew import machine_apart, oracle_ahead, oracle_apart, refusal
@@ -60,6 +60,8 @@ class OracleChecks(RunBase):
         """
         with _doubting(doubts):
             self._check_oracle()
+        with _doubting(doubts):
+            self._check_entries_kept()  # before the low watermark, which is gone where that expires
         stated = self._commit_table_life()
         watermark = self._stored_low_watermark()
         with _doubting(doubts):
@@ -86,12 +88,13 @@ class OracleChecks(RunBase):
         began.
 
         Raises:
-            StoreError: the commit table may have lost entries.
+            StoreError: the commit table may have lost entries, or loses them.
             WatermarkError: the low watermark is below one recorded, such as that which this run began with; or the
                 records were reset.
         """
         state = self.state()
         generation = state.generation()
+        self._check_entries_kept()
         self._check_recorded(state, self._stored_low_watermark(), self._commit_table_life())
         if generation != self.generation:
             msg = (
@@ -143,6 +146,16 @@ class OracleChecks(RunBase):
                 state.remember_gone_back(current)
             state.check_low_watermark(current)
         state.check_commit_table(self.config.omid.commit_table, stated)
+
+    def _check_entries_kept(self) -> None:
+        """Refuse a commit table that loses entries by itself; a run that acts remembers that: with the TTL taken off,
+        nothing in HBase tells that it was there.
+        """
+        state = self.state()
+        expired = expiring_entries(state.connection, self.config)
+        if self.acting and self.config.omid.commit_family in expired:
+            state.doubt_commit_table()
+        check_entries_kept(expired, self.config)
 
     def _commit_table_life(self) -> int:
         return self.store.life(self.config.omid.commit_table).stated
