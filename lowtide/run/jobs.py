@@ -28,6 +28,8 @@ SCANS = ("survey", "verify")
 INSPECTIONS = (*SCANS, "sideline", "why")
 #: Those that remove cells, within a budget, and put them aside before.
 REMOVING = ("orphan_cleanup", "history_gc")
+#: Of them, who removes what no commit proves, and who removes what did commit: neither ever the other.
+OF_ABORTS, OF_COMMITS = REMOVING
 #: Those that, when they may act, remove sidelines and lists that were kept for long enough. None that puts back: what
 #: it reads may be as old.
 SWEEPING = (*REMOVING, "watermark_collection", "commit_table_pruning", "transaction_repair")

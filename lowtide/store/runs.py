@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from lowtide.store.rows import MAX_MILLIS, VALUE, Rows, dump
@@ -24,3 +25,7 @@ class RunRows(Rows):
             if len(found) >= limit:
                 break
         return found
+
+    def runs_since(self, since: int) -> list[dict[str, Any]]:
+        """Summaries of all runs that began at *since* (ms) or later, newest first. Nothing older is read."""
+        return list(takewhile(lambda value: value["started"] >= since, self._values(b"run/", None)))

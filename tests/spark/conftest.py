@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lowtide.run.pins import pinned
 from tests import warm
-from tests.spark.folder_kit import Runs, runs_in
+from tests.spark.folder_kit import Runs, Summaries, runs_in
 
 # Each example is a Spark job: few of them, each a whole batch of values. Nothing is left behind.
 settings.register_profile(
@@ -45,6 +45,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def runs(spark: SparkSession, tmp_path: Path) -> Runs:
+def summaries() -> Summaries:
+    """What the state table has of runs; none at first."""
+    return Summaries()
+
+
+@pytest.fixture
+def runs(spark: SparkSession, tmp_path: Path, summaries: Summaries) -> Runs:
     """Runs by name, whose sidelines and lists lie in a folder of the test's."""
-    return runs_in(tmp_path, spark)
+    return runs_in(tmp_path, spark, summaries)

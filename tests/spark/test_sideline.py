@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import threading
@@ -29,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lowtide.errors import StoreError
 from lowtide.verification.findings import Verification
-from tests.spark.folder_kit import Runs, make_old
+from tests.spark.folder_kit import Runs, Summaries, make_old
 
 
 @pytest.fixture
@@ -119,9 +120,66 @@ def test_all_that_is_kept_is_read_with_the_names_of_its_runs(runs: Runs, cells: 
     (tmp_path / "warehouse" / "orders" / "data").write_text("not ours")
     min(folders["für alle"].glob("part-*")).unlink()
     found = kept(runs("x"))
-    assert found.lost == {"orders": ["für alle"]}
+    assert {table: [each.run for each in lost] for table, lost in found.lost.items()} == {"orders": ["für alle"]}
     counts = {(r.run, r.table): r["count"] for r in found.cells.groupBy("run", "table").count().collect()}
     assert counts == {**{(name, "orders"): 10 for name in names}, ("one", "users"): 10, ("für alle", "orders"): 5}
+
+
+def test_what_lies_on_another_machines_disk_is_missed(
+    runs: Runs, summaries: Summaries, cells: DataFrame, tmp_path: Path
+) -> None:
+    """By the summaries: a run whose folder is not here, a table of one, and cells of a run of which a second try was on
+    another machine. Not what a run only planned, what is here, what is older than sidelines are kept, and what a person
+    has given up.
+    """
+    for name in ("whole", "part", "retried", "twice"):
+        put_aside(runs(name), "orders", cells)
+    summaries.add("whole", {"orders": 10})
+    summaries.add("part", {"orders": 10, "users": 2})
+    summaries.add("retried", {"orders": 10})
+    summaries.add("retried", {"orders": 4}, by={"host": "worker-2"})
+    summaries.add("twice", {"orders": 6})
+    summaries.add("twice", {"orders": 4})
+    summaries.add("away", {"orders": 3}, folder="/w/away")
+    summaries.add("old", {"orders": 3}, started=1)
+    summaries.add("planned", {"orders": 3}, tables=[])
+    found = kept(runs("x")).lost
+    assert {table: [each.run for each in lost] for table, lost in found.items()} == {
+        "users": ["part"],
+        "orders": ["away", "retried"],
+    }, "what is not here is not missed"
+    away, retried = (each.what for each in found["orders"])
+    assert away.startswith("run away removed 3 cells of orders, and of those 0 are in the sideline")
+    assert away.endswith("on worker-1, in /w/away/orders")
+    assert "removed 14 cells of orders, and of those 10 are" in retried
+    assert retried.endswith("on worker-2, in /aside/orders; or on worker-1, in /aside/orders")
+    assert found["orders"][0].may_hold("orphan_cleanup", 100)
+    assert not found["orders"][0].may_hold("orphan_cleanup", 101)
+    assert not found["orders"][0].may_hold("history_gc", 1)
+    assert sideline(runs("x"), "whole").elsewhere == {}
+    assert sideline(runs("x"), "retried").elsewhere == {"orders": retried}
+    assert set(sideline(runs("x"), "part").elsewhere) == {"users"}
+    for name in ("away", "part", "retried"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "_lowtide-given-up").touch()
+    assert kept(runs("x")).lost == {}
+    assert set(sideline(runs("x"), "away").elsewhere) == {"orders"}, "it is not here all the same"
+
+
+def test_why_a_run_has_no_sideline_here_is_said_by_its_summary(runs: Runs, summaries: Summaries) -> None:
+    """Where it lies, that it was cleared by its age, that it removed nothing, or that nobody knows the run."""
+    summaries.add("away", {"orders": 3}, folder="/w/away")
+    summaries.add("old", {"orders": 3}, started=1)
+    summaries.add("idle", {})
+    for name, said in (
+        ("away", "It put them aside on worker-1, in /w/away/orders. Run this there, or copy the folder here"),
+        ("old", "it was cleared after state.sideline_keep (30 days)"),
+        ("idle", "it removed nothing"),
+        ("nobody", "no run of this name that acted has a summary"),
+    ):
+        with pytest.raises(StoreError, match=re.escape(said)) as told:
+            sideline(runs("x"), name)
+        assert f"run {name} has no sideline under " in str(told.value)
 
 
 def test_a_damaged_file_is_not_passed_over(runs: Runs, cells: DataFrame) -> None:

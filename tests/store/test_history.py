@@ -1259,6 +1259,39 @@ def test_what_was_deleted_is_not_shown_again_because_it_had_been_taken_for_abort
     assert omid.read(table, snapshot) == seen
 
 
+@pytest.mark.turns(2)
+def test_what_may_have_been_deleted_is_not_shown_while_a_tombstone_may_lie_on_another_machine(
+    job: Job,
+    gc: Callable[..., Outcome],
+    scene: Scene,
+    omid: OmidClient,
+    configure: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    """History GC had another worker, which put the tombstone on its own disk: what it hid is not put back to be read,
+    and the worker is named.
+    """
+    table = scene.table()
+    start = omid.begin()
+    scene.cell(table, start)
+    commit = omid.begin()
+    scene.committed(table, value=b"")
+    omid.advance_watermark()
+    cleanup = job("orphan_cleanup", "--table", table, "--full", "--execute")
+    assert cleanup.totals["deleted"] == 1, cleanup.problems
+    assert job("watermark_collection", "--execute").code == 0
+    other = configure(defaults=YOUNG, state={"sideline": str(tmp_path / "elsewhere")})
+    removed = gc(table, config=other)
+    assert (removed.code, shown(omid, table)) == (0, {}), removed.problems
+    snapshot = omid.begin()
+    back = ("--restore", cleanup.summary["run"], "--execute", "--as-committed", f"{start}={commit}")
+    restored = job("sideline_restore", *back)
+    assert omid.read(table, snapshot) == {}, "a deleted value is shown again"
+    assert restored.code == 1
+    assert f"run {removed.summary['run']} removed" in restored.problems
+    assert f"in {tmp_path / 'elsewhere'}" in restored.problems
+
+
 def test_what_cannot_be_restored_is_said(
     job: Job, gc: Callable[..., Outcome], scene: Scene, omid: OmidClient, recorded: Callable[..., int]
 ) -> None:

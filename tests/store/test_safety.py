@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -1136,6 +1138,53 @@ def test_what_else_was_removed_of_a_transaction_is_named_until_it_is_back(
     assert {t: omid.read(t, snapshot) for t in tables} == {t: {(b"r", b"a", b"q"): t.encode()} for t in tables}
     again = clean(job, *tables, extra=("--full",))
     assert (again.code, again.totals["deleted"]) == (0, 0), again.problems
+
+
+def test_nothing_comes_back_as_committed_while_its_other_cells_may_lie_on_another_machine(
+    job: Job, scene: Scene, omid: OmidClient, configure: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Two workers, each with a sideline on its own disk: the run that removed a part of the transaction is named, with
+    its machine and folder, nothing is decided and no cell comes back, also where only that run was there. Once a person
+    has given that folder up, or brought it, what is here comes back; what is known to lack is named as ever.
+    """
+    tables = [scene.table(), scene.table()]
+    wronged = omid.begin()
+    for table in tables:
+        scene.cell(table, wronged, value=table.encode())
+    commit = omid.begin()
+    omid.advance_watermark()
+    snapshot = omid.begin()
+    disks = [tmp_path / "worker-0", tmp_path / "worker-1"]
+    workers = [configure(state={"sideline": str(disk)}) for disk in disks]
+    first, second = (f"run-{n}-{tables[0]}" for n in range(2))
+    for name, table, worker in zip((first, second), tables, workers, strict=True):
+        removed = job("orphan_cleanup", "--table", table, "--execute", "--run-id", name, config=worker)
+        assert removed.totals["deleted"] == 1, removed.problems
+    wanted = ("--as-committed", f"{wronged}={commit}", "--execute")
+    there = job("sideline_restore", "--restore", first, "--execute", config=workers[1])
+    assert f"{first} has no sideline under {disks[1]}: run {first} removed 1 cells of {tables[0]}" in there.problems
+    assert f"on {socket.gethostname()}, in {disks[0] / first / tables[0]}" in there.problems
+    refused = job("sideline_restore", "--restore", second, *wanted, config=workers[1])
+    assert scene.data(tables[1]) == {}, "a part of a transaction is shown"
+    assert omid.commit_table()[wronged].invalid, "it was decided"
+    assert refused.code == 1
+    assert f"run {first} removed 1 cells of {tables[0]}, and of those 0 are in the sideline" in refused.problems
+    shutil.copytree(disks[0] / first, disks[1] / first)
+    restored = job("sideline_restore", "--restore", second, *wanted, config=workers[1])
+    assert (restored.code, f"lowtide restore {first} --table {tables[0]}" in restored.problems) == (1, True)
+    shutil.rmtree(disks[1] / first)
+    refused = job("sideline_restore", "--restore", second, *wanted, config=workers[1])
+    given_up = next(word for word in refused.problems.split() if word.endswith("_lowtide-given-up"))
+    Path(given_up).parent.mkdir()
+    Path(given_up).touch()
+    again = job("sideline_restore", "--restore", second, *wanted, config=workers[1])
+    assert "are there already" in again.problems, "what is here is looked at again"
+    rest = job("sideline_restore", "--restore", first, *wanted, config=workers[0])
+    assert rest.code == 1, "of the second the first worker's disk has nothing"
+    shutil.copytree(disks[1] / second, disks[0] / second)
+    rest = job("sideline_restore", "--restore", first, *wanted, config=workers[0])
+    assert (rest.code, rest.totals["restored"]) == (0, 1), rest.problems
+    assert {t: omid.read(t, snapshot) for t in tables} == {t: {(b"r", b"a", b"q"): t.encode()} for t in tables}
 
 
 # -- rule 11

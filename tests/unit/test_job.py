@@ -13,8 +13,10 @@ from lowtide_spark.frames.store import told
 from lowtide_spark.run import job as program
 from py4j.protocol import Py4JError
 
+from lowtide.config import Config, State
 from lowtide.errors import GatewayError, StoreError, UsageError
 from lowtide.run import deploy
+from lowtide.run.summary import Summary
 
 
 def test_arguments_that_cannot_be_meant_end_a_program_at_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -320,3 +322,26 @@ def test_a_sweep_that_fails_undoes_nothing(
     [note] = json.loads(file.read_text())["notes"]
     assert note == "what is older than state.sideline_keep was not removed: OSError: the bucket does not answer"
     assert ("ended", 0) in entered
+
+
+@pytest.mark.parametrize(
+    ("sideline", "given", "noted"),
+    [
+        ("/var/lib/sideline", ["--execute", "--context", "dag_id=orphan_cleanup"], True),
+        ("file:///var/lib/sideline", ["--execute", "--context", "dag_id=orphan_cleanup"], False),
+        ("/var/lib/sideline", ["--context", "dag_id=orphan_cleanup"], False),
+        ("/var/lib/sideline", ["--execute"], False),
+    ],
+)
+def test_a_sideline_of_one_worker_is_noted_where_airflow_starts_jobs(
+    sideline: str, given: list[str], *, noted: bool
+) -> None:
+    """What others of its workers put aside is not seen there, and a restore from a shell sees neither. Not where it is
+    a URL, which is taken at its word, nor in a dry run.
+    """
+    config = Config(state=State(sideline=sideline))
+    options = program.arguments("orphan_cleanup", given)
+    context = dict(pair.split("=") for pair in options.context)
+    summary = Summary("orphan_cleanup", "r", options.execute, context=context, by={"host": "worker-1"})
+    program._check_sideline(config, "orphan_cleanup", options, summary, "local[4]")
+    assert [f"{sideline}, on this worker (worker-1)" in note for note in summary.notes] == [True] * noted

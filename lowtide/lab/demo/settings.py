@@ -127,7 +127,8 @@ class DemoSettings:
                 "properties": {"hbase.rootdir": stack.hbase_properties()["hbase.rootdir"]},
             },
             "omid": {"oracle": [f"{LOOPBACK}:{self.tso_port}"]},
-            "state": {"sideline": str(self.home / "sideline")},
+            # A URL: else each run notes that it lies on this worker, and this machine has no other.
+            "state": {"sideline": f"file://{(self.home / 'sideline').absolute()}"},
             # A job here lives for some seconds: it is over before the second compiler's work would pay.
             "spark": {"conf": {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}},
             "defaults": {"mode": "execute"},

@@ -14,6 +14,7 @@ from lowtide.terminal.console import new_console
 from lowtide.values.clock import from_millis
 from lowtide.values.hbase_shell import unquoted
 from lowtide.values.text import moment_text
+from lowtide_spark.frames import missed
 from lowtide_spark.frames.cell_list import shell_text
 from lowtide_spark.frames.sideline import folders, kept, sideline
 from lowtide_spark.run.context import Run
@@ -29,6 +30,9 @@ def look(run: Run) -> None:
 
 def _list(run: Run, terminal: Console) -> None:
     whole = kept(run, run.summary.notes)
+    of_tables = run.options.table or whole.lost
+    if lost := [each for table in of_tables for each in whole.lost.get(table, ()) if each.by]:
+        run.summary.notes.append(missed.summed(lost))
     counts = {(r.run, r.table): r["count"] for r in whole.cells.groupBy("run", "table").count().collect()}
     jobs = recorded(run)
     found = []
@@ -46,7 +50,7 @@ def _list(run: Run, terminal: Console) -> None:
                     "cells": counts.get((folder.run, table), 0),
                     "bytes": size,
                     "until": f"{at + run.config.state.sideline_keep:%Y-%m-%d %H:%M}",
-                    "lost": ["files"] if folder.run in whole.lost.get(table, ()) else [],
+                    "lost": ["files"] if folder.run in {each.run for each in whole.lost.get(table, ())} else [],
                 }
             )
     print_sidelines(terminal, found)
@@ -68,6 +72,7 @@ def _show(run: Run, terminal: Console) -> None:
     for table, files in sorted(aside.lost.items()):
         if files:
             run.summary.problems.append(f"{len(files)} files of {table} are missing or cut short, such as {files[0]}")
+    run.summary.problems += [what for _, what in sorted(aside.elsewhere.items())]
     _write(run, {"run": run.options.show, "total": total, "cells": [row.asDict() for row in rows]})
 
 

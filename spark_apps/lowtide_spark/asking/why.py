@@ -37,7 +37,7 @@ from lowtide_spark.cleaning.listing import with_evidence
 from lowtide_spark.cleaning.orphans import find_and_decide
 from lowtide_spark.cleaning.suspects import prepare_all
 from lowtide_spark.cleaning.work import CleanupWork
-from lowtide_spark.frames import cell_list, sideline
+from lowtide_spark.frames import cell_list, missed, sideline
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.kinds import END_OF_RANGE
 from lowtide_spark.frames.store import FOREVER
@@ -177,7 +177,10 @@ def _markers(run: Run, place: _Place) -> Iterator[Line]:
 
 def _went(run: Run, place: _Place) -> list[Row]:
     """Cells of the row in sidelines, the newest run's first."""
-    aside = sideline.kept(run, run.summary.notes).cells
+    kept = sideline.kept(run, run.summary.notes)
+    aside = kept.cells
+    if lost := kept.lost.get(place.table):
+        run.summary.notes.append(f"{missed.summed(lost)}; cells of this row may have been among them")
     mine = (F.col("table") == place.table) & (F.col("row") == F.lit(bytearray(place.row)))
     columns = ("run", "table", *_KEY, "commit_ts", "kind", "rule", "evidence")
     return list(aside.where(mine).select(*columns).distinct().orderBy(*_KEY).limit(MOST).collect())

@@ -4,6 +4,9 @@ Of transactions that a person has to decide lies a list beside the folders. Besi
 their lengths, written when they are all there: by it a restore knows that none is missing, and the sweep which
 folders are sidelines at all.
 
+A file that is missing shows by that list, and a folder that is missing by the summaries in the state table, which are
+the same for all machines: where each worker has a folder of its own, what is seen from one of them is a part.
+
 What lies there is people's data: a run's folder is its user's alone.
 """
 
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +26,7 @@ from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError
 from lowtide.values.clock import millis
-from lowtide_spark.frames import cell_list
+from lowtide_spark.frames import cell_list, missed
 from lowtide_spark.frames.folders import (
     SHARED,
     Context,
@@ -62,6 +65,8 @@ SCHEMA = (
 LIST = "_lowtide.json"
 #: By it the sweep knows the folder of a run that was killed before its list was there, too.
 _MARKER = "_lowtide"
+#: A file that a person puts into the folder of a run whose files are lost for good: nothing waits for them any more.
+_GIVEN_UP = f"{_MARKER}-given-up"
 _SHARED = "let Spark's user write there, the same for driver and executors, or name a place that they share"
 #: So begin the names of lists of transactions that a person has to decide.
 UNDECIDED = "lowtide-undecided-"
@@ -177,10 +182,14 @@ def _removed(files: Any, path: Any, whole: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sideline:
-    """What a run put aside, and by table the files that are missing or cut short (none: it lacks none)."""
+    """What a run put aside, and by table the files that are missing or cut short (none: it lacks none).
+
+    And by table a sentence where it removed more of it than is here.
+    """
 
     cells: DataFrame
     lost: dict[str, list[str]]
+    elsewhere: dict[str, str]
 
 
 @contextmanager
@@ -203,11 +212,19 @@ def reserved(run: Context, name: str) -> Iterator[None]:
 class Kept:
     """What all runs put aside whose sidelines are kept, with the ``run``.
 
-    And the runs, by table, of whose files some are missing or cut short.
+    And by table the runs that put more aside than is seen here whole, but for those that a person has given up.
     """
 
     cells: DataFrame
-    lost: dict[str, list[str]]
+    lost: dict[str, list[missed.Lost]]
+
+
+def remedy(run: Context, lost: Sequence[missed.Lost]) -> str:
+    """What to do about them, to be followed by what must be so where nothing waits for them any more."""
+    return (
+        "Run this where that folder is, or copy it here; or, where it is lost for good, put an empty file "
+        f"{_folder(run, missed.first(lost).run)}/{_GIVEN_UP} there"
+    )
 
 
 def sideline(run: Context, name: str) -> Sideline:
@@ -220,17 +237,22 @@ def sideline(run: Context, name: str) -> Sideline:
     """
     root, files = at(run, _folder(run, name))
     if not files.exists(root):
-        msg = (
-            f"run {name} has no sideline under {run.config.state.sideline}: it removed nothing, or it was cleared "
-            "after sideline_keep"
-        )
-        raise StoreError(msg)
+        raise StoreError(f"run {name} has no sideline under {run.config.state.sideline}: {missed.why_none(run, name)}")
     whole, lost = _whole(run, files, root)
-    return Sideline(_read(run, whole), lost)
+    cells, elsewhere = _read(run, whole), {}
+    if known := missed.recorded(run).get(name):
+        counts = {r.table: r["count"] for r in cells.groupBy("table").count().collect()}
+        for table, number in known.cells.items():
+            if counts.get(table, 0) < number and not lost.get(table):
+                elsewhere[table] = known.sentence(table, counts.get(table, 0))
+    return Sideline(cells, lost, elsewhere)
 
 
 def kept(run: Context, closed: list[str] | None = None) -> Kept:
     """The sidelines of all runs; of each what is there whole.
+
+    A folder counts as lost, too, where the summaries of the last ``sideline_keep`` say that its run removed something.
+    A run that was killed has no summary: of that nothing is missed.
 
     Args:
         run: who looks.
@@ -242,15 +264,22 @@ def kept(run: Context, closed: list[str] | None = None) -> Kept:
     """
     root, files = at(run, root_of(run))
     whole: list[str] = []
-    lost: dict[str, list[str]] = {}
+    seen: dict[str, dict[str, list[str]]] = {}
+    given_up = set()
     for folder in _sidelines(run, files, root, closed):
         there, missing = _whole(run, files, folder)
         whole += there
-        for table in (table for table, names in missing.items() if names):
-            lost.setdefault(table, []).append(name_of(folder.getName()))
+        seen[name_of(folder.getName())] = missing
+        if files.exists(child(run, folder, _GIVEN_UP)):
+            given_up.add(name_of(folder.getName()))
     # Of .../RUN/TABLE/FILE, the run's name as safe made it a folder's.
     name = F.element_at(F.split(F.input_file_name(), "/"), -3)
-    return Kept(_read(run, whole).withColumn("run", F.url_decode(F.replace(name, F.lit("="), F.lit("%")))), lost)
+    cells = _read(run, whole).withColumn("run", F.url_decode(F.replace(name, F.lit("="), F.lit("%"))))
+    lost: dict[str, list[missed.Lost]] = {}
+    for table, one in (*missed.damaged(seen), *missed.elsewhere(run, seen, cells)):
+        if one.run not in given_up:
+            lost.setdefault(table, []).append(one)
+    return Kept(cells, lost)
 
 
 @dataclass(frozen=True, slots=True)

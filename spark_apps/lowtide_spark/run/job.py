@@ -30,6 +30,8 @@ from lowtide_spark.run.session import check_place, session
 _ZOOKEEPER_SECONDS = 5.0
 #: How what HBase's client tried in vain begins; the attempts follow, line by line.
 _IN_VAIN = re.compile(r"RetriesExhausted\w*: Failed after attempts=(\d+), exceptions:$")
+#: In the context of runs that Airflow has submitted.
+_AIRFLOWS = "dag_id"
 
 
 def run_job(
@@ -146,7 +148,7 @@ def _end_entry(run: Run, code: int) -> int:
 
 def _check_sideline(config: Config, job: str, options: argparse.Namespace, summary: Summary, master: str) -> None:
     """Refuse one that executors do not share, where they write there; else it is of the driver's machine alone, and so
-    is the audit log, which is said.
+    is the audit log, which is said. So it is, with what is put aside, where the driver runs on a worker of Airflow's.
     """
     try:
         config.state.check_sideline(master)
@@ -157,6 +159,14 @@ def _check_sideline(config: Config, job: str, options: argparse.Namespace, summa
             summary.notes.append(f"the audit log of this run lies on the driver's machine alone: {error}")
 
 
+        return
+    if summary.execute and _AIRFLOWS in summary.context and "://" not in config.state.sideline:
+        summary.notes.append(
+            f"state.sideline is {config.state.sideline}, on this worker ({summary.by['host']}): what runs on other "
+            "workers put aside is not seen from here, nor this from there, and a restore must run where the run was. "
+            "Give a URL that all of them reach, such as hdfs://..., or, where there is one worker or the folder is "
+            f"mounted on all, file://{config.state.sideline}"
+        )
 def _check_owner(run: Run, job: str) -> None:
     """Refuse another store's sideline, before anything is put aside, swept or read; all that is there of the run is
     that it began, and how it ended.

@@ -14,10 +14,11 @@ from pyspark.sql import functions as F
 
 from lowtide.errors import StoreError, UsageError
 from lowtide.journal.decisions import Decisions
+from lowtide.run.jobs import OF_ABORTS
 from lowtide.values.formats import CHECKPOINTS
 from lowtide_spark.cleaning.marks import unmark_rows
 from lowtide_spark.cleaning.proofs import shadow_cells
-from lowtide_spark.frames import sideline
+from lowtide_spark.frames import missed, sideline
 from lowtide_spark.frames.inventory import take_inventory
 from lowtide_spark.frames.local import few_rows
 from lowtide_spark.frames.omid import base_of
@@ -55,7 +56,8 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
 
     Raises:
         UsageError, StoreError: one cannot have committed then
-            (:meth:`lowtide.journal.decisions.Decisions.check_overruled`), or has no cell here.
+            (:meth:`lowtide.journal.decisions.Decisions.check_overruled`), or has no cell here; or not all is seen from
+            here that runs removed, and it may have cells among that.
         WatermarkError: the oracle was made anew.
     """
     if not wanted:
@@ -78,6 +80,7 @@ def decided(run: Run, cells: DataFrame, wanted: Mapping[int, int]) -> DataFrame:
         allowed.check_overruled(each, commit)
     with ExitStack() as held:
         _check_shadow_cells(run, decisions, held)
+    _check_sidelines(run, wanted)
     if run.summary.execute:
         run.store.check_consent(run.config.omid.commit_table, run.config.state.journal_table)
         _decide(run, wanted, decisions)
@@ -116,6 +119,24 @@ def _check_shadow_cells(run: Run, decisions: DataFrame, held: ExitStack) -> None
         raise UsageError(msg)
 
 
+def _check_sidelines(run: Run, wanted: Mapping[int, int]) -> None:
+    """Refuse where cells of *wanted* transactions may lie in a sideline that is not here: nobody could name them, and
+    readers would see a part of each.
+    """
+    lost = [
+        each
+        for of_table in sideline.kept(run).lost.values()
+        for each in of_table
+        if each.may_hold(OF_ABORTS, min(wanted))
+    ]
+    if lost:
+        fact = (
+            f"{missed.summed(lost)}. Whether cells of these transactions were among them is not known, and readers "
+            "would see a part of each; nothing was decided or put back"
+        )
+        raise StoreError(fact, f"{sideline.remedy(run, lost)}, if nothing of these transactions was in it")
+
+
 def _decide(run: Run, wanted: Mapping[int, int], decisions: DataFrame) -> None:
     """Write the decisions to the journal, for every cleanup to come, and take the marks off that contradict them."""
     state = run.state()
@@ -138,8 +159,7 @@ def name_the_rest(run: Run, wanted: Mapping[int, int], restored: Collection[str]
     """
     if not wanted:
         return
-    aside = sideline.kept(run)
-    cells = _removed_elsewhere(run, aside.cells, wanted, restored).localCheckpoint()
+    cells = _removed_elsewhere(run, sideline.kept(run).cells, wanted, restored).localCheckpoint()
     for table in sorted(r.table for r in cells.select("table").distinct().collect()):
         of_table = cells.where(F.col("table") == table)
         missing = live.absent(run, table, of_table) if table in there else of_table
@@ -158,12 +178,6 @@ def name_the_rest(run: Run, wanted: Mapping[int, int], restored: Collection[str]
                 )
             else:
                 run.summary.notes.append(f"{removed}, which is not in HBase any more")
-    others = {name for names in aside.lost.values() for name in names} - {run.options.restore}
-    for name in sorted(others):
-        run.summary.notes.append(
-            f"files of the sideline of run {name} are missing or cut short; whether they held cells of these "
-            "transactions is not known"
-        )
 
 
 def _removed_elsewhere(run: Run, aside: DataFrame, wanted: Mapping[int, int], restored: Collection[str]) -> DataFrame:

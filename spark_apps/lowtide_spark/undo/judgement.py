@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
-from lowtide_spark.frames import sideline
+from lowtide.run.jobs import OF_COMMITS
+from lowtide_spark.frames import missed, sideline
 from lowtide_spark.frames.computed import frozen_with
 from lowtide_spark.frames.kinds import FAMILY_TOMBSTONE, PUT, SHADOW, TOMBSTONE, TOMBSTONES
 from lowtide_spark.run.context import Run
@@ -69,12 +70,15 @@ def _bared(run: Run, table: str, missing: DataFrame) -> tuple[DataFrame, str | N
         F.max("over.run"),
     )
     found = puts.join(hiding, ["row", "family"]).where(hides).groupBy(*KEY).agg(sentence.alias("bared"))
-    lost = sorted(set(aside.lost.get(table, ())) - {run.options.restore})
+    lost = [each for each in aside.lost.get(table, ()) if each.run != run.options.restore]
+    lost = [each for each in lost if each.may_hold(OF_COMMITS, 0)]
+    if not lost:
+        return found, None
     doubt = (
-        f"files of the sideline of run {', '.join(lost)} are missing or cut short, and may have held a tombstone over "
-        "them. Put the files back; or, where nothing of what comes back was ever deleted, remove that sideline's folder"
+        f"{missed.summed(lost)}. There may have been a tombstone over them. {sideline.remedy(run, lost)}, if nothing "
+        "of what comes back was ever deleted"
     )
-    return found, doubt if lost else None
+    return found, doubt
 
 
 def _judged(

@@ -51,7 +51,8 @@ def _restore(run: Run, wanted: str) -> None:
     aside = sideline(run, wanted)
     overruled = as_committed.overruled(run.options.as_committed)
     lost = aside.lost
-    tables = sorted({row.table for row in aside.cells.select("table").distinct().collect()} | set(lost))
+    put_aside = {row.table for row in aside.cells.select("table").distinct().collect()}
+    tables = sorted(put_aside | {*lost, *aside.elsewhere})
     if overruled and run.summary.execute:  # what is decided counts for all of them: readers would be shown a part
         run.store.check_consent(*(table for table in tables if not run.options.table or table in run.options.table))
     cells = as_committed.decided(run, aside.cells, overruled).persist()
@@ -68,6 +69,10 @@ def _restore(run: Run, wanted: str) -> None:
                 work.report.problems.append(
                     f"{len(lost[table])} files of the sideline are missing or cut short, such as {lost[table][0]}; "
                     "what they held is not put back"
+                )
+            if table in aside.elsewhere:
+                work.report.problems.append(
+                    f"{aside.elsewhere[table]}. Run the restore there too, or copy the folder here and run it again"
                 )
             _check_table(table, there.get(table))
             if run.summary.execute:
